@@ -57,7 +57,7 @@ def test_help_and_documentation_know_every_model_and_estimator(shop: Path, call:
     assert f"# one of {names}\n" in guess_campaign(shop / "log.parquet")
     chapter = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \| `\w+` \|", chapter, re.MULTILINE)) == set(list_models())
-    assert f"How to judge: {', '.join(ESTIMATORS)}." in " ".join(call("evaluate", "--help").out.split())
+    assert f"Estimator: {', '.join(ESTIMATORS)}." in " ".join(call("evaluate", "--help").out.split())
     assert all(f"| `{name}` |" in chapter for name in ESTIMATORS)
 
 

@@ -1,7 +1,7 @@
-"""Every error a person can meet, built in one place.
+"""Errors for people, and the checks and words that they share.
 
-An error says what is wrong, what was got and what to do about it. Checks collect their findings as `Problem` records,
-so that everything wrong with an input is named together, not one at a time.
+An error says what is wrong, what was found and what to do. Checks collect `Problem` records, so that one message names
+everything that is wrong with an input.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ BIDI = frozenset(
     "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )  # turn the order of letters around
 MAX_NAME, MAX_PATH = 255, 4096  # bytes, on the usual file systems
-SHOWN = 8  # values that a message lists
-LEAST_WORTH = 1e-100  # and its inverse the most: products with responses stay finite
+MAX_LISTED = 8  # values in a message
+MIN_WORTH = 1e-100  # and the inverse is the maximum: products with responses stay finite
 WORTH_RULE = "give what one unit of response is worth, in the unit of costs: a number above zero, like 0.35"
 BUDGET_RULE = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
 
@@ -43,7 +43,7 @@ class Problem:
 
 
 class LargesseError(Exception):
-    """The common parent: catch this to catch everything largesse raises on purpose.
+    """Common parent of the errors that largesse raises on purpose.
 
     >>> print(LargesseError("the log", [Problem("it is empty", "write some rows")]))
     the log: it is empty
@@ -173,13 +173,13 @@ def worth_problems(value: Any, name: str = "response_value") -> list[Problem]:
     response_value is 0
     """
     number = as_number(value)
-    if value is None or (number is not None and LEAST_WORTH <= number <= 1 / LEAST_WORTH):
+    if value is None or (number is not None and MIN_WORTH <= number <= 1 / MIN_WORTH):
         return []
     return [Problem(f"{name} is {repr_short(value)}", WORTH_RULE)]
 
 
 def confidence_problems(value: Any, name: str) -> list[Problem]:
-    """Return what is wrong with the confidence that a budget is kept, if anything: it is a number from 0.5 to below 1.
+    """Return the problems of the confidence that a budget is kept: it is a number from 0.5 to below 1.
 
     >>> print(confidence_problems(95, "confidence")[0].what)
     confidence is 95
@@ -192,7 +192,7 @@ def confidence_problems(value: Any, name: str) -> list[Problem]:
 
 
 def limit_problems(most_rows: Any, name: str) -> list[Problem]:
-    """Return what is wrong with a limit of rows, if anything: it is a whole number above zero, or "auto".
+    """Return the problems of a limit of rows: it is a whole number above zero, or "auto".
 
     >>> limit_problems("auto", "most_rows"), limit_problems(1000, "most_rows")
     ([], [])
@@ -281,7 +281,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
         return f"did you mean {folded[match[0]]!r}?"
     likeness = {other: _likeness(name.lower(), other) for other in folded}
     # A list that is cut short begins with the names that are somewhat alike; the others keep their order.
-    cut = 0.5 if len(folded) > SHOWN else float("inf")
+    cut = 0.5 if len(folded) > MAX_LISTED else float("inf")
     order = sorted(folded, key=lambda other: -likeness[other] if likeness[other] >= cut else 0)
     return f"known: {join_some([folded[other] for other in order])}" if folded else "there are none"
 
@@ -292,7 +292,7 @@ def _likeness(name: str, other: str) -> float:
     return difflib.SequenceMatcher(None, other, name).ratio() + inside
 
 
-def join_some(values: Sequence[object], limit: int = SHOWN) -> str:
+def join_some(values: Sequence[object], limit: int = MAX_LISTED) -> str:
     """List the first few values, and how many more there are.
 
     >>> join_some([1, 2, 3], limit=2)

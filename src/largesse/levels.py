@@ -33,11 +33,11 @@ class Levels:
         The cost is a face value, paid only to customers who respond: a row costs cost × response. ``"per unit"`` is the
         same, and says that it is meant so where the response is an amount or a count: `doctor` warns otherwise.
     contact_cost
-        What reaching a customer costs at every level but the first, whether or not they respond.
+        Cost of reaching a customer, at every level except the first, whether or not they respond.
     observed
-        No list says what a level costs: what a customer does decides it, and a column of the log has what each row cost.
+        Costs depend on what customers do: no list gives them, and a column of the log holds the cost of each row.
     dose_unit
-        What doses are counted in, for people: ``"€"``, ``"%"``.
+        Unit of doses, for people: ``"€"``, ``"%"``.
 
     Notes
     -----
@@ -101,13 +101,15 @@ class Levels:
         """Return the settings of costs that contradict observed costs."""
         if not self.observed:
             return []
-        said = {
+        other_costs = {
             "paid on redemption": self.on_redemption,
             "of contact": self.contact_cost,
             "in columns for each level": self.cost_columns,
         }
         hint = "a column of observed costs holds all that a row cost: keep one of the two"
-        return [Problem(f"costs are observed, and there are costs {words}", hint) for words, on in said.items() if on]
+        return [
+            Problem(f"costs are observed, and there are costs {words}", hint) for words, on in other_costs.items() if on
+        ]
 
     def __len__(self) -> int:
         return len(self.costs)

@@ -27,7 +27,7 @@ MIN_PAUSE, MIN_SHARE = 10.0, 0.2  # seconds between two lines of a stage, and at
 
 
 class Tracker:
-    """Stage, rows and share done of the current work; passes the news on to a listener, and is itself a `Progress`."""
+    """Stage, rows and share done of the current work; reports them to a listener, and is itself a `Progress`."""
 
     def __init__(self, listener: Progress | None = None) -> None:
         self.listener = listener
@@ -145,7 +145,7 @@ def report_to(progress: Progress | None) -> Iterator[Progress]:
 
 
 def _ignore(_stage: str, _done: float, /) -> None:
-    """Ignore the news."""
+    """Report nothing."""
 
 
 def start_stage(stage: str, rows: int | None = None) -> None:
@@ -263,16 +263,16 @@ def _show_bar(tracker: Tracker, console: Console) -> Iterator[None]:
 
 @contextmanager
 def _print_lines(tracker: Tracker) -> Iterator[None]:
-    shown, next_line = "", MIN_SECONDS
+    stage, next_line = "", MIN_SECONDS
 
     def show(_stage: str, done: float) -> None:
-        nonlocal shown, next_line
+        nonlocal stage, next_line
         if done == 0.0:
-            shown, next_line = _describe(tracker), MIN_SECONDS
+            stage, next_line = _describe(tracker), MIN_SECONDS
         elif tracker.seconds >= next_line:
             left = tracker.seconds_left
             more = [] if left is None or done == 1.0 else [f"about {write_seconds(left)} left"]
-            _write_line(" · ".join([shown, f"{int(100 * done)} %", *more]))
+            _write_line(" · ".join([stage, f"{int(100 * done)} %", *more]))
             next_line = tracker.seconds + max(MIN_PAUSE, MIN_SHARE * tracker.seconds)
 
     tracker.listener = show
@@ -284,7 +284,7 @@ def _describe(tracker: Tracker) -> str:
 
 
 def _write_line(line: str) -> None:
-    with suppress(OSError, ValueError):  # nobody reads the standard error any more
+    with suppress(OSError, ValueError):  # the standard error is closed
         sys.stderr.write(make_visible(line) + "\n")
         sys.stderr.flush()
 

@@ -14,7 +14,7 @@ from safetensors.numpy import save as save_arrays
 
 from largesse.errors import OutputError, PolicyFileError
 from largesse.io import expected_content, read_archive, write_archive
-from largesse.io.archive import ARRAYS, LARGE, MANIFEST, MOST
+from largesse.io.archive import ARRAYS, LARGE, MANIFEST, MAX_BYTES
 
 MADE = {"name": "Größe", "size": 2}
 NUMBERS = {"b": np.arange(6.0).reshape(2, 3), "a": np.arange(2, dtype=np.int32)}
@@ -164,7 +164,7 @@ def test_a_member_that_shrank_too_much_is_never_unpacked(name: str, tmp_path: Pa
 
 @pytest.mark.parametrize("name", [MANIFEST, ARRAYS])
 def test_a_member_larger_than_any_model_is_never_unpacked(name: str, tmp_path: Path) -> None:
-    path = announced(archive(tmp_path), name, MOST[name] + 1)
+    path = announced(archive(tmp_path), name, MAX_BYTES[name] + 1)
     refuses_cheaply(path, f"would unpack {name}")
 
 
@@ -198,7 +198,7 @@ def test_an_archive_of_zeros_is_written_so_that_it_can_be_read(tmp_path: Path) -
 
 
 def test_an_archive_too_large_to_be_read_back_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MOST, ARRAYS, 10)
+    monkeypatch.setitem(MAX_BYTES, ARRAYS, 10)
     with pytest.raises(OutputError, match="is the most that is read back"):
         archive(tmp_path)
     assert not list(tmp_path.iterdir())

@@ -58,7 +58,7 @@ def demo(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Plan real cash incentives (Thornton 2008) from a log, judge the plan, and leave a report."""
+    """Plan real cash incentives (Thornton 2008) from a log, judge the plan, and write a report."""
     campaign, table = pipeline.demo_campaign()
     with show_progress(as_json or quiet) as progress:
         shown = pipeline.run(campaign, out, progress, table=table)
@@ -71,13 +71,13 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Replace a campaign file that already exists.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Look at a table and write a first campaign.toml, with its guesses commented."""
+    """Write a first campaign.toml for a table, with commented guesses."""
     refuse("init", path_problems(out, "--out"))
     if out.exists() and not force:
         fail("init", Problem(f"{out} already exists", "give another --out, or --force to replace it"))
     pipeline.check_file(out, log)
     with show_progress(quiet) as progress:
-        progress("looking at the table", 0.0)
+        progress("profiling the table", 0.0)
         text = guess_campaign(log, out)
     pipeline.write_text(out, text)
     hint = "Fill in its blank lines and look through those marked CHECK"
@@ -96,7 +96,7 @@ def run(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Go the whole way: read, learn, plan, judge, report."""
+    """Run a campaign: read, fit, plan, judge, report."""
     spent = budget is not None or total is not None
     settings = read_campaign(campaign, blank_budget=spent).spending(budget=budget, total=total, confidence=confidence)
     folder = out or Path(settings.out or campaign.with_suffix("").name + "-run")
@@ -115,7 +115,7 @@ def fit(
         str | None,
         typer.Option(help="Cost of each level, cheapest first: 0,5,10; or K column names; none with --cost-column."),
     ] = None,
-    names: Annotated[str | None, typer.Option(help="How the log writes the levels, in order: none,small,big.")] = None,
+    names: Annotated[str | None, typer.Option(help="Names of the levels in the log, in order: none,small,big.")] = None,
     doses: Annotated[str | None, typer.Option(help="The amounts behind the levels, in order: 0,5,10.")] = None,
     propensities: Annotated[
         str | None, typer.Option(help="The levels' probabilities, the same for all customers: 0.2,0.2,0.6.")
@@ -148,12 +148,13 @@ def fit(
     model: Annotated[str, typer.Option(help=f"Response model: {', '.join(list_models())}.")] = "auto",
     seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
     most_rows: Annotated[
-        int | None, typer.Option(help="Of a larger log, learn from so many random rows. Default: what memory holds.")
+        int | None,
+        typer.Option(help="Maximum number of random rows that models learn from. Default: what fits into memory."),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Learn the response from a log and leave a run folder."""
+    """Fit a response model to a log and write a run folder."""
     columns, levels = pick(locals(), ROLES), pick(locals(), LEVELS)
     if costs is None and cost_column is None:
         hint = "add --costs 0,5,10, or --cost-column with what each row really cost"
@@ -203,13 +204,13 @@ def plan(
 
 def evaluate(
     run_folder: RunFolder,
-    log: Annotated[str | None, typer.Argument(help="The log to judge by; default: the campaign's.")] = None,
+    log: Annotated[str | None, typer.Argument(help="Log for the evaluation; default: the campaign's.")] = None,
     budget: Budget = None,
-    estimator: Annotated[str, typer.Option(help=f"How to judge: {', '.join(ESTIMATORS)}.")] = "dr",
+    estimator: Annotated[str, typer.Option(help=f"Estimator: {', '.join(ESTIMATORS)}.")] = "dr",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Estimate from the log what the plan will bring and cost, each with a 95 % interval."""
+    """Estimate value and cost of the plan from the log, each with a 95 % interval."""
     about = {} if as_json or quiet else pipeline.describe_run(run_folder)
     with show_progress(as_json or quiet) as progress:
         judged = pipeline.judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
@@ -243,7 +244,7 @@ def export(
         str | None, typer.Option(help="Table of customers that the query reads. Default: customers.")
     ] = None,
     customer: Annotated[
-        str | None, typer.Option(help="Its column that says who a row is. Default: the campaign's.")
+        str | None, typer.Option(help="Its column with the customer ids. Default: the campaign's.")
     ] = None,
     depth: Annotated[
         str | None, typer.Option(help="Of a policy tree: conditions in a row, 1 to 4. Default: 3.")
@@ -251,7 +252,7 @@ def export(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the policy as SQL, as an ONNX model, or as a policy tree that people can read."""
+    """Export the policy as SQL, as an ONNX model, or as a policy tree."""
     settings = pick(locals(), EXPORT)
     with show_progress(as_json or quiet) as progress:
         shown = pipeline.export(run_folder, out, progress, **settings)
@@ -273,14 +274,14 @@ def doctor(
     costs: Annotated[
         str | None, typer.Option(help="Cost of each level, cheapest first; a checkup does not need it.")
     ] = None,
-    names: Annotated[str | None, typer.Option(help="How the log writes the levels, in order: none,small,big.")] = None,
+    names: Annotated[str | None, typer.Option(help="Names of the levels in the log, in order: none,small,big.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the checkup as an HTML page here.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check whether a log can answer the question: overlap, balance, randomisation, suspicious features.
+    """Check a log before a run: overlap, balance, randomisation, suspicious features.
 
-    Each check says fine, careful or no. The columns of a bare table are guessed unless options name them.
+    Each check returns fine, careful or no. The columns of a bare table are guessed unless options name them.
     """
     columns, levels = pick(locals(), ROLES), pick(locals(), ("costs", "names"))
     campaign, guessed = pipeline.find_campaign(log, columns, levels)

@@ -48,7 +48,7 @@ app.command(
 
 
 def main() -> None:
-    """Run the command line; a mistake that a person can correct never shows a traceback."""
+    """Run the command line; errors that a person can correct show no traceback."""
     signal.signal(signal.SIGTERM, terminate)
     try:
         app()
@@ -61,7 +61,7 @@ def main() -> None:
     except (KeyboardInterrupt, SystemExit) as stopped:
         if isinstance(stopped, SystemExit) and stopped.code != 130:  # typer turns an interrupt into this
             raise
-        print_error("stopped; nothing was left half written")
+        print_error("stopped; nothing was left half-written")
         sys.exit(130)
     except MemoryError:
         print_error("not enough memory\n   → read fewer columns with features=…, or plan in parts")
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def terminate(*_: object) -> None:
-    """Stop by an exception, so that half-written folders are removed; hide errors of objects that are half made."""
+    """Stop by an exception, so that temporary folders are removed; hide errors of unfinished objects."""
     sys.unraisablehook = lambda _: None
     sys.exit(143)
 

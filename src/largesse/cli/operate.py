@@ -22,19 +22,15 @@ LEDGER = ("ledger", "total", "since", "until", "customers", "valid_days", "most"
 
 def check(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with the plan.")],
-    log: Annotated[
-        str, typer.Argument(help="The log of the campaign that followed: who got what, and what came of it.")
-    ],
-    ledger: Annotated[
-        str | None, typer.Option(help="Where a service booked its decisions: they are the plan then.")
-    ] = None,
+    log: Annotated[str, typer.Argument(help="The log of the campaign that followed: levels and responses.")],
+    ledger: Annotated[str | None, typer.Option(help="Ledger of a service: its decisions replace the plan.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write the check as an HTML page here.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare a campaign with its plan: promise and result, was the plan followed, and what has changed since.
+    """Compare the log of a campaign with its plan: predicted and real value, adherence to the plan, drift.
 
-    Each check says fine, careful or no. The exit code is for a scheduler: 0 fine, 10 careful, 20 no; 2 is an error.
+    Each check returns fine, careful or no. The exit code is for a scheduler: 0 fine, 10 careful, 20 no; 2 is an error.
     """
     with show_progress(as_json or quiet) as progress:
         decisions = _read_decisions(ledger)
@@ -52,17 +48,17 @@ def pace(
     run_folder: RunFolder,
     time: Annotated[
         str | None,
-        typer.Option(help="Column of the table that says when each customer came; default: rows come evenly."),
+        typer.Option(help="Column with the time when each customer came; default: rows come evenly."),
     ] = None,
     streams: Annotated[int | None, typer.Option(help="Number of simulated streams; default: 20.")] = None,
     customers: Annotated[
-        int | None, typer.Option(help="Customers foreseen in the period; default: as many as the run has.")
+        int | None, typer.Option(help="Expected number of customers in the period; default: those of the run.")
     ] = None,
     days: Annotated[int | None, typer.Option(help="Length of the period; default: 30.")] = None,
     valid_days: Annotated[
         float | None,
         typer.Option(
-            help="Days that a promise stands, where costs are paid later; default: a quarter of the period.",
+            help="Days that a promise is valid, where costs are paid later; default: a quarter of the period.",
         ),
     ] = None,
     promises: Promises = None,
@@ -77,7 +73,7 @@ def pace(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate how a budget is kept while customers come one by one, before you serve."""
+    """Simulate pacing before you serve: customers come one by one, and the budget is kept."""
     settings = pick(locals(), STREAM)
     from largesse import serve as service
 
@@ -102,12 +98,13 @@ def power(
     per_day: Annotated[float | None, typer.Option(help="Customers per day: adds the duration.")] = None,
     share: Annotated[float | None, typer.Option(help="Share of the customers in the plan's arm; default: 0.5.")] = None,
     incumbent: Annotated[
-        str, typer.Option(help="What the plan is tested against: before (what was done), uniform (a mix), or a level.")
+        str,
+        typer.Option(help="Policy that the plan is tested against: before (the log's), uniform (a mix), or a level."),
     ] = "before",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say how many customers a test of the plan needs, among those whose level differs, and how long it takes."""
+    """Estimate the number of customers that a test of the plan needs, and its duration."""
     spec = PowerSpec(**pick(locals(), POWER))
     with show_progress(as_json or quiet) as progress:
         analysis = pipeline.power(run_folder, incumbent, spec=spec, progress=progress)
@@ -120,7 +117,9 @@ def power(
 def log(
     run_folder: Annotated[Path, typer.Argument(help="Run folder with the plan, or of the policy that was served.")],
     out: Annotated[Path, typer.Option("--out", help="The log to write: .parquet, .csv, .feather.")],
-    ledger: Annotated[str | None, typer.Option(help="Where a service booked its decisions; default: the plan.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Ledger of a service with the decisions; default: the plan.")
+    ] = None,
     join: Annotated[
         list[str] | None,
         typer.Option(
@@ -136,7 +135,7 @@ def log(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the next log: what was decided, with which propensity, and what came of it."""
+    """Write the next log: decisions, propensities and responses."""
     shown = pipeline.write_next_log(
         run_folder, out, decisions=_read_decisions(ledger), tables=join or (), missing=missing, campaign_file=campaign
     )
@@ -169,7 +168,7 @@ def ledger(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say where the budget of a ledger stands, and add its decisions up again."""
+    """Show the balance of a ledger, and check it against the sum of its decisions."""
     from largesse.serve import audit_ledger, describe_standing
 
     shown = audit_ledger(address, total, out)
@@ -182,11 +181,12 @@ def studio(
     port: Annotated[int | None, typer.Option(help="Port of this machine; default: 8137, or one that is free.")] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     folder: Annotated[
-        Path | None, typer.Option("--folder", help="Where runs are kept; default: beside the run folder, or here.")
+        Path | None,
+        typer.Option("--folder", help="Folder of the runs; default: next to the run folder, or the current one."),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Open a page in the browser: from a table to a report, for people who do not write Python."""
+    """Open a page in the browser that leads from a table to a report, for people who do not write Python."""
     from largesse.studio import open_studio
 
     open_studio(run_folder, folder=folder, port=port, browser=not no_browser, say=typer.echo, quiet=quiet)
@@ -198,33 +198,33 @@ def serve(
         str | None,
         typer.Option(help="Book decisions here: sqlite:///spring.db, or postgresql://… for many machines."),
     ] = None,
-    total: Annotated[str | None, typer.Option(help="The budget that a new ledger begins with.")] = None,
-    since: Annotated[str | None, typer.Option(help="When its period begins: 2027-01-01; default: now.")] = None,
-    until: Annotated[str | None, typer.Option(help="When it ends: 2027-01-31, the last day, or a time.")] = None,
+    total: Annotated[str | None, typer.Option(help="Budget of a new ledger.")] = None,
+    since: Annotated[str | None, typer.Option(help="Start of its period: 2027-01-01; default: now.")] = None,
+    until: Annotated[str | None, typer.Option(help="End of its period: 2027-01-31, the last day, or a time.")] = None,
     customers: Annotated[
         float | None,
         typer.Option(
-            help="How many customers will come in it; default: as many as the plan's budget pays for.",
+            help="Expected number of customers in it; default: as many as the plan's budget pays for.",
         ),
     ] = None,
     valid_days: Annotated[
-        float | None, typer.Option(help="How many days a promise stands; default: until it is redeemed.")
+        float | None, typer.Option(help="Days that a promise is valid; default: until it is redeemed.")
     ] = None,
     most: Most = None,
     promises: Promises = None,
-    late: Annotated[
-        str | None, typer.Option(help="What becomes of a redemption after that: refuse (default), accept.")
-    ] = None,
-    host: Annotated[str, typer.Option(help="Where to listen; elsewhere than here, a token is needed.")] = "127.0.0.1",
+    late: Annotated[str | None, typer.Option(help="Handling of later redemptions: refuse (default), accept.")] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any other than this machine's needs a token.")
+    ] = "127.0.0.1",
     port: Annotated[int | None, typer.Option(help="Port; default: 8000, or one that is free.")] = None,
-    token_file: Annotated[Path | None, typer.Option(help="File with the token that requests must bring.")] = None,
-    workers: Annotated[int, typer.Option(help="How many processes decide.")] = 1,
+    token_file: Annotated[Path | None, typer.Option(help="File with the token that requests must send.")] = None,
+    workers: Annotated[int, typer.Option(help="Number of processes.")] = 1,
     without_rules: Annotated[
-        bool, typer.Option("--without-rules", help="Serve although the plan has rules that a price cannot keep.")
+        bool, typer.Option("--without-rules", help="Serve a plan with rules that a price cannot keep.")
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Decide over HTTP, customer by customer, within a budget that a ledger keeps."""
+    """Decide over HTTP, customer by customer, within the budget of a ledger."""
     options = pick(locals(), LEDGER)
     from largesse.serve import ServiceSettings, open_service, parse_ledger_options
 

@@ -20,12 +20,12 @@ def column_option(role: str) -> Any:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a summary.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but warnings and errors.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Where to write.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Run folder to write.")]
 RunFolder = Annotated[Path, typer.Argument(help="Run folder made by fit or run.")]
 
 # What may be spent.
-Budget = Annotated[float | None, typer.Option("--budget", help="Average cost per customer that may be spent.")]
-Total = Annotated[float | None, typer.Option("--total", help="Or the cost of all customers together.")]
+Budget = Annotated[float | None, typer.Option("--budget", help="Budget: average cost per customer.")]
+Total = Annotated[float | None, typer.Option("--total", help="Budget: cost of all customers together.")]
 Confidence = Annotated[
     float | None,
     typer.Option(
@@ -47,7 +47,7 @@ Engine = Annotated[str | None, typer.Option(help="local (default), or spark for 
 Master = Annotated[
     str | None,
     typer.Option(
-        help="Where Spark runs, like local[4], spark://host:7077 or sc://host; default: as it is installed, or here."
+        help="Master of Spark, like local[4], spark://host:7077 or sc://host; default: as it is installed, or this machine."
     ),
 ]
 PlanTo = Annotated[
@@ -76,7 +76,7 @@ Promises = Annotated[
 ]
 Most = Annotated[
     str | None,
-    typer.Option(help="The most that each level may cost, cheapest first, where no list says it: 0,20,50."),
+    typer.Option(help="Maximum cost of each level, cheapest first, where the costs are not listed: 0,20,50."),
 ]
 
 

@@ -1,8 +1,7 @@
-"""Files that are never half there, and the one archive that models and policies are saved in.
+"""The archive that models and policies are saved in: a zip of `manifest.json` and `arrays.safetensors`.
 
-Everything is written to a temporary name beside the target and then renamed. An archive is a zip of `manifest.json` and
-`arrays.safetensors`: text and numbers, nothing that runs when it is opened. Both parts have a digest, and an archive is
-refused when a digest, its format or its version is not as expected. The same content gives the same bytes.
+It holds text and numbers, nothing that runs when it is opened. Both parts have a digest, and an archive is refused when a
+digest, its format or its version is not as expected. The same content gives the same bytes.
 """
 
 from __future__ import annotations
@@ -25,10 +24,11 @@ from largesse.records import Array
 
 VERSION = 2  # of archives; 1 was written by largesse 0.1.0
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
-WRITERS = "largesse fit writes one into its run folder"
-MOST = {MANIFEST: 64 * 2**20, ARRAYS: 2**30}  # bytes of each member, unpacked: far above those of any real model
-MOST_PACKED = 200  # times that a large member may shrink when packed; random numbers hardly shrink at all
+HOW_TO_MAKE = "largesse fit writes one into its run folder"
+MAX_BYTES = {MANIFEST: 64 * 2**20, ARRAYS: 2**30}  # of each member, unpacked: far above those of any real model
+MAX_RATIO = 200  # by which a large member may shrink when packed; random numbers hardly shrink at all
 LARGE = 2**24  # bytes; below this a member may shrink by any factor
+MAX_REASON = 300  # letters
 DAMAGED = "it was changed or cut off after it was written: fit again, or fetch the file again"
 
 
@@ -36,13 +36,6 @@ def write_archive(
     path: str | os.PathLike[str], format_name: str, manifest: dict[str, Any], arrays: dict[str, Array]
 ) -> None:
     """Write a manifest, which JSON can hold, and named arrays into one file."""
-    content = _pack(format_name, manifest, arrays)
-    with atomic_file(path) as part:
-        part.write_bytes(content)
-
-
-def _pack(format_name: str, manifest: dict[str, Any], arrays: dict[str, Array]) -> bytes:
-    """Return the bytes of an archive."""
     from safetensors.numpy import save
 
     blob = save({name: array.copy() for name, array in sorted(arrays.items())})
@@ -51,19 +44,19 @@ def _pack(format_name: str, manifest: dict[str, Any], arrays: dict[str, Array]) 
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, content in ((MANIFEST, _json(manifest)), (ARRAYS, blob)):
-            if len(content) > MOST[name]:
-                got = f"{name} would have {len(content):,} bytes; {MOST[name]:,} is the most that is read back"
+            if len(content) > MAX_BYTES[name]:
+                got = f"{name} would have {len(content):,} bytes; {MAX_BYTES[name]:,} is the most that is read back"
                 raise OutputError("output", [Problem(got, "save a smaller model")])
+            # What shrinks so much that reading would take it for a bomb is not packed.
+            bomb = len(content) > LARGE and len(zlib.compress(content, 1)) * MAX_RATIO // 2 < len(content)
             # A fixed date: the same content is the same file.
-            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, _packing(content))
-    return out.getvalue()
-
-
-def _packing(content: bytes) -> int:
-    """Return how a member is packed: not at all if it shrinks so much that reading would take it for a bomb."""
-    if len(content) > LARGE and len(zlib.compress(content, 1)) * MOST_PACKED // 2 < len(content):
-        return zipfile.ZIP_STORED
-    return zipfile.ZIP_DEFLATED
+            archive.writestr(
+                zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)),
+                content,
+                zipfile.ZIP_STORED if bomb else zipfile.ZIP_DEFLATED,
+            )
+    with atomic_file(path) as part:
+        part.write_bytes(out.getvalue())
 
 
 def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -78,13 +71,16 @@ def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[s
     except PolicyFileError:
         raise
     except FileNotFoundError as error:
-        raise archive_error(place, "does not exist", WRITERS) from error
+        raise archive_error(place, "does not exist", HOW_TO_MAKE) from error
     except Exception as error:  # damaged bytes make zipfile and its decompressors raise almost anything
         raise archive_error(place, "is not a policy file, or is damaged", DAMAGED) from error
     if not isinstance(manifest, dict) or manifest.get("format") != format_name:
-        raise archive_error(place, "is not a policy file", WRITERS)
-    if manifest.get("version") != VERSION:
-        raise _other_version(place, manifest.get("version"))
+        raise archive_error(place, "is not a policy file", HOW_TO_MAKE)
+    version = manifest.get("version")
+    if version != VERSION:
+        newer = isinstance(version, int) and version > VERSION
+        got = f"was written by {'a newer' if newer else 'an older'} version of largesse (format {repr_short(version)})"
+        raise archive_error(place, got, "update largesse" if newer else "fit again with this one")
     if not whole or manifest.get("arrays") != hashlib.sha256(blob).hexdigest():
         raise archive_error(place, "does not match its own digest", DAMAGED)
     with expected_content(place):
@@ -98,9 +94,10 @@ def _read_members(place: Path) -> tuple[bytes, bytes]:
             raise zipfile.BadZipFile("not a file")
         _check_directory(file)
         with zipfile.ZipFile(file) as archive:
-            found = {info.filename: info for info in archive.infolist()}
-            _check_sizes(place, found)
-            return _unpack(archive, found[MANIFEST]), _unpack(archive, found[ARRAYS])
+            members = {info.filename: info for info in archive.infolist()}
+            if set(members) != {MANIFEST, ARRAYS}:
+                raise zipfile.BadZipFile("other members")
+            return _unpack(place, archive, members[MANIFEST]), _unpack(place, archive, members[ARRAYS])
 
 
 def _check_directory(file: BinaryIO) -> None:
@@ -114,21 +111,15 @@ def _check_directory(file: BinaryIO) -> None:
     file.seek(0)
 
 
-def _check_sizes(place: Path, found: dict[str, zipfile.ZipInfo]) -> None:
-    """Refuse members that are unknown or packed in another way, and those that would unpack to more than any model has."""
-    if set(found) != {MANIFEST, ARRAYS}:
-        raise zipfile.BadZipFile("other members")
-    for name, info in found.items():
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise zipfile.BadZipFile("packed in another way")
-        if info.file_size > MOST[name] or info.file_size > max(LARGE, MOST_PACKED * info.compress_size):
-            got = f"would unpack {name} from {info.compress_size:,} to {info.file_size:,} bytes"
-            raise archive_error(place, got, "this is no policy that largesse wrote: do not use it")
-
-
-def _unpack(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+def _unpack(place: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """Return the content of a member; refuse other packings, and more bytes than announced or than any model has."""
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise zipfile.BadZipFile("packed in another way")
+    if info.file_size > MAX_BYTES[info.filename] or info.file_size > max(LARGE, MAX_RATIO * info.compress_size):
+        got = f"would unpack {info.filename} from {info.compress_size:,} to {info.file_size:,} bytes"
+        raise archive_error(place, got, "this is no policy that largesse wrote: do not use it")
     with archive.open(info) as member:
-        content = member.read(info.file_size)  # whatever the packed bytes would go on to
+        content = member.read(info.file_size)
         if len(content) != info.file_size or member.read(1):
             raise zipfile.BadZipFile("another size than announced")
         return content
@@ -146,29 +137,14 @@ def expected_content(path: str | os.PathLike[str]) -> Iterator[None]:
     except PolicyFileError:
         raise
     except Exception as error:
-        raise archive_error(
-            path, f"holds something that is not expected ({_shorten(error)})", "fit again with this version"
-        ) from error
-
-
-def _shorten(error: Exception) -> str:
-    text = str(error)
-    return text if len(text) <= 300 else f"{text[:300]}…"
+        reason = str(error) if len(str(error)) <= MAX_REASON else f"{str(error)[:MAX_REASON]}…"
+        got = f"holds something that is not expected ({reason})"
+        raise archive_error(path, got, "fit again with this version") from error
 
 
 def archive_error(path: str | os.PathLike[str], what: str, hint: str) -> PolicyFileError:
     """Return the error about an archive."""
     return PolicyFileError("policy", [Problem(f"{path} {what}", hint)])
-
-
-def _other_version(path: Path, found: Any) -> PolicyFileError:
-    if isinstance(found, int) and found > VERSION:
-        return archive_error(
-            path, f"was written by a newer version of largesse (format {repr_short(found)})", "update largesse"
-        )
-    return archive_error(
-        path, f"was written by an older version of largesse (format {repr_short(found)})", "fit again with this one"
-    )
 
 
 def _digest(manifest: dict[str, Any]) -> str:

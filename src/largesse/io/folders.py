@@ -67,7 +67,7 @@ def refuse_foreign(target: Target, marks: Collection[str], files: Collection[str
     """Refuse to replace a folder with other than hidden files, unless it has all marks and only `files`."""
     path = resolve_replaceable(target)
     with wrap_os_error(target):
-        names = {one.name for one in path.iterdir() if not _is_stray(one)} if path.is_dir() else set()
+        names = {child.name for child in path.iterdir() if not _is_stray(child)} if path.is_dir() else set()
     # A folder with all marks and nothing unknown was made by us; a user's own file among the known names proves nothing.
     other = sorted(names - {*files}) if marks and names.issuperset(marks) else sorted(names)
     if other:
@@ -274,12 +274,12 @@ def _find_renameat2() -> Callable[..., Any] | None:
     import ctypes
 
     try:
-        found = ctypes.CDLL(None, use_errno=True).renameat2
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, TypeError, AttributeError):
         return None
-    found.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    found.restype = ctypes.c_int
-    return found
+    rename.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+    rename.restype = ctypes.c_int
+    return rename
 
 
 # -- locks and leftovers -------------------------------------------------------------------------------------------------
@@ -352,8 +352,8 @@ def _find_leftovers(path: Path) -> list[Path]:
     """Return the temporary names that killed commands left for a path, oldest first."""
     name = re.compile(rf"\.{re.escape(_shorten(path))}\.{TEMPORARY}", re.DOTALL)
     try:
-        found = [one for one in path.parent.iterdir() if name.fullmatch(one.name) and not one.is_symlink()]
-        return sorted(found, key=lambda one: one.lstat().st_mtime_ns)
+        leftovers = [child for child in path.parent.iterdir() if name.fullmatch(child.name) and not child.is_symlink()]
+        return sorted(leftovers, key=lambda child: child.lstat().st_mtime_ns)
     except OSError:  # the folder above is missing or not readable
         return []
 

@@ -64,10 +64,10 @@ def _fits(axis: Any, length: int, lengths: dict[str, int]) -> bool:
     """Return whether an axis such as "K-1" has the right length."""
     if isinstance(axis, int):
         return axis == length
-    found = re.fullmatch(r"([A-Za-z]\w*)([+-]\d+)?", axis)
-    assert found, axis
-    more = int(found[2] or 0)
-    return lengths.setdefault(found[1], length - more) + more == length
+    match = re.fullmatch(r"([A-Za-z]\w*)([+-]\d+)?", axis)
+    assert match, axis
+    more = int(match[2] or 0)
+    return lengths.setdefault(match[1], length - more) + more == length
 
 
 @cache
@@ -78,10 +78,10 @@ def field_hints(kind: Any) -> dict[str, Any]:
 
 
 def _split(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:
-    """Return an annotation's type, what `Annotated` says beside it, and whether None is allowed."""
+    """Return an annotation's type, the metadata of `Annotated`, and whether None is allowed."""
     optional = False
     if get_origin(hint) in (Union, types.UnionType):
-        options = [one for one in get_args(hint) if one is not type(None)]
+        options = [option for option in get_args(hint) if option is not type(None)]
         if len(options) != 1 or len(options) == len(get_args(hint)):
             raise TypeError(f"{hint} cannot be saved: only `T | None` is a union that can")
         hint, optional = options[0], True
@@ -112,11 +112,11 @@ def pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
         number = float(value)
         return number if math.isfinite(number) else str(number)
     if origin is tuple:
-        return [pack(one, each, at_place(place, i), arrays) for i, (one, each) in enumerate(_items(value, kind, place))]
+        items = enumerate(_items(value, kind, place))
+        return [pack(item, each, at_place(place, i), arrays) for i, (item, each) in items]
     if origin is dict:
-        return {
-            name: pack(one, get_args(kind)[1], at_place(place, name), arrays) for name, one in sorted(value.items())
-        }
+        each = get_args(kind)[1]
+        return {name: pack(item, each, at_place(place, name), arrays) for name, item in sorted(value.items())}
     if _is_record(origin):
         fields = field_hints(origin).items()
         return {name: pack(getattr(value, name), each, at_place(place, name), arrays) for name, each in fields}
@@ -142,7 +142,7 @@ def _items(values: Any, kind: Any, place: str) -> list[tuple[Any, Any]]:
     """Return the items of a tuple, each with its annotation."""
     hints = get_args(kind)
     if len(hints) == 2 and hints[1] is ...:
-        return [(one, hints[0]) for one in values]
+        return [(value, hints[0]) for value in values]
     if len(values) != len(hints):
         raise ValueError(f"{place}: {len(values)} items; expected {len(hints)}")
     return list(zip(values, hints, strict=True))
@@ -177,23 +177,22 @@ class Reader:
             return read_scalar(state, origin, place)
         if origin is tuple:
             items = _items(read_scalar(state, list, place), kind, place)
-            return tuple(self.unpack(one, each, at_place(place, i), lengths) for i, (one, each) in enumerate(items))
+            return tuple(self.unpack(item, each, at_place(place, i), lengths) for i, (item, each) in enumerate(items))
         if origin is dict:
             each = get_args(kind)[1]
             named = read_scalar(state, dict, place)
-            return {name: self.unpack(one, each, at_place(place, name), lengths) for name, one in named.items()}
+            return {name: self.unpack(item, each, at_place(place, name), lengths) for name, item in named.items()}
         if _is_record(origin):
-            own = dict(lengths)
-            return origin(**self.unpack_fields(state, field_hints(origin), place, own))
+            return origin(**self.unpack_fields(state, field_hints(origin), place, dict(lengths)))
         if hasattr(origin, "pack_into"):
             return self._model(state, origin, place, 1 if ONE_LEVEL in marks else lengths["K"])
         raise TypeError(f"{place}: {hint} cannot be read")
 
     def unpack_fields(self, state: Any, hints: dict[str, Any], place: str, lengths: dict[str, int]) -> dict[str, Any]:
         """Return the values of named fields, all of them and no others."""
-        found = set(read_scalar(state, dict, place))
-        if found != set(hints):
-            missing, unknown = sorted(set(hints) - found), sorted(found - set(hints))
+        names = set(read_scalar(state, dict, place))
+        if names != set(hints):
+            missing, unknown = sorted(set(hints) - names), sorted(names - set(hints))
             raise ValueError(f"{place or 'it'}: missing {missing}, unknown {unknown}")
         return {name: self.unpack(state[name], hint, at_place(place, name), lengths) for name, hint in hints.items()}
 
@@ -281,5 +280,5 @@ def read_record(kind: type[Record], state: Any, place: str = "") -> Record:
     >>> read_record(Estimate, {"estimate": 1.0, "se": None, "low": 0, "high": 2.0})
     Estimate(1 [0, 2])
     """
-    found: Record = Reader({}, nulls=True).unpack(state, kind, place, {})
-    return found
+    record: Record = Reader({}, nulls=True).unpack(state, kind, place, {})
+    return record

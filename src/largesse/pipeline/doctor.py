@@ -77,23 +77,23 @@ def find_campaign(
 
 def _missing(look: CampaignDraft, *, ordered: bool) -> list[Problem]:
     """Return the information that a checkup lacks, each with the option that gives it."""
-    found = []
+    problems = []
     for role, meaning in (("level", "what each customer got"), ("response", "what happened")):
         if role not in look.guess.roles:
             likely = look.guess.others.get(role, ())
             names = [repr(name) for name in (*likely, *(name for name in look.columns if name not in likely))]
             hint = f"add --{role} COLUMN, one of {join_some(names, MAX_LISTED)}"
-            found.append(Problem(f"no column looks like the {role} ({meaning})", hint))
+            problems.append(Problem(f"no column looks like the {role} ({meaning})", hint))
     if ordered or look.level is None:
-        return found
+        return problems
     if look.level.distinct > MAX_LEVELS:
         text = f"the level column {look.level.name!r} has {look.level.distinct:,} distinct values"
-        found.append(Problem(text, "name another with --level, or give the levels with --names, the cheapest first"))
+        problems.append(Problem(text, "name another with --level, or give the levels with --names, the cheapest first"))
     elif look.doses is None and look.order is None:
         text = f"the names of the levels in {look.level.name!r} do not state their order"
         order = look.order_by_response()
         way = "by mean response only" if order else "in no order"
         listed = shlex.quote(",".join(order or look.level.words))
         hint = f"add --names with the cheapest first; {way}, they are --names {listed}"
-        found.append(Problem(text, hint))
-    return found
+        problems.append(Problem(text, hint))
+    return problems

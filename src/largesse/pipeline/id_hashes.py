@@ -1,4 +1,4 @@
-"""Hashes of customer ids: equal ids have equal hashes on every machine. Brings numba with it: imported when needed."""
+"""Hashes of customer ids: equal ids have equal hashes on every machine. Imported inside functions only: it loads numba."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def hash_ids(ids: pa.Array) -> Array:
 
 @njit(cache=True, nogil=True)
 def _hash_bytes(ends: Array, letters: Array) -> Array:
-    found = np.empty(len(ends) - 1, dtype=np.uint64)
-    for i in range(len(found)):
+    hashes = np.empty(len(ends) - 1, dtype=np.uint64)
+    for i in range(len(hashes)):
         number = np.uint64(14695981039346656037)  # FNV-1a
         for k in range(ends[i], ends[i + 1]):
             number = (number ^ np.uint64(letters[k])) * np.uint64(1099511628211)
-        found[i] = number
-    return found
+        hashes[i] = number
+    return hashes
 
 
 @njit(cache=True, nogil=True)
 def _mix(numbers: Array) -> Array:
     """Spread numbers over all 64 bits (the finaliser of MurmurHash3); different ones stay different."""
-    found = np.empty(len(numbers), dtype=np.uint64)
+    hashes = np.empty(len(numbers), dtype=np.uint64)
     for i in range(len(numbers)):
         x = np.uint64(numbers[i])
         x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
         x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-        found[i] = x ^ (x >> np.uint64(33))
-    return found
+        hashes[i] = x ^ (x >> np.uint64(33))
+    return hashes

@@ -1,9 +1,8 @@
 """Cache of out-of-fold predictions and propensities of a run (`scores.parquet`), so that nothing is fitted twice.
 
 Scores do not depend on the budget, the estimator or the rules of a plan. The table holds, in the order of the log's rows,
-out-of-fold curves and folds, expected costs where these are observed, and propensities; of some rows also what is expected of
-them when single features are shuffled. Its key names the log, the model and the seed. Where the key does not fit, the cache is
-not used.
+out-of-fold curves and folds, expected costs where these are observed, and propensities; of some rows also the curves after
+single features were shuffled. Its key names the log, the model and the seed. Where the key does not fit, the cache is not used.
 """
 
 from __future__ import annotations
@@ -70,14 +69,14 @@ def read_scores(path: Path, key: str, log: Log) -> tuple[HeldOut, Propensities |
             held = replace(held, costs=_matrix(table, "cost", log))
         if "shuffled" in facts:
             held = replace(held, shuffled=_unpack_shuffled(table.column("shuffled"), facts["shuffled"], log))
-        own = facts.get("propensities")
-        return held, None if own is None else Propensities(_propensity(table, log), **own)
+        settings = facts.get("propensities")
+        return held, None if settings is None else Propensities(_propensity(table, log), **settings)
     except (LargesseError, OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
         return None
 
 
 def _pack_shuffled(shuffled: Shuffled, n: int) -> pa.Array:
-    """Return a column of n rows: the curves (features, K) of those that were shuffled as bytes, nothing of the others."""
+    """Return a column of n rows: the curves (features, K) of shuffled rows as bytes, null for the others."""
     import pyarrow as pa
 
     cells: list[bytes | None] = [None] * n
@@ -102,15 +101,15 @@ def _matrix(table: pa.Table, word: str, log: Log) -> Array:
 
 
 def _propensity(table: pa.Table, log: Log) -> Array:
-    found = _column(table, "propensity", log)
-    if (found <= 0).any() or (found > 1).any():
-        raise ValueError("these are no propensities")
-    return found
+    propensity = _column(table, "propensity", log)
+    if (propensity <= 0).any() or (propensity > 1).any():
+        raise ValueError("a propensity is not in (0, 1]")
+    return propensity
 
 
 def _column(table: pa.Table, name: str, log: Log) -> Array:
     """Return a column of finite numbers, one for each row of the log; ValueError if it is not one."""
-    found = np.asarray(table.column(name).to_numpy(), dtype=np.float64)
-    if len(found) != len(log) or not np.isfinite(found).all():
+    values = np.asarray(table.column(name).to_numpy(), dtype=np.float64)
+    if len(values) != len(log) or not np.isfinite(values).all():
         raise ValueError(f"{name} does not belong to the log")
-    return found
+    return values

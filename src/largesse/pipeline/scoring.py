@@ -205,7 +205,7 @@ class LocalCustomers:
 
             add = stack.enter_context(write_behind(write_parts))
             start, counts = 0, list[PlanCounts]()
-            for part in read_ahead(self.source.read([one.feature for one in features])):
+            for part in read_ahead(self.source.read([grouped.feature for grouped in features])):
                 counts = [functools.reduce(operator.add, [*counts, write_part(part, start)])]
                 start += len(part)
                 advance(start / self.n)
