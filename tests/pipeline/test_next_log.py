@@ -1,4 +1,4 @@
-"""The next log holds every decision with its features, its propensity and what came of it."""
+"""The next log holds every decision with its features, its propensity and its response."""
 
 import shutil
 from collections.abc import Callable
@@ -21,6 +21,19 @@ from support.ledgers import respond
 Serve = Callable[[list[str]], str]
 
 
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., list[str]]:
+    """Write tables to files; return their names."""
+
+    def write_tables(*tables: pa.Table) -> list[str]:
+        names = [str(tmp_path / f"table{k}.parquet") for k in range(len(tables))]
+        for name, table in zip(names, tables, strict=True):
+            pq.write_table(table, name)
+        return names
+
+    return write_tables
+
+
 def test_decisions_of_a_ledger_become_a_log_that_check_and_run_take(
     book_decisions: Serve, run_copy: Path, shop: Path, tmp_path: Path
 ) -> None:
@@ -28,150 +41,136 @@ def test_decisions_of_a_ledger_become_a_log_that_check_and_run_take(
     address = book_decisions(people["id"].to_pylist())
     csv.write_csv(respond(address).drop_columns(["request"]), tmp_path / "orders.csv")
     tables = (str(shop / "customers.parquet"), str(tmp_path / "orders.csv"))
-    shown = write_next_log(
-        run_copy,
-        tmp_path / "next.parquet",
-        decisions=read_decisions(address),
-        tables=tables,
-        campaign_file=tmp_path / "next.toml",
-    )
-    table = pq.read_table(tmp_path / "next.parquet")
+    decisions, out = read_decisions(address), tmp_path / "next.parquet"
+    shown = write_next_log(run_copy, out, decisions=decisions, tables=tables, campaign_file=tmp_path / "next.toml")
+    table = pq.read_table(out)
     assert shown["rows"] == shown["customers"] == len(table) == len(people)
     with open_ledger(address) as ledger:
         booked = {row[1]: row for row in ledger.decisions()}
-    amounts = (0, 5, 10)
     for row in table.to_pylist():
-        assert row["coupon"] == amounts[booked[row["id"]][2]]
+        assert row["coupon"] == (0, 5, 10)[booked[row["id"]][2]]
         assert row["propensity"] == booked[row["id"]][3]
     assert (np.asarray(table["propensity"]) < 1).any()
-    found, _ = check(run_copy, table, decisions=read_decisions(address))
-    assert found.joined == len(people)
-    assert found.followed == 1
-    assert found.answer == "fine"
+    result, _ = check(run_copy, table, decisions=decisions)
+    assert (result.joined, result.followed, result.answer) == (len(people), 1, "fine")
     campaign = read_campaign(tmp_path / "next.toml")
     assert campaign.roles["propensity"] == "propensity"
-    assert Path(campaign.log) == tmp_path / "next.parquet"
+    assert Path(campaign.log) == out
 
 
-def test_customers_who_come_again_are_told_apart_by_their_requests(
-    book_decisions: Serve, run_copy: Path, shop: Path, tmp_path: Path
+def test_customers_who_come_again_are_distinguished_by_their_requests(
+    book_decisions: Serve, run_copy: Path, shop: Path, tmp_path: Path, write: Callable[..., list[str]]
 ) -> None:
-    ids = pq.read_table(shop / "customers.parquet")["id"].to_pylist()[:30]
-    address = book_decisions(ids * 2)
-    came = respond(address)
-    pq.write_table(came, tmp_path / "orders.parquet")
-    tables = [str(shop / "customers.parquet"), str(tmp_path / "orders.parquet")]
-    write_next_log(run_copy, tmp_path / "next.parquet", decisions=read_decisions(address), tables=tables)
-    table = pq.read_table(tmp_path / "next.parquet")
+    people = pq.read_table(shop / "customers.parquet")
+    address = book_decisions(people["id"].to_pylist()[:30] * 2)
+    came, decisions, out = respond(address), read_decisions(address), tmp_path / "next.parquet"
+    write_next_log(run_copy, out, decisions=decisions, tables=write(people, came))
+    table = pq.read_table(out)
     assert table["request"].to_pylist() == came["request"].to_pylist()
     assert table["bought"].to_pylist() == came["bought"].to_pylist()
-    found, _ = check(run_copy, table, decisions=read_decisions(address))
-    assert found.joined == 60
+    assert check(run_copy, table, decisions=decisions)[0].joined == 60
     with pytest.raises(InputError, match="with which request"):
-        check(run_copy, table.drop_columns(["request"]), decisions=read_decisions(address))
-    pq.write_table(came.drop_columns(["request"]).slice(0, 30), tmp_path / "orders.parquet")
+        check(run_copy, table.drop_columns(["request"]), decisions=decisions)
+    tables = write(people, came.drop_columns(["request"]).slice(0, 30))
     with pytest.raises(InputError, match="which response belongs to which request"):
-        write_next_log(run_copy, tmp_path / "other.parquet", decisions=read_decisions(address), tables=tables)
+        write_next_log(run_copy, tmp_path / "other.parquet", decisions=decisions, tables=tables)
     assert not (tmp_path / "other.parquet").exists()
 
 
-def test_a_plan_becomes_a_log_with_the_customers_it_was_made_for(run_copy: Path, shop: Path, tmp_path: Path) -> None:
-    planned = pq.read_table(run_copy / "plan.parquet")
-    bought = pa.table({"id": planned["customer"], "bought": np.arange(len(planned)) % 2})
-    pq.write_table(bought.slice(0, 150), tmp_path / "orders.parquet")
-    tables = [str(tmp_path / "orders.parquet")]
+def test_a_plan_becomes_a_log_with_its_customers(
+    run_copy: Path, tmp_path: Path, write: Callable[..., list[str]]
+) -> None:
+    ids = pq.read_table(run_copy / "plan.parquet")["customer"]
+    tables = write(pa.table({"id": ids, "bought": np.arange(200) % 2}).slice(0, 150))
     with pytest.raises(InputError, match="50 of 200 decisions have no 'bought'"):
         write_next_log(run_copy, tmp_path / "next.csv", tables=tables)
     write_next_log(run_copy, tmp_path / "next.csv", tables=tables, missing=0)
     table = csv.read_csv(tmp_path / "next.csv")
     assert set(table["propensity"].to_pylist()) == {1}
     assert table["bought"].to_pylist()[150:] == [0] * 50
-    found, _ = check(run_copy, table)
-    assert found.followed == 1
+    assert check(run_copy, table)[0].followed == 1
 
 
-def test_what_is_missing_or_twice_is_named(book_decisions: Serve, run_copy: Path, shop: Path, tmp_path: Path) -> None:
+def test_missing_and_repeated_rows_and_columns_are_named(
+    book_decisions: Serve, run_copy: Path, shop: Path, tmp_path: Path, write: Callable[..., list[str]]
+) -> None:
     people = pq.read_table(shop / "customers.parquet")
     address = book_decisions(people["id"].to_pylist()[:20])
+    decisions, came = read_decisions(address), respond(address).drop_columns(["request"])
     out = tmp_path / "next.parquet"
-
-    def refused(*tables: Any) -> str:
-        names = []
-        for at, table in enumerate(tables):
-            pq.write_table(table, tmp_path / f"t{at}.parquet")
-            names.append(str(tmp_path / f"t{at}.parquet"))
-        with pytest.raises(InputError) as error:
-            write_next_log(run_copy, out, decisions=read_decisions(address), tables=names)
-        return str(error.value)
-
-    came = respond(address).drop_columns(["request"])
-    assert "no table has 'age'" in refused()
-    assert "no table has 'bought'" in refused(people)
-    assert "did you mean 'idd'" in refused(people, came.rename_columns(["idd", "bought"]))
-    assert "more than one row for 1 customer" in refused(people, pa.concat_tables([came, came.slice(0, 1)]))
-    assert "the customers of 15 of 20 decisions are not in" in refused(people.slice(0, 5), came)
+    for message, tables in {
+        "no table has 'age'": [],
+        "no table has 'bought'": [people],
+        "did you mean 'idd'": [people, came.rename_columns(["idd", "bought"])],
+        "more than one row for 1 customer": [people, pa.concat_tables([came, came.slice(0, 1)])],
+        "the customers of 15 of 20 decisions are not in": [people.slice(0, 5), came],
+    }.items():
+        with pytest.raises(InputError, match=message):
+            write_next_log(run_copy, out, decisions=decisions, tables=write(*tables))
     with pytest.raises(InputError, match="part of a run folder"):
-        write_next_log(run_copy, run_copy / "plan.parquet", decisions=read_decisions(address), tables=())
+        write_next_log(run_copy, run_copy / "plan.parquet", decisions=decisions)
     assert not out.exists()
-
-
-def test_a_new_log_of_others_than_the_ledgers_is_refused(book_decisions: Serve, run_copy: Path, shop: Path) -> None:
-    people = pq.read_table(shop / "customers.parquet")
-    address = book_decisions(people["id"].to_pylist()[:5])
+    # Neither are a log of other customers than the ledger's, and one without their ids.
     log = people.append_column("coupon", pa.array([0] * 200)).append_column("bought", pa.array([0, 1] * 100))
     with pytest.raises(InputError, match="no customer of the new log is in the ledger"):
-        check(run_copy, log.slice(5), decisions=read_decisions(address))
+        check(run_copy, log.slice(20), decisions=decisions)
     with pytest.raises(InputError, match="has no column 'id'"):
-        check(run_copy, log.drop_columns(["id"]), decisions=read_decisions(address))
+        check(run_copy, log.drop_columns(["id"]), decisions=decisions)
 
 
-def test_odd_tables_to_join_are_named_and_other_campaign_files_stay(run_copy: Path, shop: Path, tmp_path: Path) -> None:
-    answers, mine = tmp_path / "answers.parquet", tmp_path / "mine.toml"
-    mine.write_text("mine")
-    people = pq.read_table(shop / "customers.parquet")
-    came = pa.table({"id": people["id"], "bought": pa.array([1] * len(people))})
-
-    def write(table: pa.Table, **more: Any) -> None:
-        pq.write_table(table, answers)
-        write_next_log(run_copy, tmp_path / "next.csv", tables=[str(answers)], missing=0.0, **more)
-
-    with pytest.raises(InputError, match="has two columns 'age'"):
-        write(pa.table([came["id"], came["bought"], came["bought"], came["bought"]], ["id", "bought", "age", "age"]))
-    with pytest.raises(InputError, match="holds no ids"):
-        write(came.set_column(0, "id", pa.array([b"\xff"] * len(came))))
-    with pytest.raises(InputError, match="already exists"):
-        write(came, campaign_file=mine)
-    assert (mine.read_text(), (tmp_path / "next.csv").exists()) == ("mine", False)
-    write(pa.concat_tables([came, pa.table({"id": [None, None], "bought": [1, 1]}, schema=came.schema)]))
-    assert len(csv.read_csv(tmp_path / "next.csv")) == len(people)
-
-
-def test_what_the_run_reads_is_not_written_over(run_copy: Path, shop: Path, tmp_path: Path) -> None:
-    customers = shutil.copy(shop / "customers.parquet", tmp_path / "people.parquet")
+def test_odd_tables_are_named_and_existing_files_stay(
+    run_copy: Path, shop: Path, tmp_path: Path, write: Callable[..., list[str]]
+) -> None:
+    out, mine, customers = tmp_path / "next.csv", tmp_path / "mine.toml", tmp_path / "people.parquet"
+    shutil.copy(shop / "customers.parquet", customers)
     file = run_copy / "campaign.toml"
     file.write_text(file.read_text().replace(str(read_campaign(run_copy).customers), str(customers)))
-    ids = pq.read_table(customers)["id"]
-    pq.write_table(pa.table({"id": ids, "bought": [0] * len(ids)}), tmp_path / "orders.parquet")
-    wanted = {"tables": [str(tmp_path / "orders.parquet")]}
-    before = customers.read_bytes()
-    with pytest.raises(InputError, match="is what is read"):
-        write_next_log(run_copy, customers, **wanted)
-    with pytest.raises(InputError, match="both the log and its campaign file"):
-        write_next_log(run_copy, tmp_path / "next.csv", campaign_file=tmp_path / "next.csv", **wanted)
-    assert customers.read_bytes() == before
-    assert not (tmp_path / "next.csv").exists()
+    mine.write_text("mine")
+    before, ids = customers.read_bytes(), pq.read_table(customers)["id"]
+    came = pa.table({"id": ids, "bought": pa.array([1] * len(ids))})
+
+    def join(table: pa.Table, target: Path = out, **more: Any) -> None:
+        write_next_log(run_copy, target, tables=write(table), missing=0.0, **more)
+
+    doubled = pa.table([came["id"], came["bought"], came["bought"], came["bought"]], ["id", "bought", "age", "age"])
+    for message, table, more in (
+        ("has two columns 'age'", doubled, {}),
+        ("holds no ids", came.set_column(0, "id", pa.array([b"\xff"] * len(came))), {}),
+        ("already exists", came, {"campaign_file": mine}),
+        ("both the log and its campaign file", came, {"campaign_file": out}),
+        ("is what is read", came, {"target": customers}),
+    ):
+        with pytest.raises(InputError, match=message):
+            join(table, **more)
+    assert (mine.read_text(), customers.read_bytes(), out.exists()) == ("mine", before, False)
+    join(pa.concat_tables([came, pa.table({"id": [None, None], "bought": [1, 1]}, schema=came.schema)]))
+    assert len(csv.read_csv(out)) == len(ids)
 
 
-def test_customers_whose_ids_are_numbers_are_named(run_copy: Path, tmp_path: Path) -> None:
-    planned = pq.read_table(run_copy / "plan.parquet")
+def test_numeric_ids_are_named(run_copy: Path, tmp_path: Path, write: Callable[..., list[str]]) -> None:
+    planned, people = pq.read_table(run_copy / "plan.parquet"), pq.read_table(str(read_campaign(run_copy).customers))
     numbers = pa.array(range(len(planned)))
     pq.write_table(planned.set_column(0, "customer", numbers), run_copy / "plan.parquet")
-    pq.write_table(pa.table({"id": [0, 1], "bought": [1, 0]}), tmp_path / "orders.parquet")
-    people = pq.read_table(str(read_campaign(run_copy).customers))
-    pq.write_table(people.set_column(people.column_names.index("id"), "id", numbers), tmp_path / "people.parquet")
-    tables = (str(tmp_path / "people.parquet"), str(tmp_path / "orders.parquet"))
-    with pytest.raises(InputError, match=r"have no 'bought' in .*orders.parquet \(2, 3, 4, …\)"):
+    tables = write(people.set_column(0, "id", numbers), pa.table({"id": [0, 1], "bought": [1, 0]}))
+    with pytest.raises(InputError, match=r"have no 'bought' in .*parquet \(2, 3, 4, …\)"):
         write_next_log(run_copy, tmp_path / "next.parquet", tables=tables)
+
+
+def test_responses_of_other_customers_do_not_count_as_missing(
+    run_copy: Path, tmp_path: Path, write: Callable[..., list[str]]
+) -> None:
+    """A spreadsheet takes the zeros off ids: without this, every response would be 0."""
+    ids = pq.read_table(run_copy / "plan.parquet")["customer"].to_pylist()
+
+    def join(names: list[str]) -> dict[str, Any]:
+        table = pa.table({"id": pa.array(names, pa.string()), "bought": pa.array([1] * len(names), pa.int64())})
+        return write_next_log(run_copy, tmp_path / "next.csv", tables=write(table), missing=0)
+
+    with pytest.raises(InputError, match=rf"customer who was decided for: it has x{ids[0]}, .*the plan {ids[0]}"):
+        join([f"x{name}" for name in ids])
+    assert not (tmp_path / "next.csv").exists()
+    assert join([*ids[:50], "x1", "x2"])["others"] == 2
+    assert join([])["rows"] == len(ids)  # nobody bought
 
 
 NOTATION = """
@@ -194,7 +193,7 @@ name = "linear"
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_the_next_log_is_read_as_the_first_was_however_that_is_written(tmp_path: Path, ending: str) -> None:
+def test_the_next_log_is_read_like_the_first_in_any_notation(tmp_path: Path, ending: str) -> None:
     """Dates, percentages, words for numbers and Excel's days are parsed once, not twice."""
     rng, n = np.random.default_rng(3), 300
     lines = [
@@ -207,27 +206,11 @@ def test_the_next_log_is_read_as_the_first_was_however_that_is_written(tmp_path:
     (tmp_path / "campaign.toml").write_text(NOTATION)
     run(read_campaign(tmp_path / "campaign.toml"), tmp_path / "spring")
     plan(tmp_path / "spring", explore=0.3)
-    out = tmp_path / f"next.{ending}"
-    tables = [str(tmp_path / "orders.csv")]
+    out, tables = tmp_path / f"next.{ending}", [str(tmp_path / "orders.csv")]
     write_next_log(tmp_path / "spring", out, tables=tables, missing=0, campaign_file=tmp_path / "next.toml")
     old, new = (LOCAL.read_log(read_campaign(tmp_path / name)) for name in ("campaign.toml", "next.toml"))
     for name in old.features.column_names:
         assert new.features[name].to_pylist() == old.features[name].to_pylist()
     assert new.response.tolist() == [1.0, 0.0] * (n // 2)
-    found, _ = check(tmp_path / "spring", str(out))
-    assert {one.topic: one.answer for one in found.findings}["features"] == "fine"
-
-
-def test_responses_of_nobody_who_was_decided_for_do_not_all_count_as_missing(run_copy: Path, tmp_path: Path) -> None:
-    """A spreadsheet takes the zeros off ids: without this, every response would be 0."""
-    ids = pq.read_table(run_copy / "plan.parquet")["customer"].to_pylist()
-    orders = tmp_path / "orders.parquet"
-    wanted: Any = {"tables": [str(orders)], "missing": 0}
-    pq.write_table(pa.table({"id": [f"x{name}" for name in ids], "bought": [1] * len(ids)}), orders)
-    with pytest.raises(InputError, match=rf"customer who was decided for: it has x{ids[0]}, .*the plan {ids[0]}"):
-        write_next_log(run_copy, tmp_path / "next.csv", **wanted)
-    assert not (tmp_path / "next.csv").exists()
-    pq.write_table(pa.table({"id": [*ids[:50], "x1", "x2"], "bought": [1] * 52}), orders)
-    assert write_next_log(run_copy, tmp_path / "next.csv", **wanted)["others"] == 2
-    pq.write_table(pa.table({"id": pa.array([], pa.string()), "bought": pa.array([], pa.int64())}), orders)
-    assert write_next_log(run_copy, tmp_path / "none.csv", **wanted)["rows"] == len(ids)  # nobody bought
+    result, _ = check(tmp_path / "spring", str(out))
+    assert {finding.topic: finding.answer for finding in result.findings}["features"] == "fine"
