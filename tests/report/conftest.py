@@ -15,7 +15,7 @@ from largesse.data import log_from_arrays
 from largesse.evaluation import make_study, summarise_jointly, summarise_study
 from largesse.io import to_json
 from largesse.levels import Levels
-from largesse.records import Array, Choice, Log, Plan, PlanSummary, Study, summarise_fit
+from largesse.records import Choice, FitSummary, JointSummary, Log, PlanSummary, Study, StudySummary, summarise_fit
 from largesse.report import Heading, join_parts
 from largesse.response import Linear, describe_model
 from support.plans import summarise
@@ -33,10 +33,8 @@ class SmallRun:
     """A fitted, planned and judged log, and the numbers of its report as they come back from disk."""
 
     log: Log
-    plan: Plan
-    summary: PlanSummary
     study: Study
-    curves: Array  # (n, K)
+    records: tuple[FitSummary, PlanSummary, StudySummary, JointSummary]
     numbers: dict[str, Any]
 
 
@@ -60,9 +58,10 @@ def make_run(*, binary: bool) -> SmallRun:
     study = make_study(log, Linear(), 2.5)
     fit = summarise_fit("Linear", describe_model("Linear"), CHOICES, log)
     judged = summarise_study(study)
-    parts = (to_json(part) for part in (fit, summary, judged, summarise_jointly(summary, judged)))
+    records = (fit, summary, judged, summarise_jointly(summary, judged))
     heading = Heading("Autumn coupons", "€", 0) if binary else Heading("Autumn sales", "USD", 0, response_unit="USD")
-    return SmallRun(log, plan, summary, study, curves, json.loads(json.dumps(join_parts(heading, *parts))))
+    numbers = json.loads(json.dumps(join_parts(heading, *map(to_json, records))))
+    return SmallRun(log, study, records, numbers)
 
 
 @pytest.fixture(scope="session")
@@ -182,10 +181,3 @@ def empty(binary: dict[str, Any]) -> dict[str, Any]:
     binary["method"] = {"tried": [], "estimates": []}
     binary["support"] |= {"balance": [], "checks": [], "propensities": {"edges": [], "counts": []}}
     return binary
-
-
-@pytest.fixture(params=["binary", "amount", "ugly", "empty"])
-def numbers(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Numbers of every kind, one after the other."""
-    found: dict[str, Any] = request.getfixturevalue(request.param)
-    return found

@@ -73,20 +73,18 @@ def test_nothing_is_loaded_nothing_fails_and_nothing_stands_in_the_way(
 
 
 @pytest.mark.parametrize("which", ["page", "crowded"])
-def test_nobody_has_to_scroll_sideways(which: str, browser: Any, request: pytest.FixtureRequest) -> None:
+def test_nobody_has_to_scroll_sideways_and_a_phone_shows_the_verdict_first(
+    which: str, browser: Any, request: pytest.FixtureRequest
+) -> None:
     with watch(browser, request.getfixturevalue(which), **PHONE) as watched:
+        for part in ("h1", ".verdict") if which == "page" else ():
+            box = watched.page.locator(part).first.bounding_box()
+            assert box["y"] >= 0
+            assert box["y"] + box["height"] <= 844
         watched.page.evaluate(OPEN)
         for width in (1280, 800, 390, 320):
             watched.page.set_viewport_size({"width": width, "height": 844})
             assert watched.page.evaluate(WIDE) == []
-
-
-def test_the_verdict_is_on_the_first_screen_of_a_phone(page: str, browser: Any) -> None:
-    with watch(browser, page, **PHONE) as watched:
-        for part in ("h1", ".verdict"):
-            box = watched.page.locator(part).first.bounding_box()
-            assert box["y"] >= 0
-            assert box["y"] + box["height"] <= 844
 
 
 def test_the_keyboard_reaches_everything_and_the_focus_is_seen(page: str, browser: Any) -> None:
@@ -151,12 +149,19 @@ def list_groups(who: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
     return {(one["feature"], group["label"]): group for one in who["features"] for group in one["groups"]}
 
 
-def test_stops_are_what_plan_makes_at_their_budgets_and_so_is_who_gets_what(run_copy: Path) -> None:
+def test_stops_are_the_plans_at_their_budgets_and_one_is_the_plan_itself(run_copy: Path) -> None:
     kept = json.loads((run_copy / "plan.json").read_text())
     stops, groups, compared = kept["frontier"]["stops"], list_groups(kept["who"]), 0
+    budgets = [stop["budget"] for stop in stops]
+    assert budgets == sorted(budgets)
+    (own,) = [k for k, stop in enumerate(stops) if stop["own"]]
+    assert budgets[own] == kept["budget"]["average"]
+    assert all(stops[own][key] == kept["planned"][key] for key in ("spend", "value", "price"))
+    for group in groups.values():
+        assert [count / group["customers"] for count in group["stop_counts"][own]] == group["shares"]
     assert len(stops) > 10  # the shop's customers are much alike: many steps are equally steep
-    for k in np.unique(np.linspace(0, len(stops) - 1, 25).astype(int)):
-        made = plan(run_copy, budget=stops[k]["budget"])
+    for k in {*np.linspace(0, len(stops) - 1, 12).astype(int), own}:
+        made = plan(run_copy, budget=budgets[k])
         assert made["planned"]["spend"] == pytest.approx(stops[k]["spend"], rel=1e-9, abs=1e-12)
         assert made["planned"]["value"] == pytest.approx(stops[k]["value"], rel=1e-9)
         assert [level["share"] for level in made["money"]["levels"]] == pytest.approx(stops[k]["shares"])
@@ -169,23 +174,7 @@ def test_stops_are_what_plan_makes_at_their_budgets_and_so_is_who_gets_what(run_
                 assert counts == pytest.approx(groups[name]["stop_counts"][k])
                 assert group["average_cost"] == pytest.approx(groups[name]["stop_costs"][k], rel=1e-6, abs=1e-9)
                 compared += 1
-    assert compared > 60
-
-
-def test_the_plan_itself_is_one_of_the_stops(ran: Path) -> None:
-    kept = json.loads((ran / "plan.json").read_text())
-    (own,) = [stop for stop in kept["frontier"]["stops"] if stop.get("own")]
-    assert own["budget"] == kept["budget"]["average"]
-    assert (own["spend"], own["value"], own["price"]) == tuple(
-        kept["planned"][key] for key in ("spend", "value", "price")
-    )
-    assert own["counts"] == [level["customers"] for level in kept["money"]["levels"]]
-    budgets = [stop["budget"] for stop in kept["frontier"]["stops"]]
-    assert budgets == sorted(budgets)
-    place = kept["frontier"]["stops"].index(own)
-    for group in list_groups(kept["who"]).values():
-        assert [count / group["customers"] for count in group["stop_counts"][place]] == group["shares"]
-        assert group["stop_costs"][place] == pytest.approx(group["average_cost"])
+    assert compared > 30
 
 
 def test_the_slider_shows_the_words_of_every_stop_and_who_gets_what(ran: Path, browser: Any) -> None:
@@ -215,29 +204,22 @@ def test_the_slider_shows_the_words_of_every_stop_and_who_gets_what(ran: Path, b
     assert seen[int(start)]["explains"] == explains
 
 
-def test_the_slider_answers_to_keys_and_goes_back_to_the_plan(ran: Path, browser: Any) -> None:
-    with watch(browser, (ran / "report.html").as_uri(), **PHONE) as watched:
+def test_the_slider_answers_to_keys_goes_back_and_paper_says_the_budget(ran: Path, browser: Any) -> None:
+    with watch(browser, (ran / "report.html").as_uri(), viewport={"width": 1280, "height": 300}) as watched:
         page, stops = watched.page, read_stops(ran / "report.html")
+        bar, budget = page.locator("#segments svg[data-counts]").last, page.locator(".whatif [data-show=budget]")
+        first, before = budget.inner_text(), bar.get_attribute("aria-label")
         page.focus("#budget")
-        first = page.locator(".whatif [data-show=budget]").inner_text()
         assert page.locator(".back").is_hidden()
         page.keyboard.press("ArrowLeft")
-        assert page.locator(".whatif [data-show=budget]").inner_text() != first
+        assert budget.inner_text() != first
         page.keyboard.press("End")
         assert page.locator("#budget").get_attribute("aria-valuetext") == stops[-1]["say"]
         assert page.locator("#segments [data-show=budget]").inner_text() == stops[-1]["budget"]
         page.click(".back button")
-        assert page.locator(".whatif [data-show=budget]").inner_text() == first
-        assert watched.find_barriers() == []
-
-
-def test_bars_out_of_sight_follow_when_the_slider_rests_and_paper_says_the_budget(ran: Path, browser: Any) -> None:
-    with watch(browser, (ran / "report.html").as_uri(), viewport={"width": 1280, "height": 300}) as watched:
-        page, stops = watched.page, read_stops(ran / "report.html")
-        bar = page.locator("#segments svg[data-counts]").last
-        before = bar.get_attribute("aria-label")
+        assert budget.inner_text() == first
         page.focus("#budget")
-        page.keyboard.press("Home")
+        page.keyboard.press("Home")  # bars out of sight follow when the slider rests
         page.wait_for_function(
             "was => [...document.querySelectorAll('#segments svg[data-counts]')].pop().ariaLabel !== was", arg=before
         )

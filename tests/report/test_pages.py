@@ -1,8 +1,13 @@
-"""The pages of a checkup and of a campaign check."""
+"""The pages: complete, safe and well-formed with any numbers."""
 
+import copy
 import json
+import math
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
@@ -10,36 +15,188 @@ import pytest
 
 from largesse.data import log_from_arrays
 from largesse.evaluation import doctor
+from largesse.io import read_record, to_json
 from largesse.levels import Levels
-from largesse.records import CampaignCheck, Drift, Estimate, Finding, Leak, LevelUptake, Log, Realised, RealisedTenth
-from largesse.report import describe_check, describe_checkup, render_check, render_checkup
+from largesse.records import (
+    CampaignCheck,
+    Drift,
+    Estimate,
+    Finding,
+    FitSummary,
+    JointSummary,
+    Leak,
+    LevelUptake,
+    Log,
+    PlanSummary,
+    Realised,
+    RealisedTenth,
+    StudySummary,
+)
+from largesse.report import (
+    Heading,
+    describe_check,
+    describe_checkup,
+    join_parts,
+    render_check,
+    render_checkup,
+    render_report,
+)
+from largesse.report.pages import SECTIONS, clean
 from support.browsers import PHONE, watch
-from support.pages import Page
+from support.pages import Page, visible
 
+Numbers = dict[str, Any]
 HOSTILE = "<script>alert(1)</script>"
+SEVERELY_HOSTILE = "</title></svg></style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\x00\n"
+KEYWORDS = ("binary", "fine", "note", "careful", "no", "estimated")  # strings that the page depends on
 
 
-@pytest.fixture(scope="module")
-def shown() -> dict[str, Any]:
-    """The checkup of a log with a hostile name for a column that gives the response away."""
-    rng = np.random.default_rng(0)
-    n = 400
+# -- the report --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["binary", "amount", "ugly", "empty"])
+def test_a_page_is_sound_complete_and_self_contained(kind: str, request: pytest.FixtureRequest) -> None:
+    numbers: Numbers = request.getfixturevalue(kind)
+    before = copy.deepcopy(numbers)
+    page = render_report(numbers)
+    assert repr(numbers) == repr(before)
+    assert render_report(before) == page
+    found = Page(page)
+    assert found.sound
+    assert found.scripts == 1  # ours; none came in with a name
+    assert not re.search(r"https?:|url\(|@import|xmlns", page)
+    text = visible(page)
+    assert not re.search(r"\b(nan|inf|None|undefined|null)\b", text)
+    assert "–" in text  # missing numbers are dashes
+    # nested drawings are inside others: cut at the outermost pair
+    drawings = re.findall(r"<svg class=\"(?:strip|frontier)\".*?</svg>(?!</svg>|<svg|<line|<circle)", page, flags=re.S)
+    assert drawings
+    assert all(ElementTree.fromstring(svg).get("aria-label") for svg in drawings)
+
+
+def test_sections_stand_in_order_under_their_titles_and_the_contents_lead_to_them(
+    binary: Numbers, amount: Numbers
+) -> None:
+    every = [name for name, _, _ in SECTIONS]
+    without_profit = [name for name in every if name != "profit_by_budget"]  # no response has a value
+    for numbers, names in ((amount, every), (binary, without_profit)):
+        page = render_report(numbers)
+        assert Page(page).ids == names
+        contents = re.findall(r'<a href="#(\w+)">([^<]+)</a>', page)
+        assert [name for name, _ in contents] == names[1:]
+        headings = dict(re.findall(r'<section id="(\w+)"[^>]*>\s*<h2>([^<]+)</h2>', page))
+        assert headings == dict(contents)
+        assert page.index("<h1>") < page.index('class="verdict"') < page.index('class="cards')
+    for key, there in (("targeting", True), ("uniform", False)):
+        binary |= {"targeting": {**binary["targeting"], "points": []}} if there else {key: []}
+        binary["curve"] = binary["curve"] if there else {"levels": [], "features": []}
+        assert ("qini_curve" in Page(render_report(binary)).ids) == there
+
+
+def test_hostile_text_is_escaped_everywhere(binary: Numbers, amount: Numbers) -> None:
+    def poison(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: inner if inner in KEYWORDS else poison(inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [poison(item) for item in value]
+        return SEVERELY_HOSTILE if isinstance(value, str) else value
+
+    for numbers in (binary, amount):
+        found = Page(render_report(poison(numbers)))
+        assert found.sound
+        assert found.scripts == 1
+
+
+@pytest.mark.parametrize("depth", [2, 3, 7, 12])
+def test_any_number_of_levels_has_its_colours(ugly: Numbers, depth: int) -> None:
+    ugly["levels"], ugly["changes"]["moves"] = ugly["levels"][:depth], []
+    page = render_report(ugly)
+    assert f"--level-{depth - 1}:" in page
+    assert f"--level-{depth}:" not in page
+
+
+def test_the_page_suits_the_dark_a_phone_and_paper_and_every_curve_has_its_readout(binary: Numbers) -> None:
+    page = render_report(binary)
+    assert page.count("prefers-color-scheme: dark") == 2  # the page's colours, and those of the levels
+    assert 'name="viewport"' in page
+    assert "@media screen and (max-width: 760px)" in page
+    assert "@media print" in page
+    assert page.count('<div class="desk">') == page.count('<div class="phone">') == 2
+    curves = [
+        figure for figure in re.findall(r"<figure>.*?</figure>", page, flags=re.S) if 'class="frontier"' in figure
+    ]
+    assert [figure.count('class="readout"') for figure in curves] == [1, 1]
+
+
+def test_values_that_a_page_cannot_show_are_cleaned() -> None:
+    assert clean({"a": math.inf, "b": ("x\x00y", 3, True, "5 %")}) == {"a": None, "b": ["x y", 3, True, "5\u202f%"]}
+
+
+# -- the numbers of a run ----------------------------------------------------------------------------------------------
+
+
+def find_estimates(value: Any) -> Iterator[Numbers]:
+    if isinstance(value, dict):
+        if "estimate" in value:
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from find_estimates(inner)
+
+
+def test_parts_are_json_with_one_form_of_estimate_and_are_joined_by_section(binary_run: Any) -> None:
+    records, parts = binary_run.records, [to_json(record) for record in binary_run.records]
+    for part, kind in zip(parts, (FitSummary, PlanSummary, StudySummary, JointSummary), strict=True):
+        state = json.loads(json.dumps(part, allow_nan=False))
+        assert to_json(read_record(kind, state)) == state
+    estimates = [estimate for part in parts for estimate in find_estimates(part)]
+    assert len(estimates) > 50
+    for estimate in estimates:
+        assert {"estimate", "low", "high", "se"} <= estimate.keys()
+        assert estimate["low"] is None or estimate["low"] <= estimate["estimate"] <= estimate["high"]
+    joined = join_parts(Heading("Autumn", "€", 7), *parts)
+    assert {"tried", "estimates"} == joined["method"].keys()
+    assert {"headline", "verdict", "warnings"} == joined["answer"].keys()
+    assert joined["budget"] == parts[1]["budget"]  # the plan's wins
+    assert (joined["title"], joined["unit"], joined["seed"]) == ("Autumn", "€", 7)
+    evaluation, judged = binary_run.study.evaluation, records[2]
+    assert (judged.value.estimate, judged.value.low) == (evaluation.value, evaluation.value_interval[0])
+    assert (judged.spend.estimate, judged.spend.high) == (evaluation.spend, evaluation.spend_interval[1])
+    assert [row.name for row in judged.uniform] == list(binary_run.log.levels.labels)
+
+
+@pytest.mark.parametrize(
+    ("damage", "place"),
+    [
+        (lambda part: part.pop("value"), "value"),
+        (lambda part: part.update(more=1), "more"),
+        (lambda part: part["value"].update(low="x"), "value/low"),
+        (lambda part: part["frontier"]["points"][2].update(budget=[]), "frontier/points/2/budget"),
+        (lambda part: part["log"].update(rows=1.5), "log/rows"),
+    ],
+)
+def test_a_damaged_part_is_refused_with_its_place(binary_run: Any, damage: Any, place: str) -> None:
+    state = to_json(binary_run.records[2])
+    damage(state)
+    with pytest.raises(ValueError, match=place):
+        read_record(StudySummary, state)
+
+
+# -- the checkup and the check of a campaign ---------------------------------------------------------------------------
+
+
+def test_the_checkup_shows_its_checks_and_names_a_leaking_column() -> None:
+    rng, n = np.random.default_rng(0), 400
     level, response = rng.integers(0, 3, n), rng.integers(0, 2, n).astype(float)
     log = log_from_arrays(pa.table({"x": rng.normal(size=n), HOSTILE: response}), level, response)
-    return describe_checkup(doctor(log), log, title="<b>Autumn", notes=["seen before"])
-
-
-def test_the_page_shows_the_checks_and_points_at_the_column(shown: dict[str, Any]) -> None:
-    page = render_checkup(shown)
-    assert "This log cannot answer the whole question as it is." in page
-    for check in shown["support"]["checks"]:
-        assert check["topic"] in page
-    assert ">&lt;script&gt;alert(1)&lt;/script&gt;</th>" in page
-    assert "Seen before" in page
-
-
-def test_the_page_is_sound_and_names_cannot_break_it(shown: dict[str, Any]) -> None:
-    page = render_checkup(shown)
+    numbers = describe_checkup(doctor(log), log, title="<b>Autumn", notes=["seen before"])
+    page = render_checkup(numbers)
+    assert render_checkup(json.loads(json.dumps(numbers))) == page
+    assert numbers["answer"] == "no"
+    shown = [numbers["headline"], ">&lt;script&gt;alert(1)&lt;/script&gt;</th>", "Seen before"]
+    shown += [check["topic"] for check in numbers["support"]["checks"]]
+    assert [words for words in shown if words not in page] == []
     found = Page(page)
     assert found.sound
     assert found.scripts == 0
@@ -47,44 +204,35 @@ def test_the_page_is_sound_and_names_cannot_break_it(shown: dict[str, Any]) -> N
     assert "http" not in page
 
 
-def test_numbers_are_json_and_the_page_is_made_of_them_alone(shown: dict[str, Any]) -> None:
-    assert render_checkup(json.loads(json.dumps(shown))) == render_checkup(shown)
-
-
-def _make(answer: str = "no") -> dict[str, object]:
-    some = Estimate(0.31, 0.01, 0.29, 0.33)
-    kept = Realised(some, some, Estimate(0.0, 0.01, -0.02, 0.02), 0.9)
-    nothing = Estimate(float("nan"), float("nan"), float("nan"), float("nan"))
-    found = CampaignCheck(
+def make_check(answer: str = "no") -> Numbers:
+    estimate, nothing = Estimate(0.31, 0.01, 0.29, 0.33), Estimate(*[math.nan] * 4)
+    check = CampaignCheck(
         (Finding("plan", answer, "Some <b>words</b>."),),
         100,
         None,
-        kept,
-        Realised(some, nothing, nothing, 1.0),
-        tuple(RealisedTenth(0.01 * k, 0.3, some, 10) for k in range(10)),
-        (LevelUptake("none", 50, 50, 1.0), LevelUptake("<i>", 0, 50, float("nan"))),
+        Realised(estimate, estimate, Estimate(0.0, 0.01, -0.02, 0.02), 0.9),
+        Realised(estimate, nothing, nothing, 1.0),
+        tuple(RealisedTenth(0.01 * k, 0.3, estimate, 10) for k in range(10)),
+        (LevelUptake("none", 50, 50, 1.0), LevelUptake("<i>", 0, 50, math.nan)),
         0.5,
-        (Drift("age", float("inf"), 0.0), Drift("city", 0.01, 0.9)),
-        (0.1, some),
+        (Drift("age", math.inf, 0.0), Drift("city", 0.01, 0.9)),
+        (0.1, estimate),
         (Leak("<script>", "response", 0.4),),
     )
     log = Log(pa.table({"age": [1.0, 2.0]}), np.array([0, 1]), np.array([0.0, 1.0]), Levels(costs=[0, 1]))
-    return describe_check(found, log, title="Spring", unit="€")
+    return describe_check(check, log, title="Spring", unit="€")
 
 
-def test_the_page_says_what_was_found_and_takes_no_text_for_markup() -> None:
-    page = render_check(_make())
+def test_the_check_of_a_campaign_shows_its_findings_and_fits_a_phone(browser: object, tmp_path: Path) -> None:
+    page = render_check(make_check())
     assert "The campaign did not go as planned." in page
+    assert "went as promised" in render_check(make_check("fine"))
     assert "<script>" not in page
     assert "&lt;b&gt;words" in page
-    assert "decided anew by the policy" in page
-    assert "went as promised" in render_check(_make("fine"))
-
-
-def test_the_page_has_no_barriers_and_fits_a_phone(browser: object, tmp_path: Path) -> None:
-    (tmp_path / "check.html").write_text(render_check(_make()), encoding="utf-8")
-    for options in ({}, PHONE, {"color_scheme": "dark"}):
-        with watch(browser, f"file://{tmp_path}/check.html", **options) as seen:
-            assert seen.errors == []
-            assert seen.find_barriers() == []
-            assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert "by the policy" in page  # rows without ids are decided again
+    (tmp_path / "check.html").write_text(page, encoding="utf-8")
+    with watch(browser, f"file://{tmp_path}/check.html", **PHONE, color_scheme="dark") as seen:
+        assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert seen.errors == seen.find_barriers() == []
+        seen.page.emulate_media(color_scheme="light")
+        assert seen.find_barriers() == []

@@ -10,18 +10,17 @@ from hypothesis import strategies as st
 from largesse.io import to_json
 from largesse.records import Estimate, Option, Safety
 from largesse.report.number_format import Units
-from largesse.report.sections.key_figures import write_answer
+from largesse.report.pages import write_answer
 from largesse.report.sections.next_steps import view_next_steps
 from largesse.report.sentences import (
-    judge,
+    describe_bound,
+    judge_gain,
     judge_profit,
     select_notes,
     select_urgent,
     warn_of_spending,
     write_bound,
-    write_gain,
     write_headline,
-    write_least,
     write_verdict,
 )
 from support.pages import figures
@@ -84,7 +83,7 @@ GAINS = {
 )
 def test_headline_and_verdict_follow_the_interval(judged: str, headline: list[float], verdict: list[float]) -> None:
     numbers = make_numbers(GAINS[judged])
-    assert judge(numbers["versus"][0]["difference"]) == judged
+    assert judge_gain(numbers["versus"][0]["difference"]) == judged
     assert figures(write_headline(EURO, numbers)) == headline
     text = write_verdict(EURO, numbers)
     assert "all get '5'" in text
@@ -124,13 +123,13 @@ def test_a_simple_rule_that_is_safer_is_named_and_nothing_else_is_advised(judged
 def test_the_bound_is_that_of_the_safest_option(
     plan: float | None, rule: float | None, shown: list[float], named: list[str]
 ) -> None:
-    text = write_bound(EURO, make_safety(plan, rule))
+    text = describe_bound(EURO, make_safety(plan, rule))
     assert figures(text) == shown
-    assert [name for name in (PLAN, RULE) if name in text] == named
+    assert [name for name in (PLAN, RULE) if name in text.lower()] == named
 
 
 def test_a_bound_just_above_zero_is_not_written_as_zero() -> None:
-    assert 0.002 in figures(write_bound(EURO, make_safety(0.00002)))
+    assert 0.002 in figures(describe_bound(EURO, make_safety(0.00002)))
 
 
 @pytest.mark.parametrize(("budget", "answer", "shown"), [(0.5, "careful", [1.0, 0.9, 0.5]), (5.0, "note", [1.05, 5.0])])
@@ -157,7 +156,7 @@ def test_a_plan_whose_cost_is_not_certain_says_how_sure_its_budget_is(spend: flo
 
 
 def test_urgent_warnings_come_first_and_notes_are_apart() -> None:
-    warnings = [{"answer": answer} for answer in ("note", "careful", "no")]
+    warnings = [{"answer": answer, "text": "."} for answer in ("note", "careful", "no")]
     assert [w["answer"] for w in select_urgent(warnings)] == ["no", "careful"]
     assert [w["answer"] for w in select_notes(warnings)] == ["note"]
 
@@ -222,7 +221,7 @@ def test_nothing_on_a_page_contradicts_anything_else(amount_run: Any) -> None:
 def check_agreement(numbers: dict[str, Any], study: dict[str, Any]) -> None:
     units, safety = Units.of(numbers), numbers["safety"]
     headline, verdict = numbers["answer"]["headline"], numbers["answer"]["verdict"]
-    bound, steps = write_bound(units, safety), view_next_steps(numbers, units)
+    bound, steps = describe_bound(units, safety), view_next_steps(numbers, units)
     assert steps is not None
     plan = safety["options"][0]
     loses, advised = judge_profit(numbers) == "loses", safety["recommended"]
@@ -236,27 +235,27 @@ def check_agreement(numbers: dict[str, Any], study: dict[str, Any]) -> None:
     said = headline + verdict
     if advised == PLAN:
         assert plan["at_least"] > 0
-        assert f"With {PLAN}: at least {write_least(units, plan)}" in bound
+        assert f"{PLAN.capitalize()} gains at least {write_bound(units, plan)}" in bound
         assert steps["simpler"] == steps["rule"] == ""
         assert loses or headline.startswith("Choosing who gets what pays")
     elif advised == RULE:
         rule = safety["options"][1]
         assert rule["at_least"] > 0
         assert "simple rule" in said
-        assert write_least(units, rule) in said
-        assert f"With {RULE}: at least {write_least(units, rule)}" in bound
+        assert write_bound(units, rule) in said
+        assert f"{RULE.capitalize()} gains at least {write_bound(units, rule)}" in bound
         assert steps["rule"] == rule["detail"]
         assert steps["simpler"] == ""
     else:
         assert advised == numbers["versus"][0]["name"]
-        assert "could be no gain" in bound or "no bound" in bound
+        assert "may be no gain" in bound or "no bound" in bound
         assert " pays:" not in said
         assert "gains at least" not in said
         assert steps["rule"] == ""
         assert (steps["simpler"] == "") == (steps["judged"] == "equal")
     # Numbers are the same wherever they stand.
     if "Choosing who gets what pays" in headline or "choosing who gets what loses" in headline:
-        assert write_gain(units, plan["gain"]) in headline
+        assert units.write_gain(plan["gain"]) in headline
     assert steps["judged"] != "pays" or steps["simpler"] == ""
 
 

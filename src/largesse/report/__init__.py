@@ -1,20 +1,21 @@
 """The report: records of a run in, one HTML page out that needs no other file. Nothing is computed here.
 
-`join_parts` joins the summaries of a run's steps, and `render_report` returns a complete page that works offline, on a phone, in
-the dark and on paper. `describe_checkup` and `render_checkup` do the same for a log that has only been examined, `describe_check`
-and `render_check` for the check of a campaign, `render_pace` for paced streams.
+`join_parts` joins the summaries of a run's steps, and `render_report` returns a complete page for offline use, phones, dark
+screens and paper. `describe_checkup` and `render_checkup` do the same for the checkup of a log, `describe_check` and
+`render_check` for the check of a campaign, `render_pace` for paced streams.
 
-`sections` has one module and one template for each section of the page, `charts` draws, `numbers` formats numbers, `sentences`
-writes the verdict and the warnings, and `console` prints on a terminal.
+`sections` has one module and one template for each section of the page, `charts` draws, `number_format` formats numbers,
+`sentences` writes the verdict and the warnings, and `console` prints on a terminal.
 """
 
-from largesse.report.campaign_check_page import describe_check as describe_check
-from largesse.report.checkup_page import describe_checkup as describe_checkup
+from largesse.report.check_pages import describe_check as describe_check
+from largesse.report.check_pages import describe_checkup as describe_checkup
 from largesse.report.console import print_answer as print_answer
 from largesse.report.console import print_check as print_check
 from largesse.report.console import print_checkup as print_checkup
 from largesse.report.console import print_error as print_error
 from largesse.report.console import print_judgement as print_judgement
+from largesse.report.console import print_pace as print_pace
 from largesse.report.console import print_plan as print_plan
 from largesse.report.console import print_power as print_power
 from largesse.report.console import print_warnings as print_warnings
@@ -22,7 +23,6 @@ from largesse.report.notebook_plots import Drawing as Drawing
 from largesse.report.number_format import DASH as DASH
 from largesse.report.number_format import finite as finite
 from largesse.report.number_format import name_day as name_day
-from largesse.report.pacing_page import print_pace as print_pace
 from largesse.report.pages import Heading as Heading
 from largesse.report.pages import join_parts as join_parts
 from largesse.report.pages import render_check as render_check

@@ -1,26 +1,31 @@
-"""What the command line shows at the end: the answer as a table. Plain dicts of the report come in."""
+"""Answers of the command line as text and tables on a terminal, from the numbers of the report."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from largesse.errors import make_visible, plural
 from largesse.records import PowerAnalysis, write_size
-from largesse.report.number_format import THIN, Style, Units, finite, write_percent
+from largesse.report.number_format import (
+    THIN_SPACE,
+    Numbers,
+    NumberStyle,
+    Units,
+    finite,
+    write_percent,
+)
+from largesse.report.pacing_page import list_facts, view_method, write_notes
 from largesse.report.sentences import (
-    brief_urgent,
+    describe_bound,
     judge_profit,
     select_notes,
-    write_best,
-    write_bound,
-    write_explored,
-    write_gain,
-    write_interval,
+    select_urgent,
+    write_best_budget,
+    write_exploration,
     write_sentences,
-    write_value,
 )
 
 if TYPE_CHECKING:
@@ -30,157 +35,159 @@ if TYPE_CHECKING:
 
 MARKS = {"no": "✗", "careful": "!", "fine": "✓", "note": "·"}
 COLOURS = {"no": "red", "careful": "yellow", "fine": "green", "note": ""}
+PACING_COLUMNS = {
+    "name": "",
+    "over": "overspent",
+    "value": "value",
+    "worst": "worst",
+    "gain": "gain",
+    "use": "budget spent",
+    "short": "went short",
+    "refused": "refused",
+}
 
 
 def print_error(text: str) -> None:
-    """Print an error as it stands, to the standard error."""
+    """Print an error to the standard error."""
     from rich.console import Console
 
     Console(stderr=True).print(_text(f"largesse: {text}"), soft_wrap=True)
 
 
-def print_answer(shown: dict[str, Any], folder: Path) -> None:
-    """Print the answer of a run, what it is compared with, the warnings, and where everything is."""
+def print_answer(numbers: Numbers, folder: Path) -> None:
+    """Print the verdict of a run, its comparisons, its warnings, and the path of its folder."""
     from rich.console import Console
-    from rich.padding import Padding
 
-    answer, console = shown["answer"], Console()
-    console.print(_text(f"\n{shown['title']}\n", style="bold"))
+    answer, console = numbers["answer"], Console()
+    _print_line(console, f"\n{numbers['title']}\n", style="bold")
     _print_verdict(console, answer)
     print_warnings(answer["warnings"], console)
-    _print_comparisons(console, shown)
+    _print_comparisons(console, numbers)
     for note in select_notes(answer["warnings"]):
-        console.print(Padding(_text(f"{MARKS[note['answer']]} {note['text']}"), (0, 2)))
-    console.print(_text(f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n"), soft_wrap=True)
+        _print_padded(console, f"{MARKS[note['answer']]} {note['text']}")
+    _print_line(console, f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n")
 
 
-def print_plan(shown: Mapping[str, Any], path: Path, folder: Path) -> None:
-    """Print what a plan costs, who gets what, what more budget would buy, and where the plan is.
+def print_plan(numbers: Numbers, path: Path, folder: Path) -> None:
+    """Print the cost of a plan, its levels, its price, and the path of its file.
 
-    A report of another plan that was in the run folder is gone: how to make a new one is said.
+    If the run folder had a report of another plan, which is removed, the commands for a new one are named.
     """
     from rich.console import Console
 
-    units, planned, budget, console = Units.of(shown), shown["planned"], shown["budget"], Console()
+    units, planned, budget, console = Units.of(numbers), numbers["planned"], numbers["budget"], Console()
     style = units.money([planned["spend"], budget["average"]])
-    each = f"{style.text(planned['spend'])} each"
-    within = "" if budget["average"] is None else f", within a budget of {style.text(budget['average'])}"
-    console.print(_text(f"planned {plural(shown['customers'], 'customer')} at {each}{within}\n", style="bold"))
-    table = _table({"level": "left", "customers": "right", "share": "right", "spend in all": "right"})
-    spends = units.money([row["spend"] for row in shown["money"]["levels"]])
-    for row in shown["money"]["levels"]:
-        cells = (f"{row['customers']:,}", write_percent(row["share"]), spends.text(row["spend"]))
-        table.add_row(_text(row["name"]), *cells)
-    console.print(table)
-    console.print(_text(f"\n{_write_price(units, shown)}"), soft_wrap=True)
+    limit = "" if budget["average"] is None else f", within a budget of {style.text(budget['average'])}"
+    title = f"planned {plural(numbers['customers'], 'customer')} at {style.text(planned['spend'])} each{limit}\n"
+    _print_line(console, title, style="bold")
+    spends = units.money([row["spend"] for row in numbers["money"]["levels"]])
+    rows = (
+        (row["name"], f"{row['customers']:,}", write_percent(row["share"]), spends.text(row["spend"]))
+        for row in numbers["money"]["levels"]
+    )
+    console.print(_make_table(("level", "customers", "share", "total spend"), rows))
+    _print_line(console, f"\n{_write_price(units, finite(planned['price']))}")
     if planned["confidence"] is not None:
-        sure = write_percent(planned["confidence"])
-        console.print(_text(f"It keeps the budget with a probability of {sure}."), soft_wrap=True)
-    if shown["exploration"]:
-        told = write_explored(shown["exploration"], shown["customers"], units)
-        console.print(_text(f"It explores for {shown['exploration']['goal']}. {told}"), soft_wrap=True)
-    console.print(_text(f"Wrote {path}"), soft_wrap=True)
-    if "report.html" in shown.get("dropped", ()):
-        told = "The report described the plan before and was removed. To make a new one: "
-        steps = ("evaluate", "report") if "evaluation.json" in shown["dropped"] else ("report",)
-        console.print(_text(told + ", then ".join(f"largesse {step} {folder}" for step in steps)), soft_wrap=True)
+        _print_line(console, f"It keeps the budget with a probability of {write_percent(planned['confidence'])}.")
+    if numbers["exploration"]:
+        text = write_exploration(numbers["exploration"], numbers["customers"], units)
+        _print_line(console, f"It explores for {numbers['exploration']['goal']}. {text}")
+    _print_line(console, f"Wrote {path}")
+    if "report.html" in numbers.get("dropped", ()):
+        steps = ("evaluate", "report") if "evaluation.json" in numbers["dropped"] else ("report",)
+        commands = ", then ".join(f"largesse {step} {folder}" for step in steps)
+        _print_line(console, f"The old report described another plan and was removed. To write a new one: {commands}")
 
 
-def _write_price(units: Units, shown: Mapping[str, Any]) -> str:
-    """Say what one more unit of budget would buy, as the model expects."""
-    price = finite(shown["planned"]["price"])
+def _write_price(units: Units, price: float | None) -> str:
     if price is None or price == 0:
         return "More budget would buy nothing more, the model expects." if price == 0 else "The price is not known."
-    bought = units.rate(price)
-    if not units.binary and not units.response_unit:
-        bought += " of response"
+    bought = units.rate(price) + ("" if units.binary or units.response_unit else " of response")
     more = units.one_more
     return f"{more[0].upper()}{more[1:]} would buy {bought}, the model expects (the price)."
 
 
-def print_judgement(shown: Mapping[str, Any], path: Path) -> None:
-    """Print what a plan will bring and cost, judged from the log, what it is compared with, and the warnings."""
+def print_judgement(numbers: Numbers, path: Path) -> None:
+    """Print the evaluation of a plan: verdict, warnings, comparisons, and the path of its file."""
     from rich.console import Console
-    from rich.padding import Padding
 
-    units, console = Units.of(shown), Console()
+    units, console = Units.of(numbers), Console()
     console.print()
-    _print_verdict(console, write_sentences(units, shown))
-    print_warnings(shown["warnings"], console)
-    _print_comparisons(console, shown)
-    console.print(Padding(_text(write_bound(units, shown["safety"])), (0, 2, 1, 2)))
-    console.print(_text(f"Wrote {path}"), soft_wrap=True)
+    _print_verdict(console, write_sentences(units, numbers))
+    print_warnings(numbers["warnings"], console)
+    _print_comparisons(console, numbers)
+    _print_padded(console, describe_bound(units, numbers["safety"]), below=1)
+    _print_line(console, f"Wrote {path}")
 
 
-def _print_verdict(console: Console, answer: Mapping[str, str]) -> None:
-    from rich.padding import Padding
-
-    console.print(Padding(_text(answer["headline"], style="bold"), (0, 2, 1, 2)))
-    console.print(Padding(_text(answer["verdict"]), (0, 2, 1, 2)))
+def _print_verdict(console: Console, sentences: Mapping[str, str]) -> None:
+    _print_padded(console, sentences["headline"], below=1, style="bold")
+    _print_padded(console, sentences["verdict"], below=1)
 
 
-def _print_comparisons(console: Console, shown: Mapping[str, Any]) -> None:
-    """Print value and spend of the plan and of all that it is compared with, and what it gains."""
-    from rich.padding import Padding
-
-    units = Units.of(shown)
-    left = {"profit": "right"} if shown["profit"] else {}
-    table = _table({"": "left", "value": "right", "95 % interval": "left", "spend": "right", **left})
-    plan = {**shown, "profit": shown["profit"]["own"]} if left else shown
-    rows = [(other["name"], other) for other in (*shown["safety"]["options"][1:], *shown["versus"])]
-    spends = units.money([row["spend"]["estimate"] for _, row in (("", plan), *rows)])
-    for k, (name, row) in enumerate((("this plan", plan), *rows)):
-        table.add_row(_text(name), *_cells(units, row, spends), style="" if k else "bold")
-    console.print(table)
-    for name, other in rows[len(rows) - len(shown["versus"]) :]:
-        against = f"against {name}: {write_gain(units, other['difference'])}"
-        if other["profit_difference"]:
-            against += f"; after costs {write_gain(units.profit, other['profit_difference'])}"
-        console.print(Padding(_text(against, style="dim"), (0, 2)))
-    if left and judge_profit(shown) != "loses":  # else the verdict has said it
-        console.print(Padding(_text(write_best(units, shown)), (1, 2, 0, 2)))
+def _print_comparisons(console: Console, numbers: Numbers) -> None:
+    """Print value and spend of the plan and of everything that it is compared with, and its gains."""
+    units, profit = Units.of(numbers), numbers["profit"]
+    plan = {**numbers, "name": "this plan", "profit": profit["own"] if profit else None}
+    rows = [plan, *numbers["safety"]["options"][1:], *numbers["versus"]]
+    spends = units.money([row["spend"]["estimate"] for row in rows])
+    columns = ("", "value", "95 % interval", "spend", *(("profit",) if profit else ()))
+    cells = ((row["name"], *_list_cells(units, row, spends)) for row in rows)
+    console.print(_make_table(columns, cells, left=("", "95 % interval"), bold_first=True))
+    for row in numbers["versus"]:
+        gain = f"against {row['name']}: {units.write_gain(row['difference'])}"
+        if row["profit_difference"]:
+            gain += f"; after costs {units.profit.write_gain(row['profit_difference'])}"
+        _print_padded(console, gain, style="dim")
+    if profit and judge_profit(numbers) != "loses":  # otherwise it is in the verdict
+        _print_padded(console, write_best_budget(units, numbers), above=1)
     console.print()
 
 
-def print_warnings(
-    warnings: Sequence[Mapping[str, Any]], console: Console | None = None, *, to_stderr: bool = False
-) -> None:
-    """Print every "no" and then every "careful", one sentence each; nothing where there are none."""
-    from rich.console import Console
-    from rich.padding import Padding
+def _list_cells(units: Units, row: Numbers, spends: NumberStyle) -> list[str]:
+    cells = [*_write_value(units, row["value"]), spends.text(row["spend"]["estimate"])]
+    return [*cells, _write_value(units.profit, row["profit"])[0]] if row.get("profit") else cells
 
-    urgent = brief_urgent(warnings)
-    console = console or Console(stderr=to_stderr)
+
+def _write_value(units: Units, value: Numbers) -> tuple[str, str]:
+    """Return an estimated response and its interval, for a column with the title "interval"."""
+    style = units.value_style(value)
+    return style.text(value["estimate"]), style.interval(value).removeprefix("no interval: ")
+
+
+def print_warnings(warnings: Sequence[Numbers], console: Console | None = None, *, to_stderr: bool = False) -> None:
+    """Print the first sentence of every urgent warning, the most serious first."""
+    from rich.console import Console
+
+    urgent, console = select_urgent(warnings), console or Console(stderr=to_stderr)
     for warning in urgent:
-        text = f"{MARKS[warning['answer']]} {warning['answer']}: {warning['text']}"
-        console.print(Padding(_text(text, style=COLOURS[warning["answer"]]), (0, 2)))
+        answer = warning["answer"]
+        _print_padded(console, f"{MARKS[answer]} {answer}: {warning['text']}", style=COLOURS[answer])
     if urgent:
         console.print()
 
 
-def print_check(shown: dict[str, Any], out: Path | None) -> None:
-    """Print what a check of a campaign found, promise against result, and where the page is."""
+def print_check(numbers: Numbers, out: Path | None) -> None:
+    """Print the findings of a campaign's check, promise against result, and the path of its page."""
     from rich.console import Console
 
-    console, units = Console(), Units.of(shown)
-    console.print(_text(f"\n{shown['title']}: {shown['headline']}\n", style="bold"))
-    _print_findings(console, shown["checks"])
-    sides = {"": "left", "planned for": "right", "given to": "right", "got it": "right"}
-    table = _table(sides)
-    for row in shown["levels"]:
-        got = finite(row["followed"])
-        cells = (f"{row['planned']:,}", f"{row['given']:,}", "–" if got is None else write_percent(got))
-        table.add_row(_text(row["name"]), *cells)
-    console.print(table)
-    value, spend = shown["value"], shown["spend"]
-    told = f"value {write_value(units, value['promised'])} promised, {write_value(units, value['realised'])} realised"
-    paid = f"spend {units.cost(spend['promised']['estimate'])} promised, {units.cost(spend['realised']['estimate'])} realised"
-    console.print(_text(f"\nPer customer: {told}; {paid}."), soft_wrap=True)
-    last = "--out page.html writes this as a page." if out is None else f"Wrote {out}"
-    console.print(_text(f"\n{last}\n"), soft_wrap=True)
+    console, units = Console(), Units.of(numbers)
+    _print_line(console, f"\n{numbers['title']}: {numbers['headline']}\n", style="bold")
+    _print_findings(console, numbers["checks"])
+    rows = (
+        (row["name"], f"{row['planned']:,}", f"{row['given']:,}", write_percent(row["followed"]))
+        for row in numbers["levels"]
+    )
+    console.print(_make_table(("", "planned for", "given to", "got it"), rows))
+    promised, realised = (_write_value(units, numbers["value"][key])[0] for key in ("promised", "realised"))
+    value = f"value {promised} promised, {realised} realised"
+    promised, realised = (units.cost(numbers["spend"][key]["estimate"]) for key in ("promised", "realised"))
+    spend = f"spend {promised} promised, {realised} realised"
+    _print_line(console, f"\nPer customer: {value}; {spend}.")
+    _print_page_path(console, out)
 
 
-def _print_findings(console: Console, findings: Sequence[Mapping[str, Any]]) -> None:
+def _print_findings(console: Console, findings: Sequence[Numbers]) -> None:
     from rich.table import Table
 
     checks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), show_header=False)
@@ -191,94 +198,121 @@ def _print_findings(console: Console, findings: Sequence[Mapping[str, Any]]) -> 
     console.print()
 
 
-def print_power(found: PowerAnalysis) -> None:
-    """Print how many customers tests of a plan need."""
+def print_power(analysis: PowerAnalysis) -> None:
+    """Print the number of customers that tests of a plan need."""
     from rich.console import Console
-    from rich.padding import Padding
 
     console = Console()
-    many = write_percent(found.switchers)
-    head = f"A test against {found.incumbent}: {many} of the customers are switchers, who would get another level"
-    console.print(_text(f"\n{head}\n", style="bold"), soft_wrap=True)
-    right = ("gain each", "switchers", "customers", "if all tested", *(["days"] if found.per_day else []))
-    table = _table({"test of": "left", **dict.fromkeys(right, "right")})
+    switchers = write_percent(analysis.switchers)
+    title = (
+        f"A test against {analysis.incumbent}: {switchers} of the customers are switchers, who would get another level"
+    )
+    _print_line(console, f"\n{title}\n", style="bold")
+    days = analysis.per_day is not None
+    rows = [
+        (
+            name,
+            f"{size.gain:.3g}".replace("-", "−"),
+            *map(write_size, (size.switchers, size.traffic, size.diluted)),
+            *([write_size(size.days or 0.0)] if days else []),
+        )
+        for case in analysis.cases
+        for name, size in ((case.name, case.expected), ("  lower end", case.least))
+    ]
+    titles = ("test of", "gain each", "switchers", "customers", "if all tested", *(["days"] if days else []))
+    table = _make_table(titles, rows)
     for column in table.columns:
         column.no_wrap, column.overflow = False, "fold"  # a narrow terminal takes more lines; nothing is cut
     table.padding = (0, 1, 0, 1)
-    for case in found.cases:
-        for words, size in ((case.name, case.expected), ("  lower end", case.least)):
-            cells = [
-                f"{size.gain:.3g}".replace("-", "−"),
-                *map(write_size, (size.switchers, size.traffic, size.diluted)),
-            ]
-            cells += [write_size(size.days or 0.0)] if found.per_day else []
-            table.add_row(_text(words), *cells)
     console.print(table)
-    told = "The first line of each is for the gain as it seems, the second for the lower end of its interval. "
-    told += "Customers: so many must come by until enough of them are switchers; "
-    told += f"power {write_percent(found.power)}, coverage {write_percent(found.coverage)}, both arms together."
-    console.print(Padding(_text(told), (1, 2)))
-    for case in found.cases:
+    text = (
+        "The first line of each test is for the estimated gain, the second for the lower end of its interval. "
+        "Customers: the number who must arrive before enough of them are switchers; "
+        f"power {write_percent(analysis.power)}, coverage {write_percent(analysis.coverage)}, both arms together."
+    )
+    _print_padded(console, text, above=1, below=1)
+    for case in analysis.cases:
         best = f"; smallest with {write_percent(case.best_share)} in the plan's arm"
-        console.print(Padding(_text(f"· {case.name}: {case.detail}{best}"), (0, 2)))
-    for note in found.notes:
-        console.print(Padding(_text(f"! {note}"), (0, 2)))
+        _print_padded(console, f"· {case.name}: {case.detail}{best}")
+    for note in analysis.notes:
+        _print_padded(console, f"! {note}")
     console.print()
 
 
-def print_checkup(shown: dict[str, Any], out: Path | None) -> None:
-    """Print the checks of a log, what each level brought, and where the page is."""
+def print_checkup(numbers: Numbers, out: Path | None) -> None:
+    """Print the checks of a log, the mean response at each level, and the path of its page."""
     from rich.console import Console
-    from rich.padding import Padding
 
-    console = Console()
-    console.print(_text(f"\n{shown['title']}: {shown['headline']}\n", style="bold"))
-    _print_findings(console, shown["support"]["checks"])
-    console.print(_level_table(shown))
-    for note in shown["notes"]:
-        console.print(Padding(_text("· " + note), (1, 2, 0, 2)))
-    last = "--out page.html writes this as a page." if out is None else f"Wrote {out}"
-    console.print(_text(f"\n{last}\n"), soft_wrap=True)
+    console, units = Console(), Units.of(numbers)
+    _print_line(console, f"\n{numbers['title']}: {numbers['headline']}\n", style="bold")
+    _print_findings(console, numbers["support"]["checks"])
+    both = list(zip(numbers["curve"]["levels"], numbers["support"]["overlap"], strict=True))
+    counts = ((f"{row['rows']:,}", f"{seen['effective']:,.0f}", f"{seen['smallest']:.3g}") for row, seen in both)
+    rows = ((row["name"], *n, *_write_value(units, row["value"])) for (row, _), n in zip(both, counts, strict=True))
+    titles = ("level", "rows", "worth", "propensity from", "mean", "95 % interval")
+    table = _make_table(titles, rows, left=("level", "95 % interval"))
+    # A long name takes two lines and stays readable; no number is cut.
+    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
+    table.columns[0].min_width = min(8, max(len(row["name"]) for row, _ in both))
+    console.print(table)
+    for note in numbers["notes"]:
+        _print_padded(console, f"· {note}", above=1)
+    _print_page_path(console, out)
 
 
-def _level_table(shown: dict[str, Any]) -> Table:
-    units = Units.of(shown)
-    sides = {"level": "left", "95 % interval": "left"}
-    names = ("level", "rows", "worth", "propensity from", "mean", "95 % interval")
-    table = _table({name: sides.get(name, "right") for name in names})
-    table.columns[0].no_wrap = False  # a long name takes two lines; no number is ever cut
-    table.columns[0].overflow = "fold"
-    for row, seen in zip(shown["curve"]["levels"], shown["support"]["overlap"], strict=True):
-        counts = (f"{row['rows']:,}", f"{seen['effective']:,.0f}", f"{seen['smallest']:.3g}")
-        table.add_row(_text(row["name"]), *counts, write_value(units, row["value"]), _between(units, row["value"]))
-    # However long the other cells are, the level can be read.
-    table.columns[0].min_width = min(8, max(len(row["name"]) for row in shown["curve"]["levels"]))
-    return table
+def print_pace(numbers: Numbers, out: Path | None) -> None:
+    """Print the methods of pacing as a table, the facts of the first stream, and the path of the page."""
+    from rich.console import Console
+
+    console, units = Console(), Units.of(numbers)
+    _print_line(console, f"\n{numbers['headline']}\n", style="bold")
+    columns = {key: title for key, title in PACING_COLUMNS.items() if key != "refused" or numbers["lasts"]}
+    table = _make_table(columns.values(), ([view_method(row)[key] for key in columns] for row in numbers["ways"]))
+    table.padding = (0, 1, 0, 1)
+    console.print(table)
+    _print_padded(console, "value and gain: shares of the offline optimum", style="dim")
+    facts = "; ".join(f"{name} {text}" for name, text in list_facts(numbers["first"]["facts"], units))
+    first = f"\n{'' if numbers['streams'] == 1 else 'The first stream: '}{facts}."
+    last = f"\nWrote {out}" if out else "\nAdd --out pace.html to see price, spend and value over time."
+    for line in (first, *write_notes(numbers), last):
+        _print_line(console, line)
+
+
+# -- text and tables ---------------------------------------------------------------------------------------------------
 
 
 def _text(text: str, style: str = "") -> Text:
-    """Return text for the terminal; what it holds cannot move the cursor, set a title or colour what follows."""
+    """Return text for the terminal; its control characters are visible and have no effect."""
     from rich.text import Text
 
-    together = re.sub(r"(?<=\d) %", f"{THIN}%", text)  # a number and its sign stay on one line
+    together = re.sub(r"(?<=\d) %", f"{THIN_SPACE}%", text)  # a number and its sign stay on one line
     return Text(make_visible(together), style=style)
 
 
-def _table(columns: dict[str, Any]) -> Table:
+def _print_line(console: Console, text: str, style: str = "") -> None:
+    console.print(_text(text, style), soft_wrap=True)
+
+
+def _print_padded(console: Console, text: str, *, above: int = 0, below: int = 0, style: str = "") -> None:
+    from rich.padding import Padding
+
+    console.print(Padding(_text(text, style), (above, 2, below, 2)))
+
+
+def _print_page_path(console: Console, out: Path | None) -> None:
+    _print_line(console, "\n--out page.html writes this as a page.\n" if out is None else f"\nWrote {out}\n")
+
+
+def _make_table(
+    titles: Iterable[str], rows: Iterable[Sequence[str]], *, left: Sequence[str] = (), bold_first: bool = False
+) -> Table:
+    """Return a table; its first column and those named in `left` are left-aligned."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2))
-    for name, side in columns.items():
-        table.add_column(name, no_wrap=True, justify=side)
+    for place, title in enumerate(titles):
+        side: Any = "left" if place == 0 or title in left else "right"
+        table.add_column(title, no_wrap=True, justify=side)
+    for place, row in enumerate(rows):
+        table.add_row(*map(_text, row), style="bold" if bold_first and place == 0 else "")
     return table
-
-
-def _cells(units: Units, row: Mapping[str, Any], spends: Style) -> tuple[str, ...]:
-    value = row["value"]
-    found = write_value(units, value), _between(units, value), spends.text(row["spend"]["estimate"])
-    return (*found, write_value(units.profit, row["profit"])) if row.get("profit") else found
-
-
-def _between(units: Units, value: Mapping[str, Any]) -> str:
-    """Return an interval for a column that is called so: the title need not be said again where there is none."""
-    return write_interval(units, value).removeprefix("no interval: ")

@@ -1,21 +1,28 @@
-"""Rows of a figure, and what several sections show: comparisons with a plan, and the legend of the levels."""
+"""Rows of figures that several sections share: comparisons with a plan, and the legend of the levels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from largesse.report.charts.axes import fit_axis
 from largesse.report.charts.row_charts import draw_gain_strip, draw_swatch, draw_tick_strip
-from largesse.report.number_format import THIN, Style, Units, finite, label_interval, parts
-from largesse.report.section import Numbers
+from largesse.report.number_format import (
+    THIN_SPACE,
+    Numbers,
+    NumberStyle,
+    Units,
+    finite,
+    is_zero_text,
+    label_interval,
+    list_ends,
+)
 
-MOST = 4  # decimals that tell a small number from zero
+MAX_NONZERO_DECIMALS = 4
 
 
 @dataclass(frozen=True)
-class Row:
+class FigureRow:
     """One row of a figure: label with detail, SVG strip, number with sub-label and mark."""
 
     label: str
@@ -27,31 +34,42 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The rows of a figure, and the strip with the ticks of the axis they share."""
+class FigureRows:
+    """The rows of a figure, and the strip with the ticks of their common axis."""
 
-    rows: Sequence[Row] = ()
+    rows: Sequence[FigureRow] = ()
     ticks: str = ""
 
 
-def view_gains(references: Sequence[Mapping[str, Any]], units: Units, gained: Units | None = None) -> Rows:
-    """Return one row per comparison, all on one axis that is symmetric around zero; differences may have their own units."""
-    gained = gained or units
-    ends = [finite(number) for row in references for number in parts(row["difference"])]
+def view_gains(references: Sequence[Numbers], units: Units, gain_units: Units | None = None) -> FigureRows:
+    """Return one row per comparison, all on one axis that is symmetric around zero."""
+    gain_units = gain_units or units
+    ends = [finite(number) for row in references for number in list_ends(row["difference"])]
     reach = max((abs(end) for end in ends if end is not None), default=1.0)
-    across = fit_axis([reach, -reach], 4, snug=True)
+    axis = fit_axis([reach, -reach], 4, snug=True)
     rows = []
     for row in references:
-        style = tell_from_zero(gained.gain_style(row["difference"]), row["difference"])
-        big = style.text(row["difference"]["estimate"], signed=True)
-        between = style.interval(row["difference"], signed=True)
-        figure = draw_gain_strip(
-            across, row["difference"], f"Gain against {row['name']}: {big}, {label_interval(between)}"
-        )
-        words = {"detail": _describe_reference(row, units), "sub": between, "mark": _judge_sign(row["difference"])}
-        rows.append(Row(row["name"], figure, big, **words))
-    ticks = gained.difference(across.ticks, across.step, digits=1, short=True)
-    return Rows(rows, draw_tick_strip(across, ticks, signed=True))
+        gain = row["difference"]
+        style = show_nonzero_ends(gain_units.gain_style(gain), gain)
+        number, interval = style.text(gain["estimate"], signed=True), style.interval(gain, signed=True)
+        figure = draw_gain_strip(axis, gain, f"Gain against {row['name']}: {number}, {label_interval(interval)}")
+        words = view_reference(row, units)
+        detail = "; ".join(filter(None, (words["detail"], f"value {words['value']}, spend {words['spend']}")))
+        rows.append(FigureRow(row["name"], figure, number, detail, interval, _judge_sign(gain)))
+    ticks = gain_units.difference(axis.ticks, axis.step, digits=1, short=True)
+    return FigureRows(rows, draw_tick_strip(axis, ticks, signed=True))
+
+
+def view_reference(row: Numbers, units: Units) -> dict[str, str]:
+    """Return value and spend of a plan, or of something that it is compared with, as text."""
+    value, spend = units.value_style(row["value"]), units.spend_style(row["spend"])
+    return {
+        "name": row["name"],
+        "detail": row.get("detail", ""),
+        "value": value.text(row["value"]["estimate"]),
+        "interval": value.interval(row["value"]),
+        "spend": spend.text(row["spend"]["estimate"]),
+    }
 
 
 def view_legend(numbers: Numbers, units: Units) -> list[dict[str, str]]:
@@ -63,34 +81,25 @@ def view_legend(numbers: Numbers, units: Units) -> list[dict[str, str]]:
 
 
 def describe_cost(numbers: Numbers, units: Units, level: int) -> str:
-    """Say what a level costs; nothing when costs are each customer's own, or when its name says it: "€5"."""
+    """Describe the cost of a level; empty if costs differ between customers, or if the name is the cost: "€5"."""
     if level >= len(numbers["levels"]) or finite(numbers["levels"][level]["cost"]) is None:
         return ""
-    own = numbers["levels"][level]
-    whole = replace(units.money([own["cost"]]), decimals=0 if own["cost"] == int(own["cost"]) else 2)
-    if own["name"] == whole.text(own["cost"]).replace(THIN, " "):
+    name, cost = (numbers["levels"][level][key] for key in ("name", "cost"))
+    whole = replace(units.money([cost]), decimals=0 if cost == int(cost) else 2)
+    if name == whole.text(cost).replace(THIN_SPACE, " "):
         return ""
-    style = units.money([row["cost"] for row in numbers["levels"]])
-    return f"costs {style.text(own['cost'])}"
+    return f"costs {units.money([row['cost'] for row in numbers['levels']]).text(cost)}"
 
 
-def _describe_reference(row: Mapping[str, Any], units: Units) -> str:
-    value = units.value_style(row["value"]).text(row["value"]["estimate"])
-    spend = units.spend_style(row["spend"]).text(row["spend"]["estimate"])
-    numbers = f"value {value}, spend {spend}"
-    return f"{row['detail']}; {numbers}" if row.get("detail") else numbers
-
-
-def tell_from_zero(style: Style, difference: Mapping[str, Any]) -> Style:
-    """Return a style with enough digits that an end of an interval close to zero is not written as zero."""
+def show_nonzero_ends(style: NumberStyle, difference: Numbers) -> NumberStyle:
+    """Add decimals to a style until no end of an interval close to zero is written as zero."""
     ends = [abs(end) for end in map(finite, (difference.get("low"), difference.get("high"))) if end]
-    while any(not any(c in "123456789" for c in style.bare(end)) for end in ends) and style.decimals < MOST:
+    while style.decimals < MAX_NONZERO_DECIMALS and any(is_zero_text(style.bare(end)) for end in ends):
         style = replace(style, decimals=style.decimals + 1)
     return style
 
 
-def _judge_sign(difference: Mapping[str, Any]) -> str:
-    """Say in words what an interval says about the sign."""
+def _judge_sign(difference: Numbers) -> str:
     low, high = finite(difference.get("low")), finite(difference.get("high"))
     if low is None or high is None:
         return "not known"

@@ -1,4 +1,4 @@
-"""Records as drawings: `.plot()` in a notebook, by matplotlib."""
+"""Plots of records for notebooks (`.plot()`), drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 
 from largesse.errors import require_part
 from largesse.io import atomic_file
-from largesse.records import Evaluation, Explanation, Frontier, Log, Plan, Shown, Study
+from largesse.records import Estimate, Evaluation, Explanation, Frontier, Log, Plan, Shown, Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_FEATURES = 15
-MAX_CUSTOMERS = 6
+MAX_PLOTTED_FEATURES = 15
+MAX_PLOTTED_CUSTOMERS = 6
 BLUE, ORANGE, GREY = "#1d5c9e", "#b94a00", "#5f6b76"
-LOOK: Any = {
+PLOT_SETTINGS: Any = {
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "largesse",  # the same record gives the same bytes
     "text.parse_math": False,  # a dollar is a dollar
@@ -32,7 +32,7 @@ LOOK: Any = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing as SVG: notebooks show it, `save` writes it."""
+    """A plot as SVG: notebooks show it, `save` writes it."""
 
     svg: str = field(repr=False)
 
@@ -46,7 +46,7 @@ class Drawing:
         return self.svg
 
     def save(self, path: str | Path) -> None:
-        """Write the drawing to a file, all of it or nothing."""
+        """Write the plot to a file, atomically."""
         with atomic_file(path) as part:
             part.write_text(self.svg, encoding="utf-8")
 
@@ -67,7 +67,7 @@ def _draw(draw: Callable[[Axes, Any], None], record: Any) -> Drawing:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(LOOK):
+    with matplotlib.rc_context(PLOT_SETTINGS):
         figure = Figure(figsize=(7.2, 4.0), layout="constrained")
         draw(figure.add_subplot(), record)
         svg = io.StringIO()
@@ -83,12 +83,19 @@ def _label(axes: Axes, title: str, across: str, up: str = "") -> None:
 
 def _draw_intervals(axes: Axes, names: Sequence[str], middle: Any, low: Any, high: Any) -> None:
     """Draw one row for each estimate, the first on top; missing ends leave a dot."""
-    middle, low, high = (np.array(part, dtype=float) for part in (middle, low, high))
+    middle, low, high = (np.array(numbers, dtype=float) for numbers in (middle, low, high))
     reach = np.nan_to_num(np.array([middle - low, high - middle]).clip(min=0.0))
     axes.errorbar(middle, range(len(names)), xerr=reach, fmt="o", color=BLUE, capsize=4)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3)
+
+
+def _draw_differences(axes: Axes, names: Sequence[str], differences: Sequence[Estimate]) -> None:
+    """Draw one row for each difference, around a line at zero."""
+    axes.axvline(0.0, color=GREY, linewidth=1)
+    ends = ([getattr(difference, end) for difference in differences] for end in ("estimate", "low", "high"))
+    _draw_intervals(axes, names, *ends)
 
 
 @_draws(Frontier)
@@ -101,15 +108,8 @@ def _draw_frontier(axes: Axes, front: Frontier) -> None:
 @_draws(Study)
 def _draw_study(axes: Axes, study: Study) -> None:
     budgets = [point.budget for point in study.frontier]
-    axes.fill_between(
-        budgets,
-        [point.value.low for point in study.frontier],
-        [point.value.high for point in study.frontier],
-        color=BLUE,
-        alpha=0.2,
-        linewidth=0,
-        label="95 % interval",
-    )
+    low, high = ([getattr(point.value, end) for point in study.frontier] for end in ("low", "high"))
+    axes.fill_between(budgets, low, high, color=BLUE, alpha=0.2, linewidth=0, label="95 % interval")
     axes.plot(budgets, [point.value.estimate for point in study.frontier], color=BLUE, label="honest value")
     axes.plot(budgets, [point.promise for point in study.frontier], "--", color=ORANGE, label="promise of the model")
     axes.legend(frameon=False)
@@ -125,15 +125,7 @@ def _draw_evaluation(axes: Axes, result: Evaluation) -> None:
         _draw_intervals(axes, ["value"], [result.value], [low], [high])
         _label(axes, "Value of the policy", "value per customer, 95 % interval")
         return
-    gains = [other.difference for other in others]
-    axes.axvline(0.0, color=GREY, linewidth=1)
-    _draw_intervals(
-        axes,
-        [other.name for other in others],
-        [gain.estimate for gain in gains],
-        [gain.low for gain in gains],
-        [gain.high for gain in gains],
-    )
+    _draw_differences(axes, [other.name for other in others], [other.difference for other in others])
     _label(axes, "Gain of the policy over …", "value per customer, 95 % interval")
 
 
@@ -158,20 +150,16 @@ def _draw_log(axes: Axes, log: Log) -> None:
 @_draws(Explanation)
 def _draw_explanation(axes: Axes, why: Explanation) -> None:
     if why.movers:
-        movers = why.movers[:MAX_FEATURES]
-        axes.axvline(0.0, color=GREY, linewidth=1)
-        losses = [mover.loss for mover in movers]
-        _draw_intervals(
-            axes,
-            [mover.feature for mover in movers],
-            [loss.estimate for loss in losses],
-            [loss.low for loss in losses],
-            [loss.high for loss in losses],
-        )
+        movers = why.movers[:MAX_PLOTTED_FEATURES]
+        _draw_differences(axes, [mover.feature for mover in movers], [mover.loss for mover in movers])
         _label(axes, "Loss without each feature", "value − price × spend per customer, 95 % interval")
         return
-    names = np.arange(len(why)).tolist() if why.customer is None else why.customer.slice(0, MAX_CUSTOMERS).to_pylist()
-    for row, name in enumerate(names[:MAX_CUSTOMERS]):
+    names = (
+        np.arange(len(why)).tolist()
+        if why.customer is None
+        else why.customer.slice(0, MAX_PLOTTED_CUSTOMERS).to_pylist()
+    )
+    for row, name in enumerate(names[:MAX_PLOTTED_CUSTOMERS]):
         label = f"customer {name}: {why.labels[why.levels[row]]}"
         axes.plot(range(len(why.labels)), why.worth[row], marker="o", label=label)
     axes.set_xticks(range(len(why.labels)), list(why.labels))

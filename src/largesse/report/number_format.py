@@ -1,4 +1,4 @@
-"""How numbers are written: percentages, money, intervals, and a dash where a number is missing."""
+"""Formats of numbers: percentages, money, intervals, and a dash for a missing number."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from largesse.levels import SYMBOLS
 
+Numbers: TypeAlias = Mapping[str, Any]  # a summary of a run, or a part of one, as JSON types
+View: TypeAlias = dict[str, Any]  # text and figures of a template
+
 DASH = "–"
-DUST = 1e-9  # an interval that is narrower than this, relative to its ends, is a rounding error
 NO_INTERVAL = "no interval: too few responses"
-THIN = "\u202f"  # narrow no-break space, between a number and its unit
-CENT = 0.1  # amounts of money from here on are written to the cent, however well they are known
+THIN_SPACE = "\u202f"  # narrow and without a line break, between a number and its unit
+MAX_ROUNDING_WIDTH = 1e-9  # width of an interval, relative to its ends, that rounding errors explain
+MIN_CENTS_AMOUNT = 0.1
 MONTHS = [
     "January",
     "February",
@@ -30,11 +33,11 @@ MONTHS = [
     "November",
     "December",
 ]
-LARGE = ((1e12, "trillion", "tn"), (1e9, "billion", "bn"), (1e6, "million", "M"))
+LARGE_UNITS = ((1e12, "trillion", "tn"), (1e9, "billion", "bn"), (1e6, "million", "M"))
 
 
 def finite(value: Any) -> float | None:
-    """Return the number, or None when it is missing, not a number or infinite.
+    """Return a number, or None if it is missing, not a number or infinite.
 
     >>> finite(2), finite(float("nan")), finite(None)
     (2.0, None, None)
@@ -45,16 +48,16 @@ def finite(value: Any) -> float | None:
 
 
 def name_day() -> str:
-    """Return today's date in words, or that of SOURCE_DATE_EPOCH, so that pages can be made again to the last bit."""
+    """Return today's date in words, or that of SOURCE_DATE_EPOCH, which makes pages reproducible."""
     seconds = os.environ.get("SOURCE_DATE_EPOCH", "")
     day = datetime.fromtimestamp(int(seconds), UTC) if seconds.isdigit() else datetime.now()
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
-def places(spread: float, digits: int = 2) -> int:
-    """Return how many decimals show `digits` significant digits of `spread`.
+def count_decimals(spread: float, digits: int = 2) -> int:
+    """Return the number of decimals that show `digits` significant digits of `spread`.
 
-    >>> places(5.1), places(0.023), places(400.0)
+    >>> count_decimals(5.1), count_decimals(0.023), count_decimals(400.0)
     (1, 3, 0)
     """
     if spread <= 0:
@@ -62,9 +65,14 @@ def places(spread: float, digits: int = 2) -> int:
     return min(max(digits - 1 - math.floor(math.log10(spread) + 1e-6), 0), 9)
 
 
+def is_zero_text(text: str) -> bool:
+    """Whether a written number has no digit above zero."""
+    return not any(digit in text for digit in "123456789")
+
+
 @dataclass(frozen=True)
-class Style:
-    """One way to write numbers: divide by `unit`, keep `decimals`, put `prefix` and `suffix` around."""
+class NumberStyle:
+    """A format of numbers: divide by `unit`, keep `decimals`, put `prefix` and `suffix` around."""
 
     unit: float = 1.0
     decimals: int = 0
@@ -72,23 +80,22 @@ class Style:
     suffix: str = ""
 
     def bare(self, value: Any, signed: bool = False) -> str:
-        """Write a number without prefix or suffix; a dash when it is missing.
+        """Write a number without prefix or suffix; a dash if it is missing.
 
-        >>> Style(decimals=1).bare(-1234.56), Style().bare(None)
+        >>> NumberStyle(decimals=1).bare(-1234.56), NumberStyle().bare(None)
         ('−1,234.6', '–')
         """
         number = finite(value)
         if number is None:
             return DASH
         digits = f"{abs(number) / self.unit:,.{self.decimals}f}"
-        rounds_to_zero = not any(c in "123456789" for c in digits)
-        sign = "" if rounds_to_zero else "−" if number < 0 else "+" if signed else ""
+        sign = "" if is_zero_text(digits) else "−" if number < 0 else "+" if signed else ""
         return sign + digits
 
     def text(self, value: Any, signed: bool = False) -> str:
         """Write a number with its prefix and suffix.
 
-        >>> Style(prefix="€", decimals=2).text(-0.5)
+        >>> NumberStyle(prefix="€", decimals=2).text(-0.5)
         '−€0.50'
         """
         bare = self.bare(value, signed)
@@ -97,64 +104,68 @@ class Style:
         sign, digits = (bare[0], bare[1:]) if bare[0] in "+−" else ("", bare)
         return f"{sign}{self.prefix}{digits}{self.suffix}"
 
-    def interval(self, estimate: Mapping[str, Any], signed: bool = False) -> str:
-        """Write ``low to high`` of an estimate; words where it has no interval, a dash where there is no estimate.
+    def interval(self, estimate: Numbers, signed: bool = False) -> str:
+        """Write ``low to high`` of an estimate; words if it has no interval, a dash without an estimate.
 
-        >>> Style(prefix="€", decimals=2).interval({"low": -0.5, "high": 1}), Style(suffix=" %").interval({"low": 1, "high": 2})
-        ('−€0.50 to €1.00', '1 to 2 %')
+        >>> NumberStyle(prefix="€", decimals=2).interval({"low": -0.5, "high": 1})
+        '−€0.50 to €1.00'
+        >>> NumberStyle(suffix=" %").interval({"low": 1, "high": 2})
+        '1 to 2 %'
         """
         low, high = finite(estimate.get("low")), finite(estimate.get("high"))
         if low is None or high is None:
             return DASH if finite(estimate.get("estimate")) is None else NO_INTERVAL
         return f"{replace(self, suffix='').text(low, signed)} to {self.text(high, signed)}"
 
-    def both(self, estimate: Mapping[str, Any], signed: bool = False) -> str:
-        """Write an estimate and, in brackets, its interval or that it has none."""
-        between = self.interval(estimate, signed)
-        return self.text(estimate.get("estimate"), signed) + ("" if between == DASH else f" ({between})")
+    def with_interval(self, estimate: Numbers, signed: bool = False) -> str:
+        """Write an estimate with its interval in brackets."""
+        interval = self.interval(estimate, signed)
+        return self.text(estimate.get("estimate"), signed) + ("" if interval == DASH else f" ({interval})")
 
 
-def choose_style(values: Iterable[Any], spread: float | None = None, digits: int = 2, short: bool = False) -> Style:
-    """Return the plain style in which these numbers read best: few decimals, millions when they are large.
+def choose_style(
+    values: Iterable[Any], spread: float | None = None, digits: int = 2, short: bool = False
+) -> NumberStyle:
+    """Choose a style without a unit: few decimals, millions for large numbers.
 
-    `spread` is the difference a reader must be able to see; without it, three digits of the smallest number are kept.
+    `spread` is the smallest difference that must be visible; without it, three digits of the smallest number are kept.
     """
     sizes = [abs(number) for number in map(finite, values) if number]
-    top = max(sizes, default=0.0)
-    unit, words = 1.0, ""
-    for size, long_name, short_name in LARGE:
-        if top >= size:
-            unit, words = size, THIN + (short_name if short else long_name)
+    largest = max(sizes, default=0.0)
+    unit, suffix = 1.0, ""
+    for size, long_name, short_name in LARGE_UNITS:
+        if largest >= size:
+            unit, suffix = size, THIN_SPACE + (short_name if short else long_name)
             break
     if spread:
-        return Style(unit, places(spread / unit, digits), suffix=words)
-    return Style(unit, places(min(sizes, default=1.0) / unit, 3), suffix=words)
+        return NumberStyle(unit, count_decimals(spread / unit, digits), suffix=suffix)
+    return NumberStyle(unit, count_decimals(min(sizes, default=1.0) / unit, 3), suffix=suffix)
 
 
-def label_interval(between: str) -> str:
-    r"""Return an interval with the words that go before it; none where there is no interval.
+def label_interval(interval: str) -> str:
+    r"""Put "95 % interval" before a written interval.
 
     >>> label_interval("1 to 2"), label_interval(NO_INTERVAL)
     ('95\xa0% interval 1 to 2', 'no interval: too few responses')
     """
-    return between if between == NO_INTERVAL else f"95\u00a0% interval {between}"
+    return interval if interval == NO_INTERVAL else f"95\u00a0% interval {interval}"
 
 
-def half_width(estimate: Mapping[str, Any]) -> float | None:
-    """Return half the width of an interval, or None when it has none; what only rounding left is none."""
+def half_width(estimate: Numbers) -> float | None:
+    """Return half the width of an interval, or None if it is missing or only a rounding error."""
     low, high = finite(estimate.get("low")), finite(estimate.get("high"))
-    if low is None or high is None or high - low <= DUST * max(abs(low), abs(high)):
+    if low is None or high is None or high - low <= MAX_ROUNDING_WIDTH * max(abs(low), abs(high)):
         return None
     return (high - low) / 2
 
 
-def parts(estimate: Mapping[str, Any]) -> list[Any]:
-    """Return estimate, low and high of an estimate as a list."""
+def list_ends(estimate: Numbers) -> list[Any]:
+    """Return estimate, low and high of an estimate."""
     return [estimate.get("estimate"), estimate.get("low"), estimate.get("high")]
 
 
 def write_percent(share: Any) -> str:
-    """Write a share as a percentage, with more digits when it is tiny.
+    """Write a share as a percentage; small shares get more digits.
 
     >>> write_percent(0.6234), write_percent(0.00012), write_percent(0.0)
     ('62\u202f%', '0.012\u202f%', '0\u202f%')
@@ -163,7 +174,9 @@ def write_percent(share: Any) -> str:
     if number is None:
         return DASH
     size = abs(number) * 100
-    return Style(0.01, 0 if size >= 10 or size == 0 else places(size), suffix=f"{THIN}%").text(number)
+    return NumberStyle(0.01, 0 if size >= 10 or size == 0 else count_decimals(size), suffix=f"{THIN_SPACE}%").text(
+        number
+    )
 
 
 def write_rate(value: Any) -> str:
@@ -177,7 +190,7 @@ def write_rate(value: Any) -> str:
 
 
 def write_count(value: Any) -> str:
-    """Write how many there are; with one decimal when it is a small fraction.
+    """Write a count; a small fraction gets a decimal.
 
     >>> write_count(2825), write_count(3.25), write_count(1.2e9)
     ('2,825', '3.2', '1.20\u202fbillion')
@@ -188,22 +201,21 @@ def write_count(value: Any) -> str:
     if abs(number) >= 1e8:
         return choose_style([number]).text(number)
     whole = abs(number) >= 100 or number == int(number)
-    return Style(decimals=0 if whole else max(places(abs(number)), 1)).text(number)
+    return NumberStyle(decimals=0 if whole else max(count_decimals(abs(number)), 1)).text(number)
 
 
 @dataclass(frozen=True)
 class Units:
-    """What the response and the budget are counted in.
+    """Units of the response and of the budget.
 
     Parameters
     ----------
     kind
-        ``"binary"``: responses are written as percentages and their differences as percentage points;
-        ``"amount"``: plain numbers.
+        ``"binary"``: responses are written as percentages, their differences as percentage points; ``"amount"``: plain numbers.
     currency
-        What the budget is counted in, or an empty string.
+        The unit of the budget, or an empty string.
     response_unit
-        What amounts of the response are counted in, or an empty string.
+        The unit of responses that are amounts, or an empty string.
     """
 
     kind: str
@@ -211,13 +223,13 @@ class Units:
     response_unit: str = ""
 
     @classmethod
-    def of(cls, numbers: Mapping[str, Any]) -> Units:
+    def of(cls, numbers: Numbers) -> Units:
         """Return the units of the numbers of a page."""
         return cls(numbers["response"]["kind"], numbers["unit"], numbers.get("response_unit", ""))
 
     @property
     def profit(self) -> Units:
-        """The units in which profits are amounts: those of costs."""
+        """The units of profits: responses are amounts in the unit of costs."""
         return Units("amount", self.currency, self.currency)
 
     @property
@@ -228,7 +240,12 @@ class Units:
     @property
     def one(self) -> str:
         """One unit of budget, in words."""
-        return _add_unit(Style(), self.currency).text(1.0) if self.currency else "unit of budget"
+        return _add_unit(NumberStyle(), self.currency).text(1.0) if self.currency else "unit of budget"
+
+    @property
+    def one_spent(self) -> str:
+        """One unit of money that is spent, in words."""
+        return self.one if self.currency else "unit"
 
     @property
     def one_more(self) -> str:
@@ -239,24 +256,30 @@ class Units:
         """Return the title of an axis of budgets, with their unit."""
         return f"{words} ({self.currency})" if self.currency else words
 
-    def response(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
+    def response(
+        self, values: Iterable[Any], spread: float | None = None, *, digits: int | None = None, short: bool = False
+    ) -> NumberStyle:
         """Return the style of responses: percentages, or numbers with their unit."""
-        return self._share(values, spread, "%", options) if self.binary else self._amount(values, spread, options)
+        return self._style(values, spread, "%", digits, short)
 
-    def difference(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
+    def difference(
+        self, values: Iterable[Any], spread: float | None = None, *, digits: int | None = None, short: bool = False
+    ) -> NumberStyle:
         """Return the style of differences of responses: percentage points, or numbers with their unit."""
-        return self._share(values, spread, "pp", options) if self.binary else self._amount(values, spread, options)
+        return self._style(values, spread, "pp", digits, short)
 
-    def money(self, values: Iterable[Any], spread: float | None = None, **options: Any) -> Style:
-        """Return the style of amounts of budget."""
-        kept = [number for number in map(finite, values) if number is not None]
-        plain = choose_style(kept, spread, **options)
-        if "digits" not in options:  # an axis knows how many digits it needs; a sum is written to the cent
-            plain = Style(plain.unit, _cents(kept, plain, spread, is_money(self.currency)), suffix=plain.suffix)
-        return _add_unit(plain, self.currency)
+    def money(
+        self, values: Iterable[Any], spread: float | None = None, *, digits: int | None = None, short: bool = False
+    ) -> NumberStyle:
+        """Return the style of amounts of budget: to the cent, or with `digits` of the spread on an axis."""
+        known = [number for number in map(finite, values) if number is not None]
+        style = choose_style(known, spread, 2 if digits is None else digits, short)
+        if digits is None:
+            style = replace(style, decimals=_count_cents(known, style, spread, is_money(self.currency)))
+        return _add_unit(style, self.currency)
 
     def rate(self, value: Any) -> str:
-        """Write how much response one more unit of budget brings.
+        """Write the response that one more unit of budget brings.
 
         >>> Units("binary", "€").rate(0.0312), Units("amount", "€", "€").rate(0.19), Units("amount", "").rate(None)
         ('0.031 responses', '€0.19', '–')
@@ -265,27 +288,31 @@ class Units:
         if number is None:
             return DASH
         if not self.binary and self.response_unit:
-            return self._amount([number], abs(number) or None, {}).text(number)
+            return self.response([number], abs(number) or None).text(number)
         return f"{write_rate(number)} responses" if self.binary else write_rate(number)
 
-    def value_style(self, estimate: Mapping[str, Any]) -> Style:
+    def value_style(self, estimate: Numbers) -> NumberStyle:
         """Return the style of an estimated response: as many digits as its interval deserves."""
-        return self.response(parts(estimate), half_width(estimate))
+        return self.response(list_ends(estimate), half_width(estimate))
 
-    def gain_style(self, estimate: Mapping[str, Any]) -> Style:
+    def gain_style(self, estimate: Numbers) -> NumberStyle:
         """Return the style of an estimated difference of responses."""
-        return self.difference(parts(estimate), half_width(estimate))
+        return self.difference(list_ends(estimate), half_width(estimate))
 
-    def spend_style(self, estimate: Mapping[str, Any], *others: Any) -> Style:
-        """Return the style of an estimated spend, and of other amounts of budget beside it."""
-        return self.money([*parts(estimate), *others], half_width(estimate))
+    def spend_style(self, estimate: Numbers, *others: Any) -> NumberStyle:
+        """Return the style of an estimated spend and of other amounts of budget."""
+        return self.money([*list_ends(estimate), *others], half_width(estimate))
+
+    def write_gain(self, gain: Numbers) -> str:
+        """Write a difference with its sign and interval: +1.1 pp (−1.3 to +3.5 pp)."""
+        return self.gain_style(gain).with_interval(gain, signed=True)
 
     def cost(self, value: Any) -> str:
         """Write one amount of budget."""
         return self.money([value]).text(value)
 
     def total(self, value: Any) -> str:
-        """Write what all customers cost together: whole, unless it is small.
+        """Write the total cost of all customers, without cents unless it is small.
 
         >>> Units("binary", "€").total(576.4), Units("binary", "€").total(0), Units("binary", "€").total(7.5)
         ('€576', '€0', '€7.50')
@@ -293,20 +320,18 @@ class Units:
         number = finite(value)
         if number is None or 0 < abs(number) < 100 or abs(number) >= 1e6:
             return self.cost(value)
-        return _add_unit(Style(), self.currency).text(number)
+        return _add_unit(NumberStyle(), self.currency).text(number)
 
-    def _amount(self, values: Iterable[Any], spread: float | None, options: Mapping[str, Any]) -> Style:
-        """Return the style of amounts of the response: money to the cent, anything else with its unit after it."""
+    def _style(
+        self, values: Iterable[Any], spread: float | None, sign: str, digits: int | None, short: bool
+    ) -> NumberStyle:
+        if self.binary:
+            largest = max((abs(number) for number in map(finite, values) if number), default=0.1)
+            decimals = count_decimals(spread * 100, digits or 2) if spread else count_decimals(largest * 100, 3)
+            return NumberStyle(0.01, decimals, suffix=f"{THIN_SPACE}{sign}")
         if is_money(self.response_unit) or (self.response_unit and self.response_unit == self.currency):
-            return replace(self, currency=self.response_unit).money(values, spread, **options)
-        return _add_unit(choose_style(values, spread, **options), self.response_unit)
-
-    @staticmethod
-    def _share(values: Iterable[Any], spread: float | None, sign: str, options: Mapping[str, Any]) -> Style:
-        largest = max((abs(number) for number in map(finite, values) if number), default=0.1)
-        digits = int(options.get("digits", 2))
-        decimals = places(spread * 100, digits) if spread else places(largest * 100, 3)
-        return Style(0.01, decimals, suffix=f"{THIN}{sign}")
+            return replace(self, currency=self.response_unit).money(values, spread, digits=digits, short=short)
+        return _add_unit(choose_style(values, spread, digits or 2, short), self.response_unit)
 
 
 def is_money(unit: str) -> bool:
@@ -318,25 +343,25 @@ def is_money(unit: str) -> bool:
     return unit in SYMBOLS or (len(unit) == 3 and unit.isascii() and unit.isalpha() and unit.isupper())
 
 
-def _add_unit(style: Style, unit: str) -> Style:
-    """Return a style with a unit: a currency's sign before the number, anything else after it."""
+def _add_unit(style: NumberStyle, unit: str) -> NumberStyle:
+    """Add a unit to a style: a currency's sign before the number, anything else after it."""
     if unit in SYMBOLS:
         return replace(style, prefix=unit)
-    return replace(style, suffix=style.suffix + (f"{THIN}{unit}" if unit else ""))
+    return replace(style, suffix=style.suffix + (f"{THIN_SPACE}{unit}" if unit else ""))
 
 
-def _cents(values: list[float], plain: Style, spread: float | None, money: bool) -> int:
-    """Return the decimals of amounts: none for large sums, two for small ones, more where tiny sums need them.
+def _count_cents(values: list[float], style: NumberStyle, spread: float | None, money: bool) -> int:
+    """Return the decimals of amounts: none for large sums, two for small ones, more for tiny ones.
 
-    Whole amounts of what is no currency have none. Those of money have two: beside others they must look alike.
+    Whole amounts of money keep two decimals, so that they match other amounts; whole amounts of other units have none.
     """
     sizes = [abs(value) for value in values if value]
-    if plain.unit > 1:
-        return plain.decimals
+    if style.unit > 1:
+        return style.decimals
     if sizes and min(sizes) >= 1000:
         return 0
     if all(size == int(size) for size in sizes):
         return 2 if money else 0
-    if min(sizes) >= CENT or (money and all(round(size, 2) == size for size in sizes)):
+    if min(sizes) >= MIN_CENTS_AMOUNT or (money and all(round(size, 2) == size for size in sizes)):
         return 2
-    return max(2, places(spread, 1) if spread else places(min(sizes)))
+    return max(2, count_decimals(spread, 1) if spread else count_decimals(min(sizes)))

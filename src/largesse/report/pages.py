@@ -4,47 +4,58 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from largesse.levels import SYMBOLS
-from largesse.report.campaign_check_page import view_check
 from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, level_variables
-from largesse.report.checkup_page import view_checkup
+from largesse.report.check_pages import view_check, view_checkup
 from largesse.report.figure_rows import view_legend
-from largesse.report.number_format import THIN, Units, finite
+from largesse.report.number_format import THIN_SPACE, Numbers, Units, View, finite
 from largesse.report.pacing_page import view_pace
-from largesse.report.section import Numbers, Part, Section
-from largesse.report.sections.budget_frontier import SECTION as FRONTIER
-from largesse.report.sections.decision_explanations import SECTION as WHY
-from largesse.report.sections.gain_bounds import SECTION as BOUNDS
-from largesse.report.sections.key_figures import SECTION as ANSWER
-from largesse.report.sections.key_figures import write_answer
-from largesse.report.sections.level_responses import SECTION as CURVE
-from largesse.report.sections.level_transitions import SECTION as TRANSITIONS
-from largesse.report.sections.log_checks import SECTION as SUPPORT
-from largesse.report.sections.method import SECTION as METHOD
-from largesse.report.sections.next_steps import SECTION as NEXT_STEPS
-from largesse.report.sections.profit_by_budget import SECTION as PROFIT
-from largesse.report.sections.qini_curve import SECTION as TARGETING
-from largesse.report.sections.segments import SECTION as WHO
-from largesse.report.sections.spend_by_level import SECTION as MONEY
+from largesse.report.sections.budget_frontier import view_frontier
+from largesse.report.sections.decision_explanations import view_explanations
+from largesse.report.sections.gain_bounds import view_bounds
+from largesse.report.sections.key_figures import view_key_figures
+from largesse.report.sections.level_responses import view_responses
+from largesse.report.sections.level_transitions import view_transitions
+from largesse.report.sections.log_checks import view_support
+from largesse.report.sections.method import view_method
+from largesse.report.sections.next_steps import view_next_steps
+from largesse.report.sections.profit_by_budget import view_profit
+from largesse.report.sections.qini_curve import view_qini_curve
+from largesse.report.sections.segments import view_segments
+from largesse.report.sections.spend_by_level import view_spend
+from largesse.report.sentences import warn_of_spending, write_sentences
 from largesse.version import __version__
 
-HERE = Path(__file__).parent
-GLOSSARY = Section("glossary", lambda _numbers, _units: {}, "Glossary")  # its words stand in the template
-SECTIONS = (
-    *(ANSWER, FRONTIER, PROFIT, TARGETING, BOUNDS, CURVE, WHO, WHY, MONEY, TRANSITIONS, NEXT_STEPS, SUPPORT, METHOD),
-    GLOSSARY,
+MakeView: TypeAlias = Callable[[Numbers, Units], View | None]
+TEMPLATES = Path(__file__).parent
+# The name of a section's template and anchor; its view, or None to leave it out; its title in the list of contents.
+SECTIONS: tuple[tuple[str, MakeView, str], ...] = (
+    ("key_figures", view_key_figures, "The answer"),
+    ("budget_frontier", view_frontier, "What each budget would bring"),
+    ("profit_by_budget", view_profit, "What is left after costs"),
+    ("qini_curve", view_qini_curve, "Does choosing pay?"),
+    ("gain_bounds", view_bounds, "How safe is this plan?"),
+    ("level_responses", view_responses, "What each level brings"),
+    ("segments", view_segments, "Who gets what"),
+    ("decision_explanations", view_explanations, "Why this level?"),
+    ("spend_by_level", view_spend, "Where the money goes"),
+    ("level_transitions", view_transitions, "What changes"),
+    ("next_steps", view_next_steps, "What to do next"),
+    ("log_checks", view_support, "Can the log answer this?"),
+    ("method", view_method, "How it was done"),
+    ("glossary", lambda _numbers, _units: {}, "Glossary"),
 )
-SPLIT = re.compile(f"(?<=[+−])(?=[{re.escape(''.join(sorted(SYMBOLS)))}])")
+SIGNED_CURRENCY = re.compile(f"(?<=[+−])(?=[{re.escape(''.join(sorted(SYMBOLS)))}])")
 
 
 @dataclass(frozen=True)
 class Heading:
-    """The facts of a campaign that are in no step: its title, the units of costs and response, the seed, and the day."""
+    """The facts of a campaign that no step knows: title, units of costs and response, seed, and day."""
 
     title: str
     unit: str
@@ -53,12 +64,12 @@ class Heading:
     response_unit: str = ""
 
 
-def join_parts(heading: Heading, fit: Numbers, plan: Numbers, evaluation: Numbers, joint: Numbers) -> Part:
-    """Join the summaries of all steps, as JSON types, into the numbers of the page; of two facts of one name, the plan's stands.
+def join_parts(heading: Heading, fit: Numbers, plan: Numbers, evaluation: Numbers, joint: Numbers) -> View:
+    """Join the summaries of all steps, as JSON types, into the numbers of the page; the plan's number wins a conflict.
 
     `joint` holds the numbers of plan and evaluation together.
     """
-    joined: Part = {**asdict(heading), "version": __version__}
+    joined: View = {**asdict(heading), "version": __version__}
     for part in (evaluation, fit, plan, joint):
         for key, value in part.items():
             both = isinstance(value, dict) and isinstance(joined.get(key), dict)
@@ -66,50 +77,55 @@ def join_parts(heading: Heading, fit: Numbers, plan: Numbers, evaluation: Number
     return joined | {"answer": write_answer(joined)}
 
 
+def write_answer(numbers: Numbers) -> View:
+    """Return headline, verdict and all warnings."""
+    units = Units.of(numbers)
+    warnings = [*warn_of_spending(units, numbers), *numbers["warnings"]]
+    return {**write_sentences(units, numbers), "warnings": warnings}
+
+
 def render_report(numbers: Numbers) -> str:
-    """Return the report as one HTML page that needs nothing else: it loads no other file and nothing from the network.
+    """Return the report as one HTML page that loads no other file and nothing from the network.
 
     Parameters
     ----------
     numbers
-        What `join_parts` returns. Numbers may be None or not finite: they are shown as a dash. Strings may hold anything:
-        they are escaped. The same numbers give the same page.
+        The result of `join_parts`. Numbers that are None or not finite are shown as a dash. Strings are escaped. The same
+        numbers give the same page.
     """
-    shown = clean(numbers)
-    units = Units.of(shown)
-    views = [(section, section.view(shown, units)) for section in SECTIONS]
-    sections = [
-        {"name": section.name, "title": section.title, "view": view} for section, view in views if view is not None
-    ]
-    return _fill("report.html", shown, units, sections=sections, legend=view_legend(shown, units))
+    numbers = clean(numbers)
+    units = Units.of(numbers)
+    views = ((name, title, view(numbers, units)) for name, view, title in SECTIONS)
+    sections = [{"name": name, "title": title, "view": view} for name, title, view in views if view is not None]
+    return _fill("report.html", numbers, units, sections=sections, legend=view_legend(numbers, units))
 
 
 def render_checkup(numbers: Numbers) -> str:
-    """Return the page of a log's checkup, from what `describe_checkup` returns."""
-    shown = clean(numbers)
-    units = Units.of(shown)
-    return _fill("checkup.html", shown, units, view=view_checkup(shown, units))
+    """Return the page of a log's checkup, from the result of `describe_checkup`."""
+    return _render_view("checkup.html", numbers, view_checkup)
 
 
 def render_check(numbers: Numbers) -> str:
-    """Return the page of a campaign's check, from what `describe_check` returns."""
-    shown = clean(numbers)
-    units = Units.of(shown)
-    return _fill("campaign_check.html", shown, units, view=view_check(shown, units))
+    """Return the page of a campaign's check, from the result of `describe_check`."""
+    return _render_view("campaign_check.html", numbers, view_check)
 
 
 def render_pace(numbers: Numbers) -> str:
     """Return the page of paced streams, from the numbers of a rehearsal."""
-    shown = clean(numbers)
-    units = Units.of(shown)
-    return _fill("pacing.html", shown, units, view=view_pace(shown, units))
+    return _render_view("pacing.html", numbers, view_pace)
+
+
+def _render_view(template: str, numbers: Numbers, view: MakeView) -> str:
+    numbers = clean(numbers)
+    units = Units.of(numbers)
+    return _fill(template, numbers, units, view=view(numbers, units))
 
 
 def _fill(template: str, numbers: Numbers, units: Units, **context: Any) -> str:
-    import jinja2  # only needed here; the room itself imports in no time
+    import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,  # a misspelt name is an error, not a hole in the page
         trim_blocks=True,
@@ -120,13 +136,9 @@ def _fill(template: str, numbers: Numbers, units: Units, **context: Any) -> str:
     page = environment.get_template(template).render(
         n=numbers, units=units, response=numbers["response"]["name"], **colours, **context
     )
-    return _hold_together(str(page).strip()) + "\n"
-
-
-def _hold_together(page: str) -> str:
-    """Return a page on which no line ends between a sign and a currency; its style and script stay as they are."""
-    parts = re.split(r"(<(?:style|script)>.*?</(?:style|script)>)", page, flags=re.DOTALL)
-    return "".join(part if k % 2 else SPLIT.sub("\u2060", part) for k, part in enumerate(parts))
+    # No line ends between a sign and a currency; style and script stay as they are.
+    parts = re.split(r"(<(?:style|script)>.*?</(?:style|script)>)", page.strip(), flags=re.DOTALL)
+    return "".join(part if k % 2 else SIGNED_CURRENCY.sub("\u2060", part) for k, part in enumerate(parts)) + "\n"
 
 
 def clean(value: Any) -> Any:
@@ -140,6 +152,6 @@ def clean(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [clean(item) for item in value]
     if isinstance(value, str):
-        shown = "".join(" " if unicodedata.category(c) in ("Cc", "Cs") else c for c in value)
-        return re.sub(r"(?<=\d) %", f"{THIN}%", shown)  # a number and its percent sign stay on one line
+        text = "".join(" " if unicodedata.category(c) in ("Cc", "Cs") else c for c in value)
+        return re.sub(r"(?<=\d) %", f"{THIN_SPACE}%", text)  # a number and its percent sign stay on one line
     return finite(value) if isinstance(value, float) else value

@@ -1,5 +1,5 @@
-"""The drawing kit of the pages: SVG strings that need nothing else.
+"""Charts of the pages: SVG strings that need no other file.
 
-`svg` writes escaped elements, `axes` places numbers along axes, `palette` holds the colours of the levels. `bars` draws everything that
-stands in rows, `frontier` value against budget, `small_multiples` one small chart for each group.
+`svg` writes escaped elements, `axes` places numbers along axes, `palette` holds the colours of the levels. `row_charts` draws
+strips in rows, `curve_chart` value against budget, `small_multiples` one small chart for each group.
 """

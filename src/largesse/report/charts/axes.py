@@ -9,9 +9,8 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from largesse.report.charts.svg import element, measure, text
-from largesse.report.number_format import Style, finite
+from largesse.report.number_format import NumberStyle, finite
 
-FONT = 12.5
 Point = TypeVar("Point")
 
 
@@ -37,34 +36,22 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
 
-@dataclass(frozen=True)
-class Scale:
-    """An axis with labelled ticks."""
-
-    axis: Axis
-    ticks: tuple[tuple[float, str], ...]
-
-    def place(self, value: float) -> float:
-        """Return the position of a number, 0 to 1."""
-        return self.axis.place(value)
-
-
 def fit_axis(values: Iterable[Any], target: int = 5, snug: bool = False) -> Axis:
     """Return an axis that holds all given numbers; missing ones are ignored.
 
     Parameters
     ----------
     values
-        What must fit.
+        The numbers that must fit.
     target
-        About how many ticks.
+        The approximate number of ticks.
     snug
-        End close to the data instead of at the next tick.
+        End close to the data instead of at the next tick; at least three ticks.
     """
     low, high = _find_range([number for number in map(finite, values) if number is not None])
     rough = (high - low) / target
     step = _round_step(rough)
-    while snug and math.floor(high / step) - math.ceil(low / step) < 2:  # fewer than three ticks say little
+    while snug and math.floor(high / step) - math.ceil(low / step) < 2:
         rough = 0.5 * rough
         step = _round_step(rough)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
@@ -79,70 +66,40 @@ def fit_axis(values: Iterable[Any], target: int = 5, snug: bool = False) -> Axis
     return Axis(low, high, tuple(round(i * step, decimals) for i in range(first, last + 1)))
 
 
-def label_ticks(axis: Axis, style: Style) -> Scale:
-    """Return a linear scale whose ticks are written in one style."""
-    return Scale(axis, tuple((tick, style.text(tick)) for tick in axis.ticks))
-
-
-def thin_ticks(places: Sequence[float], widths: Sequence[float], *, wish: int = 0) -> list[int]:
-    """Return the tick labels to write so that no two touch: all, or every second, third and so on.
-
-    The one wished for is kept where that is possible.
-
-    >>> thin_ticks([0, 10, 20, 30, 40], [8] * 5), thin_ticks([0, 10, 20, 30, 40], [8] * 5, wish=1)
-    ([0, 2, 4], [1, 3])
-    """
-    rest = list(range(len(places)))
-    for stride in range(1, len(places) + 1):
-        for some in sorted((rest[start::stride] for start in range(stride)), key=lambda some: wish not in some):
-            if all(places[j] - places[i] >= 0.5 * (widths[i] + widths[j]) + 4 for i, j in pairwise(some)):
-                return some
-    return rest[:1]
-
-
 def _find_range(numbers: list[float]) -> tuple[float, float]:
-    """Return the smallest and largest number, pulled apart when they are equal."""
+    """Return the smallest and largest number, pulled apart if they are equal."""
     if not numbers:
         return 0.0, 1.0
     low, high = min(numbers), max(numbers)
     if high - low > 1e-9 * max(abs(low), abs(high)):
         return low, high
-    room = abs(low) * 0.1 or 1.0
-    return low - room, high + room
+    margin = abs(low) * 0.1 or 1.0
+    return low - margin, high + margin
 
 
 def _round_step(rough: float) -> float:
-    """Return the nearest of 1, 2, 5 × a power of ten that is not smaller."""
+    """Return the smallest of 1, 2, 5 × a power of ten that is not smaller."""
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * m for m in (1.0, 2.0, 5.0, 10.0) if power * m >= rough * 0.999)
 
 
-# -- frames ------------------------------------------------------------------------------------------------------------
+def thin_ticks(places: Sequence[float], widths: Sequence[float], *, keep: int = 0) -> list[int]:
+    """Select tick labels that do not touch: all, or every second, third and so on; tick `keep` if possible.
 
-
-@dataclass(frozen=True)
-class Frame:
-    """A box in a drawing and the scales along its sides."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-    across: Scale
-    up: Scale | None = None
-    font: float = FONT
-
-    def x(self, value: float) -> float:
-        """Return the horizontal place of a number."""
-        return self.left + self.across.place(value) * (self.right - self.left)
-
-    def y(self, value: float) -> float:
-        """Return the vertical place of a number; without a scale the number is the place."""
-        return value if self.up is None else self.bottom - self.up.place(value) * (self.bottom - self.top)
+    >>> thin_ticks([0, 10, 20, 30, 40], [8] * 5), thin_ticks([0, 10, 20, 30, 40], [8] * 5, keep=1)
+    ([0, 2, 4], [1, 3])
+    """
+    ticks = list(range(len(places)))
+    for stride in range(1, len(places) + 1):
+        choices = (ticks[start::stride] for start in range(stride))
+        for choice in sorted(choices, key=lambda choice: keep not in choice):
+            if all(places[j] - places[i] >= 0.5 * (widths[i] + widths[j]) + 4 for i, j in pairwise(choice)):
+                return choice
+    return ticks[:1]
 
 
 def split_runs(points: Iterable[Point | None]) -> list[list[Point]]:
-    """Return the points in runs: a missing one ends a run, so that nothing is drawn across a gap.
+    """Split points at missing ones, so that nothing is drawn across a gap.
 
     >>> split_runs([1, None, None, 2, 3])
     [[1], [2, 3]]
@@ -156,29 +113,55 @@ def split_runs(points: Iterable[Point | None]) -> list[list[Point]]:
     return [run for run in runs if run]
 
 
-def draw_across_axis(frame: Frame) -> str:
-    """Return the lower side with its ticks."""
-    y, ticks = frame.bottom, frame.across.ticks
-    places = [frame.x(tick) for tick, _ in ticks]
-    widths = [measure(name, frame.font) for _, name in ticks]
-    zero = next((i for i, (tick, _) in enumerate(ticks) if tick == 0), 0)
-    kept = thin_ticks(places, widths, wish=zero)
-    parts = [element("line", x1=x, x2=x, y1=y, y2=y + 5, class_="rule") for x in places]
-    parts += [text(ticks[i][1], x=places[i], y=y + frame.font * 1.55, text_anchor="middle") for i in kept]
-    base = element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="rule")
-    return "".join([*parts, base])
+# -- frames ------------------------------------------------------------------------------------------------------------
 
 
-def draw_up_axis(frame: Frame) -> str:
-    """Return the grid with its numbers."""
-    parts = []
-    for tick, name in frame.up.ticks if frame.up is not None else ():
+@dataclass(frozen=True)
+class Frame:
+    """A box in a drawing with a labelled axis at the bottom and one on the left."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    across: Axis
+    up: Axis
+    across_labels: Sequence[str]
+    up_labels: Sequence[str]
+    font: float
+
+    def x(self, value: float) -> float:
+        """Return the horizontal place of a number."""
+        return self.left + self.across.place(value) * (self.right - self.left)
+
+    def y(self, value: float) -> float:
+        """Return the vertical place of a number."""
+        return self.bottom - self.up.place(value) * (self.bottom - self.top)
+
+
+def fit_frame(width: float, height: float, font: float, across: Axis, up: Axis, *styles: NumberStyle) -> Frame:
+    """Return the largest frame in a drawing that leaves room for titles and for labels, in the styles of both axes."""
+    across_labels, up_labels = (
+        [style.text(tick) for tick in axis.ticks] for axis, style in zip((across, up), styles, strict=True)
+    )
+    left = max((measure(label, font) for label in up_labels), default=0.0) + 10
+    return Frame(left, font * 2.4, width - 14, height - font * 3.6, across, up, across_labels, up_labels, font)
+
+
+def draw_axes(frame: Frame, across_title: str, up_title: str) -> str:
+    """Draw the grid with its numbers and the lower side with its ticks, each with a title."""
+    parts = [text(up_title, x=0, y=frame.font, class_="axis-title")]
+    for tick, label in zip(frame.up.ticks, frame.up_labels, strict=True):
         y = frame.y(tick)
         parts.append(element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="grid"))
-        parts.append(text(name, x=frame.left - 6, y=y + frame.font * 0.35, text_anchor="end"))
+        parts.append(text(label, x=frame.left - 6, y=y + frame.font * 0.35, text_anchor="end"))
+    y, ticks, labels = frame.bottom, frame.across.ticks, frame.across_labels
+    places = [frame.x(tick) for tick in ticks]
+    parts += [element("line", x1=x, x2=x, y1=y, y2=y + 5, class_="rule") for x in places]
+    zero = ticks.index(0) if 0 in ticks else 0
+    for i in thin_ticks(places, [measure(label, frame.font) for label in labels], keep=zero):
+        parts.append(text(labels[i], x=places[i], y=y + frame.font * 1.55, text_anchor="middle"))
+    parts.append(element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="rule"))
+    title_y = frame.bottom + frame.font * 3.6 - 4
+    parts.append(text(across_title, x=frame.right, y=title_y, text_anchor="end", class_="axis-title"))
     return "".join(parts)
-
-
-def up_axis_width(scale: Scale, font: float = FONT) -> float:
-    """Return how much room the numbers of a vertical axis need."""
-    return max((measure(name, font) for _, name in scale.ticks), default=0.0) + 10

@@ -1,4 +1,4 @@
-"""The smallest pieces of a drawing: escaped SVG elements as strings."""
+"""SVG elements as escaped strings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 from typing import TypeAlias
 
 Place: TypeAlias = tuple[float, float]
-NARROW, BROAD = frozenset(" .,:;'’|!()[]ijlftrI·-⁻⁰¹²³⁴⁵⁶⁷⁸⁹"), frozenset("mwMW%@—")
+NARROW_LETTERS, BROAD_LETTERS = frozenset(" .,:;'’|!()[]ijlftrI·-⁻⁰¹²³⁴⁵⁶⁷⁸⁹"), frozenset("mwMW%@—")
 
 
 def element(name: str, *children: str, **attributes: object) -> str:
@@ -18,16 +18,13 @@ def element(name: str, *children: str, **attributes: object) -> str:
     >>> element("rect", x=1.23456, class_="bar")
     '<rect x="1.23" class="bar"/>'
     """
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{_write_value(value)}"' for key, value in attributes.items()
-    )
-    if not children:
-        return f"<{name}{written}/>"
-    return f"<{name}{written}>{''.join(children)}</{name}>"
+    pairs = ((key.rstrip("_").replace("_", "-"), _write_value(value)) for key, value in attributes.items())
+    tag = f"<{name}" + "".join(f' {key}="{value}"' for key, value in pairs)
+    return f"{tag}>{''.join(children)}</{name}>" if children else f"{tag}/>"
 
 
 def title(words: str) -> str:
-    """Return the tooltip of the element it is put into."""
+    """Return the tooltip of the enclosing element."""
     return f"<title>{escape(words)}</title>"
 
 
@@ -51,12 +48,14 @@ def draw_band(upper: Sequence[Place], lower: Sequence[Place], **look: object) ->
 
 
 def measure(words: str, font: float) -> float:
-    """Return about how wide some text is; generous, since fonts differ.
+    """Estimate the width of a text, generously, because fonts differ.
 
     >>> measure("ill", 10) < measure("one", 10) < measure("WWW", 10)
     True
     """
-    return font * sum(0.36 if c in NARROW else 0.98 if c in BROAD else 0.72 if c.isupper() else 0.62 for c in words)
+    return font * sum(
+        0.36 if c in NARROW_LETTERS else 0.98 if c in BROAD_LETTERS else 0.72 if c.isupper() else 0.62 for c in words
+    )
 
 
 def shorten(words: str, limit: int) -> str:

@@ -1,1 +1,1 @@
-"""The sections of the report, one module and one template each. A new one is listed in `report.page`."""
+"""Sections of the report: one module with its view and one template of the same name for each."""

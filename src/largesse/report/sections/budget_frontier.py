@@ -3,212 +3,58 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from largesse.report.charts.curve_chart import DESK, PHONE, Chart, Point, choose_labels, draw_frontier
+from largesse.report.charts.curve_chart import CurveChart, CurvePoint, choose_labels, draw_for_screens
 from largesse.report.charts.row_charts import draw_swatch
-from largesse.report.number_format import DASH, Units, finite, write_percent
-from largesse.report.section import Numbers, Part, Section
+from largesse.report.figure_rows import view_reference
+from largesse.report.number_format import DASH, Numbers, Units, View, finite, write_percent
 
-MOST = "From more, it expects nothing."
+NOTHING_MORE = "The model expects nothing from a larger budget."
 NOTHING_PAYS = "The model expects that no step up pays."
-NOTHING: Part = {"stops": "", "start": 0, "last": 0, "now": {}, "levels": [], "scenarios": [], "excuse": ""}
+NO_SLIDER: View = {"stops": "", "start": 0, "last": 0, "now": {}, "levels": [], "scenarios": [], "excuse": ""}
+UNJUDGED = {"constraints": "your constraints", "exploration": "exploration"}  # by topic of a warning
 
 
-def view_slider(numbers: Numbers, units: Units) -> Part:
-    """Return the stops as JSON, where the slider begins, and the levels; nothing where there are too few stops."""
-    stops = list_stops(numbers)
-    if len(stops) < 2:
-        return {**NOTHING, "excuse": numbers["frontier"]["excuse"]}
-    shown = [_view_stop(row, numbers, units) for row in stops]
-    start = find_start(stops, numbers["budget"]["average"])
-    levels = [
-        {"swatch": draw_swatch(k), "name": level["name"], "share": share}
-        for k, (level, share) in enumerate(zip(numbers["levels"], shown[start]["levels"], strict=False))
-    ]
-    packed = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-    fixed = {"start": start, "last": len(stops) - 1, "now": shown[start], "levels": levels, "excuse": ""}
-    return {"stops": packed, **fixed, "scenarios": write_scenarios(stops, numbers, units)}
-
-
-def list_stops(numbers: Numbers) -> list[Mapping[str, Any]]:
-    """Return the stops whose budget is known, each with the estimates there."""
-    slider = numbers["frontier"]
-    both = zip(slider["stops"], slider["estimates"], strict=True)
-    return [{**row, "found": found} for row, found in both if finite(row["budget"]) is not None]
-
-
-def find_start(stops: Sequence[Mapping[str, Any]], budget: Any) -> int:
-    """Return where the slider begins: at the plan itself, or as near to its budget as stops are."""
-    own = [k for k, row in enumerate(stops) if row["own"]]
-    return own[0] if own else _find_nearest(stops, budget)
-
-
-def _view_stop(row: Mapping[str, Any], numbers: Numbers, units: Units) -> dict[str, Any]:
-    value, gain, left = _judge_stop(row, numbers)
-    found = value or {}
-    words = {
-        "budget": write_budget(row, numbers, units),
-        "spend": f"{units.cost(row['spend'])} per customer",
-        "value": DASH if value is None else units.value_style(value).both(value),
-        "gain": DASH if gain is None else units.gain_style(gain).both(gain, signed=True),
-        "model": _write_promise(row["value"], found, units),
-        **({"left": DASH if left is None else units.profit.value_style(left).both(left)} if numbers["profit"] else {}),
-        "price": units.rate(row["price"]),
-        "how": _write_how(row, value),
-        "levels": [write_percent(share) for share in row["shares"]],
-    }
-    return {
-        "at": float(f"{row['budget']:.8g}"),
-        **words,
-        "say": _say(words, bool(row["own"])),
-        "shares": [round(share, 4) for share in row["shares"]],
-        "y": [_shorten(found.get(end)) for end in ("estimate", "low", "high")],
-    }
-
-
-def _judge_stop(row: Mapping[str, Any], numbers: Numbers) -> tuple[Any, Any, Any]:
-    """Return value, gain and profit at a stop; those of the run where it is the run's plan."""
-    if not row["own"]:
-        return row["found"]["value"], row["found"]["gain"], row["found"]["profit"]
-    versus, profit = numbers.get("versus") or [{}], numbers["profit"]
-    return numbers["value"], versus[0].get("difference"), profit["own"] if profit else None
-
-
-def write_budget(row: Mapping[str, Any], numbers: Numbers, units: Units) -> str:
-    """Write the budget of a stop, per customer and in all."""
-    people = finite(numbers["customers"])
-    total = DASH if people is None else units.total(round(row["budget"] * people))
-    return f"{units.cost(row['budget'])} per customer, {total} in all"
-
-
-def _write_promise(value: Any, honest: Mapping[str, Any], units: Units) -> str:
-    """Write what the model promises, to as many digits as the honest value beside it."""
-    known = units.value_style(honest) if honest else units.response([value], abs(value) / 100 or None)
-    return known.text(value)
-
-
-def _write_how(row: Mapping[str, Any], value: Any) -> str:
-    if value is None:
-        return "this budget lies beyond those that were judged"
-    if row["own"]:
-        return "this plan, as judged"
-    return "judged at this budget" if row["found"]["judged"] else "read between two judged budgets"
-
-
-def _say(words: Mapping[str, Any], own: bool) -> str:
-    """Say a stop aloud: the budget, what it brings, and what that gains."""
-    plan = "This plan. " if own else ""
-    value = f" Honest value {words['value']}." if words["value"] != DASH else ""
-    gain = f" Gain over everyone the same {words['gain']}." if words["gain"] != DASH else ""
-    return f"{plan}Budget {words['budget']}.{value}{gain}"
-
-
-def _shorten(number: Any) -> float | None:
-    known = finite(number)
-    return None if known is None else float(f"{known:.6g}")
-
-
-def write_scenarios(stops: Sequence[Mapping[str, Any]], numbers: Numbers, units: Units) -> list[dict[str, str]]:
-    """Return three budgets in plain words, with honest values: this one, half of it, and as much as pays.
-
-    That is until the next unit brings less than it costs, where a response has a value, or all that the model has a use for.
-    """
-    budget = finite(numbers["budget"]["average"])
-    if budget is None or budget <= 0:
-        return []
-    others = [row for row in stops if not row["own"]] or stops
-    half = others[_find_nearest(others, budget / 2)]
-    last, most, more = _find_last(stops, numbers, units)
-    profit = numbers["profit"]
-    own = {"value": numbers["value"], "profit": profit["own"] if profit else None}
-    scenarios = [
-        (f"This budget, {units.cost(budget)} per customer", own, ""),
-        (f"About half of it, {units.cost(half['budget'])}", half["found"], ""),
-        (f"{last}, {units.cost(most['budget'])}", most["found"], more),
-    ]
-    return [
-        {"title": title, "text": f"{_write_brings(found['value'], found['profit'], units)} {more}".strip()}
-        for title, found, more in scenarios
-        if found["value"] is not None
-    ]
-
-
-def _find_last(
-    stops: Sequence[Mapping[str, Any]], numbers: Numbers, units: Units
-) -> tuple[str, Mapping[str, Any], str]:
-    """Return the name of the third scenario, its stop, and words to add to it."""
-    pays = [k for k, row in enumerate(stops) if row["pays"]]
-    if not numbers["profit"] or not pays:
-        return "All that the model has a use for", stops[-1], MOST
-    until = f"Until {units.one_more} brings back less than it costs"
-    return until, stops[pays[-1]], "" if pays[-1] else NOTHING_PAYS
-
-
-def _write_brings(value: Mapping[str, Any], left: Mapping[str, Any] | None, units: Units) -> str:
-    text = units.value_style(value).both(value)
-    brings = f"{text} of customers respond" if units.binary else f"{text} per customer"
-    return f"{brings}." if left is None else f"{brings}; {units.profit.value_style(left).both(left)} left after costs."
-
-
-def _find_nearest(stops: Sequence[Mapping[str, Any]], budget: Any) -> int:
-    wanted = finite(budget)
-    if wanted is None:
-        return len(stops) - 1
-    return min(range(len(stops)), key=lambda k: abs(stops[k]["budget"] - wanted))
-
-
-UNLIKE = {"constraints": "your constraints", "exploration": "exploration"}  # topic of a warning → what was not judged
-
-
-def view_frontier(numbers: Numbers, units: Units) -> Part:
-    """Return the figure for a desk and for a phone, the key of its squares, and its table."""
+def view_frontier(numbers: Numbers, units: Units) -> View:
+    """Return the figure, the key of its squares, its table, and the slider."""
     points, uniform = numbers["frontier"]["points"], numbers["uniform"]
     names = [row["name"] for row in uniform]
-    labels = choose_labels(names)
-    chart = _make_chart(numbers, units, labels)
+    labels, topics = choose_labels(names), {warning["topic"] for warning in numbers["warnings"]}
+    missing = next((words for topic, words in UNJUDGED.items() if topic in topics), "")
     return {
-        "desk": draw_frontier(chart, DESK),
-        "phone": draw_frontier(chart, PHONE),
+        **draw_for_screens(_make_chart(numbers, units, labels)),
         "banded": any(finite(row["band"][0]) is not None for row in points),
         "key": list(zip(labels, names, strict=True)) if labels != names else [],
         "table": [_view_point(row, units) for row in points],
-        "uniform": [_view_uniform(row, units) for row in uniform],
+        "uniform": [view_reference(row, units) for row in uniform],
         "readout": _write_plan(numbers, units),
         "promise": describe_promises(points),
-        "unlike": _describe_unlike(numbers),
+        "unjudged": f"Value and gain are those of plans without {missing}." if missing else "",
         **view_slider(numbers, units),
     }
 
 
-def _describe_unlike(numbers: Numbers) -> str:
-    """Say by what the plans that were judged differ from those of the slider; nothing where they do not."""
-    topics = {warning["topic"] for warning in numbers["warnings"]}
-    without = next((words for topic, words in UNLIKE.items() if topic in topics), "")
-    return f"Value and gain are those of plans without {without}." if without else ""
-
-
-def describe_promises(points: Sequence[Mapping[str, Any]]) -> str:
-    """Say at how many budgets the model's promise lies above the honest value."""
+def describe_promises(points: Sequence[Numbers]) -> str:
+    """Count the budgets at which the model's promise lies above the honest value."""
     pairs = [(finite(row["promise"]), finite(row["value"]["estimate"])) for row in points]
     known = [(promise, value) for promise, value in pairs if promise is not None and value is not None]
     above = sum(promise > value for promise, value in known)
     return f"above the honest value at {above} of {len(known)} budgets" if known else ""
 
 
-def _make_chart(numbers: Numbers, units: Units, labels: list[str]) -> Chart:
-    measure = (
-        "response rate" if units.binary else f"mean response{', ' if units.response_unit else ''}{units.response_unit}"
-    )
-    return Chart(
+def _make_chart(numbers: Numbers, units: Units, labels: list[str]) -> CurveChart:
+    unit = f", {units.response_unit}" if units.response_unit else ""
+    measure = "response rate" if units.binary else f"mean response{unit}"
+    return CurveChart(
         curve=[
-            Point(
+            CurvePoint(
                 row["budget"],
                 row["value"],
-                _write_readout(_view_point(row, units), units),
+                _write_readout(row, units),
                 band=dict(zip(("low", "high"), row["band"], strict=True)),
-                beside=row["promise"],
+                dashed=row["promise"],
             )
             for row in numbers["frontier"]["points"]
         ],
@@ -217,56 +63,175 @@ def _make_chart(numbers: Numbers, units: Units, labels: list[str]) -> Chart:
         up_title=f"value per customer ({measure})",
         units=units,
         squares=[
-            Point(
+            CurvePoint(
                 row["spend"]["estimate"],
                 row["value"],
-                f"everyone gets {row['name']}: {_view_uniform(row, units)['value']}",
+                f"everyone gets {row['name']}: {view_reference(row, units)['value']}",
                 label=label,
             )
             for row, label in zip(numbers["uniform"], labels, strict=True)
         ],
-        chosen=Point(numbers["budget"]["average"], numbers["value"], "", label="this plan"),
+        chosen=CurvePoint(numbers["budget"]["average"], numbers["value"], "", label="this plan"),
     )
 
 
-def _view_point(row: Mapping[str, Any], units: Units) -> dict[str, str]:
+def _view_point(row: Numbers, units: Units) -> dict[str, str]:
     style = units.value_style(row["value"])
     return {
         "budget": units.cost(row["budget"]),
         "spend": units.cost(row["spend"]["estimate"]),
         "value": style.text(row["value"]["estimate"]),
         "interval": style.interval(row["value"]),
-        "both": style.both(row["value"]),
+        "both": style.with_interval(row["value"]),
         "band": style.interval(dict(zip(("low", "high"), row.get("band", ()), strict=False))),
         "promise": style.text(row["promise"]),
         "price": units.rate(row["price"]),
     }
 
 
-def _view_uniform(row: Mapping[str, Any], units: Units) -> dict[str, str]:
-    style = units.value_style(row["value"])
-    return {
-        "name": row["name"],
-        "spend": units.cost(row["spend"]["estimate"]),
-        "value": style.text(row["value"]["estimate"]),
-        "interval": style.interval(row["value"]),
-    }
-
-
-def _write_readout(row: Mapping[str, str], units: Units) -> str:
+def _write_readout(point: Numbers, units: Units) -> str:
+    row = _view_point(point, units)
     more = f"; {units.one_more} buys {row['price']}" if row["price"] != DASH else ""
     return f"Budget {row['budget']} per customer: spend {row['spend']}, value {row['both']}{more}."
 
 
 def _write_plan(numbers: Numbers, units: Units) -> str:
-    row = {
-        "budget": numbers["budget"]["average"],
-        "value": numbers["value"],
-        "spend": numbers["spend"],
-        "promise": numbers["promise"],
-        "price": numbers["planned"]["price"],
+    point = {key: numbers[key] for key in ("value", "spend", "promise")}
+    point |= {"budget": numbers["budget"]["average"], "price": numbers["planned"]["price"]}
+    return f"This plan. {_write_readout(point, units)}"
+
+
+# -- the slider --------------------------------------------------------------------------------------------------------
+
+
+def view_slider(numbers: Numbers, units: Units) -> View:
+    """Return the stops as JSON, the first stop and the levels; without stops, the reason why there is no slider."""
+    stops = list_stops(numbers)
+    if len(stops) < 2:
+        return {**NO_SLIDER, "excuse": numbers["frontier"]["excuse"]}
+    views = [_view_stop(row, numbers, units) for row in stops]
+    start = find_start(stops, numbers["budget"]["average"])
+    levels = [
+        {"swatch": draw_swatch(k), "name": level["name"], "share": share}
+        for k, (level, share) in enumerate(zip(numbers["levels"], views[start]["levels"], strict=False))
+    ]
+    return {
+        "stops": json.dumps(views, ensure_ascii=False, separators=(",", ":")),
+        "start": start,
+        "last": len(stops) - 1,
+        "now": views[start],
+        "levels": levels,
+        "excuse": "",
+        "scenarios": write_scenarios(stops, numbers, units),
     }
-    return f"This plan. {_write_readout(_view_point(row, units), units)}"
 
 
-SECTION = Section("budget_frontier", view_frontier, "What each budget would bring")
+def list_stops(numbers: Numbers) -> list[View]:
+    """Return the stops with known budgets; each has its estimates of value, gain and profit.
+
+    The stop of the run's plan has those of the evaluation.
+    """
+    slider, profit, stops = numbers["frontier"], numbers["profit"], []
+    for row, estimates in zip(slider["stops"], slider["estimates"], strict=True):
+        if finite(row["budget"]) is None:
+            continue
+        if row["own"]:
+            gain = (numbers.get("versus") or [{}])[0].get("difference")
+            own = {"value": numbers["value"], "gain": gain, "profit": profit["own"] if profit else None}
+            estimates = {**estimates, **own}
+        stops.append({**row, "estimates": estimates})
+    return stops
+
+
+def find_start(stops: Sequence[Numbers], budget: Any) -> int:
+    """Return the first stop of the slider: the plan itself, or the nearest budget."""
+    own = [k for k, row in enumerate(stops) if row["own"]]
+    return own[0] if own else _find_nearest(stops, budget)
+
+
+def _find_nearest(stops: Sequence[Numbers], budget: Any) -> int:
+    target = finite(budget)
+    if target is None:
+        return len(stops) - 1
+    return min(range(len(stops)), key=lambda k: abs(stops[k]["budget"] - target))
+
+
+def _view_stop(row: Numbers, numbers: Numbers, units: Units) -> View:
+    value, gain, profit = (row["estimates"][key] for key in ("value", "gain", "profit"))
+    # the promise gets as many digits as the honest value next to it
+    style = units.value_style(value) if value else units.response([row["value"]], abs(row["value"]) / 100 or None)
+    words = {
+        "budget": write_budget(row, numbers, units),
+        "spend": f"{units.cost(row['spend'])} per customer",
+        "value": DASH if value is None else units.value_style(value).with_interval(value),
+        "gain": DASH if gain is None else units.write_gain(gain),
+        "model": style.text(row["value"]),
+    }
+    if numbers["profit"]:
+        words["left"] = DASH if profit is None else units.profit.value_style(profit).with_interval(profit)
+    spoken = [f"Budget {words['budget']}."]
+    spoken += [f"Honest value {words['value']}."] if words["value"] != DASH else []
+    spoken += [f"Gain over everyone the same {words['gain']}."] if words["gain"] != DASH else []
+    ends = [finite((value or {}).get(end)) for end in ("estimate", "low", "high")]
+    return {
+        "at": float(f"{row['budget']:.8g}"),
+        **words,
+        "price": units.rate(row["price"]),
+        "how": _write_source(row),
+        "levels": [write_percent(share) for share in row["shares"]],
+        "say": " ".join(["This plan.", *spoken] if row["own"] else spoken),
+        "shares": [round(share, 4) for share in row["shares"]],
+        "y": [None if end is None else float(f"{end:.6g}") for end in ends],
+    }
+
+
+def write_budget(row: Numbers, numbers: Numbers, units: Units) -> str:
+    """Write the budget of a stop, per customer and in total."""
+    customers = finite(numbers["customers"])
+    total = DASH if customers is None else units.total(round(row["budget"] * customers))
+    return f"{units.cost(row['budget'])} per customer, {total} in total"
+
+
+def _write_source(row: Numbers) -> str:
+    if row["estimates"]["value"] is None:
+        return "unknown: beyond the judged budgets"
+    if row["own"]:
+        return "this plan, as judged"
+    return "judged at this budget" if row["estimates"]["judged"] else "interpolated between two judged budgets"
+
+
+def write_scenarios(stops: Sequence[Numbers], numbers: Numbers, units: Units) -> list[dict[str, str]]:
+    """Describe three budgets with honest values: this one, half of it, and the largest that pays.
+
+    The last is reached where the next unit brings less than it costs, or where the model expects nothing more.
+    """
+    budget, profit = finite(numbers["budget"]["average"]), numbers["profit"]
+    if budget is None or budget <= 0:
+        return []
+    others = [row for row in stops if not row["own"]] or stops
+    half = others[_find_nearest(others, budget / 2)]
+    pays = [k for k, row in enumerate(stops) if row["pays"]]
+    last, title, note = stops[-1], "The largest budget that the model would use", NOTHING_MORE
+    if profit and pays:
+        last, note = stops[pays[-1]], "" if pays[-1] else NOTHING_PAYS
+        title = f"Until {units.one_more} brings back less than it costs"
+    own = {"value": numbers["value"], "profit": profit["own"] if profit else None}
+    scenarios = [
+        (f"This budget, {units.cost(budget)} per customer", own, ""),
+        (f"About half of it, {units.cost(half['budget'])}", half["estimates"], ""),
+        (f"{title}, {units.cost(last['budget'])}", last["estimates"], note),
+    ]
+    return [
+        {"title": title, "text": f"{_write_result(estimates, units)} {note}".strip()}
+        for title, estimates, note in scenarios
+        if estimates["value"] is not None
+    ]
+
+
+def _write_result(estimates: Numbers, units: Units) -> str:
+    value, profit = estimates["value"], estimates["profit"]
+    text = units.value_style(value).with_interval(value)
+    text += " of customers respond" if units.binary else " per customer"
+    if profit is None:
+        return f"{text}."
+    return f"{text}; {units.profit.value_style(profit).with_interval(profit)} left after costs."

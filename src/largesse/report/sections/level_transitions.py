@@ -2,83 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TypeAlias
 
-from largesse.report.charts.axes import fit_axis
+from largesse.report.charts.axes import Axis, fit_axis
 from largesse.report.charts.row_charts import draw_fall_strip, draw_tick_strip, draw_value_strip
-from largesse.report.figure_rows import Row, Rows
-from largesse.report.number_format import DASH, Style, Units, finite, label_interval, parts, write_count, write_percent
-from largesse.report.section import Numbers, Part, Section
+from largesse.report.figure_rows import FigureRow, FigureRows
+from largesse.report.number_format import (
+    DASH,
+    Numbers,
+    NumberStyle,
+    Units,
+    View,
+    finite,
+    label_interval,
+    list_ends,
+    write_count,
+    write_percent,
+)
 
-SHOWN = 12  # moves that have a row of their own
-TINT = 45  # per cent: words on more of the accent's colour would be hard to read
-Choose = Callable[[Mapping[str, Any]], Style]
+MAX_SHOWN_MOVES = 12
+MAX_TINT = 45  # per cent of the accent's colour; words on more of it would be hard to read
+ChooseStyle: TypeAlias = Callable[[Numbers], NumberStyle]
 
 
-def view_changes(numbers: Numbers, units: Units) -> Part | None:
-    """Return both waterfalls, the table of moves and the largest of them; None where nothing is known of what was done."""
-    found = numbers["changes"]
+def view_transitions(numbers: Numbers, units: Units) -> View | None:
+    """Return both waterfalls, the table of moves and the largest of them; None if the past levels are unknown."""
+    changes = numbers["changes"]
     names = [level["name"] for level in numbers["levels"]]
-    moves = [row for row in found["moves"] if max(row["before"], row["after"]) < len(names)]
+    moves = [row for row in changes["moves"] if max(row["before"], row["after"]) < len(names)]
     if not moves:
         return None
+    value_styles, spend_styles = (units.value_style, units.gain_style), (units.spend_style, units.spend_style)
     return {
         "falls": [
             {
-                "title": "Mean response" if not units.binary else "Share of customers who respond",
-                "figure": view_fall(found, "value", names, (units.value_style, units.gain_style), units.response),
+                "title": "Share of customers who respond" if units.binary else "Mean response",
+                "figure": view_fall(changes, "value", names, value_styles, units.response),
             },
             {
                 "title": "Spend per customer",
-                "figure": view_fall(found, "spend", names, (units.spend_style, units.spend_style), units.money),
+                "figure": view_fall(changes, "spend", names, spend_styles, units.money),
             },
         ],
-        "table": [_view_level(row, names, units) for row in found["levels"]],
-        "summary": write_moved(moves),
+        "table": [_view_level(row, names, units) for row in changes["levels"]],
+        "summary": summarise_moves(moves),
         "matrix": view_matrix(moves, names),
         **_view_moves(moves, names, units),
     }
 
 
 def view_fall(
-    found: Numbers, key: str, names: Sequence[str], styles: tuple[Choose, Choose], ticks: Callable[..., Style]
-) -> Rows:
-    """Return the rows of a waterfall: what was done, what each level of the plan adds, and the plan."""
-    before, after, levels = found["before"][key], found["after"][key], found["levels"]
+    changes: Numbers,
+    key: str,
+    names: Sequence[str],
+    styles: tuple[ChooseStyle, ChooseStyle],
+    choose_ticks: Callable[..., NumberStyle],
+) -> FigureRows:
+    """Return the rows of a waterfall: the past, the contribution of each level of the plan, and the plan.
+
+    `styles` are those of the ends and of the steps.
+    """
+    before, after, levels = changes["before"][key], changes["after"][key], changes["levels"]
     steps = [finite(row[key]["estimate"]) or 0.0 for row in levels]
-    start = finite(before["estimate"]) or 0.0
-    totals = list(accumulate(steps, initial=start))
-    whiskers = [_shift(row[key], total) for row, total in zip(levels, totals, strict=False)]
-    ends = [number for row in (before, after, *whiskers) for number in parts(row)]
-    across = fit_axis([*ends, *totals], 4, snug=True)
-    rows = [_view_end("What was done", across, before, styles[0])]
+    totals = list(accumulate(steps, initial=finite(before["estimate"]) or 0.0))
+    whiskers = []  # each step's estimate, as one of the total where it ends
+    for row, total in zip(levels, totals, strict=False):
+        known = {end: finite(row[key].get(end)) for end in ("estimate", "low", "high")}
+        whiskers.append({end: None if number is None else number + total for end, number in known.items()})
+    ends = [number for row in (before, after, *whiskers) for number in list_ends(row)]
+    axis = fit_axis([*ends, *totals], 4, snug=True)
+    rows = [_view_end("What was done", axis, before, styles[0])]
     for row, total, whisker in zip(levels, totals, whiskers, strict=False):
-        style, who = styles[1](row[key]), f"Those who get {names[row['level']]}"
-        big, between = style.text(row[key]["estimate"], signed=True), style.interval(row[key], signed=True)
-        label = f"{who}: {big}, {label_interval(between)}"
-        figure = draw_fall_strip(across, total, whisker, row["level"], label)
-        detail = f"{write_percent(row['share'])} of customers"
-        rows.append(Row(who, figure, big, detail=detail, sub=between))
-    rows.append(_view_end("This plan", across, after, styles[0]))
-    return Rows(rows, draw_tick_strip(across, ticks(across.ticks, across.step, digits=1, short=True)))
+        style, name = styles[1](row[key]), f"Those who get {names[row['level']]}"
+        step, interval = style.text(row[key]["estimate"], signed=True), style.interval(row[key], signed=True)
+        figure = draw_fall_strip(axis, total, whisker, row["level"], f"{name}: {step}, {label_interval(interval)}")
+        rows.append(FigureRow(name, figure, step, f"{write_percent(row['share'])} of customers", interval))
+    rows.append(_view_end("This plan", axis, after, styles[0]))
+    return FigureRows(rows, draw_tick_strip(axis, choose_ticks(axis.ticks, axis.step, digits=1, short=True)))
 
 
-def _view_end(name: str, across: Any, estimate: Mapping[str, Any], choose: Choose) -> Row:
+def _view_end(name: str, axis: Axis, estimate: Numbers, choose: ChooseStyle) -> FigureRow:
     style = choose(estimate)
-    big, between = style.text(estimate["estimate"]), style.interval(estimate)
-    figure = draw_value_strip(across, estimate, f"{name}: {big}, {label_interval(between)}")
-    return Row(name, figure, big, sub=between)
+    number, interval = style.text(estimate["estimate"]), style.interval(estimate)
+    figure = draw_value_strip(axis, estimate, f"{name}: {number}, {label_interval(interval)}")
+    return FigureRow(name, figure, number, sub=interval)
 
 
-def _shift(estimate: Mapping[str, Any], by: float) -> dict[str, float | None]:
-    """Return an estimate of a step as one of where it ends."""
-    known = {end: finite(estimate.get(end)) for end in ("estimate", "low", "high")}
-    return {end: None if number is None else number + by for end, number in known.items()}
-
-
-def _view_level(row: Mapping[str, Any], names: Sequence[str], units: Units) -> dict[str, str]:
+def _view_level(row: Numbers, names: Sequence[str], units: Units) -> dict[str, str]:
     gain, spend = units.gain_style(row["value"]), units.spend_style(row["spend"])
     return {
         "name": names[row["level"]],
@@ -90,66 +102,60 @@ def _view_level(row: Mapping[str, Any], names: Sequence[str], units: Units) -> d
     }
 
 
-# -- who moves -----------------------------------------------------------------------------------------------------------
+# -- moves between levels ----------------------------------------------------------------------------------------------
 
 
-def write_moved(moves: Sequence[Mapping[str, Any]]) -> str:
-    """Say how many customers would get another level than they had.
+def summarise_moves(moves: Sequence[Numbers]) -> str:
+    """Write the share of customers who would get another level than before.
 
-    >>> write_moved([{"before": 0, "after": 1, "share": 0.25}, {"before": 1, "after": 1, "share": 0.75}])
+    >>> summarise_moves([{"before": 0, "after": 1, "share": 0.25}, {"before": 1, "after": 1, "share": 0.75}])
     '25\u202f% of the log’s customers would get another level than they had: 25\u202f% a higher one, 0\u202f% a lower one.'
     """
     higher, lower = (
         sum(finite(row["share"]) or 0.0 for row in moves if sign * (row["after"] - row["before"]) > 0)
         for sign in (1, -1)
     )
-    ways = f"{write_percent(higher)} a higher one, {write_percent(lower)} a lower one"
-    return f"{write_percent(higher + lower)} of the log’s customers would get another level than they had: {ways}."
+    parts = f"{write_percent(higher)} a higher one, {write_percent(lower)} a lower one"
+    return f"{write_percent(higher + lower)} of the log’s customers would get another level than they had: {parts}."
 
 
-def view_matrix(moves: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Part:
+def view_matrix(moves: Sequence[Numbers], names: Sequence[str]) -> View:
     """Return a row for each level that customers had: shares of all customers by the level they would get."""
     shares = {(row["before"], row["after"]): finite(row["share"]) or 0.0 for row in moves}
-    most = max(shares.values(), default=0.0) or 1.0
+    largest = max(shares.values(), default=0.0) or 1.0
     had, gets = sorted({k for k, _ in shares}), sorted({j for _, j in shares})
-    rows = [{"name": names[k], "cells": [_view_cell(shares.get((k, j)), most, k == j) for j in gets]} for k in had]
+    rows = []
+    for k in had:
+        cells = [
+            {"text": write_percent(share) if share else "", "tint": round(MAX_TINT * share / largest), "same": k == j}
+            for j in gets
+            for share in (shares.get((k, j), 0.0),)
+        ]
+        rows.append({"name": names[k], "cells": cells})
     return {"names": [names[j] for j in gets], "rows": rows}
 
 
-def _view_cell(share: float | None, most: float, same: bool) -> Part:
-    """Return a cell of the table of moves; its tint is a percentage of the accent's colour."""
-    return {"text": write_percent(share) if share else "", "tint": round(TINT * (share or 0.0) / most), "same": same}
-
-
-def _view_moves(moves: Sequence[Mapping[str, Any]], names: Sequence[str], units: Units) -> Part:
-    """Return the largest moves, and how many customers all others are."""
-    moved = sorted(
-        (row for row in moves if row["before"] != row["after"]), key=lambda row: -(finite(row["share"]) or 0.0)
+def _view_moves(moves: Sequence[Numbers], names: Sequence[str], units: Units) -> View:
+    """Return the largest moves, and a sentence about the others."""
+    changed = [row for row in moves if row["before"] != row["after"]]
+    changed.sort(key=lambda row: -(finite(row["share"]) or 0.0))
+    largest, others = changed[:MAX_SHOWN_MOVES], changed[MAX_SHOWN_MOVES:]
+    values, rest = (
+        units.difference([row["value"] for row in largest]),
+        sum(finite(row["share"]) or 0.0 for row in others),
     )
-    values = units.difference([row["value"] for row in moved[:SHOWN]])
-    rest = sum(finite(row["share"]) or 0.0 for row in moved[SHOWN:])
-    return {
-        "moves": [
+    views = []
+    for row in largest:
+        value, spend = finite(row["value"]) or 0.0, finite(row["spend"]) or 0.0
+        views.append(
             {
                 "name": f"{names[row['before']]} → {names[row['after']]}",
                 "rows": write_count(row["rows"]),
                 "share": write_percent(row["share"]),
                 "value": values.text(row["value"], signed=True),
                 "spend": units.money([row["spend"]]).text(row["spend"], signed=True),
-                "each": _write_each(row, units),
+                "cost_per_extra": units.cost(spend / value) if value > 0 and spend > 0 else DASH,
             }
-            for row in moved[:SHOWN]
-        ],
-        "rest": f"{len(moved) - SHOWN} smaller moves of {write_percent(rest)} of customers are not listed."
-        if rest
-        else "",
-    }
-
-
-def _write_each(row: Mapping[str, Any], units: Units) -> str:
-    """Write what a move costs for each response more, where it brings more and costs more."""
-    value, spend = finite(row["value"]) or 0.0, finite(row["spend"]) or 0.0
-    return units.cost(spend / value) if value > 0 and spend > 0 else DASH
-
-
-SECTION = Section("level_transitions", view_changes, "What changes")
+        )
+    text = f"{len(others)} smaller moves of {write_percent(rest)} of customers are not listed." if rest else ""
+    return {"moves": views, "rest": text}

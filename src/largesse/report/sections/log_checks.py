@@ -2,77 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from largesse.report.charts.axes import fit_axis
 from largesse.report.charts.row_charts import draw_balance_strip, draw_histogram_strip, draw_tick_strip
-from largesse.report.figure_rows import Row, Rows
-from largesse.report.number_format import Style, Units, choose_style, finite, write_count, write_rate
-from largesse.report.section import Numbers, Part, Section
+from largesse.report.figure_rows import FigureRow, FigureRows
+from largesse.report.number_format import (
+    Numbers,
+    NumberStyle,
+    Units,
+    View,
+    choose_style,
+    finite,
+    write_count,
+    write_rate,
+)
 
-BALANCED = 0.1  # standardised differences below this are usually taken as balanced
-DIFFERENCE = Style(decimals=2)
+MAX_BALANCED = 0.1  # larger standardised differences are usually called imbalance
+DIFFERENCE_STYLE = NumberStyle(decimals=2)
 
 
-def view_support(numbers: Numbers, _units: Units) -> Part:
+def view_support(numbers: Numbers, _units: Units) -> View:
     """Return the checks, the table of overlap, and the rows of the figures."""
     support = numbers["support"]
     return {
         "checks": support["checks"],
-        "overlap": [_view_overlap(row) for row in support["overlap"]],
+        "overlap": [
+            {
+                "name": row["name"],
+                "rows": write_count(row["rows"]),
+                "effective": write_count(row["effective"]),
+                "smallest": write_rate(row["smallest"]),
+                "answer": row["answer"],
+            }
+            for row in support["overlap"]
+        ],
         "propensities": _view_propensities(support),
         "balance": _view_balance(support["balance"]),
-        "by_level": _view_balance_of_levels(support["balance"]),
+        "by_level": _view_balance_by_level(support["balance"]),
         "labels": [row["name"] for row in support["overlap"]],
         "sample": write_count(support["balance_sample"]) if support["balance_sample"] else "",
     }
 
 
-def _view_overlap(row: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "name": row["name"],
-        "rows": write_count(row["rows"]),
-        "effective": write_count(row["effective"]),
-        "smallest": write_rate(row["smallest"]),
-        "answer": row["answer"],
-    }
-
-
-def _view_propensities(support: Mapping[str, Any]) -> Rows:
-    edges, counts = support["propensities"]["edges"], support["propensities"]["counts"]
+def _view_propensities(support: Numbers) -> FigureRows:
+    edges, known = support["propensities"]["edges"], []
     if not any(finite(edge) is not None for edge in edges):
-        return Rows()
-    across = fit_axis(edges, 5, snug=True)
-    shares = [_find_shares(row) for row in counts]
-    top = max((share for row in shares for share in row), default=0.0) or 1.0
-    rows = []
-    for level, (row, share, tally) in enumerate(zip(support["overlap"], shares, counts, strict=False)):
-        figure = draw_histogram_strip(across, edges, share, top, level)
-        total = sum(finite(n) or 0 for n in tally)
-        rows.append(Row(row["name"], figure, f"{write_count(total)} rows"))
-    return Rows(rows, draw_tick_strip(across, choose_style(across.ticks, across.step, digits=1)))
+        return FigureRows()
+    for row, counts in zip(support["overlap"], support["propensities"]["counts"], strict=False):
+        numbers = [finite(n) or 0.0 for n in counts]
+        total = sum(numbers)
+        known.append((row["name"], total, [n / total if total else 0.0 for n in numbers]))
+    axis = fit_axis(edges, 5, snug=True)
+    top = max((share for _, _, shares in known for share in shares), default=0.0) or 1.0
+    rows = [
+        FigureRow(name, draw_histogram_strip(axis, edges, shares, top, level), f"{write_count(total)} rows")
+        for level, (name, total, shares) in enumerate(known)
+    ]
+    return FigureRows(rows, draw_tick_strip(axis, choose_style(axis.ticks, axis.step, digits=1)))
 
 
-def _find_shares(tally: Sequence[Any]) -> list[float]:
-    numbers = [finite(n) or 0.0 for n in tally]
-    total = sum(numbers)
-    return [n / total if total else 0.0 for n in numbers]
-
-
-def _view_balance(features: Sequence[Mapping[str, Any]]) -> Rows:
+def _view_balance(features: Sequence[Numbers]) -> FigureRows:
     ends = [row[key] for row in features for key in ("before", "after")]
-    across = fit_axis([0.0, BALANCED * 1.5, *ends], 4, snug=True)
+    axis = fit_axis([0.0, MAX_BALANCED * 1.5, *ends], 4, snug=True)
     rows = []
     for row in features:
         words = _write_change(row["before"], row["after"])
-        figure = draw_balance_strip(across, row["before"], row["after"], BALANCED, f"{row['feature']}: {words}")
-        mark = f"above {BALANCED:g}" if _is_off(row["after"]) else ""
-        rows.append(Row(row["feature"], figure, words, mark=mark))
-    return Rows(rows, draw_tick_strip(across, choose_style(across.ticks, across.step, digits=1)))
+        figure = draw_balance_strip(axis, row["before"], row["after"], MAX_BALANCED, f"{row['feature']}: {words}")
+        mark = f"above {MAX_BALANCED:g}" if _is_off(row["after"]) else ""
+        rows.append(FigureRow(row["feature"], figure, words, mark=mark))
+    return FigureRows(rows, draw_tick_strip(axis, choose_style(axis.ticks, axis.step, digits=1)))
 
 
-def _view_balance_of_levels(features: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _view_balance_by_level(features: Sequence[Numbers]) -> list[View]:
     """Return each feature's differences at every level, before and after weighting; large ones are marked."""
     return [
         {
@@ -87,11 +90,8 @@ def _view_balance_of_levels(features: Sequence[Mapping[str, Any]]) -> list[dict[
 
 
 def _write_change(before: Any, after: Any) -> str:
-    return f"{DIFFERENCE.text(before)} → {DIFFERENCE.text(after)}"
+    return f"{DIFFERENCE_STYLE.text(before)} → {DIFFERENCE_STYLE.text(after)}"
 
 
 def _is_off(after: Any) -> bool:
-    return abs(finite(after) or 0.0) > BALANCED
-
-
-SECTION = Section("log_checks", view_support, "Can the log answer this?")
+    return abs(finite(after) or 0.0) > MAX_BALANCED

@@ -2,104 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from largesse.report.charts.axes import fit_axis
 from largesse.report.charts.row_charts import draw_gain_strip
-from largesse.report.number_format import Units, choose_style, finite, parts, write_count
-from largesse.report.section import Numbers, Part, Section
+from largesse.report.number_format import Numbers, Units, View, choose_style, finite, list_ends, write_count
 from largesse.report.sentences import select_notes
 
-MOST = 5  # decimals of losses
-QUESTIONS = {  # what a choice is of → the question that it answers
+MAX_LOSS_DECIMALS = 5
+QUESTIONS = {  # by the name of a choice
     "model": "Which model?",
     "increments of the stack": "Does a level add the same for everybody?",
     "Additive: shapes of features": "How much may the effect of a feature bend? (Additive)",
-    "Thresholds: penalty": "How much may levels differ in what features do? (Thresholds)",
+    "Thresholds: penalty": "How much may the effect of a feature differ between levels? (Thresholds)",
     "training starts at": "Where does training start?",
-    "own increments held by": "How firmly are customers’ own increments held back?",
-    "balance": "How firmly is the network kept from telling levels apart?",
+    "own increments held by": "How strongly are customers’ own increments shrunk?",
+    "balance": "How strongly is the network kept from telling levels apart?",
     "settings": "Which settings?",
 }
-CANDIDATES = {"common increments": "yes, the same", "individual increments": "no, each customer’s own"}
+CANDIDATE_NAMES = {"common increments": "yes, the same", "individual increments": "no, each customer’s own"}
 
 
-def view_method(numbers: Numbers, units: Units) -> Part:
+def view_method(numbers: Numbers, units: Units) -> View:
     """Return the candidates of every choice, the estimates, the notes and the size of the log."""
-    tried = numbers["method"]["tried"]
-    titles = dict.fromkeys(row["of"] for row in tried)
-    groups = [(title, [row for row in tried if row["of"] == title]) for title in titles]
-    clusters = finite(numbers["log"]["clusters"])
+    tried, log = numbers["method"]["tried"], numbers["log"]
+    choices = dict.fromkeys(row["of"] for row in tried)
+    price, clusters = finite(numbers["planned"]["price"]), finite(log["clusters"])
     return {
-        "groups": [{"title": _ask(title or "model"), "rows": _view_candidates(rows)} for title, rows in groups],
-        "way": numbers["model"]["about"],
-        "price": units.rate(price) if (price := finite(numbers["planned"]["price"])) else "",
-        "estimates": _view_estimates(numbers, units),
+        "groups": [
+            {
+                "title": ask_question(choice or "model"),
+                "rows": _view_candidates([row for row in tried if row["of"] == choice]),
+            }
+            for choice in choices
+        ],
+        "model": numbers["model"]["about"],
+        "price": units.rate(price) if price else "",
+        "estimates": [_view_estimate(row, numbers["estimator"], units) for row in numbers["method"]["estimates"]],
         "notes": select_notes(numbers["answer"]["warnings"]),
-        "rows": write_count(numbers["log"]["rows"]),
+        "rows": write_count(log["rows"]),
         "clusters": "" if clusters is None else write_count(clusters),
-        "learnt": write_count(numbers["sample"]["rows"]) if numbers["sample"] else "",
+        "sample": write_count(numbers["sample"]["rows"]) if numbers["sample"] else "",
     }
 
 
-def _ask(title: str) -> str:
-    """Return the question that a choice answers; what it is of, for one that is not listed.
+def ask_question(choice: str) -> str:
+    """Return the question that a choice answers, or the name of an unlisted choice.
 
-    >>> _ask("CFRNet: settings"), _ask("increments of the stack"), _ask("strength")
+    >>> ask_question("CFRNet: settings"), ask_question("increments of the stack"), ask_question("strength")
     ('Which settings? (CFRNet)', 'Does a level add the same for everybody?', 'Choice of the strength')
     """
-    kind, _, rest = title.partition(": ")
-    if title in QUESTIONS or rest not in QUESTIONS:
-        return QUESTIONS.get(title, f"Choice of the {title}")
-    return f"{QUESTIONS[rest]} ({kind})"
+    model, _, rest = choice.partition(": ")
+    if choice in QUESTIONS or rest not in QUESTIONS:
+        return QUESTIONS.get(choice, f"Choice of the {choice}")
+    return f"{QUESTIONS[rest]} ({model})"
 
 
-def _view_candidates(tried: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the candidates of one choice: losses written alike, and drawn against the best."""
-    losses = choose_style([row["loss"] for row in tried], _smallest_error(tried), digits=1)
-    losses = replace(losses, decimals=min(losses.decimals, MOST))
-    drawn = [{"estimate": row["difference"], **_find_ends(row)} for row in tried]
-    across = fit_axis([0.0, *(number for row in drawn for number in parts(row))], 3)
-    return [
-        {
-            "name": CANDIDATES.get(row["name"], row["name"]),
-            "loss": losses.text(row["loss"]),
-            "difference": losses.text(row["difference"], signed=True),
-            "se": losses.text(row["se"]),
-            "strip": draw_gain_strip(
-                across, worse, f"{row['name']}: worse than the best by {losses.text(row['difference'])}"
-            ),
-            "chosen": row["chosen"],
-        }
-        for row, worse in zip(tried, drawn, strict=True)
-    ]
-
-
-def _find_ends(row: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return the ends of one standard error around a difference; missing for the best, which has none."""
-    middle, se = finite(row["difference"]), finite(row["se"])
-    if middle is None or not se:
-        return {"low": None, "high": None}
-    return {"low": middle - se, "high": middle + se}
-
-
-def _smallest_error(tried: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return the smallest standard error above zero: the difference in loss that should be visible."""
-    return min((se for se in (finite(row["se"]) for row in tried) if se), default=None)
-
-
-def _view_estimates(numbers: Numbers, units: Units) -> list[dict[str, str]]:
-    rows = []
-    for row in numbers["method"]["estimates"]:
-        style = units.value_style(row)
-        used = " (used above)" if row["name"] == numbers["estimator"] else ""
-        words = row["about"] + used
-        rows.append(
-            {"name": row["name"], "words": words, "value": style.text(row["estimate"]), "interval": style.interval(row)}
+def _view_candidates(tried: Sequence[Numbers]) -> list[View]:
+    """Return the candidates of one choice: losses in one style, and drawn against the best."""
+    # The smallest standard error above zero is the difference in loss that should be visible.
+    smallest = min((se for se in (finite(row["se"]) for row in tried) if se), default=None)
+    style = choose_style([row["loss"] for row in tried], smallest, digits=1)
+    style = replace(style, decimals=min(style.decimals, MAX_LOSS_DECIMALS))
+    intervals = []  # of one standard error around the difference; the best has none
+    for row in tried:
+        middle, se = finite(row["difference"]), finite(row["se"])
+        low, high = (None, None) if middle is None or not se else (middle - se, middle + se)
+        intervals.append({"estimate": row["difference"], "low": low, "high": high})
+    axis = fit_axis([0.0, *(number for interval in intervals for number in list_ends(interval))], 3)
+    views = []
+    for row, interval in zip(tried, intervals, strict=True):
+        label = f"{row['name']}: worse than the best by {style.text(row['difference'])}"
+        views.append(
+            {
+                "name": CANDIDATE_NAMES.get(row["name"], row["name"]),
+                "loss": style.text(row["loss"]),
+                "difference": style.text(row["difference"], signed=True),
+                "se": style.text(row["se"]),
+                "strip": draw_gain_strip(axis, interval, label),
+                "chosen": row["chosen"],
+            }
         )
-    return rows
+    return views
 
 
-SECTION = Section("method", view_method, "How it was done")
+def _view_estimate(row: Numbers, estimator: str, units: Units) -> dict[str, str]:
+    style, used = units.value_style(row), " (used above)" if row["name"] == estimator else ""
+    value, interval = style.text(row["estimate"]), style.interval(row)
+    return {"name": row["name"], "words": row["about"] + used, "value": value, "interval": interval}

@@ -1,94 +1,74 @@
-"""Section with the profit at each budget and of each alternative."""
+"""Section with the profit after costs at each budget and of each alternative."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from largesse.report.charts.curve_chart import DESK, PHONE, Chart, Point, draw_frontier
-from largesse.report.number_format import DASH, Units, write_rate
-from largesse.report.section import Numbers, Part, Section
-from largesse.report.sentences import judge_profit, write_best, write_gain, write_profit, write_returned
+from largesse.report.charts.curve_chart import CurveChart, CurvePoint, draw_for_screens
+from largesse.report.figure_rows import view_reference
+from largesse.report.number_format import DASH, Numbers, Units, View, write_rate
+from largesse.report.sentences import write_best_budget, write_profit, write_returned
 
 
-def view_profit(numbers: Numbers, units: Units) -> Part | None:
-    """Return the figure for a desk and for a phone, its words and the table; None where no response has a value."""
+def view_profit(numbers: Numbers, units: Units) -> View | None:
+    """Return the figure, its words and the table; None if responses have no value."""
     if not numbers["profit"]:
         return None
     profit, points = numbers["profit"], [row for row in numbers["frontier"]["points"] if row["profit"]]
-    best = numbers["best_budget"]
-    chart = Chart(
-        curve=[Point(row["budget"], row["profit"], _write_readout(row, units)) for row in points],
-        summary=f"Profit after costs at each budget. {write_best(units, numbers)}".strip(),
+    best, best_text = numbers["best_budget"], write_best_budget(units, numbers)
+    squares = []
+    if best is not None:
+        value: Numbers = next((row["profit"] for row in points if row["budget"] == best["budget"]), {})
+        squares = [CurvePoint(best["budget"], value, "most is left here", label="most")]
+    chart = CurveChart(
+        curve=[CurvePoint(row["budget"], row["profit"], _write_readout(row, units)) for row in points],
+        summary=f"Profit after costs at each budget. {best_text}".strip(),
         across_title=units.title_axis("budget per customer"),
-        up_title="profit per customer" + (f" ({units.currency})" if units.currency else ""),
+        up_title=f"profit per customer{f' ({units.currency})' if units.currency else ''}",
         units=units.profit,
-        chosen=Point(numbers["budget"]["average"], profit["own"], "", label="this plan"),
-        squares=[]
-        if best is None
-        else [Point(best["budget"], _find_point(points, best["budget"]), "most is left here", label="most")],
+        chosen=CurvePoint(numbers["budget"]["average"], profit["own"], "", label="this plan"),
+        squares=squares,
     )
+    plan = {"name": "this plan", "value": numbers["value"], "spend": numbers["spend"], "profit": profit["own"]}
+    uniform = [{**row, "name": f"everyone gets {row['name']}", "detail": ""} for row in numbers["uniform"]]
+    others = (*numbers["safety"]["options"][1:], *numbers["versus"], *uniform)
     return {
-        "desk": draw_frontier(chart, DESK) if len(points) > 1 else "",
-        "phone": draw_frontier(chart, PHONE) if len(points) > 1 else "",
-        "said": write_profit(units, numbers),
-        "judged": judge_profit(numbers),
-        "best": write_best(units, numbers),
+        **draw_for_screens(chart if len(points) > 1 else None),
+        "summary": write_profit(units, numbers),
+        "best": best_text,
         "readout": _write_readout({"budget": numbers["budget"]["average"], "profit": profit["own"]}, units),
-        "worth": _write_worth(profit["response_value"], units),
+        "definition": _define_value(profit["response_value"], units),
         "returned": _write_returned(profit["returned"], units),
-        "rows": _list_rows(numbers, units),
+        "rows": [_view_row(row, units) for row in (plan, *others) if row["profit"]],
     }
 
 
-def _find_point(points: list[Mapping[str, Any]], budget: Any) -> Mapping[str, Any]:
-    return next((row["profit"] for row in points if row["budget"] == budget), {})
-
-
-def _write_readout(row: Mapping[str, Any], units: Units) -> str:
-    profit = units.profit.value_style(row["profit"]).both(row["profit"])
+def _write_readout(row: Numbers, units: Units) -> str:
+    profit = units.profit.value_style(row["profit"]).with_interval(row["profit"])
     return f"Budget {units.cost(row['budget'])} per customer: profit {profit}."
 
 
-def _write_worth(worth: Any, units: Units) -> str:
-    """Say what a response is worth."""
-    if worth == 1 and units.response_unit:
+def _define_value(value: Any, units: Units) -> str:
+    """Name the value of a response in money."""
+    if value == 1 and units.response_unit:
         return "the response, which is money,"
-    value = units.cost(worth) if units.currency else write_rate(worth)
-    each = units.response([1.0]).text(1.0) if units.response_unit and not units.binary else "unit"
-    return f"the response (each {'yes' if units.binary else f'{each} of it'} is worth {value})"
+    price = units.cost(value) if units.currency else write_rate(value)
+    unit = units.response([1.0]).text(1.0) if units.response_unit and not units.binary else "unit"
+    return f"the response (each {'yes' if units.binary else f'{unit} of it'} is worth {price})"
 
 
-def _write_returned(returned: Mapping[str, Any], units: Units) -> str:
-    """Say what each unit spent brings back, with its interval."""
-    big = write_returned(units, returned.get("estimate"))
-    if big == DASH:
+def _write_returned(returned: Numbers, units: Units) -> str:
+    number = write_returned(units, returned.get("estimate"))
+    if number == DASH:
         return ""
-    between = units.profit.value_style(returned).interval(returned)
-    one = units.one if units.currency else "unit"
-    return f"Every {one} spent beyond the cheapest level brings back {big} ({between})."
+    interval = units.profit.value_style(returned).interval(returned)
+    return f"Every {units.one_spent} spent beyond the cheapest level brings back {number} ({interval})."
 
 
-def _list_rows(numbers: Numbers, units: Units) -> list[dict[str, str]]:
-    """Return a row for the plan and for each thing that it is compared with."""
-    own = {"name": "this plan", "detail": "", "value": numbers["value"], "spend": numbers["spend"]}
-    found = [_view_row({**own, "profit": numbers["profit"]["own"]}, units)]
-    found += [_view_row(row, units) for row in numbers["safety"]["options"][1:] if row["profit"]]
-    uniform = [{**row, "name": f"everyone gets {row['name']}", "detail": ""} for row in numbers["uniform"]]
-    return found + [_view_row(row, units) for row in (*numbers["versus"], *uniform) if row["profit"]]
-
-
-def _view_row(row: Mapping[str, Any], units: Units) -> dict[str, str]:
+def _view_row(row: Numbers, units: Units) -> dict[str, str]:
     style, more = units.profit.value_style(row["profit"]), row.get("profit_difference")
-    return {
-        "name": row["name"],
-        "detail": row["detail"],
-        "value": units.value_style(row["value"]).text(row["value"]["estimate"]),
-        "spend": units.spend_style(row["spend"]).text(row["spend"]["estimate"]),
+    return view_reference(row, units) | {
         "profit": style.text(row["profit"]["estimate"]),
         "interval": style.interval(row["profit"]),
-        "more": DASH if more is None else write_gain(units.profit, more),
+        "more": DASH if more is None else units.profit.write_gain(more),
     }
-
-
-SECTION = Section("profit_by_budget", view_profit, "What is left after costs")

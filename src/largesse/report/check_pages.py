@@ -1,0 +1,209 @@
+"""The pages of two checks: the checkup of a log before a campaign, and the check of a campaign after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from largesse.io import to_json
+from largesse.records import CampaignCheck, Checkup, Log, name_response, summarise_checkup
+from largesse.report.number_format import (
+    DASH,
+    Numbers,
+    Units,
+    View,
+    finite,
+    name_day,
+    write_count,
+    write_percent,
+    write_rate,
+)
+from largesse.report.sections.level_responses import LevelMean, view_levels
+from largesse.report.sections.log_checks import view_support
+from largesse.version import __version__
+
+CHECKUP_HEADLINES = {
+    "fine": "This log can answer the question.",
+    "careful": "This log can answer the question, with care.",
+    "no": "This log cannot answer the whole question as it is.",
+}
+CHECK_HEADLINES = {
+    "fine": "The campaign went as promised.",
+    "careful": "The campaign needs a second look.",
+    "no": "The campaign did not go as planned.",
+}
+MAX_KEPT_COLUMNS, MAX_SHOWN_COLUMNS = 20, 8
+
+
+def _describe_log(log: Log, title: str, unit: str, response_unit: str) -> dict[str, Any]:
+    return {
+        "title": title,
+        "unit": unit,
+        "response_unit": response_unit,
+        "made": name_day(),
+        "version": __version__,
+        "fingerprint": log.fingerprint,
+        "response": name_response(log),
+    }
+
+
+# -- the checkup of a log ----------------------------------------------------------------------------------------------
+
+
+def describe_checkup(
+    checkup: Checkup, log: Log, *, title: str, unit: str = "", response_unit: str = "", notes: Sequence[str] = ()
+) -> View:
+    """Return the numbers of the checkup's page as JSON types."""
+    rows = zip(checkup.labels, checkup.overlap.rows, checkup.weighted, checkup.raw, strict=True)
+    propensity = checkup.propensity
+    numbers: View = to_json(
+        {
+            **_describe_log(log, title, unit, response_unit),
+            "headline": CHECKUP_HEADLINES[checkup.answer],
+            "answer": checkup.answer,
+            "randomised": checkup.randomised,
+            "dependence": checkup.dependence,
+            "levels": [{"name": label} for label in checkup.labels],
+            "log": {
+                "rows": checkup.rows,
+                "clusters": checkup.clusters,
+                "propensity": propensity.source,
+                "model": propensity.model,
+                "clipped": propensity.clipped,
+                "clipped_weight": propensity.clipped_weight,
+            },
+            "curve": {
+                "levels": [{"name": name, "rows": int(n), "value": value, "raw": raw} for name, n, value, raw in rows]
+            },
+            "support": summarise_checkup(checkup),
+            "leaks": checkup.leaks,
+            "heavy": checkup.heavy,
+            "notes": [note[:1].upper() + note[1:] for note in notes],
+        }
+    )
+    return numbers
+
+
+def view_checkup(numbers: Numbers, units: Units) -> View:
+    """Return text and figures of the checkup's page."""
+    levels = [
+        LevelMean(row["name"], f"{write_count(row['rows'])} rows", row["value"], row["raw"])
+        for row in numbers["curve"]["levels"]
+    ]
+    clusters = finite(numbers["log"]["clusters"])
+    return {
+        "rows": write_count(numbers["log"]["rows"]),
+        "clusters": "" if clusters is None else write_count(clusters),
+        "levels": view_levels(levels, units),
+        "support": view_support(numbers, units),
+        "leaks": _view_leaks(numbers),
+        "heavy": [
+            {
+                "row": f"{row['row']:,}",
+                "level": row["level"],
+                "propensity": write_rate(row["propensity"]),
+                "share": write_percent(row["share"]),
+            }
+            for row in numbers["heavy"]
+        ],
+    }
+
+
+def _view_leaks(numbers: Numbers) -> list[View]:
+    return [{**leak, "explained": write_percent(leak["explained"])} for leak in numbers["leaks"]]
+
+
+# -- the check of a campaign -------------------------------------------------------------------------------------------
+
+
+def describe_check(check: CampaignCheck, log: Log, *, title: str, unit: str = "", response_unit: str = "") -> View:
+    """Return the numbers of the page of a campaign's check as JSON types."""
+    numbers: View = to_json(
+        {
+            **_describe_log(log, title, unit, response_unit),
+            "headline": CHECK_HEADLINES[check.answer],
+            "answer": check.answer,
+            "code": check.code,
+            "checks": check.findings,
+            "rows": check.rows,
+            "joined": check.joined,
+            "followed": check.followed,
+            "value": check.value,
+            "spend": check.spend,
+            "tenths": check.tenths,
+            "levels": check.levels,
+            "drifts": check.drifts[:MAX_KEPT_COLUMNS],
+            "columns": len(check.drifts),
+            "price": None if check.price is None else {"before": check.price[0], "now": check.price[1]},
+            "leaks": check.leaks,
+        }
+    )
+    if check.value.promised.estimate > 1:  # where nobody responded, the prediction says that the response is an amount
+        numbers["response"]["kind"] = "amount"
+    return numbers
+
+
+def view_check(numbers: Numbers, units: Units) -> View:
+    """Return text and figures of the page of a campaign's check."""
+    last, joined = len(numbers["tenths"]), finite(numbers["joined"])
+    gains, labels = (
+        units.difference([row["gain"] for row in numbers["tenths"]]),
+        {1: "1 (least)", last: f"{last} (most)"},
+    )
+    tenths = [
+        LevelMean(
+            labels.get(place, str(place)),
+            f"promised gain {gains.text(row['gain'], signed=True)}",
+            row["realised"],
+            {"estimate": row["promised"]},
+        )
+        for place, row in enumerate(numbers["tenths"], 1)
+    ]
+    return {
+        "rows": write_count(numbers["rows"]),
+        "joined": "" if joined is None else write_count(joined),
+        "followed": write_percent(numbers["followed"]),
+        "kept": [_view_realised(key, numbers[key], units) for key in ("value", "spend")],
+        "tenths": view_levels(tenths, units),
+        "levels": [
+            {
+                "name": row["name"],
+                "planned": write_count(row["planned"]),
+                "given": write_count(row["given"]),
+                "followed": write_percent(row["followed"]),
+            }
+            for row in numbers["levels"]
+        ],
+        "drifts": [
+            {
+                "column": row["column"],
+                "psi": DASH if row["psi"] is None else f"{row['psi']:.3f}",
+                "p": write_rate(row["p"]),
+            }
+            for row in numbers["drifts"][:MAX_SHOWN_COLUMNS]
+        ],
+        "price": _view_price(numbers["price"]),
+        "leaks": _view_leaks(numbers),
+    }
+
+
+def _view_realised(name: str, result: Numbers, units: Units) -> View:
+    realised, difference = result["realised"], result["difference"]
+    style = units.value_style(realised) if name == "value" else units.spend_style(realised)
+    gap = units.gain_style(difference) if name == "value" else units.spend_style(difference)
+    return {
+        "name": name,
+        "promised": style.text(result["promised"]["estimate"]),
+        "realised": style.text(realised["estimate"]),
+        "interval": style.interval(realised),
+        "difference": gap.text(difference["estimate"], signed=True),
+        "difference_interval": gap.interval(difference, signed=True),
+        "p": write_rate(result["p"]),
+    }
+
+
+def _view_price(price: Numbers | None) -> View | None:
+    if price is None:
+        return None
+    now, low, high = (write_rate(price["now"][end]) for end in ("estimate", "low", "high"))
+    return {"before": write_rate(price["before"]), "now": now, "interval": f"{low} to {high}"}
