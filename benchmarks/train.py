@@ -11,10 +11,10 @@ import time
 import jax
 import numpy as np
 
-from largesse.response.networks.jobs import Loop, TrainingJob
-from largesse.response.networks.runner import train
-from largesse.response.networks.settings import Balance, Shape, Training
+from largesse.response.networks.network_settings import Balance, NetworkShape, Training
 from largesse.response.networks.sire_loss import sire_program, steps_per_epoch
+from largesse.response.networks.training_jobs import Loop, TrainingJob
+from largesse.response.networks.training_runner import train
 from largesse.worlds import simulate
 
 
@@ -36,7 +36,7 @@ def main() -> None:
     training = Training(
         optimiser="adam", rate=3e-4, schedule="constant", decay=10.0, batch=128, epochs=100, patience=100
     )
-    shape = Shape(50, 5, "increments", width=512, depth=3)
+    shape = NetworkShape(50, 5, "increments", width=512, depth=3)
     program = sire_program(shape, training, Balance(kernel="linear", estimator="biased", normalise=True), 1500)
     loop = Loop(training.epochs, steps_per_epoch(1500, training.batch), training.patience, stretch=10)
     data = tuple(np.asarray(part, np.float32) for part in (X, np.eye(5)[sim.level], sim.response))

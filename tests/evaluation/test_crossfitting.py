@@ -9,7 +9,7 @@ from largesse.evaluation.crossfitting import crossfit, score_rows
 from largesse.evaluation.policy_estimates import estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, HeldOut, Log, Propensities, Scores
-from largesse.response.base import fresh
+from largesse.response.base import copy_unfitted
 from largesse.response.linear import Linear
 from largesse.response.stacking import Stack
 from largesse.worlds.paper import simulate
@@ -159,10 +159,10 @@ def test_progress_goes_from_zero_to_one() -> None:
 
 def test_fresh_copies_nested_models_and_forgets_what_was_learnt() -> None:
     model = Linear(penalty=0.5, seed=3).fit(random_log())
-    copy = fresh(model)
+    copy = copy_unfitted(model)
     assert not hasattr(copy, "coef_")
     assert copy.get_params() == model.get_params()
-    assert isinstance(fresh(Stack(folds=3)), Stack)
+    assert isinstance(copy_unfitted(Stack(folds=3)), Stack)
 
 
 # ---------------------------------------------------------------------------------------------- doubly robust

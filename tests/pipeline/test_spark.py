@@ -30,7 +30,7 @@ from largesse.pipeline.scoring import Local
 from largesse.pipeline.spark import ClusterError, Spark, check_spark, engine, open_session
 from largesse.pipeline.spark.session import explain_failure, find_java
 from largesse.policy import Policy
-from largesse.response import Linear, learn_held_out
+from largesse.response import Linear, fit_out_of_fold
 from largesse.stats import assign_folds
 from support.shops import shop_table, write_shop
 from support.spark import near, skip_without_spark
@@ -153,7 +153,7 @@ def test_a_large_log_is_read_in_chunks_and_its_rows_are_scored_where_they_are(
     campaign = replace(read_campaign(shop), most_rows=most_rows)
     with Spark(session, log=spread(session, pq.read_table(shop / "log.parquet"))) as on_cluster:
         logs = [one.read_log(campaign) for one in (Local(), on_cluster)]
-        held = [learn_held_out(Linear(), log, assign_folds(log, 5, 0)) for log in logs]
+        held = [fit_out_of_fold(Linear(), log, assign_folds(log, 5, 0)) for log in logs]
     assert digest_log(logs[1]) == digest_log(logs[0])
     assert (held[1].curves == held[0].curves).all()
 

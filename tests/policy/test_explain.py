@@ -14,7 +14,7 @@ from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.propensity import estimate_propensities
 from largesse.records import Explanation, Log, find_changes
-from largesse.response import Linear, WithCosts, learn_held_out
+from largesse.response import Linear, WithCosts, fit_out_of_fold
 from largesse.stats import assign_folds
 from largesse_lab.baselines import TLearner
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_explained_is_refused(policy: Policy, log: Log) -> None:
 
 def test_shuffled_held_out_rows_say_which_features_move_a_held_out_plan(log: Log) -> None:
     fold = assign_folds(log, 3, 0)
-    held = learn_held_out(TLearner(model=Linear(penalty=0.01)), log, fold)
+    held = fit_out_of_fold(TLearner(model=Linear(penalty=0.01)), log, fold)
     scores = score_rows(log, held, estimate_propensities(log, fold, 0))
     assert held.shuffled is not None
     movers = {
@@ -172,7 +172,7 @@ def test_shuffled_held_out_rows_say_which_features_move_a_held_out_plan(log: Log
 
 def test_a_plan_that_no_price_makes_has_no_movers(log: Log) -> None:
     fold = assign_folds(log, 3, 0)
-    held = learn_held_out(Linear(), log, fold)
+    held = fit_out_of_fold(Linear(), log, fold)
     scores = score_rows(log, held, estimate_propensities(log, fold, 0))
     plan = replace(plan_held_out(scores, 1.0), prices=np.full(3, np.inf))
     assert held.shuffled is not None

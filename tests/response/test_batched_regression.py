@@ -5,20 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from largesse.response.batched_regression import Regressions, Rows, fit_together, held_out_scores
+from largesse.response.batched_regression import RegressionGrid, RegressionRows, fit_together, held_out_scores
 from largesse.response.linear import TOLERANCE, _lower, _minimise, _ridge
 from largesse.stats import sigmoid
 
 K, PENALTIES = 4, (1e-4, 1e-2, 1.0)
 
 
-def make_rows(n: int, p: int, *, binary: bool, seed: int = 0, weighted: bool = False) -> Rows:
+def make_rows(n: int, p: int, *, binary: bool, seed: int = 0, weighted: bool = False) -> RegressionRows:
     rng = np.random.default_rng(seed)
     X, level = rng.normal(size=(n, p)).astype(np.float32), rng.integers(0, K, n)
     score = X @ rng.normal(size=p) / np.sqrt(p) + np.array([0.0, 0.5, 0.4, 0.9])[level]
     response = (rng.random(n) < sigmoid(score)).astype(float) if binary else score + rng.normal(size=n)
     weight = rng.lognormal(size=n) if weighted else np.ones(n)
-    return Rows(X, level, response, weight, K, binary, np.linspace(0, 1, K))
+    return RegressionRows(X, level, response, weight, K, binary, np.linspace(0, 1, K))
 
 
 @pytest.mark.parametrize("binary", [True, False])
@@ -27,7 +27,7 @@ def test_each_regression_ends_at_its_own_minimum(binary: bool, weighted: bool) -
     rows, p = make_rows(400, 6, binary=binary, weighted=weighted), 6
     place = np.arange(400) % 3
     ridges = np.stack([_ridge(p, K, penalty, 0.1) for penalty in PENALTIES])
-    task = Regressions(rows, place, ridges)
+    task = RegressionGrid(rows, place, ridges)
     found = fit_together(task, np.zeros(p + K), _lower(p, K), TOLERANCE)
     assert found.shape == (3, 3, p + K)
     for j, penalty in enumerate(PENALTIES):
@@ -40,7 +40,7 @@ def test_each_regression_ends_at_its_own_minimum(binary: bool, weighted: bool) -
 def test_a_fold_is_scored_by_the_regression_without_it() -> None:
     rows, p, place = make_rows(300, 5, binary=True), 5, np.arange(300) % 4
     ridges = _ridge(p, K, 0.01, 0.1)[None]
-    task = Regressions(rows, place, ridges)
+    task = RegressionGrid(rows, place, ridges)
     found = fit_together(task, np.zeros(p + K), _lower(p, K), TOLERANCE)
     scores = held_out_scores(task, found)
     for i in (0, 7, 150, 299):
@@ -52,7 +52,7 @@ def test_a_fold_is_scored_by_the_regression_without_it() -> None:
 def test_a_fold_with_all_the_weight_leaves_rows_that_count_alike() -> None:
     rows, p, place = make_rows(200, 3, binary=True), 3, np.arange(200) % 2
     weight = np.where(place == 0, 1.0, 0.0)
-    task = Regressions(replace(rows, weight=weight), place, _ridge(p, K, 0.01, 0.1)[None])
+    task = RegressionGrid(replace(rows, weight=weight), place, _ridge(p, K, 0.01, 0.1)[None])
     found = fit_together(task, np.zeros(p + K), _lower(p, K), TOLERANCE)
     alone = _minimise(make_rows(200, 3, binary=True).take(place == 1), 0.01, 0.1)
     np.testing.assert_allclose(found[0, 0], alone, atol=1e-3)
@@ -62,6 +62,6 @@ def test_separated_rows_and_empty_levels_have_finite_fits() -> None:
     X = np.linspace(-1, 1, 60, dtype=np.float32)[:, None]
     level, response = np.where(np.arange(60) % 2, 3, 0), (X[:, 0] > 0).astype(float)
     ridges = np.stack([_ridge(1, K, penalty, 0.1) for penalty in (1e-4, 1.0)])
-    rows = Rows(X, level, response, np.ones(60), K, True, np.linspace(0, 1, K))
-    task = Regressions(rows, np.arange(60) % 5, ridges)
+    rows = RegressionRows(X, level, response, np.ones(60), K, True, np.linspace(0, 1, K))
+    task = RegressionGrid(rows, np.arange(60) % 5, ridges)
     assert np.isfinite(fit_together(task, np.zeros(1 + K), _lower(1, K), 1e-8)).all()

@@ -15,7 +15,7 @@ from largesse.errors import InputError, PolicyFileError
 from largesse.policy.policy import Policy
 from largesse.records import Array, Customers, Log, Spending
 from largesse.response.boosting import Boosting
-from largesse.response.cost_model import REACH, Proportional, WithCosts, expect_in_blocks, own_costs
+from largesse.response.cost_model import REACH, Proportional, WithCosts, get_customer_costs, predict_in_blocks
 from largesse.response.linear import Linear
 from largesse.response.stacking import Stack
 
@@ -36,8 +36,8 @@ def test_responses_are_the_models_own_and_costs_those_of_the_other() -> None:
     assert np.array_equal(both.predict(log()), Linear(penalty=0.01).fit(log()).predict(log()))
     costs = both.predict_costs(log())
     assert np.allclose(costs, Proportional(penalty=0.01).fit(log().of_costs).predict(log()), rtol=1e-3, atol=1e-3)
-    assert np.array_equal(own_costs(both, log()), costs)
-    assert own_costs(both.model_, log()) is None
+    assert np.array_equal(get_customer_costs(both, log()), costs)
+    assert get_customer_costs(both.model_, log()) is None
 
 
 def test_costs_of_any_model_are_never_below_zero(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,16 +89,16 @@ def test_a_damaged_spending_curve_is_refused(
 
 def test_what_is_expected_of_a_customer_does_not_depend_on_who_else_is_in_the_table() -> None:
     both, features = clone(MODEL).fit(log()), log().features
-    curves, costs = expect_in_blocks(both, Customers(features))
+    curves, costs = predict_in_blocks(both, Customers(features))
     assert costs is not None
     assert np.allclose(curves, both.predict(features), atol=1e-6)
     assert np.allclose(costs, both.predict_costs(features), atol=1e-6)
     ends = [0, 1, 2, 5, 100, 291, 300]
-    parts = [expect_in_blocks(both, Customers(features.slice(a, b - a)), workers=a % 3 + 1) for a, b in pairwise(ends)]
+    parts = [predict_in_blocks(both, Customers(features.slice(a, b - a)), workers=a % 3 + 1) for a, b in pairwise(ends)]
     assert np.array_equal(curves, np.concatenate([part for part, _ in parts]))
     assert np.array_equal(costs, np.concatenate([part for _, part in parts if part is not None]))
     own = np.ones((300, 3))
-    assert expect_in_blocks(both.model_, Customers(features, None, own))[1] is own
+    assert predict_in_blocks(both.model_, Customers(features, None, own))[1] is own
 
 
 SIZES = np.array([0.0, 2.0, 5.0])

@@ -12,15 +12,22 @@ from largesse.data.log import log_from_arrays
 from largesse.errors import InputError
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
-from largesse.response.amounts import FEWEST, Amounts, fit_amounts, has_two_parts, looks_two_part, whether
 from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
-from largesse.response.catalogue import model_classes
 from largesse.response.fold_ensemble import fit_folds, held_out_scores
 from largesse.response.hurdle import Hurdle
 from largesse.response.level_effects import Link
 from largesse.response.linear import Linear
+from largesse.response.model_catalogue import model_classes
 from largesse.response.networks.sire import SIRE
+from largesse.response.responder_amounts import (
+    FEWEST,
+    Amounts,
+    fit_amounts,
+    has_two_parts,
+    looks_two_part,
+    mark_responders,
+)
 from largesse.stats import assign_folds
 from largesse.worlds import RandomLog, draw_world
 from support.models import flat
@@ -195,8 +202,8 @@ def test_rows_without_weight_are_no_zeros() -> None:
 
 def test_whether_is_one_for_every_amount() -> None:
     log = purchases(200)
-    assert whether(log).binary
-    assert np.array_equal(whether(log).response > 0, log.response > 0)
+    assert mark_responders(log).binary
+    assert np.array_equal(mark_responders(log).response > 0, log.response > 0)
 
 
 # ---------------------------------------------------------------------------------------------- how much

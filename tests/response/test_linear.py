@@ -9,7 +9,7 @@ from largesse.allocation.plan import allocate
 from largesse.errors import InputError
 from largesse.records import Array
 from largesse.response import linear
-from largesse.response.linear import PENALTIES, Linear, Rows, fit_regression
+from largesse.response.linear import PENALTIES, Linear, RegressionRows, fit_regression
 from largesse.stats.links import sigmoid
 from largesse.worlds.paper import simulate
 
@@ -98,8 +98,12 @@ def rows(n: int = 400, K: int = 4, p: int = 3, *, binary: bool = True, seed: int
     return X, level, response.astype(float)
 
 
-def made(X: Array, level: Array, response: Array, binary: bool, weight: Array | None = None, K: int = 4) -> Rows:
-    return Rows(X, level, response, np.ones(len(X)) if weight is None else weight, K, binary, np.arange(K) / (K - 1))
+def made(
+    X: Array, level: Array, response: Array, binary: bool, weight: Array | None = None, K: int = 4
+) -> RegressionRows:
+    return RegressionRows(
+        X, level, response, np.ones(len(X)) if weight is None else weight, K, binary, np.arange(K) / (K - 1)
+    )
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -293,7 +297,7 @@ def test_tiny_and_one_sided_data_are_fitted(binary: bool) -> None:
 # ---------------------------------------------------------------------------------------------- many features
 
 
-def wide(n: int, p: int, binary: bool, seed: int = 0) -> Rows:
+def wide(n: int, p: int, binary: bool, seed: int = 0) -> RegressionRows:
     """Correlated features, of which the longest axes drive the response."""
     rng = np.random.default_rng(seed)
     X = (rng.normal(size=(n, p)) @ (rng.normal(size=(p, p)) / np.arange(1, p + 1)[:, None] ** 0.7)).astype(np.float32)
@@ -346,6 +350,6 @@ def test_a_part_without_weight_or_rows_is_no_trouble(n: int) -> None:
     X, level = np.random.default_rng(0).normal(size=(n, 2)), np.arange(n) % 2
     weight = np.zeros(n)
     weight[:2] = 1.0  # when a penalty is chosen, some parts are left without any weight
-    rows = Rows(X, level, (X[:, 0] > 0).astype(float), weight, 2, True, np.array([0.0, 1.0]))
+    rows = RegressionRows(X, level, (X[:, 0] > 0).astype(float), weight, 2, True, np.array([0.0, 1.0]))
     with np.errstate(all="raise", under="ignore"):
         assert np.isfinite(fit_regression(rows).predict(X)).all()

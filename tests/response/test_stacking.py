@@ -20,10 +20,10 @@ from largesse.response import linear
 from largesse.response.additive import Additive
 from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
-from largesse.response.catalogue import model_classes
 from largesse.response.fold_ensemble import mean_scores
 from largesse.response.level_effects import Link
 from largesse.response.linear import Linear
+from largesse.response.model_catalogue import model_classes
 from largesse.response.stacking import (
     NONE,
     SHRUNK,

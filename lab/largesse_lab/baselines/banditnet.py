@@ -41,9 +41,9 @@ from largesse.records import Array, Customers, Log
 from largesse.response import Learner, Network, Training
 from largesse.response.networks import (
     Loop,
-    Program,
-    Shape,
+    NetworkShape,
     TrainingJob,
+    TrainingProgram,
     check_depth,
     check_shapes,
     layers,
@@ -470,7 +470,7 @@ def _crossing(spent: Callable[[float], tuple[float, float]], budget: float, far:
 class PolicyNetworks:
     """M trained networks of one shape."""
 
-    shape: Shape
+    shape: NetworkShape
     params: dict[str, Annotated[Array, Shaped(..., dtype="float32")]]  # each (M, …)
 
     def scores(self, X: Array) -> Array:
@@ -530,7 +530,7 @@ def train_policy_networks(
     """Train one network for each λ (M,) and η (M,), all from one seed: they differ by λ and η alone."""
     network, training = settle(network, NETWORK), settle(training, TRAINING)
     size = (network.width, network.depth, network.activation, network.skip)
-    shape = Shape(rows.X.shape[1], rows.costs.shape[1], "free", *size, bounded=False)
+    shape = NetworkShape(rows.X.shape[1], rows.costs.shape[1], "free", *size, bounded=False)
     loop = loop_of_steps(training.steps, LOOK, training.patience)
     learn = trainer.row_sets([np.flatnonzero(~rows.held)], rows.weight, training.batch)
     stop = trainer.row_sets([np.flatnonzero(rows.held)], rows.weight, most=trainer.STOP_ROWS)
@@ -546,7 +546,7 @@ def train_policy_networks(
 
 
 def policy_loss(
-    shape: Shape, params: Any, rows: tuple[jax.Array, ...], shift: jax.Array, price: jax.Array
+    shape: NetworkShape, params: Any, rows: tuple[jax.Array, ...], shift: jax.Array, price: jax.Array
 ) -> jax.Array:
     """Return the counterfactual risk (): rows are level, features, reward, 1/ρ, costs (n, K) and weight."""
     level, X, reward, inverse, costs, weight = rows
@@ -557,7 +557,7 @@ def policy_loss(
 
 
 @functools.lru_cache(maxsize=8)
-def policy_program(shape: Shape, training: Training, loop: Loop) -> Program:
+def policy_program(shape: NetworkShape, training: Training, loop: Loop) -> TrainingProgram:
     """Return the training of policy networks.
 
     `data`: level, features, reward, 1/ρ, costs. `own`: rows and weights to train on, rows and weights to stop by, λ, η.
@@ -588,7 +588,7 @@ def policy_program(shape: Shape, training: Training, loop: Loop) -> Program:
     def loss(state: Any, data: Any, own: Any) -> jax.Array:
         return policy_loss(shape, state[0], (*(part[own[2]] for part in data), own[3]), own[4], own[5])
 
-    return Program(
+    return TrainingProgram(
         lambda seeds, _own: start_by_seed(seeds, first),
         draw,
         step,

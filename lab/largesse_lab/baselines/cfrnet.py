@@ -40,9 +40,9 @@ from largesse.records import Array, Log
 from largesse.response import Network, ResponseModel, Training
 from largesse.response.networks import (
     Loop,
-    Program,
-    Scale,
+    ResponseScale,
     TrainingJob,
+    TrainingProgram,
     check_depth,
     check_shapes,
     choose_least,
@@ -110,7 +110,7 @@ class CFRNet(ResponseModel):
     """
 
     alpha_: float
-    scale_: Scale
+    scale_: ResponseScale
     params_: dict[str, Annotated[Array, Shaped(..., dtype="float32")]]
 
     def __init__(
@@ -141,7 +141,7 @@ class CFRNet(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
 
         refuse("CFRNet", self._problems(log))
-        self.scale_ = Scale.of(log.response)
+        self.scale_ = ResponseScale.of(log.response)
         alphas, training = strengths(self.alpha, ALPHAS), settle(self.training, TRAINING)
         objective = Objective(self.ipm, any(alpha > 0 for alpha in alphas), training.decay)
         loop = loop_of_steps(training.steps, LOOK, training.patience)
@@ -304,7 +304,7 @@ def batch_loss(
 
 
 @functools.lru_cache(maxsize=32)
-def cfrnet_program(net: Net, objective: Objective, training: Training, loop: Loop) -> Program:
+def cfrnet_program(net: Net, objective: Objective, training: Training, loop: Loop) -> TrainingProgram:
     """Return the training of CFRNets.
 
     `data`: features, level, response. `own`: rows and weights to train on, rows and weights to stop by, the levels (K,)
@@ -342,7 +342,7 @@ def cfrnet_program(net: Net, objective: Objective, training: Training, loop: Loo
 
     size = net.network
     width = size.depth * size.width + net.levels * size.head_depth * size.head_width
-    return Program(start, draw, step, loss, lambda state: state[0], (0, 2), width)
+    return TrainingProgram(start, draw, step, loss, lambda state: state[0], (0, 2), width)
 
 
 def predict(net: Net, params: dict[str, Array], X: Array, rows: int = 16_384) -> Array:

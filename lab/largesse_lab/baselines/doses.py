@@ -24,7 +24,7 @@ from largesse.data import Encoder, feature_table, log_from_arrays
 from largesse.errors import NotFittedError, Problem, as_number, below_cheapest, budget_problems, fail, percent, refuse
 from largesse.levels import Levels
 from largesse.records import FEW_ROWS, Array, Finding
-from largesse.response import SIRE, Configurable, Network, Training, encode_customers, fresh
+from largesse.response import SIRE, Configurable, Network, Training, copy_unfitted, encode_customers
 from largesse.response.networks import held_out_parts
 from largesse.stats import estimate_mean, is_rare, mean_estimate, one_thread
 
@@ -484,7 +484,7 @@ def _fit_ridge(X: Array, dose: Array, response: Array) -> Callable[[Array, Array
 
 def _fit_model(model: Any, X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
     """Return the curve of a fitted copy of a model, interpolated to each customer's own dose."""
-    fitted = fresh(model).fit(X, dose, response)
+    fitted = copy_unfitted(model).fit(X, dose, response)
     grid = np.unique(np.quantile(dose, np.linspace(0, 1, 101)))
 
     def curve(asked: Array, at: Array) -> Array:

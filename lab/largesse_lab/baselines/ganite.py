@@ -36,9 +36,9 @@ from largesse.records import Array, Log
 from largesse.response import Network, ResponseModel, Training
 from largesse.response.networks import (
     Loop,
-    Program,
-    Scale,
+    ResponseScale,
     TrainingJob,
+    TrainingProgram,
     check_shapes,
     choose_least,
     setting_problems,
@@ -95,7 +95,7 @@ class GANITE(ResponseModel):
 
     alpha_: float
     beta_: float
-    scale_: Scale
+    scale_: ResponseScale
     params_: dict[str, Annotated[Array, Shaped(..., dtype="float32")]]
 
     def __init__(
@@ -121,7 +121,7 @@ class GANITE(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         refuse("GANITE", self._problems())
-        self.scale_ = Scale.of(log.response)
+        self.scale_ = ResponseScale.of(log.response)
         alphas, betas = strengths(self.alpha, STRENGTHS), strengths(self.beta, STRENGTHS)
         level = np.eye(len(log.levels), dtype=np.float32)[log.level]
         data = (X.astype(np.float32), level, self.scale_.standardise(log.response).astype(np.float32))
@@ -365,7 +365,7 @@ def _take(data: Any, own: Any, places: jax.Array) -> tuple[jax.Array, ...]:
 
 
 @functools.lru_cache(maxsize=32)
-def block_one(gan: Gan, loop: Loop) -> Program:
+def block_one(gan: Gan, loop: Loop) -> TrainingProgram:
     """Return block one. `data`: features, one-hot level (n, K), response. `own`: rows, weights, held-out rows, weights, α."""
     optimiser = optax.adam(gan.rate)
 
@@ -390,11 +390,11 @@ def block_one(gan: Gan, loop: Loop) -> Program:
 
     start = _start(gan, optimiser, ("complete", "detect"))
     draw = _draw(gan, loop, gan.levels - 1)
-    return Program(start, draw, step, lambda *_: jnp.float32(0), lambda state: state[0], (0, 2), _width(gan))
+    return TrainingProgram(start, draw, step, lambda *_: jnp.float32(0), lambda state: state[0], (0, 2), _width(gan))
 
 
 @functools.lru_cache(maxsize=32)
-def block_two(gan: Gan, judged: bool, loop: Loop) -> Program:
+def block_two(gan: Gan, judged: bool, loop: Loop) -> TrainingProgram:
     """Return block two. `own` as in block one, with β in the place of α, then the trained first generator.
 
     Without a judge (every β zero) no discriminator is trained.
@@ -436,7 +436,7 @@ def block_two(gan: Gan, judged: bool, loop: Loop) -> Program:
 
     start = _start(gan, optimiser, ("infer", "judge"))
     draw = _draw(gan, loop, 2 * gan.levels - 1)
-    return Program(start, draw, step, loss, lambda state: state[0], (0, 2), _width(gan))
+    return TrainingProgram(start, draw, step, loss, lambda state: state[0], (0, 2), _width(gan))
 
 
 # -- predicting -----------------------------------------------------------------------------------------------------

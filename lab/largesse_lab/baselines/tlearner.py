@@ -10,7 +10,7 @@ import numpy as np
 from largesse.io import ONE_LEVEL, Shaped
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response import Linear, ResponseModel, check_auto, fit_copy, fresh
+from largesse.response import Linear, ResponseModel, check_auto, copy_unfitted, fit_copy
 
 FEWEST = 20  # a level with fewer rows is predicted by a model of all rows: a handful would say anything
 
@@ -64,7 +64,7 @@ class TLearner(ResponseModel):
         if isinstance(model, ResponseModel):
             one = replace(log, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
             return fit_copy(model, X, one, self.encoder_)
-        found = fresh(model) if hasattr(model, "get_params") else model
+        found = copy_unfitted(model) if hasattr(model, "get_params") else model
         response = log.response
         if self.binary_ and hasattr(found, "predict_proba"):
             response = response.astype(np.int64)

@@ -15,17 +15,7 @@ import numpy as np
 
 from largesse.errors import refuse
 from largesse.records import Array, Log, Progress
-from largesse.response import (
-    IRE,
-    SIRE,
-    Additive,
-    Balance,
-    Boosting,
-    Linear,
-    ResponseModel,
-    Stack,
-    Training,
-)
+from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, ResponseModel, Stack, Training
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.baselines import BART, GANITE, BanditNet, CFRNet, TLearner
 from largesse_lab.experiments.base import Experiment

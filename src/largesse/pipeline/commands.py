@@ -40,7 +40,7 @@ from largesse.records import (
     StudySummary,
 )
 from largesse.report import Heading, join_parts, name_day
-from largesse.response import ResponseModel, WithCosts, check_model_name, learn_held_out, make_model
+from largesse.response import ResponseModel, WithCosts, check_model_name, fit_out_of_fold, make_model
 from largesse.stats import assign_folds, count_folds
 
 LOCAL = Local()
@@ -142,7 +142,7 @@ def fit_model(campaign: Campaign, log: Log, progress: Progress) -> tuple[Respons
         model = WithCosts(model, seed=campaign.seed)
     with report_to(progress):
         start_stage("learning the response", len(log.seen))
-        return model, learn_held_out(model, log, assign_folds(log, count_folds(len(log.seen)), campaign.seed))
+        return model, fit_out_of_fold(model, log, assign_folds(log, count_folds(len(log.seen)), campaign.seed))
 
 
 def score_log(

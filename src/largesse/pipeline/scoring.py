@@ -37,7 +37,7 @@ from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy
 from largesse.progress import advance, report_to, start_stage
 from largesse.records import Array, Customers, Log, Plan, Progress, Scores
-from largesse.response import expect_in_blocks
+from largesse.response import predict_in_blocks
 from largesse.stats import map_ahead, read_ahead, write_behind
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Local:
                     curves, costs = check_task(log_scores.curves, expected)
                     scored = LocalCustomers(source, curves, costs, _sample_features(policy, source))
                 elif isinstance(customers, Customers):
-                    predicted, paid = expect_in_blocks(policy.model, customers, tracked=True)
+                    predicted, paid = predict_in_blocks(policy.model, customers, tracked=True)
                     curves, costs = check_task(predicted, expected_costs(policy.levels, predicted, paid))
                     scored = LocalCustomers(source, curves, costs, _sample_features(policy, source))
                 else:
@@ -240,7 +240,7 @@ def _score_batches(
         if stream and part.customer is not None:
             hashes.append(hash_customers(part.customer))
         if not wrong:  # else only what is wrong with others is still of interest
-            expected, paid = expect_in_blocks(policy.model, part)
+            expected, paid = predict_in_blocks(policy.model, part)
             costs = expected_costs(levels, expected, paid)
             for file, values in zip(files, check_task(expected, costs)[: costs.ndim], strict=False):
                 file.append(np.ascontiguousarray(values, dtype=np.float64).data.cast("B"))

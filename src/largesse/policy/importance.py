@@ -16,7 +16,7 @@ import numpy as np
 from largesse.evaluation import estimate_difference, score_rows
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, Customers, HeldOut, Log, Mover, Scores
-from largesse.response import ResponseModel, fresh, own_costs
+from largesse.response import ResponseModel, copy_unfitted, get_customer_costs
 from largesse.stats import assign_folds
 
 SHUFFLES = 3  # of each feature, averaged
@@ -43,14 +43,14 @@ def decide_out_of_fold(model: ResponseModel, decide: Decide, log: Log, folds: in
     seen = model.fingerprint_ in (log.fingerprint, log.seen.fingerprint)
     log = log.seen
     fold = assign_folds(log, folds, seed)
-    models = {f: fresh(model).fit(log.take(fold != f)) if seen else model for f in np.unique(fold)}
+    models = {f: copy_unfitted(model).fit(log.take(fold != f)) if seen else model for f in np.unique(fold)}
     customers = Customers(log.features, None, log.costs)
     levels, curves = _decide_by_fold(models, fold, customers, decide)
     costs = None
     if log.levels.observed:
         costs = np.empty(curves.shape)
         for f, fold_model in models.items():
-            costs[fold == f] = own_costs(fold_model, _take_customers(customers, fold == f))
+            costs[fold == f] = get_customer_costs(fold_model, _take_customers(customers, fold == f))
     scores = score_rows(log, HeldOut(curves, fold, costs), estimate_propensities(log, fold, seed))
     return OutOfFoldPolicy(customers, levels, scores, models, decide)
 

@@ -48,7 +48,7 @@ from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
 from largesse.policy.importance import decide_out_of_fold, measure_movers
 from largesse.policy.policy_tree import PolicyTree, TreeSettings, make_policy_tree, make_tree_data
 from largesse.records import Array, Card, Customers, Decisions, Explanation, Exploration, Log, Spending, find_changes
-from largesse.response import ResponseModel, WithCosts, model_classes, own_costs
+from largesse.response import ResponseModel, WithCosts, get_customer_costs, model_classes
 from largesse.stats import draw_levels
 
 FORMAT = "largesse-policy"
@@ -295,7 +295,7 @@ class Policy:
         """Return the expected responses, expected costs and listed costs of customers at every level."""
         read = self._read(customers)
         curves, costs = self._expected(read)
-        own_listed = None if self.levels.observed else own_costs(self.model, read)
+        own_listed = None if self.levels.observed else get_customer_costs(self.model, read)
         listed = self.levels.common_costs if own_listed is None else own_listed
         wide = [None if array is None else np.broadcast_to(array, curves.shape) for array in (costs, listed)]
         return Expected(np.asarray(curves, dtype=np.float64), *wide)  # type: ignore[arg-type]
@@ -304,7 +304,7 @@ class Policy:
         """Return the expected responses (n, K) and costs (K,) or (n, K) of customers in any form."""
         customers = self._read(customers)
         curves = self._curves(customers)
-        costs = expected_costs(self.levels, curves, own_costs(self.model, customers))
+        costs = expected_costs(self.levels, curves, get_customer_costs(self.model, customers))
         return curves, costs if self.scale == 1.0 else costs * self.scale
 
     def _read(self, customers: Any) -> Any:

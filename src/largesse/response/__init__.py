@@ -1,8 +1,8 @@
 """Estimators of E[response | features, level].
 
 All share one contract: a constructor that only stores, `fit(log)` or `fit(X, level, response)`, `predict(customers)` →
-curves (n, K), learnt names that end in an underscore. `base` holds the contract, `archive` saves any fitted model, and
-`catalogue` lists all models. `Linear`: features shift the whole curve, levels add common increments; hard to beat with
+curves (n, K), learnt names that end in an underscore. `base` holds the contract and
+`model_catalogue` lists all models. `Linear`: features shift the whole curve, levels add common increments; hard to beat with
 little data. `Additive`: a bent line per feature instead of a straight one. `Thresholds`: where each customer begins to
 respond, every level with lines of its own; for many correlated features. `Boosting`: trees, monotone in the level; for
 interactions and many rows. `Hurdle`: the probability of a response times the mean amount of those who respond; on logs with
@@ -13,35 +13,35 @@ observed costs to any response model, by default `Proportional`.
 """
 
 from largesse.response.additive import Additive as Additive
-from largesse.response.amounts import looks_two_part as looks_two_part
 from largesse.response.base import Configurable as Configurable
 from largesse.response.base import Learner as Learner
 from largesse.response.base import ResponseModel as ResponseModel
 from largesse.response.base import check_auto as check_auto
+from largesse.response.base import copy_unfitted as copy_unfitted
 from largesse.response.base import encode_customers as encode_customers
 from largesse.response.base import fit_copy as fit_copy
-from largesse.response.base import fresh as fresh
 from largesse.response.boosting import Boosting as Boosting
-from largesse.response.catalogue import check_model_name as check_model_name
-from largesse.response.catalogue import describe_model as describe_model
-from largesse.response.catalogue import list_models as list_models
-from largesse.response.catalogue import make_model as make_model
-from largesse.response.catalogue import model_classes as model_classes
 from largesse.response.cost_model import Proportional as Proportional
 from largesse.response.cost_model import WithCosts as WithCosts
-from largesse.response.cost_model import expect_in_blocks as expect_in_blocks
-from largesse.response.cost_model import learn_held_out as learn_held_out
-from largesse.response.cost_model import own_costs as own_costs
+from largesse.response.cost_model import fit_out_of_fold as fit_out_of_fold
+from largesse.response.cost_model import get_customer_costs as get_customer_costs
+from largesse.response.cost_model import predict_in_blocks as predict_in_blocks
 from largesse.response.fold_ensemble import predict_held_out as predict_held_out
 from largesse.response.hurdle import Hurdle as Hurdle
 from largesse.response.linear import Linear as Linear
+from largesse.response.model_catalogue import check_model_name as check_model_name
+from largesse.response.model_catalogue import describe_model as describe_model
+from largesse.response.model_catalogue import list_models as list_models
+from largesse.response.model_catalogue import make_model as make_model
+from largesse.response.model_catalogue import model_classes as model_classes
 from largesse.response.monotone import isotonic as isotonic
-from largesse.response.networks.settings import CONCAVE_EDGE as CONCAVE_EDGE
-from largesse.response.networks.settings import Balance as Balance
-from largesse.response.networks.settings import Network as Network
-from largesse.response.networks.settings import Training as Training
+from largesse.response.networks.network_settings import CONCAVE_EDGE as CONCAVE_EDGE
+from largesse.response.networks.network_settings import Balance as Balance
+from largesse.response.networks.network_settings import Network as Network
+from largesse.response.networks.network_settings import Training as Training
 from largesse.response.networks.sire import IRE as IRE
 from largesse.response.networks.sire import SIRE as SIRE
+from largesse.response.responder_amounts import looks_two_part as looks_two_part
 from largesse.response.stacking import TILT_REACH as TILT_REACH
 from largesse.response.stacking import Stack as Stack
 from largesse.response.thresholds import Thresholds as Thresholds

@@ -16,14 +16,6 @@ import numpy as np
 
 from largesse.io import Shaped
 from largesse.records import Array, Log
-from largesse.response.amounts import (
-    Amounts,
-    fold_amounts,
-    looks_two_part,
-    split_amounts,
-    times_amounts,
-    whether,
-)
 from largesse.response.base import ResponseModel, take_rows
 from largesse.response.linear import (
     PENALTIES,
@@ -32,6 +24,14 @@ from largesse.response.linear import (
     fit_regression_folds,
     held_out_losses,
     regression_rows,
+)
+from largesse.response.responder_amounts import (
+    Amounts,
+    fold_amounts,
+    looks_two_part,
+    mark_responders,
+    multiply_by_amounts,
+    split_amounts,
 )
 from largesse.stats import assign_folds, chosen, one_standard_error, sample_rows
 
@@ -80,7 +80,7 @@ def place_hinges(X: Array, knots: int) -> Hinges:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class HingeShape:
     """Which lines and hinges there are, and how free the hinges are."""
 
     hinges: Hinges
@@ -95,7 +95,7 @@ class Shape:
 class _Chosen:
     """What held-out rows chose, and the fits of all folds with it."""
 
-    shape: Shape
+    shape: HingeShape
     penalty: float
     fits: list[Regression]
 
@@ -134,7 +134,7 @@ class Additive(ResponseModel):
     """
 
     threads = True
-    shape_: Shape
+    shape_: HingeShape
     fit_: Regression
     amounts_: Amounts | None
 
@@ -154,7 +154,7 @@ class Additive(ResponseModel):
         """Return one fitted model per fold of encoded features (n, p), each trained without it; settings chosen for all."""
         two = looks_two_part(log)
         amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * len(np.unique(fold))
-        log = whether(log) if two else log
+        log = mark_responders(log) if two else log
         hinges = self._hinges(X)
         kept = sample_rows(len(log), CHOOSING_ROWS, self.seed)
         found = self._choose(hinges, *take_rows(X, log, kept), fold[kept])
@@ -171,10 +171,10 @@ class Additive(ResponseModel):
     def _choose(self, hinges: Hinges, X: Array, log: Log, fold: Array) -> _Chosen:
         """Choose scale and penalty on held-out rows, and keep the first as the model's shape."""
         rows = regression_rows(X, log)
-        tried: list[tuple[Shape, float]] = []  # and the best penalty of each shape
+        tried: list[tuple[HingeShape, float]] = []  # and the best penalty of each shape
         losses: list[Array] = []
         for scale in sorted({0.0, *self.hinge_scales}) if len(hinges.columns) else [0.0]:
-            shape = Shape(hinges, scale)
+            shape = HingeShape(hinges, scale)
             found = held_out_losses(replace(rows, X=shape.design(X)), fold)
             best = int(np.argmin(np.average(found, axis=1, weights=log.weight)))
             tried.append((shape, PENALTIES[best]))
@@ -199,7 +199,7 @@ class Additive(ResponseModel):
         for first in range(0, len(X), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
             curves[rows] = self.fit_.predict(self.shape_.design(X[rows].astype(np.float64)))
-        return times_amounts(curves, self.amounts_, X)
+        return multiply_by_amounts(curves, self.amounts_, X)
 
     @property
     def penalty_(self) -> float:
@@ -213,7 +213,7 @@ class Additive(ResponseModel):
             raise ValueError(f"{len(self.fit_.coef)} coefficients of {columns} lines and hinges")
 
 
-def _most_rows(shape: Shape, features: int) -> int:
+def _most_rows(shape: HingeShape, features: int) -> int:
     """Return how many rows lines and hinges of this many features are fitted to at most."""
     columns = features + (shape.hinges.knots.size if shape.scale else 0)
     return int(min(ROWS, max(WORK // max(columns, 1) ** 2, CHOOSING_ROWS)))

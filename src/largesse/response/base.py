@@ -16,8 +16,8 @@ from largesse.errors import NotFittedError, Problem, refuse, suggest
 from largesse.io import Arrays, Reader, State, pack
 from largesse.progress import stage_of
 from largesse.records import Array, Card, Choice, Customers, HeldOut, Log, write_names
-from largesse.response.archive import learnt_hints, pack_settings, unpack_settings
-from largesse.response.permutation import shuffle_features
+from largesse.response.saved_settings import learnt_hints, pack_settings, unpack_settings
+from largesse.response.shuffled_features import shuffle_features
 from largesse.stats import assign_folds, cores, side_by_side
 
 BYTES = 30  # that a fit takes for each cell of its matrix: copies of it, one of them in float64
@@ -85,7 +85,7 @@ class Learner(Configurable, ABC):
     """Something that learns from a log: parameters, fitting, encoding, saving.
 
     `sklearn.base.clone` works on all of them. What a class learns are the names that end in an underscore and have an
-    annotation in its body; annotated in this way it is saved and read back without any code of its own (see `archive`).
+    annotation in its body; annotated in this way it is saved and read back without any code of its own (see `io.pack`).
     """
 
     encoder_: Encoder
@@ -274,7 +274,7 @@ class ResponseModel(Learner):
 
     def predict_held_out(self, log: Log, fold: Array) -> HeldOut:
         """Return what copies of this model, fitted without each fold (n,) of a log in turn, expect of it."""
-        one: ResponseModel = fresh(self)
+        one: ResponseModel = copy_unfitted(self)
         return one._hold_out(one._begin_with(log, fold), log, fold)
 
     def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
@@ -340,7 +340,7 @@ def fit_copy(model: ResponseModel, X: Array, log: Log, encoder: Encoder) -> Resp
 
 def blank_copy(model: ResponseModel, log: Log, encoder: Encoder) -> ResponseModel:
     """Return an unfitted copy of a model that shares an encoder and is about to learn from the log."""
-    copy: ResponseModel = fresh(model)
+    copy: ResponseModel = copy_unfitted(model)
     # Part of a log of amounts may happen to hold only 0 and 1: what a model predicts follows the part it learnt from.
     copy._begin(encoder, log)
     return copy
@@ -359,10 +359,10 @@ def check_auto(learner: Learner, name: str) -> None:
         refuse(type(learner).__name__, [Problem(f"{name}={value!r}", hint)])
 
 
-def fresh(model: Any) -> Any:
+def copy_unfitted(model: Any) -> Any:
     """Return an unfitted copy of a model, its nested models copied too (what scikit-learn's `clone` does)."""
     parameters = {
-        name: fresh(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
+        name: copy_unfitted(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
         for name, value in model.get_params(deep=False).items()
     }
     return type(model)(**parameters)

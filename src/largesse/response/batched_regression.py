@@ -23,7 +23,7 @@ STILL = 1e-9  # keeps systems regular: a level may have no rows, a feature may r
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RegressionRows:
     """What a regression is fitted to."""
 
     X: Array  # (n, p)
@@ -36,7 +36,7 @@ class Rows:
     cluster: Array | None = None  # (n,)
     size: Array | None = None  # (p,) mean squares of the features, where these are principal axes
 
-    def take(self, rows: Array) -> Rows:
+    def take(self, rows: Array) -> RegressionRows:
         """Return the given rows (indices or a mask)."""
         cluster = None if self.cluster is None else self.cluster[rows]
         parts = {name: getattr(self, name)[rows] for name in ("X", "level", "response", "weight")}
@@ -51,10 +51,10 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Regressions:
+class RegressionGrid:
     """What is fitted: scores X·β + the increments up to a row's level + an intercept, q = p + K parameters."""
 
-    rows: Rows
+    rows: RegressionRows
     place: Array  # (n,) 0..F−1, the fold of each row
     ridges: Array  # (J, q, q) penalty matrices
 
@@ -87,7 +87,7 @@ def reached_levels(K: int) -> Array:
     return np.column_stack([np.tril(np.ones((K, K)))[:, 1:], np.ones(K)])
 
 
-def fit_together(task: Regressions, start: Array, lower: Array, tolerance: float) -> Array:
+def fit_together(task: RegressionGrid, start: Array, lower: Array, tolerance: float) -> Array:
     """Return the parameters (J, F, q) of every penalty without every fold, from a start (q,) and its lower bounds (q,)."""
     J, F, q = len(task.ridges), task.folds, len(start)
     here = np.broadcast_to(np.maximum(start, lower), (J, F, q)).copy()
@@ -111,7 +111,7 @@ def fit_together(task: Regressions, start: Array, lower: Array, tolerance: float
     return here
 
 
-def held_out_scores(task: Regressions, found: Array) -> Array:
+def held_out_scores(task: RegressionGrid, found: Array) -> Array:
     """Return the scores (J, n) of rows under parameters (J, F, q) that were fitted without their fold."""
     J, n = len(found), len(task.rows.level)
     scores = np.empty((J, n))
@@ -125,7 +125,7 @@ def _blocks(n: int) -> list[slice]:
     return [slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)]
 
 
-def _scores(task: Regressions, rows: slice, parameters: Array) -> Array:
+def _scores(task: RegressionGrid, rows: slice, parameters: Array) -> Array:
     """Return scores (m, C) under parameters (C, q)."""
     X = task.rows.X[rows]
     p = X.shape[1]
@@ -134,7 +134,7 @@ def _scores(task: Regressions, rows: slice, parameters: Array) -> Array:
     return scores
 
 
-def _evaluate(task: Regressions, here: Array) -> tuple[Array, Array]:
+def _evaluate(task: RegressionGrid, here: Array) -> tuple[Array, Array]:
     """Return the penalised loss (J, F) and its slope (J, F, q) at parameters (J, F, q), in one pass over the rows."""
     J, F, q = here.shape
     p, K = task.rows.X.shape[1], task.rows.K
@@ -156,7 +156,7 @@ def _evaluate(task: Regressions, here: Array) -> tuple[Array, Array]:
     return np.where(np.isfinite(value), value, np.inf), slope.reshape(J, F, q) + bent
 
 
-def _measure_curvatures(task: Regressions, at: Array) -> Array:
+def _measure_curvatures(task: RegressionGrid, at: Array) -> Array:
     """Return the curvature (F, q, q) of the mean loss without each fold, around parameters (q,)."""
     p, K, F = task.rows.X.shape[1], task.rows.K, task.folds
     q, reached = p + K, reached_levels(K)
@@ -198,7 +198,7 @@ def _newton_moves(here: Array, slope: Array, curvature: Array, ridges: Array, lo
 
 
 def _go(
-    task: Regressions, here: Array, value: Array, slope: Array, move: Array, lower: Array
+    task: RegressionGrid, here: Array, value: Array, slope: Array, move: Array, lower: Array
 ) -> tuple[Array, Array, Array]:
     """Return parameters, values and slopes after moves, each halved until it does not lead uphill."""
     share = np.ones(value.shape)

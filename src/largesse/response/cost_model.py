@@ -105,14 +105,14 @@ def _of_costs(log: Log) -> Log:
     return log.of_costs
 
 
-def own_costs(model: ResponseModel, customers: Any) -> Array | None:
+def get_customer_costs(model: ResponseModel, customers: Any) -> Array | None:
     """Return each customer's own costs (n, K): predicted where costs are observed, else those of the table, if any."""
     if isinstance(model, WithCosts):
         return model.predict_costs(customers)
     return customers.costs if isinstance(customers, Customers | Log) else None
 
 
-def learn_held_out(model: ResponseModel, log: Log, fold: Array) -> HeldOut:
+def fit_out_of_fold(model: ResponseModel, log: Log, fold: Array) -> HeldOut:
     """Learn from a log, and return what models that did not see its rows' folds (n,) expect of them.
 
     From a large log it is the sample that is learnt. The model has not seen other rows: it says itself what it expects of them.
@@ -123,13 +123,13 @@ def learn_held_out(model: ResponseModel, log: Log, fold: Array) -> HeldOut:
     model.fingerprint_ = log.fingerprint
     start_stage(OUTSIDE, len(log))
     features = list(model.encoder_.features)
-    return add_outside(held, log, fold, features, lambda table: expect_in_blocks(model, Customers(table)))
+    return add_outside(held, log, fold, features, lambda table: predict_in_blocks(model, Customers(table)))
 
 
-def expect_in_blocks(
+def predict_in_blocks(
     model: ResponseModel, customers: Customers, workers: int | None = None, *, tracked: bool = False
 ) -> tuple[Array, Array | None]:
-    """Return the curves (n, K) of customers and their own costs (n, K), if they have any: see `own_costs`.
+    """Return the curves (n, K) of customers and their own costs (n, K), if they have any.
 
     To the last bit, they do not depend on how customers are cut into tables. As many threads work on it as there are
     workers: one for each core, unless told otherwise. If it is `tracked`, it is the current part of the work.

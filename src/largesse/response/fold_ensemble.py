@@ -10,7 +10,7 @@ import numpy as np
 
 from largesse.progress import advance, report_to, start_stage, subrange, track
 from largesse.records import Array, HeldOut, Log, Progress, Sample
-from largesse.response.base import ResponseModel, blank_copy, fresh
+from largesse.response.base import ResponseModel, blank_copy, copy_unfitted
 from largesse.response.level_effects import Link
 from largesse.stats import side_by_side
 
@@ -83,7 +83,7 @@ def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | Non
 
 def _predict_around(model: Any, log: Log, sample: Sample, fold: Array, progress: Progress | None) -> HeldOut:
     held = predict_held_out(model, sample.log, fold[sample.rows], progress)
-    fitted = fresh(model).fit(sample.log)
+    fitted = copy_unfitted(model).fit(sample.log)
     features = list(fitted.encoder_.features) if isinstance(fitted, ResponseModel) else None
     with report_to(progress):
         start_stage(OUTSIDE, len(log))
@@ -99,7 +99,7 @@ def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None
             start_stage(HELD_OUT, len(log))
         for f in track(parts):
             test = fold == f
-            curves[test] = fresh(model).fit(log.take(~test)).predict(log.take(test).features)
+            curves[test] = copy_unfitted(model).fit(log.take(~test)).predict(log.take(test).features)
     return curves
 
 

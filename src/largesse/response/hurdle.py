@@ -7,8 +7,15 @@ from typing import final
 
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
-from largesse.response.amounts import Amounts, fit_amounts, fold_amounts, has_two_parts, times_amounts, whether
 from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy
+from largesse.response.responder_amounts import (
+    Amounts,
+    fit_amounts,
+    fold_amounts,
+    has_two_parts,
+    mark_responders,
+    multiply_by_amounts,
+)
 
 
 @final
@@ -25,7 +32,7 @@ class Hurdle(ResponseModel):
         A model of 0/1 responses: whether a response is above zero; "auto" is ``Additive()``.
     amount
         A model that is fitted to the logarithm of responders' amounts, without levels; "auto" is small boosted trees.
-        How far it is followed, and what makes means of its exponentials, is fitted to held-out rows (see `amounts`).
+        How far it is followed, and what makes means of its exponentials, is fitted to held-out rows (see `responder_amounts`).
     seed
         For these defaults, and for how responders are cut into folds.
 
@@ -58,14 +65,14 @@ class Hurdle(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         two = has_two_parts(log)
-        self.chance_ = fit_copy(self._chance(), X, whether(log) if two else log, self.encoder_)
+        self.chance_ = fit_copy(self._chance(), X, mark_responders(log) if two else log, self.encoder_)
         self.amounts_ = fit_amounts(X, log, self.encoder_, self.amount, self.seed) if two else None
         self.choices_ = self.chance_.choices_
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one fitted model per fold of encoded features (n, p), each trained without it."""
         two = has_two_parts(log)
-        chances = whether(log) if two else log
+        chances = mark_responders(log) if two else log
         fitted = blank_copy(self._chance(), chances, self.encoder_).fold_models(X, chances, fold)
         amounts = fold_amounts(X, log, fold, self.encoder_, self.amount, self.seed) if two else [None] * len(fitted)
         models: list[ResponseModel] = []
@@ -81,4 +88,4 @@ class Hurdle(ResponseModel):
         return Additive(seed=self.seed) if isinstance(self.chance, str) else self.chance
 
     def _curves(self, X: Array) -> Array:
-        return times_amounts(self.chance_._curves(X), self.amounts_, X)
+        return multiply_by_amounts(self.chance_._curves(X), self.amounts_, X)

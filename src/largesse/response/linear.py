@@ -16,10 +16,16 @@ import numpy as np
 
 from largesse.io import Shaped
 from largesse.records import Array, Log
-from largesse.response.amounts import Amounts, split_amounts, times_amounts
 from largesse.response.base import ResponseModel, check_auto
-from largesse.response.batched_regression import Regressions, Rows, fit_together, held_out_scores, reached_levels
+from largesse.response.batched_regression import (
+    RegressionGrid,
+    RegressionRows,
+    fit_together,
+    held_out_scores,
+    reached_levels,
+)
 from largesse.response.level_effects import Link, ScoredRows, dose_shares, fit_ladder
+from largesse.response.responder_amounts import Amounts, multiply_by_amounts, split_amounts
 from largesse.stats import (
     Axes,
     dot_rows,
@@ -106,7 +112,7 @@ class Linear(ResponseModel):
         self.fit_ = fit_regression(regression_rows(X, log), penalty=self.penalty, seed=self.seed)
 
     def _curves(self, X: Array) -> Array:
-        return times_amounts(self.fit_.predict(X), self.amounts_, X)
+        return multiply_by_amounts(self.fit_.predict(X), self.amounts_, X)
 
     @property
     def penalty_(self) -> float:
@@ -121,13 +127,15 @@ class Linear(ResponseModel):
 # -- the solver ---------------------------------------------------------------------------------------------------------
 
 
-def regression_rows(X: Array, log: Log) -> Rows:
+def regression_rows(X: Array, log: Log) -> RegressionRows:
     """Return encoded features (n, p) and a log as the rows of a regression."""
     levels = log.levels
-    return Rows(X, log.level, log.response, log.weights, len(levels), log.binary, dose_shares(levels), log.cluster)
+    return RegressionRows(
+        X, log.level, log.response, log.weights, len(levels), log.binary, dose_shares(levels), log.cluster
+    )
 
 
-def fit_regression(rows: Rows, *, penalty: float | str = "auto", seed: int = 0) -> Regression:
+def fit_regression(rows: RegressionRows, *, penalty: float | str = "auto", seed: int = 0) -> Regression:
     """Fit the regression; an "auto" penalty is chosen by cross-validation."""
     scale = rows.spread
     with one_thread():
@@ -138,7 +146,7 @@ def fit_regression(rows: Rows, *, penalty: float | str = "auto", seed: int = 0) 
     return _regression(found, axes, rows, scale, penalty)
 
 
-def fit_regression_folds(rows: Rows, fold: Array, penalty: float) -> list[Regression]:
+def fit_regression_folds(rows: RegressionRows, fold: Array, penalty: float) -> list[Regression]:
     """Fit the regression without each fold in turn."""
     scale = rows.spread
     with one_thread():
@@ -148,7 +156,7 @@ def fit_regression_folds(rows: Rows, fold: Array, penalty: float) -> list[Regres
     return [_regression(one, axes, rows, scale, penalty) for one in settled]
 
 
-def held_out_losses(rows: Rows, fold: Array) -> Array:
+def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
     """Return every row's loss (penalties, n) under the fit of each penalty that did not see its fold.
 
     Amounts are in units of their spread, and every fit has increments of its own.
@@ -158,7 +166,7 @@ def held_out_losses(rows: Rows, fold: Array) -> Array:
         return _fit_without_folds(rows, fold, PENALTIES, NEAR)[1]
 
 
-def _settle(found: Array, rows: Rows) -> Array:
+def _settle(found: Array, rows: RegressionRows) -> Array:
     """Return the parameters with the increments, and the intercept, of the averaged ladder on their base."""
     p = rows.X.shape[1]
     base = (rows.X @ found[:p].astype(rows.X.dtype)).astype(np.float64)
@@ -168,7 +176,7 @@ def _settle(found: Array, rows: Rows) -> Array:
     return np.concatenate([found[:p], np.diff(ladder.effects), [ladder.intercept]])
 
 
-def _turn(rows: Rows) -> tuple[Rows, Axes | None]:
+def _turn(rows: RegressionRows) -> tuple[RegressionRows, Axes | None]:
     """Return rows with many features on their principal axes: the ridge penalty is the same in all directions."""
     if rows.X.shape[1] <= WIDE:
         return rows, None
@@ -176,13 +184,13 @@ def _turn(rows: Rows) -> tuple[Rows, Axes | None]:
     return replace(rows, X=axes.Z, size=axes.size), axes
 
 
-def _regression(found: Array, axes: Axes | None, rows: Rows, scale: float, penalty: float) -> Regression:
+def _regression(found: Array, axes: Axes | None, rows: RegressionRows, scale: float, penalty: float) -> Regression:
     p = rows.X.shape[1]
     coef = found[:p] if axes is None else axes.V @ found[:p]
     return Regression(coef * scale, float(found[-1]) * scale, found[p:-1] * scale, rows.binary, penalty)
 
 
-def _choose(rows: Rows, seed: int) -> float:
+def _choose(rows: RegressionRows, seed: int) -> float:
     """Choose the penalty by mean held-out loss."""
     shuffled = shuffle_rows(len(rows.level), CHOOSING_ROWS, seed)
     if len(shuffled) < 2:
@@ -192,7 +200,9 @@ def _choose(rows: Rows, seed: int) -> float:
     return PENALTIES[int(np.argmin(losses @ rows.weight))]
 
 
-def _fit_without_folds(rows: Rows, fold: Array, penalties: Sequence[float], tolerance: float) -> tuple[Array, Array]:
+def _fit_without_folds(
+    rows: RegressionRows, fold: Array, penalties: Sequence[float], tolerance: float
+) -> tuple[Array, Array]:
     """Return the parameters (penalties, folds, q) of fits without each fold, and rows' losses (penalties, n) under them."""
     if rows.size is not None:
         return _fit_on_axes(rows, fold, penalties)
@@ -202,12 +212,12 @@ def _fit_without_folds(rows: Rows, fold: Array, penalties: Sequence[float], tole
     if not rows.weight.any():
         rows = replace(rows, weight=np.ones(len(place)))
     first = _minimise(rows, penalties[len(penalties) // 2], STIFFNESS, tolerance=ROUGH)
-    task = Regressions(rows, place, ridges)
+    task = RegressionGrid(rows, place, ridges)
     found = fit_together(task, first, _lower(p, K), tolerance)
     return found, score_loss(held_out_scores(task, found), rows.response, rows.binary)
 
 
-def _fit_on_axes(rows: Rows, fold: Array, penalties: Sequence[float]) -> tuple[Array, Array]:
+def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) -> tuple[Array, Array]:
     """Return the same for features on principal axes.
 
     The last penalty is the largest, and smaller ones take longer: once two in a row have brought no gain, the rest are not
@@ -229,7 +239,7 @@ def _fit_on_axes(rows: Rows, fold: Array, penalties: Sequence[float]) -> tuple[A
     return found, losses
 
 
-def _scores(parameters: Array, rows: Rows) -> Array:
+def _scores(parameters: Array, rows: RegressionRows) -> Array:
     p = rows.X.shape[1]
     effects = np.concatenate([[0.0], np.cumsum(parameters[p : p + rows.K - 1])])
     return (rows.X @ parameters[:p].astype(rows.X.dtype)).astype(np.float64) + effects[rows.level] + parameters[-1]
@@ -241,7 +251,7 @@ def _lower(p: int, K: int) -> Array:
 
 
 def _minimise(
-    rows: Rows, penalty: float, stiffness: float, start: Array | None = None, tolerance: float = TOLERANCE
+    rows: RegressionRows, penalty: float, stiffness: float, start: Array | None = None, tolerance: float = TOLERANCE
 ) -> Array:
     """Return the parameters with the least penalised loss: coefficients (p,), increments (K−1,), intercept."""
     p, K = rows.X.shape[1], rows.K
@@ -262,7 +272,7 @@ def _minimise(
     )
 
 
-def _minimise_on_axes(rows: Rows, penalty: float, stiffness: float, start: Array, lower: Array) -> Array:
+def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, start: Array, lower: Array) -> Array:
     """Return the minimum for features on principal axes: scaled by their size, all directions are about as steep."""
     from scipy.optimize import minimize
 
@@ -304,12 +314,12 @@ def stiffness_ridge(K: int, stiffness: float) -> Array:
     return stiffness * (np.eye(K - 1) - 1.0 / (K - 1)) if K > 1 else np.zeros((0, 0))
 
 
-def _objective(parameters: Array, rows: Rows, ridge: Array) -> float:
+def _objective(parameters: Array, rows: RegressionRows, ridge: Array) -> float:
     loss = score_loss(_scores(parameters, rows), rows.response, rows.binary)
     return float(rows.weight @ loss / rows.weight.sum() + 0.5 * parameters @ ridge @ parameters)
 
 
-def _derivatives(parameters: Array, rows: Rows, ridge: Array) -> tuple[Array, Array]:
+def _derivatives(parameters: Array, rows: RegressionRows, ridge: Array) -> tuple[Array, Array]:
     """Return slope (q,) and curvature (q, q), q = p + K; increments and intercept via sums per level."""
     X, level, K, whole = rows.X, rows.level, rows.K, rows.weight.sum()
     score = _scores(parameters, rows)

@@ -23,7 +23,6 @@ from largesse.io import Shaped
 from largesse.progress import subrange
 from largesse.records import Array, Choice, HeldOut, Log
 from largesse.response.additive import Additive
-from largesse.response.amounts import Amounts, fold_amounts, split_amounts, times_amounts
 from largesse.response.base import ResponseModel, check_auto, fit_copy
 from largesse.response.boosting import Boosting
 from largesse.response.fold_ensemble import fit_members, held_out_scores, mean_scores
@@ -42,6 +41,7 @@ from largesse.response.level_effects import (
     scored_rows,
 )
 from largesse.response.monotone import isotonic
+from largesse.response.responder_amounts import Amounts, fold_amounts, multiply_by_amounts, split_amounts
 from largesse.response.thresholds import MANY, Thresholds
 from largesse.stats import assign_folds, least_loss, sample_rows
 
@@ -312,7 +312,7 @@ class Stack(ResponseModel):
         if self.amounts_ is not None:
             amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed)
             for f, much in zip(np.unique(fold), amounts, strict=True):
-                curves[fold == f] = times_amounts(curves[fold == f], much, X[fold == f])
+                curves[fold == f] = multiply_by_amounts(curves[fold == f], much, X[fold == f])
         self._by_fold = list(zip(blends, amounts, strict=True))
         return HeldOut(curves, fold)
 
@@ -328,7 +328,7 @@ class Stack(ResponseModel):
         """Return the curves (n, K) of encoded features (n, p) by what predicted the rows of one fold, after `fit_held_out`."""
         blend, amounts = self._by_fold[place]
         scores = np.array([blend.link.to_scores(member[place]._curves(X)) for member in self.members_])
-        return times_amounts(unlink(blend.scores(scores), blend.link), amounts, X)
+        return multiply_by_amounts(unlink(blend.scores(scores), blend.link), amounts, X)
 
     def _learn_folds(self, X: Array, log: Log, fold: Array) -> tuple[Members, Log]:
         """Fit members once per fold, and the blend to what they expect of held-out rows; return that, and of which log."""
@@ -366,7 +366,7 @@ class Stack(ResponseModel):
         for m in self.blend_.used:  # the others do not predict
             whole = self.whole_[m]
             scores[m] = mean_scores(self.members_[m] if whole is None else [whole], X, link)
-        return times_amounts(unlink(self.blend_.scores(scores), link), self.amounts_, X)
+        return multiply_by_amounts(unlink(self.blend_.scores(scores), link), self.amounts_, X)
 
     @property
     def weights_(self) -> Array:

@@ -22,7 +22,7 @@ from largesse.io import write_archive
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.networks.layers import param_shapes
-from largesse.response.networks.settings import Shape
+from largesse.response.networks.network_settings import NetworkShape
 from largesse.stats.links import softmax
 from largesse_lab.baselines.banditnet import (
     FORMAT,
@@ -72,7 +72,7 @@ def fitted(search: str = "posthoc", budget: float = 0.8, spend: str = "up to") -
 
 
 def test_the_objective_is_that_of_algorithm_one() -> None:
-    shape = Shape(2, 3, "free", 4, 1, "elu", False, False)
+    shape = NetworkShape(2, 3, "free", 4, 1, "elu", False, False)
     rng = np.random.default_rng(0)
     params = {name: rng.normal(size=size) for name, size in param_shapes(shape).items()}
     X, level, reward = rng.normal(size=(6, 2)), rng.integers(0, 3, 6), rng.random(6)

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse.response.networks.settings import Network
+from largesse.response.networks.network_settings import Network
 from largesse.worlds.paper import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.cfrnet import ALPHAS, CFRNet

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse.response.networks.jobs import Loop
+from largesse.response.networks.training_jobs import Loop
 from largesse_lab.baselines import ganite as program
 from largesse_lab.baselines.ganite import GANITE, STRENGTHS
 from largesse_lab.baselines.networks import normal_params

@@ -9,13 +9,13 @@ import pytest
 
 from largesse.errors import InputError
 from largesse.records import Log
-from largesse.response.base import fresh
+from largesse.response.base import copy_unfitted
 from largesse.response.linear import Linear
 from largesse.response.networks import trainer
-from largesse.response.networks.jobs import Loop, Program, TrainingJob
-from largesse.response.networks.runner import train
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.response.networks.trainer import models_at_once, row_sets
+from largesse.response.networks.training_jobs import Loop, TrainingJob, TrainingProgram
+from largesse.response.networks.training_runner import train
 from largesse.worlds.paper import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.banditnet import BanditNet
@@ -34,7 +34,9 @@ def logs(*sizes: int) -> list[Log]:
 
 
 def alone_and_together(models: list[Any], given: list[Log]) -> tuple[list[Any], list[Any]]:
-    return [fresh(model).fit(log) for model, log in zip(models, given, strict=True)], fit_together(models, given)
+    return [copy_unfitted(model).fit(log) for model, log in zip(models, given, strict=True)], fit_together(
+        models, given
+    )
 
 
 def answers(model: Any, customers: Any) -> Any:
@@ -99,7 +101,7 @@ def test_policies_of_one_log_for_several_budgets_are_trained_once(monkeypatch: p
 def test_models_of_several_logs_see_the_draws_they_would_see_alone() -> None:
     """Each model adds up the rows that it draws; seven models of two logs and two seeds."""
     loop = Loop(2, 10, patience=100)
-    summing = Program(
+    summing = TrainingProgram(
         start=lambda seeds, _own: start_by_seed(seeds, lambda rng: {"sum": np.float32(rng.random())}),
         draw=lambda seed, own, stretches: draw_by_steps(
             seed, stretches, loop.steps, lambda rng, steps: draw_batches(rng, own[1], steps, 2)

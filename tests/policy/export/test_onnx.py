@@ -14,9 +14,9 @@ from largesse.policy import Policy
 from largesse.records import Customers
 from largesse.response import SIRE, Additive, Linear
 from largesse.response.calibration import Calibration
-from largesse.response.networks.fold_networks import FoldNetworks, Scale
-from largesse.response.networks.second_stage import Correction
-from largesse.response.networks.settings import Shape
+from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale
+from largesse.response.networks.network_settings import NetworkShape
+from largesse.response.networks.second_stage import CurveCorrection
 from support.exports import (
     MODELS,
     assert_same,
@@ -78,10 +78,10 @@ def random_network(head: str, bounded: bool) -> SIRE:
     model = SIRE(head=head)
     model.encoder_, model.levels_, model.binary_, model.amounts_ = fitted("linear").encoder_, 4, True, None
     model.fingerprint_, model.choices_ = log.fingerprint, ()
-    shape = Shape(len(model.encoder_.names), 4, head, 8, 2, "elu", True, bounded)
+    shape = NetworkShape(len(model.encoder_.names), 4, head, 8, 2, "elu", True, bounded)
     params = {name: rng.normal(0, 0.3, (4, *size)).astype(np.float32) for name, size in param_shapes(shape).items()}
-    correction = Correction("slope", rng.normal(0, 0.02, (2, 4 + 16)), rng.normal(size=(2, 8)), np.ones((2, 8)))
-    gate, scale = np.ones(4, dtype=np.float32), Scale(bounded, 0.5, 2.0)
+    correction = CurveCorrection("slope", rng.normal(0, 0.02, (2, 4 + 16)), rng.normal(size=(2, 8)), np.ones((2, 8)))
+    gate, scale = np.ones(4, dtype=np.float32), ResponseScale(bounded, 0.5, 2.0)
     model.fit_ = FoldNetworks(shape, scale, params, gate, 2, 0.0, 0.0, Calibration(1.2, 0.1), correction)
     return model
 

@@ -12,7 +12,7 @@ import pytest
 
 from largesse.records import Array
 from largesse.response.networks import hsic as h
-from largesse.response.networks.settings import ESTIMATORS, KERNELS
+from largesse.response.networks.network_settings import ESTIMATORS, KERNELS
 
 KEY = jax.random.key(7, impl="rbg")  # compiles faster than the default
 

@@ -9,7 +9,7 @@ import pytest
 
 from largesse.records import Array
 from largesse.response.networks.layers import head_outputs, head_scores, initial_head
-from largesse.response.networks.settings import HEADS, MONOTONE, Shape
+from largesse.response.networks.network_settings import HEADS, MONOTONE, NetworkShape
 from largesse.stats.links import sigmoid
 
 WIDTH, K, ROWS = 8, 5, 20_000
@@ -18,8 +18,8 @@ Params = dict[str, jax.Array]
 _scores = jax.jit(head_scores, static_argnums=0)
 
 
-def shape(head: str, bounded: bool, levels: int = K) -> Shape:
-    return Shape(3, levels, head, WIDTH, bounded=bounded)
+def shape(head: str, bounded: bool, levels: int = K) -> NetworkShape:
+    return NetworkShape(3, levels, head, WIDTH, bounded=bounded)
 
 
 def allowed(head: str, bounded: bool) -> bool:

@@ -5,7 +5,7 @@ from sklearn.base import clone
 from largesse.data.log import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.catalogue import model_classes
+from largesse.response.model_catalogue import model_classes
 from largesse.response.networks.second_stage import TAU, _Stage, fit_correction
 from largesse.response.networks.sire import SIRE
 from largesse.worlds.paper import simulate

@@ -14,8 +14,8 @@ from largesse.levels import Levels
 from largesse.policy.policy import Policy
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
-from largesse.response.networks.fold_networks import Scale
-from largesse.response.networks.settings import MONOTONE
+from largesse.response.networks.fold_networks import ResponseScale
+from largesse.response.networks.network_settings import MONOTONE
 from largesse.response.networks.sire import IRE, KAPPAS, PENALTIES, PLAIN_KAPPAS, SIRE
 from largesse.response.networks.sire_loss import mean_scores, represent
 from largesse.worlds.paper import simulate
@@ -279,7 +279,7 @@ def test_rare_responses_with_large_steps_are_learnt_from_a_good_start() -> None:
 
 @pytest.mark.slow
 def test_a_small_log_is_seen_as_often_as_it_needs() -> None:
-    from largesse.response.networks.search import LEAST_STEPS
+    from largesse.response.networks.settings_search import LEAST_STEPS
 
     X, level, response = arrays(n=60)
     few = sire(batch=512, epochs=4).fit(X, level, response).predict(X)
@@ -403,14 +403,14 @@ def test_choices_say_what_they_were_choices_of() -> None:
 
 def test_the_usual_head_is_thresholds_only_for_many_features_and_responses_in_the_unit_interval() -> None:
     for features, bounded, head in [(101, True, "cdf"), (100, True, "elastic"), (101, False, "elastic")]:
-        assert SIRE()._head(Scale(bounded), features) == head
-        assert SIRE(head="minmax")._head(Scale(bounded), features) == "minmax"
+        assert SIRE()._head(ResponseScale(bounded), features) == head
+        assert SIRE(head="minmax")._head(ResponseScale(bounded), features) == "minmax"
 
 
 def test_settings_of_many_rows_are_chosen_on_some_and_networks_learn_from_all(
     programs: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from largesse.response.networks import search
+    from largesse.response.networks import settings_search as search
 
     X, level, response = arrays()
     rows: list[int] = []

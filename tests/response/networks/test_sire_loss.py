@@ -12,9 +12,8 @@ import pytest
 from largesse.records import Array
 from largesse.response.networks import trainer
 from largesse.response.networks.hsic import hsic_penalty
-from largesse.response.networks.jobs import Loop, TrainedNetworks, TrainingJob
 from largesse.response.networks.layers import forward
-from largesse.response.networks.settings import Balance, Shape, Training
+from largesse.response.networks.network_settings import Balance, NetworkShape, Training
 from largesse.response.networks.sire_loss import (
     AT_ONCE,
     mean_scores,
@@ -24,9 +23,10 @@ from largesse.response.networks.sire_loss import (
     steps_per_epoch,
 )
 from largesse.response.networks.trainer import models_at_once, run
+from largesse.response.networks.training_jobs import Loop, TrainedNetworks, TrainingJob
 
 # Few shapes and settings: each is compiled once.
-SHAPE = Shape(features=3, levels=3, head="shrunk", width=8)
+SHAPE = NetworkShape(features=3, levels=3, head="shrunk", width=8)
 SMALL = Training(optimiser="adam", rate=0.05, schedule="constant", decay=0.1, batch=20, epochs=40, patience=3)
 WHOLE = replace(SMALL, batch=1000, epochs=10, patience=20)  # every step sees all rows
 HSIC = Balance(kernel="linear", estimator="biased", normalise=True)
@@ -238,9 +238,9 @@ def test_predicting_in_parts_gives_the_same(usual: TrainedNetworks) -> None:
 LARGE = """
 import resource
 import numpy as np
-from largesse.response.networks.jobs import Loop, TrainingJob
-from largesse.response.networks.runner import train
-from largesse.response.networks.settings import Shape, Training
+from largesse.response.networks.training_jobs import Loop, TrainingJob
+from largesse.response.networks.training_runner import train
+from largesse.response.networks.network_settings import Shape, Training
 from largesse.response.networks.sire_loss import sire_program, steps_per_epoch
 
 n, models = 1_000_000, 10

@@ -9,21 +9,16 @@ import pytest
 
 from largesse.records import Array
 from largesse.response.networks import trainer
-from largesse.response.networks.jobs import (
-    Loop,
-    Program,
-    TrainedNetworks,
-    TrainingJob,
-)
-from largesse.response.networks.runner import train, use_runner
 from largesse.response.networks.trainer import pad_rows, round_up, row_sets, run
+from largesse.response.networks.training_jobs import Loop, TrainedNetworks, TrainingJob, TrainingProgram
+from largesse.response.networks.training_runner import train, use_runner
 from largesse_lab.baselines import networks
 from largesse_lab.baselines.networks import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
 
 LOOP = Loop(looks=100, steps=1, patience=1000)
 
 
-def program(loop: Loop = LOOP, **own: Any) -> Program:
+def program(loop: Loop = LOOP, **own: Any) -> TrainingProgram:
     """A number that moves by its own speed at every step; the loss is its distance from ten."""
 
     def draw(seed: int, _own: Any, stretches: Any) -> Iterator[Array]:
@@ -36,10 +31,10 @@ def program(loop: Loop = LOOP, **own: Any) -> Program:
         "loss": lambda state, _data, _own: jnp.abs(state - 10.0),
         "keep": lambda state: state,
     }
-    return Program(**(usual | own))
+    return TrainingProgram(**(usual | own))
 
 
-def job(made: Program, loop: Loop, speed: list[float], seeds: list[int] | None = None) -> TrainingJob:
+def job(made: TrainingProgram, loop: Loop, speed: list[float], seeds: list[int] | None = None) -> TrainingJob:
     many = len(speed)
     own = (np.array(speed, np.float32),)
     return TrainingJob(made, loop, (np.zeros(1, np.float32),), own, np.array(seeds or [0] * many))
@@ -107,7 +102,7 @@ def test_another_runner_may_do_the_work() -> None:
 
 def summing(n: int, models: int, loop: Loop) -> TrainingJob:
     """Models that add up the rows that they draw."""
-    made = Program(
+    made = TrainingProgram(
         start=lambda seeds, _own: start_by_seed(seeds, lambda rng: np.float32(rng.random())),
         draw=lambda seed, own, stretches: draw_by_steps(
             seed, stretches, loop.steps, lambda rng, steps: draw_batches(rng, own[1], steps, 2)

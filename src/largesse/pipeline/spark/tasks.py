@@ -32,7 +32,7 @@ from largesse.pipeline.spark.chunks import (
 )
 from largesse.policy import Policy
 from largesse.records import Array, Customers
-from largesse.response import expect_in_blocks
+from largesse.response import predict_in_blocks
 from largesse.stats import one_thread
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _score(policy: Policy, customers: Customers, features: Sequence[str]) -> Ite
     """Yield chunks of customers: how many, curves (n, K) and costs (n, K) if they differ in them, ids and features."""
     import pyarrow as pa
 
-    curves, own = expect_in_blocks(policy.model, customers, workers=1)
+    curves, own = predict_in_blocks(policy.model, customers, workers=1)
     costs = expected_costs(policy.levels, curves, own)
     check_task(curves, costs)
     columns: dict[str, Any] = {} if customers.customer is None else {"customer": customers.customer}

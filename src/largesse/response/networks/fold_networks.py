@@ -13,13 +13,13 @@ from largesse.io import Shaped
 from largesse.records import Array, Choice
 from largesse.response.calibration import Calibration
 from largesse.response.monotone import isotonic
-from largesse.response.networks.second_stage import Correction, apply_correction
-from largesse.response.networks.settings import Shape
+from largesse.response.networks.network_settings import NetworkShape
+from largesse.response.networks.second_stage import CurveCorrection, apply_correction
 from largesse.stats import sigmoid
 
 
 @dataclass(frozen=True)
-class Scale:
+class ResponseScale:
     """How scores and responses belong together: logits of responses in [0, 1], or standardised amounts."""
 
     bounded: bool
@@ -85,15 +85,15 @@ def choose_least(names: Sequence[str], losses: Array, of: str = "") -> tuple[Cho
 class FoldNetworks:
     """The networks of SIRE or IRE: one per fold and member; their mean score is the prediction."""
 
-    shape: Shape
-    scale: Scale
+    shape: NetworkShape
+    scale: ResponseScale
     params: dict[str, Annotated[Array, Shaped(..., dtype="float32")]]  # each (members·folds, …)
     gate: Annotated[Array, Shaped("models", dtype="float32")]  # (members·folds,) zero: common increments
     folds: int
     kappa: float
     penalty: float  # on deviations; infinite: common increments
     calibration: Calibration  # of the mean
-    correction: Correction | None  # the second stage
+    correction: CurveCorrection | None  # the second stage
 
     def scores(self, X: Array) -> Array:
         """Return the mean scores (n, K) of encoded features (n, p): logits for bounded responses."""

@@ -25,14 +25,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from largesse.response.networks.settings import CONCAVE_EDGE, FIRST_STEP, Shape
+from largesse.response.networks.network_settings import CONCAVE_EDGE, FIRST_STEP, NetworkShape
 
 SMALLEST = 0.01  # least first increment: the gradient of one near zero vanishes
 
 Params = dict[str, jax.Array]
 
 
-def initial_params(shape: Shape, key: jax.Array) -> Params:
+def initial_params(shape: NetworkShape, key: jax.Array) -> Params:
     """Return first parameters: weights with standard deviation 1/√fan-in; biases and the straight line are zero."""
     keys = jax.random.split(key, shape.depth + 1)
     params: Params = {}
@@ -46,7 +46,7 @@ def initial_params(shape: Shape, key: jax.Array) -> Params:
     return params | initial_head(shape, keys[-1], size)
 
 
-def param_shapes(shape: Shape) -> dict[str, tuple[int, ...]]:
+def param_shapes(shape: NetworkShape) -> dict[str, tuple[int, ...]]:
     """Return the shape of every parameter."""
     return {name: p.shape for name, p in jax.eval_shape(lambda: initial_params(shape, jax.random.key(0))).items()}
 
@@ -56,7 +56,9 @@ def decay_mask(params: Params) -> dict[str, bool]:
     return {name: value.ndim == 2 for name, value in params.items()}
 
 
-def forward(shape: Shape, params: Params, x: jax.Array, gate: Any = 1.0) -> tuple[jax.Array, jax.Array, jax.Array]:
+def forward(
+    shape: NetworkShape, params: Params, x: jax.Array, gate: Any = 1.0
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return representation (n, width), scores (n, K) and deviations (n, q) of features (n, p)."""
     activate = getattr(jax.nn, shape.activation)
     z = x
@@ -70,7 +72,7 @@ def forward(shape: Shape, params: Params, x: jax.Array, gate: Any = 1.0) -> tupl
 # -- heads ----------------------------------------------------------------------------------------------------------
 
 
-def head_outputs(shape: Shape) -> int:
+def head_outputs(shape: NetworkShape) -> int:
     """Return how many numbers a head reads off the representation."""
     K = shape.levels
     if shape.head == "cdf" or (shape.head == "concave" and shape.bounded):
@@ -78,7 +80,7 @@ def head_outputs(shape: Shape) -> int:
     return {"elastic": 2, "minmax": 0}.get(shape.head, K)
 
 
-def initial_head(shape: Shape, key: jax.Array, width: int) -> Params:
+def initial_head(shape: NetworkShape, key: jax.Array, width: int) -> Params:
     """Return the first parameters of a head on a representation of `width` numbers."""
     head = shape.head
     if head == "minmax":
@@ -96,7 +98,7 @@ def initial_head(shape: Shape, key: jax.Array, width: int) -> Params:
     return params
 
 
-def start_head(shape: Shape, params: Params, curve: jax.Array) -> Params:
+def start_head(shape: NetworkShape, params: Params, curve: jax.Array) -> Params:
     """Return parameters whose scores start near a common curve (K,); unchanged where the curve is NaN."""
     head = shape.head
     cold = jnp.isnan(curve[0])
@@ -117,7 +119,9 @@ def start_head(shape: Shape, params: Params, curve: jax.Array) -> Params:
     return {name: jnp.where(cold, params[name], value) for name, value in moved.items()}
 
 
-def head_scores(shape: Shape, params: Params, z: jax.Array, base: jax.Array, gate: Any) -> tuple[jax.Array, jax.Array]:
+def head_scores(
+    shape: NetworkShape, params: Params, z: jax.Array, base: jax.Array, gate: Any
+) -> tuple[jax.Array, jax.Array]:
     """Return scores (n, K) and deviations (n, q) of representations z (n, width); `base` (n,) is added to every level."""
     head, K = shape.head, shape.levels
     if head == "minmax":

@@ -20,7 +20,7 @@ import numpy as np
 
 from largesse.io import Shaped
 from largesse.records import Array, Choice, Log
-from largesse.response.networks.settings import Shape
+from largesse.response.networks.network_settings import NetworkShape
 from largesse.stats import chosen, one_standard_error
 
 TAU = 0.1  # propensities well above it count as they are
@@ -31,7 +31,7 @@ AT_ONCE = 16_384  # rows corrected at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Correction:
+class CurveCorrection:
     """What is added to curves, on the scale of the response: one ridge regression for each of M fold models."""
 
     terms: str  # of CANDIDATES
@@ -47,16 +47,16 @@ class Correction:
         return total / len(z)
 
 
-class Chosen(NamedTuple):
+class ChosenCorrection(NamedTuple):
     """The chosen correction, None for no correction, and what it was chosen from."""
 
-    correction: Correction | None
+    correction: CurveCorrection | None
     choices: tuple[Choice, ...]
 
 
 def fit_correction(
     z: Sequence[Array], curves: Sequence[Array], logs: Sequence[Log], propensities: Sequence[Array]
-) -> Chosen:
+) -> ChosenCorrection:
     """Return the correction that held-out rows support.
 
     Every argument has one item per fold model, about the rows it was not trained on: its representations (m, width), its
@@ -73,10 +73,10 @@ def fit_correction(
     choices = one_standard_error([_name(*candidate) for candidate in CANDIDATES], losses, weight, cluster)
     best = chosen(choices)
     if CANDIDATES[best][0] == "none":
-        return Chosen(None, choices)
+        return ChosenCorrection(None, choices)
     coef = np.array([coef for coef, _ in fits[best]])
     centre, scale = (np.array(part) for part in zip(*moments, strict=True))
-    return Chosen(Correction(CANDIDATES[best][0], coef, centre, scale), choices)
+    return ChosenCorrection(CurveCorrection(CANDIDATES[best][0], coef, centre, scale), choices)
 
 
 def _name(terms: str, strength: float) -> str:
@@ -140,7 +140,9 @@ def _increments(z: Array, coef: Array, K: int) -> Array:
     return out
 
 
-def apply_correction(correction: Correction, curves: Array, params: dict[str, Array], X: Array, shape: Shape) -> Array:
+def apply_correction(
+    correction: CurveCorrection, curves: Array, params: dict[str, Array], X: Array, shape: NetworkShape
+) -> Array:
     """Return curves (n, K) plus the correction for features (n, p), some rows at a time."""
     from largesse.response.networks.sire_loss import represent
 

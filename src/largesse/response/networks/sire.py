@@ -15,26 +15,26 @@ import numpy as np
 
 from largesse.errors import Problem, refuse, require_part, suggest
 from largesse.records import Array, Choice, Log
-from largesse.response.amounts import (
-    Amounts,
-    fold_amounts,
-    looks_two_part,
-    split_amounts,
-    times_amounts,
-    whether,
-)
 from largesse.response.base import ResponseModel
-from largesse.response.networks.fold_networks import FoldNetworks, Scale, is_bounded
-from largesse.response.networks.search import Learnt, Recipe, Task, learn_networks, one_hot_levels
-from largesse.response.networks.settings import (
+from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, is_bounded
+from largesse.response.networks.network_settings import (
     MONOTONE,
     Balance,
     Network,
-    Shape,
+    NetworkShape,
     Training,
     setting_problems,
     settle,
     whole_problems,
+)
+from largesse.response.networks.settings_search import Recipe, SearchResult, SearchTask, learn_networks, one_hot_levels
+from largesse.response.responder_amounts import (
+    Amounts,
+    fold_amounts,
+    looks_two_part,
+    mark_responders,
+    multiply_by_amounts,
+    split_amounts,
 )
 from largesse.response.thresholds import MANY
 from largesse.stats import assign_folds
@@ -81,7 +81,7 @@ class BalancedNetwork(ResponseModel):
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one fitted model per fold of encoded features (n, p), each trained without it; settings chosen for all."""
         two = looks_two_part(log)
-        self.learn_parts(X, whether(log) if two else log, fold, np.unique(fold))
+        self.learn_parts(X, mark_responders(log) if two else log, fold, np.unique(fold))
         amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * self.fit_.folds
         singles: list[ResponseModel] = []
         for j, much in enumerate(amounts):
@@ -91,18 +91,20 @@ class BalancedNetwork(ResponseModel):
         return singles
 
     def learn_parts(self, X: Array, log: Log, fold: Array, parts: Array, level_weight: Array | None = None) -> None:
-        """Learn one network for each of some folds (n,), and their mean; see `Task` for `level_weight` (n, K)."""
+        """Learn one network for each of some folds (n,), and their mean; see `SearchTask` for `level_weight` (n, K)."""
         refuse(type(self).__name__, self._problems(log))
         require_part("optax", "networks", type(self).__name__)  # which needs JAX
-        scale = Scale.of(log.response)
+        scale = ResponseScale.of(log.response)
         own = one_hot_levels(log) if level_weight is None else level_weight
-        learnt = learn_networks(self._recipe(scale, X.shape[1], len(log.levels)), Task(X, log, fold, parts, own, scale))
+        learnt = learn_networks(
+            self._recipe(scale, X.shape[1], len(log.levels)), SearchTask(X, log, fold, parts, own, scale)
+        )
         self.fit_, self.amounts_ = learnt.networks, None
         self.start_choices_, self.shrinkage_choices_ = learnt.start, learnt.shrinkage
         self.kappa_choices_, self.correction_choices_ = learnt.kappa, learnt.correction
         self.choices_ = _report_choices(type(self).__name__, learnt)
 
-    def _recipe(self, scale: Scale, features: int, levels: int) -> Recipe:
+    def _recipe(self, scale: ResponseScale, features: int, levels: int) -> Recipe:
         network, head = settle(self.network, NETWORK), self._head(scale, features)
         size = (network.width, network.depth, network.activation, network.skip)
         return Recipe(
@@ -110,7 +112,7 @@ class BalancedNetwork(ResponseModel):
             penalties=self._penalties(head),
             kappas=self._kappas(),
             kappa_rule=self.kappa if isinstance(self.kappa, str) else "auto",
-            shape=Shape(features, levels, head, *size, scale.bounded),
+            shape=NetworkShape(features, levels, head, *size, scale.bounded),
             training=settle(self.training, TRAINING),
             balance=settle(self.balance, BALANCE),
             members=self.members,
@@ -125,7 +127,7 @@ class BalancedNetwork(ResponseModel):
             return (0.0, *(float(k) for k in self.kappa if k > 0))
         return (float(self.kappa),)
 
-    def _head(self, scale: Scale, features: int) -> str:
+    def _head(self, scale: ResponseScale, features: int) -> str:
         """Return the head of the network, for responses of a scale and a number of features."""
         if not self.monotone:
             return "free"
@@ -182,7 +184,7 @@ class BalancedNetwork(ResponseModel):
         return self.fit_.penalty
 
     def _curves(self, X: Array) -> Array:
-        return times_amounts(self.fit_.curves(X), self.amounts_, X)
+        return multiply_by_amounts(self.fit_.curves(X), self.amounts_, X)
 
     def _check_learnt(self) -> None:
         self.fit_.check(len(self.encoder_.names), self.levels_)
@@ -194,7 +196,7 @@ def held_out_parts(log: Log, folds: int, seed: int) -> tuple[Array, Array]:
     return fold, np.unique(fold) if folds > 1 else np.array([0])
 
 
-def _report_choices(kind: str, learnt: Learnt) -> tuple[Choice, ...]:
+def _report_choices(kind: str, learnt: SearchResult) -> tuple[Choice, ...]:
     """Return every choice among two or more, named for the reader of a report."""
     started = [replace(c, of=f"{kind}: training starts at") for c in learnt.start]
     shrunk = [replace(c, of=f"{kind}: own increments held by") for c in learnt.shrinkage]

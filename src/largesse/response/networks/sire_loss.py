@@ -16,10 +16,10 @@ import optax
 
 from largesse.records import Array
 from largesse.response.networks.hsic import hsic_penalty
-from largesse.response.networks.jobs import Program
 from largesse.response.networks.layers import Params, decay_mask, forward, initial_params, start_head
-from largesse.response.networks.settings import Balance, Shape, Training
+from largesse.response.networks.network_settings import Balance, NetworkShape, Training
 from largesse.response.networks.trainer import pad_rows
+from largesse.response.networks.training_jobs import TrainingProgram
 from largesse.stats import logit, sigmoid
 
 AT_ONCE = 5  # models in one program on a CPU
@@ -40,7 +40,7 @@ def response_losses(score: jax.Array, response: jax.Array, bounded: bool) -> jax
 
 
 @functools.lru_cache(maxsize=64)
-def sire_program(shape: Shape, training: Training, balance: Balance | None, rows: int) -> Program:
+def sire_program(shape: NetworkShape, training: Training, balance: Balance | None, rows: int) -> TrainingProgram:
     """Return the training of networks of one shape on `rows` rows each; without `balance` HSIC is not computed.
 
     `data`: features (n, p), level weights (n, K), response (n,). A row's level weights are one at its own level, or, for a
@@ -87,7 +87,7 @@ def sire_program(shape: Shape, training: Training, balance: Balance | None, rows
         return (w @ response_losses(score, response[rows], shape.bounded)) / jnp.maximum(w.sum(), 1e-9)
 
     width = shape.features + shape.depth * shape.width + 3 * shape.levels
-    return Program(start, draw, step, loss, lambda state: state[0], (0, 2), width, AT_ONCE)
+    return TrainingProgram(start, draw, step, loss, lambda state: state[0], (0, 2), width, AT_ONCE)
 
 
 def _optimiser(training: Training, steps: int) -> optax.GradientTransformation:
@@ -122,7 +122,7 @@ def _epoch_batches(seed: int, epoch: int, rows: int, batch: int) -> Array:
 
 
 def predict_scores(
-    params: dict[str, Array], X: Array, shape: Shape, gate: Array | None = None, rows: int = SCORE_ROWS
+    params: dict[str, Array], X: Array, shape: NetworkShape, gate: Array | None = None, rows: int = SCORE_ROWS
 ) -> Array:
     """Return scores (M, n, K) of M models for features (n, p); a gate (M,) may switch deviations off."""
     models = len(next(iter(params.values())))
@@ -134,7 +134,7 @@ def predict_scores(
     return out
 
 
-def mean_scores(params: dict[str, Array], X: Array, shape: Shape, gate: Array, rows: int = SCORE_ROWS) -> Array:
+def mean_scores(params: dict[str, Array], X: Array, shape: NetworkShape, gate: Array, rows: int = SCORE_ROWS) -> Array:
     """Return the mean over models of their scores (n, K), without holding all of them.
 
     A mean of logits need not be concave where its parts are: concave probabilities are averaged as probabilities.
@@ -148,14 +148,14 @@ def mean_scores(params: dict[str, Array], X: Array, shape: Shape, gate: Array, r
     return out
 
 
-def represent(params: dict[str, Array], X: Array, shape: Shape) -> Array:
+def represent(params: dict[str, Array], X: Array, shape: NetworkShape) -> Array:
     """Return representations z (M, n, width) of M models for features (n, p)."""
     padded = pad_rows(np.asarray(X, np.float32))
     return np.asarray(_representations(shape)(params, padded), np.float64)[:, : len(X)]
 
 
 @functools.cache
-def _scores(shape: Shape) -> Callable[..., jax.Array]:
+def _scores(shape: NetworkShape) -> Callable[..., jax.Array]:
     def one(params: Params, x: jax.Array, gate: jax.Array) -> jax.Array:
         return forward(shape, params, x, gate)[1]
 
@@ -163,5 +163,5 @@ def _scores(shape: Shape) -> Callable[..., jax.Array]:
 
 
 @functools.cache
-def _representations(shape: Shape) -> Callable[..., jax.Array]:
+def _representations(shape: NetworkShape) -> Callable[..., jax.Array]:
     return jax.jit(jax.vmap(lambda params, x: forward(shape, params, x)[0], in_axes=(0, None)))

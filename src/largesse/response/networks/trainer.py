@@ -22,7 +22,7 @@ import numpy as np
 
 from largesse.progress import advance, track_results
 from largesse.records import Array
-from largesse.response.networks.jobs import Loop, Program, TrainedNetworks, TrainingJob
+from largesse.response.networks.training_jobs import Loop, TrainedNetworks, TrainingJob, TrainingProgram
 from largesse.stats import cores
 
 STOP_ROWS = 10_000  # most rows to stop by: all are used at every look, and more would not say more
@@ -122,7 +122,7 @@ def _by_look(looks: int, *drawn: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(program: Program, loop: Loop) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _compiled(program: TrainingProgram, loop: Loop) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the compiled beginning and the compiled stretch of looks, for all models of a group."""
 
     def begin(state: Any) -> Any:

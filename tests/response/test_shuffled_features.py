@@ -6,9 +6,9 @@ import pytest
 
 from largesse.data import Encoder
 from largesse.records import Array
-from largesse.response import Additive, Boosting, Linear, ResponseModel, Stack, learn_held_out
-from largesse.response import permutation as shuffling
-from largesse.response.permutation import shuffle_features
+from largesse.response import Additive, Boosting, Linear, ResponseModel, Stack, fit_out_of_fold
+from largesse.response import shuffled_features as shuffling
+from largesse.response.shuffled_features import shuffle_features
 from largesse.stats import assign_folds
 from largesse.worlds import simulate
 
@@ -50,7 +50,7 @@ def test_a_feature_is_shuffled_alone_and_within_folds(monkeypatch: pytest.Monkey
     ids=["linear", "stack", "shrunk"],
 )
 def test_what_predicts_without_a_fold_predicts_its_rows_as_they_were_held_out(model: ResponseModel) -> None:
-    held = learn_held_out(model, LOG, FOLD)
+    held = fit_out_of_fold(model, LOG, FOLD)
     assert held.shuffled is not None
     assert held.shuffled.curves.shape == (LOG.features.num_columns, 300, 5)
     X = model.encode(LOG.features)

@@ -78,7 +78,7 @@ def looks_two_part(log: Log) -> bool:
     return bool(tail and weight[~positive].sum() >= ZEROS * weight.sum())
 
 
-def whether(log: Log) -> Log:
+def mark_responders(log: Log) -> Log:
     """Return the log of whether customers responded: 1 for every amount above zero."""
     return replace(log, response=(log.response > 0).astype(np.float64))
 
@@ -90,7 +90,7 @@ def split_amounts(X: Array, log: Log, encoder: Encoder, seed: int) -> tuple[Log,
     """
     if not looks_two_part(log):
         return log, None
-    return whether(log), fit_amounts(X, log, encoder, "auto", seed)
+    return mark_responders(log), fit_amounts(X, log, encoder, "auto", seed)
 
 
 def fold_amounts(
@@ -101,7 +101,7 @@ def fold_amounts(
     return [fit_amounts(X[mine], log.bare.take(mine), encoder, model, seed) for mine in parts]
 
 
-def times_amounts(curves: Array, amounts: Amounts | None, X: Array) -> Array:
+def multiply_by_amounts(curves: Array, amounts: Amounts | None, X: Array) -> Array:
     """Return curves (n, K) of chances times the amounts of the same customers (n, p), if there are amounts."""
     # Neither amounts nor their product with chances that never fall can fall in the level.
     return curves if amounts is None else curves * amounts(X)

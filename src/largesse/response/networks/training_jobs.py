@@ -16,7 +16,7 @@ from largesse.records import Array
 
 
 @dataclass(frozen=True)
-class Program:
+class TrainingProgram:
     """What training does. `data` is shared by all models; `own` is what differs between them.
 
     Programs compare by identity of their functions: make each one once (`functools.lru_cache`), or it compiles again.
@@ -47,7 +47,7 @@ class Loop:
 class TrainingJob:
     """The training of M models. Models of one log and one seed start alike and see the same draws."""
 
-    program: Program
+    program: TrainingProgram
     loop: Loop
     data: tuple[Array, ...]  # each (n, …)
     own: tuple[Any, ...]  # each (M, …), or a dict of such arrays

@@ -13,13 +13,7 @@ from largesse.io import Shaped
 from largesse.pipeline import run
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
-from largesse.response.catalogue import (
-    MODELS,
-    CatalogueEntry,
-    check_model_name,
-    list_models,
-    make_model,
-)
+from largesse.response.model_catalogue import MODELS, CatalogueEntry, check_model_name, list_models, make_model
 from largesse.response.stacking import Stack
 
 

@@ -132,7 +132,7 @@ class Balance(_Setting):
 
 
 @dataclass(frozen=True)
-class Shape:
+class NetworkShape:
     """The sizes and kinds that a compiled network is built from."""
 
     features: int

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from largesse.errors import InputError
 from largesse.io import Reader, Shaped, pack
 from largesse.records import Array
-from largesse.response.archive import pack_setting
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
+from largesse.response.saved_settings import pack_setting
 from largesse.response.stacking import Stack
 
 

@@ -17,12 +17,12 @@ from largesse.records import Array, Choice, Log
 from largesse.response.calibration import Calibration, HeldOutScores, calibrate
 from largesse.response.fold_ensemble import predict_held_out
 from largesse.response.level_effects import dose_shares
-from largesse.response.linear import Linear, Rows, fit_regression_folds
-from largesse.response.networks.fold_networks import FoldNetworks, Scale, choose_least
-from largesse.response.networks.jobs import Loop, TrainedNetworks, TrainingJob
-from largesse.response.networks.runner import train
-from largesse.response.networks.second_stage import Chosen, fit_correction
-from largesse.response.networks.settings import FIRST_STEP, STARTS, Balance, Shape, Training
+from largesse.response.linear import Linear, RegressionRows, fit_regression_folds
+from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, choose_least
+from largesse.response.networks.network_settings import FIRST_STEP, STARTS, Balance, NetworkShape, Training
+from largesse.response.networks.second_stage import ChosenCorrection, fit_correction
+from largesse.response.networks.training_jobs import Loop, TrainedNetworks, TrainingJob
+from largesse.response.networks.training_runner import train
 from largesse.stats import (
     assign_folds,
     chosen,
@@ -52,7 +52,7 @@ class Recipe:
     penalties: tuple[float, ...]  # the most shrunk first
     kappas: tuple[float, ...]  # the first is used while the penalty is chosen
     kappa_rule: str  # "loss", "dr" or "loggers"
-    shape: Shape
+    shape: NetworkShape
     training: Training
     balance: Balance
     members: int
@@ -61,7 +61,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class SearchTask:
     """The log a search learns from, in numbers."""
 
     X: Array  # (n, p) encoded features
@@ -69,20 +69,20 @@ class Task:
     fold: Array  # (n,)
     parts: Array  # the folds that are held out, each by one network
     level_weight: Array  # (n, K) one at the row's own level; for a dose between two knots, shared between them
-    scale: Scale
+    scale: ResponseScale
 
     @cached_property
     def rows(self) -> Array:
         """The rows that some network holds out."""
         return np.flatnonzero(np.isin(self.fold, self.parts))
 
-    def sample(self, most: int, seed: int) -> Task:
+    def sample(self, most: int, seed: int) -> SearchTask:
         """Return a task of at most `most` rows, drawn at random; the task itself if it has no more, or folds would be lost."""
         rows = sample_rows(len(self.fold), most, seed)
         if len(rows) == len(self.fold) or not np.isin(self.parts, self.fold[rows]).all():
             return self
         log, own = self.log.take(rows), self.level_weight[rows]
-        return Task(self.X[rows], log, self.fold[rows], self.parts, own, self.scale)
+        return SearchTask(self.X[rows], log, self.fold[rows], self.parts, own, self.scale)
 
     @cached_property
     def held(self) -> Log:
@@ -91,7 +91,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class SearchResult:
     """The networks that a search ended with, and everything it chose among."""
 
     networks: FoldNetworks
@@ -106,7 +106,7 @@ def one_hot_levels(log: Log) -> Array:
     return np.eye(len(log.levels), dtype=np.float32)[log.level]
 
 
-def learn_networks(recipe: Recipe, task: Task) -> Learnt:
+def learn_networks(recipe: Recipe, task: SearchTask) -> SearchResult:
     """Search for the best candidate, on some of the rows where there are many, and return its networks."""
     starts = STARTS if recipe.training.start == "auto" else (recipe.training.start,)
     kappa, some = recipe.kappas[0], task
@@ -134,14 +134,14 @@ def learn_networks(recipe: Recipe, task: Task) -> Learnt:
             search = Search(recipe, task, starts[kept])
             search.add([best])
         search.add_members(best)
-    second = search.correct(best) if recipe.orthogonal else Chosen(None, ())
-    return Learnt(search.finish(best, second), start, shrinkage[kept], choices, second.choices)
+    second = search.correct(best) if recipe.orthogonal else ChosenCorrection(None, ())
+    return SearchResult(search.finish(best, second), start, shrinkage[kept], choices, second.choices)
 
 
 class Search:
     """The fold networks of every candidate tried so far from one start, and their held-out losses."""
 
-    def __init__(self, recipe: Recipe, task: Task, start: str) -> None:
+    def __init__(self, recipe: Recipe, task: SearchTask, start: str) -> None:
         self.recipe, self.task, self.start = recipe, task, start
         self.params: dict[Candidate, dict[str, Array]] = {}
         self.scores: dict[Candidate, Array] = {}  # (held rows, K)
@@ -285,7 +285,7 @@ class Search:
 
     # -- finishing ------------------------------------------------------------------------------------------------
 
-    def correct(self, best: Candidate) -> Chosen:
+    def correct(self, best: Candidate) -> ChosenCorrection:
         """Return the second stage of a candidate: each fold network's, from the rows it was not trained on."""
         from largesse.response.networks.sire_loss import represent
 
@@ -302,7 +302,7 @@ class Search:
         logs = [task.log.take(rows) for rows in held]
         return fit_correction(z, [curves[rows] for rows in held], logs, [rho[rows] for rows in held])
 
-    def finish(self, best: Candidate, second: Chosen) -> FoldNetworks:
+    def finish(self, best: Candidate, second: ChosenCorrection) -> FoldNetworks:
         """Return the networks of a candidate with their calibration and spread."""
         penalty, kappa = best
         params = self.params[best]
@@ -354,7 +354,7 @@ REGRESSION_ROWS = 20_000  # enough to know where to start
 RIDGE = 0.03
 
 
-def guess_curve(log: Log, scale: Scale) -> Array:
+def guess_curve(log: Log, scale: ResponseScale) -> Array:
     """Return small equal increments around the mean response: scores (K,)."""
     K = len(log.levels)
     middle = scale.standardise(np.average(log.response, weights=log.weight))
@@ -363,14 +363,14 @@ def guess_curve(log: Log, scale: Scale) -> Array:
     return middle + FIRST_STEP * (np.arange(K) - (K - 1) / 2)
 
 
-def regression_curves(X: Array, log: Log, fold: Array, parts: Array, scale: Scale) -> Array:
+def regression_curves(X: Array, log: Log, fold: Array, parts: Array, scale: ResponseScale) -> Array:
     """Return the mean scores (parts, K) of regressions that leave each part out."""
     some = np.arange(len(log))[:: -(-len(log) // REGRESSION_ROWS)]
     response = scale.standardise(log.response[some])
     weight = log.weights[some]
     cluster = None if log.cluster is None else log.cluster[some]
     K, doses = len(log.levels), dose_shares(log.levels)
-    rows = Rows(X[some], log.level[some], response, weight, K, scale.bounded, doses, cluster)
+    rows = RegressionRows(X[some], log.level[some], response, weight, K, scale.bounded, doses, cluster)
     kept = fit_regression_folds(rows, fold[some], RIDGE)
     middle = (weight / weight.sum()) @ X[some]
     order = np.unique(fold[some]).tolist()

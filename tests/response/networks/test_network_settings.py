@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from largesse.errors import InputError
 from largesse.response import IRE, SIRE, Balance, Network, Training
-from largesse.response.networks.settings import setting_problems, settle
+from largesse.response.networks.network_settings import setting_problems, settle
 from largesse_lab.baselines import GANITE, CFRNet
 from largesse_lab.baselines.networks import strength_problems
 
