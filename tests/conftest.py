@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from support import examples  # noqa: F401  registers the profiles of hypothesis
 from support.browsers import CHROMIUM, reach_chromium, run_chromium
 from support.commands import Call, make_call
+from support.models import leave_untrained
 from support.postgres import Server, run_server, why_not
 from support.shops import write_shop
 
@@ -131,18 +131,5 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def programs() -> Iterator[list[int]]:
     """How many models each training program was given, in the order they ran; nothing is really trained."""
-    import jax
-
-    from largesse.response.networks import TrainedNetworks, TrainingJob, use_runner
-
-    ran: list[int] = []
-
-    def leave_untrained(job: TrainingJob) -> TrainedNetworks:
-        many = len(job.seeds)
-        assert all(len(part) == many for part in jax.tree.leaves(job.own))
-        ran.append(many)
-        params = jax.tree.map(np.asarray, job.program.keep(job.program.start(job.seeds, job.own)))
-        return TrainedNetworks(params, np.zeros(many, np.float32), np.zeros(many, np.int32))
-
-    with use_runner(leave_untrained):
-        yield ran
+    with leave_untrained() as sizes:
+        yield sizes

@@ -41,6 +41,7 @@ SMALL: dict[str, Any] = {
     "decay": 0.1,
     "batch": 64,
     "epochs": 5,
+    "members": 1,
 }
 MODELS = [
     Hurdle(),

@@ -1,3 +1,8 @@
+"""The second stage of SIRE: what it corrects, what it leaves alone, and what it is fitted to."""
+
+from copy import copy
+from functools import cache
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -13,7 +18,7 @@ from support.models import flat
 
 
 def small(**more: object) -> SIRE:
-    return flat(SIRE, **{"kappa": 0.0, "shrinkage": np.inf, "width": 8, "epochs": 1, "folds": 3, **more})
+    return flat(SIRE, **{"kappa": 0.0, "shrinkage": np.inf, "width": 8, "epochs": 1, "folds": 3, "members": 1, **more})
 
 
 def confounded(n: int, seed: int, *, amounts: bool = False) -> tuple[Log, Array, Array]:
@@ -58,10 +63,16 @@ def test_a_first_stage_that_missed_nothing_is_left_alone() -> None:
     assert np.array_equal(second.predict(X), plain.predict(X))
 
 
+@cache
+def corrected(amounts: bool = False) -> tuple[SIRE, Log, Array]:
+    """A model with a second stage, the log that it learnt from and its features: for reading only."""
+    log, X, _ = confounded(900, 0, amounts=amounts)
+    return small(orthogonal=True).fit(log), log, X
+
+
 @pytest.mark.parametrize("amounts", [False, True])
 def test_corrected_curves_rise_and_stay_inside(amounts: bool) -> None:
-    log, X, _ = confounded(1500, 0, amounts=amounts)
-    model = small(orthogonal=True).fit(log)
+    model, _, X = corrected(amounts)
     assert model.fit_.correction is not None
     curves = model.predict(5 * X)
     assert (np.diff(curves, axis=1) >= 0).all()
@@ -71,9 +82,7 @@ def test_corrected_curves_rise_and_stay_inside(amounts: bool) -> None:
 
 
 def test_it_is_kept_exactly_and_cloned() -> None:
-    log, X, _ = confounded(900, 0)
-    model = small(orthogonal=True).fit(log)
-    assert model.fit_.correction is not None
+    model, _, X = corrected()
     again = type(model).from_state(*model.state(), model_classes())
     assert np.array_equal(again.predict(X), model.predict(X))
     assert clone(model).orthogonal is True
@@ -82,10 +91,8 @@ def test_it_is_kept_exactly_and_cloned() -> None:
 
 
 def test_fold_models_stay_honest_about_the_rows_they_did_not_see() -> None:
-    log, X, _ = confounded(900, 0)
-    fold = np.arange(900) % 3
-    blank = small(orthogonal=True).fit(log)
-    encoded = blank.encode(X)
+    model, log, X = corrected()
+    blank, fold, encoded = copy(model), np.arange(900) % 3, model.encode(X)
     one = blank.fold_models(encoded, log, fold)[0]
     other = small().fit(log)
     assert np.array_equal(one.predict(X), other.fold_models(encoded, log, fold)[0].predict(X))
