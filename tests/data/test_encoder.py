@@ -65,23 +65,25 @@ def test_numbers_are_standardised_and_missing_ones_marked() -> None:
     np.testing.assert_array_equal(X[:, 1], [0, 0, 1, 0])
     assert X[2, 0] == 0
     assert X.dtype == np.float32
-
-
-def test_booleans_are_numbers() -> None:
-    encoder, X = fitted([True, False, True, False])
-    assert encoder.names == ("x",)
+    flags, X = fitted([True, False, True, False])
+    assert flags.names == ("x",)
     np.testing.assert_allclose(X[:, 0], [1, -1, 1, -1])
 
 
-def test_few_words_are_one_hot_without_the_last_and_rare_ones_pooled() -> None:
-    encoder, X = fitted(["a"] * 20 + ["b"] * 20 + ["c"] * 20)
-    assert encoder.names == ("x = a", "x = b")
-    np.testing.assert_array_equal(X.sum(axis=0), [20, 20])
-    pooled, X = fitted(["a"] * 40 + ["b"] * 18 + ["c", "d"], rare=10, few=40)
-    assert pooled.names == ("x = a", "x = b", "x = c")  # in 60 rows one row is not rare
-    big, X = fitted(["a"] * 400 + ["b"] * 190 + ["c", "d"] * 5, target=np.arange(600.0))
-    assert big.names == ("x = a", "x = b", "x other")
-    np.testing.assert_array_equal(X.sum(axis=0), [400, 190, 10])
+@pytest.mark.parametrize(
+    ("words", "names", "sums"),
+    [
+        (["a"] * 20 + ["b"] * 20 + ["c"] * 20, ("x = a", "x = b"), [20, 20]),  # the last word needs no column
+        (["a"] * 40 + ["b"] * 18 + ["c", "d"], ("x = a", "x = b", "x = c"), [40, 18, 1]),  # one row in 60 is not rare
+        (["a"] * 400 + ["b"] * 190 + ["c", "d"] * 5, ("x = a", "x = b", "x other"), [400, 190, 10]),
+        (["", "a", None] * 20, ("x = ", "x = a", "x missing"), [20, 20, 20]),  # empty text is a word
+        ([f"w{k}" for k in range(600)], (), []),  # all rare
+    ],
+)
+def test_few_words_are_one_hot_and_rare_ones_pooled(words: Any, names: tuple[str, ...], sums: list[int]) -> None:
+    encoder, X = fitted(words, target=np.arange(float(len(words))))
+    assert encoder.names == names
+    np.testing.assert_array_equal(X.sum(axis=0), sums)
 
 
 def test_unseen_words_count_among_the_rare_and_never_as_a_known_one() -> None:
@@ -89,17 +91,6 @@ def test_unseen_words_count_among_the_rare_and_never_as_a_known_one() -> None:
     np.testing.assert_array_equal(
         applied(encoder, ["a", "b", "c", "never", None]), [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1], [0, 0, 0]]
     )
-
-
-def test_empty_text_is_a_word_and_missing_text_is_missing() -> None:
-    encoder, X = fitted(["", "a", None] * 20)
-    assert encoder.names == ("x = ", "x = a", "x missing")
-    np.testing.assert_array_equal(X.sum(axis=1), np.ones(60))
-
-
-def test_words_that_are_all_rare_say_nothing() -> None:
-    encoder, X = fitted([f"w{k}" for k in range(600)], target=np.arange(600.0))
-    assert (encoder.names, X.shape) == ((), (600, 0))
 
 
 def test_many_words_that_are_each_rare_still_get_their_means() -> None:
@@ -124,12 +115,8 @@ def test_many_words_become_one_mean_and_unseen_ones_the_overall_mean() -> None:
     assert codes[0] < codes[1] < codes[2]
     assert codes[3] == codes[4]
     assert abs(codes[3]) < 0.05
-
-
-def test_missing_among_many_words_has_its_own_mean() -> None:
-    words = [None if k % 51 == 50 else f"w{k % 51}" for k in range(2040)]
-    target = np.array([100.0 if word is None else 0.0 for word in words])
-    encoder, _ = fitted(words, target)
+    words = [None if k % 51 == 50 else f"w{k % 51}" for k in range(2040)]  # missing text has its own mean
+    encoder, _ = fitted(words, np.array([100.0 if word is None else 0.0 for word in words]))
     missing, never, known = applied(encoder, [None, "never", "w3"])[:, 0]
     assert missing > never > known
 
@@ -145,17 +132,12 @@ def test_days_move_on_the_circles_that_the_log_goes_round() -> None:
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-def test_one_moment_is_the_same_in_every_unit_and_zone(unit: str) -> None:
+def test_a_moment_or_duration_is_the_same_in_every_unit_and_zone(unit: str) -> None:
     moments = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=7 * k) for k in range(40)]
     encoder, X = fitted(pa.array(moments, pa.timestamp("us")))
-    again = applied(encoder, pa.array(moments, pa.timestamp(unit)))
-    zoned = applied(encoder, pa.array(moments, pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit, "Asia/Tokyo")))
-    np.testing.assert_array_equal(again, X)
-    np.testing.assert_array_equal(zoned, X)
-
-
-@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
-def test_one_duration_is_the_same_in_every_unit(unit: str) -> None:
+    zoned = pa.array(moments, pa.timestamp(unit, "UTC")).cast(pa.timestamp(unit, "Asia/Tokyo"))
+    for same in (pa.array(moments, pa.timestamp(unit)), zoned):
+        np.testing.assert_array_equal(applied(encoder, same), X)
     lasted = [dt.timedelta(hours=k) for k in range(40)]
     encoder, X = fitted(pa.array(lasted, pa.duration("us")))
     np.testing.assert_array_equal(applied(encoder, pa.array(lasted, pa.duration(unit))), X)
@@ -194,59 +176,29 @@ def test_extreme_numbers_stay_finite_on_the_log_and_beyond_it(values: list[Any])
     assert np.isfinite(beyond).all()
 
 
-def test_columns_that_are_missing_throughout_at_prediction_keep_their_width() -> None:
-    table = everything()
-    encoder = Encoder()
+def test_customers_are_encoded_like_rows_of_the_log() -> None:
+    encoder, table = Encoder(), everything()
     X = encoder.fit_transform(table, TARGET)
-    empty = pa.table({name: pa.nulls(3) for name in table.column_names})
-    found = encoder.transform(empty)
-    assert found.shape == (3, X.shape[1])
-    assert np.isfinite(found).all()
-
-
-def test_no_rows_give_an_empty_matrix_of_the_right_width() -> None:
-    encoder = Encoder()
-    X = encoder.fit_transform(everything(), TARGET)
-    assert encoder.transform(everything().slice(0, 0)).shape == (0, X.shape[1])
-
-
-# -- the same on the log and on customers -----------------------------------------------------------------------------------
-
-
-def test_rows_of_the_log_are_encoded_as_before_but_for_cross_fitted_means() -> None:
-    encoder = Encoder()
-    table = everything()
-    X = encoder.fit_transform(table, TARGET)
-    plain = np.array([source != "many words" for source in encoder.sources])
-    np.testing.assert_array_equal(encoder.transform(table)[:, plain], X[:, plain])
+    again = encoder.transform(table)
+    plain = np.array([source != "many words" for source in encoder.sources])  # those are cross-fitted
+    np.testing.assert_array_equal(again[:, plain], X[:, plain])
     assert len(encoder.names) == len(encoder.sources) == X.shape[1]
-
-
-def test_the_order_of_columns_and_further_columns_do_not_matter() -> None:
-    encoder = Encoder()
-    table = everything()
-    encoder.fit_transform(table, TARGET)
     turned = table.select(table.column_names[::-1]).append_column("more", [["x"] * N])
-    np.testing.assert_array_equal(encoder.transform(turned), encoder.transform(table))
+    np.testing.assert_array_equal(encoder.transform(turned), again)
+    missing = encoder.transform(pa.table({name: pa.nulls(3) for name in table.column_names}))
+    assert missing.shape == (3, X.shape[1])
+    assert np.isfinite(missing).all()
+    assert encoder.transform(table.slice(0, 0)).shape == (0, X.shape[1])
+    restored = Encoder.from_state(json.loads(json.dumps(encoder.state)))
+    assert restored.transform(table).tobytes() == again.tobytes()
+    assert (restored.names, restored.features) == (encoder.names, encoder.features)
 
 
 def test_codes_and_plain_text_are_the_same_words() -> None:
     encoder, X = fitted(["a", "b", "c"] * 20)
-    plain = pa.table({"x": pa.array(["a", "b", "c"] * 20)})
-    chunked = pa.table(
-        {"x": pa.chunked_array([["a", "b"], ["c", "a", "b", "c"], ["a", "b", "c"] * 18]).dictionary_encode()}
-    )
-    np.testing.assert_array_equal(encoder.transform(plain), X)
-    np.testing.assert_array_equal(encoder.transform(chunked), X)
-
-
-def test_what_was_learnt_survives_json_to_the_last_bit() -> None:
-    encoder = Encoder()
-    table = everything()
-    encoder.fit_transform(table, TARGET)
-    again = Encoder.from_state(json.loads(json.dumps(encoder.state)))
-    assert again.transform(table).tobytes() == encoder.transform(table).tobytes()
-    assert (again.names, again.features) == (encoder.names, encoder.features)
+    chunks = pa.chunked_array([["a", "b"], ["c", "a", "b", "c"], ["a", "b", "c"] * 18])
+    for column in (pa.array(["a", "b", "c"] * 20), chunks.dictionary_encode()):
+        np.testing.assert_array_equal(encoder.transform(pa.table({"x": column})), X)
 
 
 SCALE = {"centre": 1.0, "spread": 2.0, "missing": False}
@@ -315,6 +267,20 @@ def test_a_category_of_pure_noise_does_not_look_predictive_on_its_own_rows(discr
     assert np.corrcoef(encoder.transform(read_table(words))[:, 0], target)[0, 1] > 0.3
 
 
+def test_means_of_words_leave_the_whole_fold_of_a_row_out() -> None:
+    rng = np.random.default_rng(7)
+    n = 600
+    table = pa.table({"zip": pa.array([f"z{code}" for code in rng.integers(0, 60, n)])})
+    fold, target = np.arange(n) % 4, rng.random(n)
+    other = np.where(fold == 1, 1 - target, target)
+    one, two = (Encoder().fit_transform(table, values, fold=fold) for values in (target, other))
+    means = [block[:, 0] * 1.0 for block in (one, two)]
+    # Standardised alike, the means of a fold's own rows do not know its targets.
+    here = np.corrcoef(means[0][fold == 1], means[1][fold == 1])[0, 1]
+    assert here == pytest.approx(1.0, abs=1e-6)
+    assert np.corrcoef(means[0][fold == 0], means[1][fold == 0])[0, 1] < 0.95
+
+
 # -- what is refused ------------------------------------------------------------------------------------------------------
 
 
@@ -381,17 +347,3 @@ def test_any_table_gives_a_finite_matrix_of_one_width(both: tuple[pa.Table, pa.T
     assert X.shape[0] == log.num_rows
     assert found.shape == (customers.num_rows, X.shape[1])
     assert len(encoder.names) == X.shape[1]
-
-
-def test_means_of_words_leave_the_whole_fold_of_a_row_out() -> None:
-    rng = np.random.default_rng(7)
-    n = 600
-    table = pa.table({"zip": pa.array([f"z{code}" for code in rng.integers(0, 60, n)])})
-    fold, target = np.arange(n) % 4, rng.random(n)
-    other = np.where(fold == 1, 1 - target, target)
-    one, two = (Encoder().fit_transform(table, values, fold=fold) for values in (target, other))
-    means = [block[:, 0] * 1.0 for block in (one, two)]
-    # Standardised alike, the means of a fold's own rows do not know its targets.
-    here = np.corrcoef(means[0][fold == 1], means[1][fold == 1])[0, 1]
-    assert here == pytest.approx(1.0, abs=1e-6)
-    assert np.corrcoef(means[0][fold == 0], means[1][fold == 0])[0, 1] < 0.95

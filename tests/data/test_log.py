@@ -31,14 +31,11 @@ def test_an_unknown_argument_and_a_missing_column_are_named_with_what_to_give() 
     assert "the response column is not named\n   → give response= the name of the column with what happened" in message
 
 
-def test_arrays_of_objects_become_columns_of_their_own_kind() -> None:
+def test_arrays_become_columns_of_their_own_kind() -> None:
     features = np.array([[1, "a"], [2, "b"], [3, "a"], [4, None]], dtype=object)
     log = log_from_arrays(features, [0, 1, 0, 1], [0, 1, 1, 0])
     assert log.features.schema.field("x0").type == pa.int64()
     assert log.features["x1"].to_pylist() == ["a", "b", "a", None]
-
-
-def test_text_from_an_array_and_from_a_frame_is_encoded_alike() -> None:
     from_array = log_from_arrays(np.array([["a"], ["b"], ["a"], ["b"]]), [0, 1, 0, 1], [0, 1, 1, 0])
     from_frame = log_from_arrays(pd.DataFrame({"x0": ["a", "b", "a", "b"]}), [0, 1, 0, 1], [0, 1, 1, 0])
     assert from_array.features.equals(from_frame.features)
@@ -105,15 +102,12 @@ def digest(source: pa.Table) -> str:
     return digest_log(read_log(source, level="y", response="r", levels=Levels([0, 1])))
 
 
-def test_how_values_are_stored_does_not_matter() -> None:
+def test_every_value_and_setting_matters_but_not_its_storage() -> None:
     whole = digest_table()
     cut = pa.concat_tables([whole.slice(0, 1), whole.slice(1)])
     coded = pa.DictionaryArray.from_arrays(pa.array([2, 0, None, 2]), pa.array(["Rome", "Bern", "Oslo"]))
     other = whole.set_column(1, "city", coded).set_column(0, "age", whole["age"].cast(pa.float32()))
     assert digest(whole) == digest(cut) == digest(other)
-
-
-def test_every_value_matters() -> None:
     found = {
         digest(digest_table(**changed))
         for changed in (
@@ -128,9 +122,6 @@ def test_every_value_matters() -> None:
         )
     }
     assert len(found) == 8
-
-
-def test_levels_and_weights_matter() -> None:
     log = read_log(digest_table(), level="y", response="r", levels=Levels([0, 1]))
     others = [
         replace(log, levels=Levels(costs=[0, 2])),

@@ -47,10 +47,6 @@ def test_propensities_that_cannot_be_right_are_refused(name: str) -> None:
     content = table()
     with pytest.raises(InputError, match="propensity 'p'"):
         read(content | {"p": WRONG[name][content["coupon"]]}, propensity="p")
-
-
-def test_percentages_are_named_as_such() -> None:
-    content = table()
     with pytest.raises(InputError, match="percentages"):
         read(content | {"p": 100 * SHARES[content["coupon"]]}, propensity="p")
 
@@ -93,20 +89,17 @@ def test_honest_propensities_are_never_refused_and_hardly_ever_doubted() -> None
     assert sum(bool(find_doubtful_levels(log)) for log in logs) <= 8
 
 
-def test_one_propensity_for_each_level_is_enough() -> None:
+def test_propensities_of_levels_are_read() -> None:
     log = read(table(), propensity=[0.2, 0.2, 0.6])
     assert np.array_equal(log.propensity, SHARES[log.level])
 
 
-@pytest.mark.parametrize("given", [[0.5, 0.5], [0.2, 0.2, 0.2], [0, 0.5, 0.5], ["a", "b", "c"], [20, 20, 60]])
-def test_propensities_of_levels_that_are_none_are_refused(given: list[Any]) -> None:
+@pytest.mark.parametrize(
+    "given", [[0.5, 0.5], [0.2, 0.2, 0.2], [0, 0.5, 0.5], ["a", "b", "c"], [20, 20, 60], [0.3, 0.3, 0.4]]
+)
+def test_invalid_propensities_of_levels_are_refused(given: list[Any]) -> None:
     with pytest.raises(InputError, match="propensities of the levels"):
         read(table(), propensity=given)
-
-
-def test_propensities_of_levels_that_are_not_their_shares_are_refused() -> None:
-    with pytest.raises(InputError, match="not their shares"):
-        read(table(), propensity=[0.3, 0.3, 0.4])
 
 
 def test_propensities_of_strata_are_the_shares_in_them() -> None:
