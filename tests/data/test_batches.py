@@ -75,6 +75,9 @@ def test_batches_hold_the_rows_of_the_table_in_order(kind: str, tmp_path: Path) 
     for _ in range(2):  # every pass gives the same
         assert joined(found).to_pydict() == whole.to_pydict()
     assert joined(found, ["paid", "city"]).to_pydict() == whole.select(["paid", "city"]).to_pydict()
+    in_memory = open_batches(TABLE, plain=["id"])
+    assert joined(in_memory).to_pydict() == TABLE.to_pydict()
+    assert in_memory.schema.types == read_table(TABLE, plain=["id"]).schema.types
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -91,12 +94,6 @@ def test_files_of_a_folder_get_the_types_that_they_have_together(kind: str, tmp_
     assert found.schema.types == whole.schema.types
     assert joined(found).to_pydict() == whole.to_pydict()
     assert found.rows == 100
-
-
-def test_a_table_in_memory_comes_in_batches() -> None:
-    found = open_batches(TABLE, plain=["id"])
-    assert joined(found).to_pydict() == TABLE.to_pydict()
-    assert found.schema.types == read_table(TABLE, plain=["id"]).schema.types
 
 
 SHOWN = ["", "1", "0", "-7", "true", "false", "2.5", "1e3", "2024-01-31", "10:30:00", "2024-01-31 10:00:00"]
@@ -202,19 +199,14 @@ def test_the_pieces_of_a_parquet_file_hold_its_rows_in_order(
     assert parts[0].schema.types == whole.schema.types
 
 
-def test_other_files_are_one_piece(tmp_path: Path) -> None:
-    file = tmp_path / "t.csv"
-    csv.write_csv(TABLE, file)
+def test_other_files_and_files_without_rows_are_one_piece(tmp_path: Path) -> None:
+    csv.write_csv(TABLE, file := tmp_path / "t.csv")
     assert split_file(file, "table") == [FilePiece(str(file))]
     parts = list(read_piece(FilePiece(str(file)), "table"))
     assert pa.concat_tables(parts).to_pydict() == read_table(file).to_pydict()
-
-
-def test_a_file_without_rows_is_a_piece_with_columns(tmp_path: Path) -> None:
-    for name in ("t.parquet", "t.arrow"):
-        file = tmp_path / name
-        (pq.write_table if name == "t.parquet" else feather.write_feather)(TABLE.slice(0, 0), file)
-        (piece,) = split_file(file, "table")
+    for kind in ("parquet", "arrow"):
+        WRITERS[kind](TABLE.slice(0, 0), tmp_path / f"t.{kind}")
+        (piece,) = split_file(tmp_path / f"t.{kind}", "table")
         (table,) = read_piece(piece, "table")
         assert table.num_rows == 0
         assert table.column_names == TABLE.column_names

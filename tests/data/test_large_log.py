@@ -91,7 +91,7 @@ ASKED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_large_log_is_the_log_but_for_its_features(source: str, asked: str, tmp_path: Path) -> None:
+def test_a_large_log_is_the_log_and_its_features_those_of_the_whole(source: str, asked: str, tmp_path: Path) -> None:
     whole, large = both(SOURCES[source](tmp_path), **ASKED[asked])
     assert large.sample is not None
     for field in fields(Log):
@@ -104,14 +104,7 @@ def test_a_large_log_is_the_log_but_for_its_features(source: str, asked: str, tm
         last
         == f"models learn from a random sample of {len(large.sample.rows)} of {len(whole)} rows; all rows judge them"
     )
-
-
-@pytest.mark.parametrize("asked", ASKED)
-@pytest.mark.parametrize("source", SOURCES)
-def test_features_of_the_sample_and_of_batches_are_those_of_the_whole(source: str, asked: str, tmp_path: Path) -> None:
-    whole, large = both(SOURCES[source](tmp_path), **ASKED[asked])
     sample = large.sample
-    assert sample is not None
     taken = whole.features.take(sample.rows)
     assert sample.log.features.to_pydict() == taken.to_pydict()
     assert sample.log.features.schema.types == taken.schema.types
@@ -166,12 +159,6 @@ def test_bad_rows_are_refused_in_the_same_words(kind: str, case: str, tmp_path: 
     assert str(large.value) == str(whole.value)
 
 
-@pytest.mark.parametrize("most", [0, -5, 1.5, True, "many"])
-def test_a_limit_that_is_none_is_refused(most: Any) -> None:
-    with pytest.raises(InputError, match="most_rows is"):
-        read_log(table(), levels=LEVELS, most_rows=most, **ROLES)
-
-
 def test_rare_levels_are_drawn_more_often_and_count_less() -> None:
     coupon = np.where(np.arange(N) % 30 == 0, 10, np.where(np.arange(N) % 2, 5, 0))
     whole, large = both(table(coupon=coupon))
@@ -194,7 +181,11 @@ def test_a_sample_keeps_clusters_whole_and_leaves_rows_outside() -> None:
     assert not set(whole.cluster[outside]) & set(whole.cluster[~outside])
 
 
-def test_a_sample_without_some_level_is_refused() -> None:
+def test_an_invalid_limit_and_a_sample_without_some_level_are_refused() -> None:
+    most: Any
+    for most in (0, -5, 1.5, True, "many"):
+        with pytest.raises(InputError, match="most_rows is"):
+            read_log(table(), levels=LEVELS, most_rows=most, **ROLES)
     rare = np.append(np.tile([0, 5], 450)[:-1], 10)
     with pytest.raises(InputError, match=r"a sample of 100 rows in whole clusters has no row with level 10"):
         read_log(table(coupon=rare), levels=LEVELS, most_rows=100, cluster="house", **ROLES)

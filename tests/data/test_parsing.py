@@ -70,18 +70,14 @@ def test_yes_and_no_are_a_response(yes: str, no: str) -> None:
     assert any("read as numbers" in note and repr(yes) in note for note in log.notes)
 
 
-def test_other_words_are_mapped_by_a_setting() -> None:
+def test_other_words_are_mapped_by_a_setting_and_levels_may_have_a_currency() -> None:
     words = ["came" if bought else "left" for bought in USUAL["bought"]]
     with pytest.raises(InputError, match="parse = "):
         read(bought=words)
     assert np.array_equal(read({"bought": {"came": 1, "left": 0}}, bought=words).response, USUAL["bought"])
     with pytest.raises(InputError, match="'left'"):
         read({"bought": {"came": 1}}, bought=words)
-
-
-def test_levels_with_a_currency_are_amounts() -> None:
-    words = [f"{5 * level} EUR" for level in USUAL["coupon"]]
-    assert np.array_equal(read(coupon=words).level, USUAL["coupon"])
+    assert np.array_equal(read(coupon=[f"{5 * level} EUR" for level in USUAL["coupon"]]).level, USUAL["coupon"])
 
 
 @pytest.mark.parametrize(
@@ -102,9 +98,6 @@ def test_dates_that_can_be_read_in_two_ways_are_asked() -> None:
     assert any("day or month" in note for note in read(since=cycle("1/2/2024", "3/4/2024")).notes)
     log = read({"since": "month first"}, since=cycle("1/2/2024", "3/4/2024"))
     assert log.features.column("since")[0].as_py() == dt.date(2024, 1, 2)
-
-
-def test_days_of_excel_are_mentioned_and_can_be_dates() -> None:
     assert any("Excel" in note for note in read(signup_date=cycle(45000, 45001)).notes)
     log = read({"signup_date": "excel date"}, signup_date=cycle(45000, 45001))
     assert log.features.column("signup_date")[0].as_py() == dt.date(2023, 3, 15)
@@ -128,7 +121,7 @@ def test_odd_columns_are_mentioned(column: list[Any], said: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["1_0", "５", "٣", "1e5_0", "0x10", "inf", "5 EUR USD", "1,2,3", "12.34.56"])
-def test_what_only_computers_call_a_number_is_none(word: str) -> None:
+def test_notations_of_computers_are_no_numbers(word: str) -> None:
     assert parse_numbers([word]) is None
     assert not find_style([word]).certain
 
@@ -147,11 +140,13 @@ def test_customers_are_read_as_the_log_was() -> None:
     assert np.isfinite(encoder.transform(read_table(table))).all()
 
 
-def test_settings_that_are_none_are_refused() -> None:
+def test_invalid_settings_and_words_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="decimal komma"):
         read({"age": "decimal komma"})
     with pytest.raises(InputError, match="'prise', which is not in the table"):
         read({"prise": "decimal comma"})
+    with pytest.raises(InputError, match=r"not dates, the day first throughout: 'soon'\n.*write all dates alike"):
+        read_table({"since": ["03.02.2024", "soon"]}, parse={"since": "day first"})
 
 
 def test_a_campaign_file_keeps_the_settings() -> None:
@@ -169,20 +164,12 @@ def test_a_campaign_file_keeps_the_settings() -> None:
     assert again.propensities == (0.5, 0.5)
 
 
-@pytest.mark.parametrize("way", ["day first", "month first", "excel date"])
-def test_dates_that_are_dates_already_stay(way: str) -> None:
+def test_dates_may_be_dates_already_or_in_iso_notation() -> None:
     days = [dt.date(2025, 9, 28), None, dt.date(2024, 2, 3)]
-    assert read_table({"since": days}, parse={"since": way})["since"].to_pylist() == days
-
-
-def test_dates_that_can_be_read_in_one_way_only_need_not_be_written_as_the_others() -> None:
-    found = read_table({"since": ["03.02.2024", "2025-09-28"]}, parse={"since": "day first"})
-    assert found["since"].to_pylist() == [dt.date(2024, 2, 3), dt.date(2025, 9, 28)]
-
-
-def test_words_that_do_not_fit_are_named_with_what_to_do() -> None:
-    with pytest.raises(InputError, match=r"not dates, the day first throughout: 'soon'\n.*write all dates alike"):
-        read_table({"since": ["03.02.2024", "soon"]}, parse={"since": "day first"})
+    for way in ("day first", "month first", "excel date"):
+        assert read_table({"since": days}, parse={"since": way})["since"].to_pylist() == days
+    mixed = read_table({"since": ["03.02.2024", "2025-09-28"]}, parse={"since": "day first"})
+    assert mixed["since"].to_pylist() == [dt.date(2024, 2, 3), dt.date(2025, 9, 28)]
 
 
 # -- suggestions ----------------------------------------------------------------------------------------------------------
@@ -204,17 +191,12 @@ def test_words_that_do_not_fit_are_named_with_what_to_do() -> None:
         (["01/02/2024"], ("day first", "month first")),
         (["Yes", "No", "yes"], ({"No": 0, "Yes": 1, "yes": 1},)),
         (["ja", "nein"], ({"ja": 1, "nein": 0},)),
+        *((words, None) for words in (["Oslo"], ["5", "Oslo"], ["5 EUR", "10 USD"], [], [None], ["maybe", "yes"])),
     ],
 )
-def test_the_ways_in_which_words_can_be_read(words: list[str], ways: tuple[Any, ...]) -> None:
-    found = suggest_parse(pa.chunked_array([words]))
-    assert found is not None
-    assert found.ways == ways
-
-
-@pytest.mark.parametrize("words", [["Oslo", "Rome"], ["5", "Oslo"], ["5 EUR", "10 USD"], [], [None], ["maybe", "yes"]])
-def test_words_that_are_not_all_numbers_are_text(words: list[str]) -> None:
-    assert suggest_parse(pa.chunked_array([pa.array(words, pa.string())])) is None
+def test_the_notations_that_fit_words(words: list[Any], ways: tuple[Any, ...] | None) -> None:
+    suggestion = suggest_parse(pa.chunked_array([pa.array(words, pa.string())]))
+    assert (suggestion and suggestion.ways) == ways
 
 
 def test_only_what_can_be_read_in_one_way_is_read() -> None:

@@ -95,22 +95,19 @@ def test_a_tree_of_every_kind_of_condition_is_the_same_in_a_database(odd_tree: P
         assert first.describe(True) in str(made)
 
 
-def test_a_tree_can_be_read(odd_tree: PolicyTree) -> None:
+def test_a_tree_can_be_read_and_invalid_arguments_are_refused(odd_tree: PolicyTree) -> None:
     assert str(odd_tree).startswith("if ")
     assert "of customers" in str(odd_tree)
     assert odd_tree.to_arrow().num_rows == len(list_leaves(odd_tree.tree))
     assert "DROP TABLE customers; --</" not in odd_tree._repr_html_()
     assert Policy.to_score_card is Policy.to_tree
-
-
-def test_what_makes_no_tree_is_refused() -> None:
+    with pytest.raises(InputError, match="is not in the table"):
+        odd_tree.decide(pa.table({"x": [1.0]}))
     policy = make_policy("linear")
     with pytest.raises(InputError, match="depth is 9"):
         policy.to_tree(odd_customers(), depth=9)
     with pytest.raises(InputError, match="there are 1 customers"):
         policy.to_tree(odd_customers().slice(0, 1))
-    with pytest.raises(InputError, match="is not in the table"):
-        policy.to_tree(odd_customers(), depth=3).decide(pa.table({"x": [1.0]}))
 
 
 def test_costs_per_customer_are_kept_within_the_budget() -> None:

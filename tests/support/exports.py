@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -110,6 +112,16 @@ def make_policy(name: str, kind: str = "yes or no", levels: Levels = LEVELS) -> 
     customers = Customers(log.features, None, log.costs)
     budget = {True: 1.0, False: 6.0}[levels.observed]
     return Policy(fitted(name, kind, levels), levels).calibrate(customers, budget)
+
+
+REDEEMED = Levels(costs=[0, 5, 10, 20], on_redemption=True, contact_cost=0.3)
+PAID = Levels(names=["0", "1", "2", "3"], observed=True)
+POLICIES: dict[str, Callable[[], Policy]] = {
+    **{name: partial(make_policy, name) for name in MODELS},
+    **{f"{name}, amounts": partial(make_policy, name, "amounts") for name in ("hurdle", "additive", "thresholds")},
+    "on redemption, scaled": lambda: replace(Policy(fitted("linear"), REDEEMED, price=0.02), scale=1.3),
+    "observed costs": lambda: make_policy("with_costs", levels=PAID),
+}
 
 
 def run_duckdb(query: str, customers: pa.Table, name: str = "customers") -> pa.Table:
