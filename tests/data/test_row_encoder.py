@@ -126,9 +126,9 @@ def test_dates_times_and_numbers_as_text_are_read_as_in_a_csv_file(tmp_path: Pat
 
 
 def test_customers_are_a_list_of_objects_of_limited_length() -> None:
-    for given in (None, [], {}, [1], "x", [{}, 3]):
+    for rows in (None, [], {}, [1], "x", [{}, 3]):
         with pytest.raises(InputError, match="customers is"):
-            check_rows(given, 10)
+            check_rows(rows, 10)
     with pytest.raises(InputError, match="11 customers"):
         check_rows([{}] * 11, 10)
 
