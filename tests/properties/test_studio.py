@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.serve import AuthMiddleware
-from largesse.studio.handlers import Studio, StudioSettings
-from largesse.studio.sandbox import Place
+from largesse.studio.handlers import Studio
+from largesse.studio.sandbox import StudioFolder
 from largesse.studio.studio_app import access_policy, make_app
 from support.answers import check_error
 from support.commands import working_folder
@@ -71,7 +71,7 @@ def build(folder: Path) -> tuple[Any, Path]:
     (home / "link.csv").symlink_to(outside / "secret.csv")
     os.mkfifo(home / "pipe.csv")
     (home / "table.csv").write_text("a,b\n1,2\n")
-    studio = Studio(StudioSettings(Place(home, home / ".private"), upload_bytes=1000))
+    studio = Studio(StudioFolder(home, home / ".private"), max_upload_bytes=1000)
     studio._warm_up = lambda _: None  # type: ignore[method-assign]  # no process is started ahead
     return AuthMiddleware(make_app(studio), access_policy(TOKEN, 8137)), home
 

@@ -9,8 +9,8 @@ import pyarrow.csv as csv
 import pytest
 
 from largesse.serve import AuthMiddleware
-from largesse.studio.handlers import Studio, StudioSettings
-from largesse.studio.sandbox import Place
+from largesse.studio.handlers import Studio
+from largesse.studio.sandbox import StudioFolder
 from largesse.studio.studio_app import access_policy, make_app
 from support.shops import shop_table
 from support.studios import NASTY, TOKEN, House, Running, start
@@ -32,7 +32,7 @@ def build_house(ran: Path, home: Path) -> House:
     (folder / "damaged" / "plan.json").write_text('{"format": 2, "planned": ' + "[" * 5000)
     (folder / "damaged" / "campaign.toml").write_text("title = [[[")
     (folder / "table.csv").write_text("a,b\n1,2\n")
-    studio = Studio(StudioSettings(Place(folder, private), upload_bytes=1000))
+    studio = Studio(StudioFolder(folder, private), max_upload_bytes=1000)
     return House(folder, private, studio, AuthMiddleware(make_app(studio), access_policy(TOKEN, 8137)))
 
 

@@ -1,25 +1,114 @@
-"""Jobs: one long task at a time, in a worker process, watched and cancelled from the page."""
+"""Jobs of the studio: one long task at a time, in a worker process, watched and cancelled from the page."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import secrets
+import signal
+import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from largesse.errors import LargesseError
+from largesse.errors import InputError, LargesseError, Problem
 from largesse.serve import RequestError, describe_error
-from largesse.studio.worker import WorkerProcess
 
-PACKAGES = ("pyarrow.parquet", "pyarrow.compute", "scipy.optimize", "sklearn.linear_model", "numba")
-NAMES = {"doctor": "checkup", "keep": "run"}  # for people
-MAX_JOBS = 50  # that are remembered
+JOB_PACKAGES = ("pyarrow.parquet", "pyarrow.compute", "scipy.optimize", "sklearn.linear_model", "numba")
+JOB_NAMES = {"doctor": "checkup", "keep": "run"}  # for people
+MAX_REMEMBERED_JOBS = 50
 ENDED = ("done", "failed", "cancelled")
+MAX_LINE_BYTES = 1 << 27
+STOP_SECONDS = 8.0  # for a process to clean up before it is killed
 
 logger = logging.getLogger(__name__)
+
+
+# -- the worker process, seen from the studio --------------------------------------------------------------------------
+
+
+class TaskError(LargesseError):
+    """The problems of a task that was refused."""
+
+
+class WorkerProcess:
+    """A process that is started when it is needed, and can be stopped at any time.
+
+    Parameters
+    ----------
+    packages
+        Imported while the process waits for its first task.
+    """
+
+    def __init__(self, packages: Sequence[str] = ()) -> None:
+        self._packages = packages
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+
+    async def ask(self, task: Mapping[str, Any], on_event: Callable[[dict[str, Any]], None] = lambda _: None) -> Any:
+        """Return the result of a task; `on_event` gets its progress."""
+        async with self._turn:
+            process = await self._start()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with suppress(ConnectionError):
+                process.stdin.write(json.dumps(task).encode() + b"\n")
+                await process.stdin.drain()
+            while line := await process.stdout.readline():
+                event = json.loads(line)
+                if "result" in event:
+                    return event["result"]
+                if "error" in event:
+                    raise TaskError(event["error"]["subject"], read_problems(event["error"]["problems"]))
+                on_event(event)
+            code = await process.wait()
+        if code == -signal.SIGKILL:
+            problem = Problem("the system stopped the work", "there may be too little memory for this table")
+        else:
+            problem = Problem(f"the work ended early, with code {code}", "the terminal may show why; try again")
+        raise InputError("work", [problem])
+
+    async def warm_up(self) -> None:
+        """Start the process before its first task."""
+        async with self._turn:
+            await self._start()
+
+    async def stop(self) -> None:
+        """Stop the process; it has a few seconds to clean up."""
+        process, self._process = self._process, None
+        if process is None or process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_SECONDS)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        if self._process is None or self._process.returncode is not None:
+            # -P: modules are not searched in the folder in which the studio was started.
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", "largesse.studio.worker", *self._packages),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=MAX_LINE_BYTES,
+                start_new_session=True,  # Ctrl-C in the terminal is for the studio, which stops its workers
+            )
+        return self._process
+
+
+def read_problems(problems: Sequence[Mapping[str, str]]) -> list[Problem]:
+    """Return problems from their JSON types."""
+    return [Problem(problem["what"], problem["hint"]) for problem in problems]
+
+
+# -- jobs --------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -55,22 +144,22 @@ class Jobs:
     """The jobs of a studio; `on_done` is called with each that succeeds."""
 
     def __init__(self, on_done: Callable[[Job], None]) -> None:
-        self.worker = WorkerProcess(PACKAGES)
+        self.worker = WorkerProcess(JOB_PACKAGES)
         self.current: Job | None = None
         self._jobs: dict[str, Job] = {}
         self._task: asyncio.Task[None] | None = None
         self._on_done = on_done
 
     def find(self, key: str) -> Job:
-        """Return a job."""
+        """Return a job by its id."""
         if key not in self._jobs:
             raise RequestError(404, "there is no such job", "reload the page")
         return self._jobs[key]
 
     def check_free(self) -> None:
-        """Refuse a second job while one is under way."""
+        """Refuse a second job at the same time."""
         if self.current is not None:
-            name = NAMES.get(self.current.kind, self.current.kind)
+            name = JOB_NAMES.get(self.current.kind, self.current.kind)
             raise RequestError(409, f"a {name} is under way", "wait for it, or cancel it")
 
     def start(self, kind: str, task: Mapping[str, Any], clean: Callable[[], None] = lambda: None, key: str = "") -> Job:
@@ -78,7 +167,7 @@ class Jobs:
         self.check_free()
         job = self.current = Job(kind, clean, key or secrets.token_hex(8))
         self._jobs[job.id] = job
-        for old in list(self._jobs)[:-MAX_JOBS]:
+        for old in list(self._jobs)[:-MAX_REMEMBERED_JOBS]:
             del self._jobs[old]
         self._task = asyncio.create_task(self._work(job, task))
         return job
@@ -108,7 +197,7 @@ class Jobs:
         self.current = None
 
     async def cancel(self, key: str) -> Job:
-        """Stop a job; one that has ended stays as it is."""
+        """Stop a job that has not ended."""
         job = self.find(key)
         if job is self.current and not job.stopping:
             job.stopping = True
@@ -116,7 +205,7 @@ class Jobs:
         return job
 
     async def watch(self, key: str, closing: asyncio.Event) -> AsyncIterator[dict[str, Any]]:
-        """Yield a job whenever it has changed, until it has ended or the studio stops."""
+        """Yield a job after every change, until it has ended or the studio stops."""
         job, last = self.find(key), None
         while not closing.is_set():
             now = job.describe()
@@ -128,13 +217,13 @@ class Jobs:
             await asyncio.sleep(0.2)
 
     async def wait(self, job: Job) -> Job:
-        """Return a job when it has ended."""
+        """Wait until a job has ended."""
         while job.state not in ENDED:
             await asyncio.sleep(0.05)
         return job
 
     async def stop(self) -> None:
-        """Stop the current job, and wait until it is cleaned up."""
+        """Cancel the current job, and wait until it is cleaned up."""
         if self.current is not None:
             await self.cancel(self.current.id)
         if self._task is not None:

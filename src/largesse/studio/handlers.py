@@ -7,7 +7,6 @@ import importlib.util
 import mimetypes
 import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -18,20 +17,19 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from largesse import pipeline
-from largesse.errors import InputError, LargesseError, Problem
+from largesse.errors import InputError, LargesseError
 from largesse.response import list_models
 from largesse.serve import RequestError, json_response, read_json, write_json
 from largesse.studio import runs
-from largesse.studio.background_jobs import Job, Jobs
-from largesse.studio.sandbox import Place, Table, Tables, open_part
-from largesse.studio.worker import WorkerProcess
+from largesse.studio.background_jobs import Job, Jobs, WorkerProcess, read_problems
+from largesse.studio.sandbox import MAX_UPLOAD_BYTES, StudioFolder, StudioTable, TableStore, open_part
 from largesse.version import __version__
 
 EXAMPLE = "thornton"
-EXAMPLE_KEYS = ("suggested_on_redemption", "suggested_unit", "suggested_title")  # that only the example suggests
-LEVEL_KEYS = ("levels", "order_known", "suggested_costs", "suggested_budget")
+EXAMPLE_SUGGESTIONS = ("suggested_on_redemption", "suggested_unit", "suggested_title")
+LEVEL_SUGGESTIONS = ("levels", "order_known", "suggested_costs", "suggested_budget")
 PAGE_TYPES = (".html", ".css", ".js", ".svg", ".png", ".woff2")
-CHUNK_BYTES = 1 << 18
+READ_BYTES = 1 << 18
 # A report may come from anybody: it runs in a sandbox, without the page's cookie, and loads nothing.
 SANDBOX = (
     "sandbox allow-scripts allow-popups allow-modals; default-src 'none'; script-src 'unsafe-inline'; "
@@ -44,25 +42,20 @@ MEDIA_TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class StudioSettings:
-    """The folder of a studio, the run that is open first, and the limit of an upload."""
-
-    place: Place
-    open_run: str | None = None
-    upload_bytes: int | None = None
-
-
 class Studio:
-    """A studio: its tables, its jobs, its what-ifs and the process that inspects tables."""
+    """A studio: its tables, jobs, trial plans and the process that inspects tables.
 
-    def __init__(self, settings: StudioSettings) -> None:
-        self.place, self.settings = settings.place, settings
-        limit = {} if settings.upload_bytes is None else {"max_bytes": settings.upload_bytes}
-        self.tables = Tables(settings.place.private, **limit)
+    `open_run` is the run that the page shows first.
+    """
+
+    def __init__(
+        self, folder: StudioFolder, open_run: str | None = None, *, max_upload_bytes: int = MAX_UPLOAD_BYTES
+    ) -> None:
+        self.folder, self.open_run = folder, open_run
+        self.tables = TableStore(folder.private, max_upload_bytes)
         self.jobs = Jobs(self._complete)
         self.inspector = WorkerProcess(("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute"))
-        self.what_ifs = runs.WhatIfs(settings.place.private)
+        self.what_ifs = runs.WhatIfs(folder.private)
         self.closing = asyncio.Event()
         self._columns: dict[tuple[Path, int], dict[str, Any]] = {}
         self._warming: set[asyncio.Task[None]] = set()
@@ -91,20 +84,20 @@ class Studio:
         return _page_file(request.path_params["name"])
 
     async def state(self, _: Request) -> Response:
-        """Return everything that the page needs first."""
+        """Return the first state of the page: runs, tables, models and the current job."""
         self._warm_up(self.inspector)  # a table may come next
-        listed, tables = await asyncio.gather(self._list_runs(), asyncio.to_thread(self.place.list_tables))
+        listed, tables = await asyncio.gather(self._list_runs(), asyncio.to_thread(self.folder.list_tables))
         job = self.jobs.current
         return json_response(
             {
                 "version": __version__,
-                "folder": str(self.place.folder),
-                "open": self.settings.open_run,
+                "folder": str(self.folder.path),
+                "open": self.open_run,
                 "runs": listed,
                 "files": [{"name": path.name, "bytes": path.stat().st_size} for path in tables if path.is_file()],
                 "examples": [EXAMPLE] if all(map(importlib.util.find_spec, ("causaldata", "pandas"))) else [],
                 "job": None if job is None else job.describe(),
-                "limits": {"upload_bytes": self.tables.limit()},
+                "limits": {"upload_bytes": self.tables.upload_limit()},
                 "models": [{"name": name, "sentence": entry.about} for name, entry in list_models().items()],
             }
         )
@@ -119,21 +112,21 @@ class Studio:
 
     async def pick(self, request: Request) -> Response:
         """Inspect a table of the folder, or the example."""
-        given = await _read(request)
-        if given.get("example") == EXAMPLE:
+        content = await _read(request)
+        if content.get("example") == EXAMPLE:
             table, task = self.tables.prepare("Thornton 2008", ".parquet"), "example"
         else:
-            name = given.get("file")
+            name = content.get("file")
             if not isinstance(name, str):
                 raise RequestError(400, "no file is named", 'give {"file": "name"} or {"example": "thornton"}')
-            path = await asyncio.to_thread(self.place.find_table, name)
-            table, task = Table(path.name, path, own=False), "inspect"
+            path = await asyncio.to_thread(self.folder.find_table, name)
+            table, task = StudioTable(path.name, path, uploaded=False), "inspect"
         return json_response(await self._inspect_first(table, task), 201)
 
-    async def _inspect_first(self, table: Table, task: str) -> dict[str, Any]:
+    async def _inspect_first(self, table: StudioTable, task: str) -> dict[str, Any]:
         self.tables.add(table)
         try:
-            table.shown = await self.inspector.ask({"task": task, "path": str(table.path)})
+            table.inspection = await self.inspector.ask({"task": task, "path": str(table.path)})
         except BaseException:
             self.tables.drop(table.id)
             raise
@@ -150,17 +143,15 @@ class Studio:
 
     async def inspect(self, request: Request) -> Response:
         """Inspect a table again, with the roles that the page gives."""
-        table, given = self.tables.find(request.path_params["key"]), await _read(request)
-        if not isinstance(given.get("roles"), dict):
+        table, content = self.tables.find(request.path_params["key"]), await _read(request)
+        if not isinstance(content.get("roles"), dict):
             raise RequestError(400, "no roles are given", 'send {"roles": {…}}')
-        before, now = (
-            table.shown,
-            await self.inspector.ask({"task": "inspect", "path": str(table.path), "roles": given["roles"]}),
-        )
+        task = {"task": "inspect", "path": str(table.path), "roles": content["roles"]}
+        before, now = table.inspection, await self.inspector.ask(task)
         # Suggestions stay valid as long as the levels are the same.
         same = all(before["roles"][role] == now["roles"][role] for role in ("level", "response"))
-        keys = [*EXAMPLE_KEYS, *(LEVEL_KEYS if same and now["suggested_costs"] is None else ())]
-        table.shown = now | {key: before[key] for key in keys}
+        keys = [*EXAMPLE_SUGGESTIONS, *(LEVEL_SUGGESTIONS if same and now["suggested_costs"] is None else ())]
+        table.inspection = now | {key: before[key] for key in keys}
         return json_response(table.describe())
 
     # -- drafts and jobs -------------------------------------------------------------------------------------------------
@@ -172,18 +163,18 @@ class Studio:
 
     async def _check(self, draft: dict[str, Any], *, checkup: bool = False) -> dict[str, Any]:
         table = self.tables.find(draft.get("table"))
-        task = {"task": "campaign", "path": str(table.path), "draft": draft, "own": table.own, "checkup": checkup}
+        task = {"task": "campaign", "path": str(table.path), "draft": draft, "own": table.uploaded, "checkup": checkup}
         checked: dict[str, Any] = await self.inspector.ask(task)
         if self.jobs.current is None:
             self._warm_up(self.jobs.worker)
         return checked
 
-    async def _require_valid(self, draft: object, *, checkup: bool = False) -> tuple[Table, str]:
+    async def _require_valid(self, draft: object, *, checkup: bool = False) -> tuple[StudioTable, str]:
         if not isinstance(draft, dict):
             raise RequestError(400, "no draft is given", "send one as an object")
         checked = await self._check(draft, checkup=checkup)
         if checked["problems"]:
-            raise InputError("draft", [Problem(one["what"], one["hint"]) for one in checked["problems"]])
+            raise InputError("draft", read_problems(checked["problems"]))
         return self.tables.find(draft["table"]), checked["now"]
 
     async def doctor(self, request: Request) -> Response:
@@ -195,13 +186,13 @@ class Studio:
 
     async def run(self, request: Request) -> Response:
         """Start a run."""
-        given = await _read(request)
+        content = await _read(request)
         self.jobs.check_free()
-        out = await asyncio.to_thread(self.place.new_run, given.get("name"))
-        table, toml = await self._require_valid(given.get("draft"))
+        out = await asyncio.to_thread(self.folder.new_run, content.get("name"))
+        table, toml = await self._require_valid(content.get("draft"))
         home = self.tables.home(table)
         home.mkdir(mode=0o700, exist_ok=True)
-        task = {"task": "run", "toml": toml, "out": str(out), "private": str(home), "own": table.own}
+        task = {"task": "run", "toml": toml, "out": str(out), "private": str(home), "own": table.uploaded}
         job = self.jobs.start("run", task)
         self.tables.busy = table.id
         return json_response(job.describe(), 202)
@@ -236,23 +227,25 @@ class Studio:
         return json_response(await self._list_runs())
 
     async def _list_runs(self) -> list[dict[str, Any]]:
-        return await asyncio.to_thread(lambda: runs.list_runs(self.place.list_runs()))
+        return await asyncio.to_thread(lambda: runs.list_runs(self.folder.list_runs()))
 
     async def describe(self, request: Request) -> Response:
         """Return one run with its campaign file."""
         name = request.path_params["name"]
-        path = await asyncio.to_thread(self.place.find_run, name)
-        line = await asyncio.to_thread(runs.describe_run, path)
+        path = await asyncio.to_thread(self.folder.find_run, name)
+        described = await asyncio.to_thread(runs.describe_run, path)
         rules = await asyncio.to_thread(runs.describe_rules, path)
         if self.jobs.current is None:
             self._warm_up(self.jobs.worker)
-        columns = await self._find_columns(path) if line["kept"] else {"columns": [], "segments": {}}
+        columns = await self._find_columns(path) if described["kept"] else {"columns": [], "segments": {}}
         toml = await asyncio.to_thread(runs.read_text, path)
-        return json_response({**line, **rules, **columns, "toml": toml, "what_ifs": self.what_ifs.list_of(name)})
+        return json_response(
+            {**described, **rules, **columns, "toml": toml, "what_ifs": self.what_ifs.list_results(name)}
+        )
 
     async def _find_columns(self, path: Path) -> dict[str, Any]:
         """Return the columns that rules can name; none if the table is too large to be read for this."""
-        key = (path, runs.changed(path / pipeline.CAMPAIGN))
+        key = (path, runs.modified_at(path / pipeline.CAMPAIGN))
         if key not in self._columns:
             try:
                 columns = await self.inspector.ask({"task": "describe", "folder": str(path)})
@@ -263,7 +256,7 @@ class Studio:
 
     async def report(self, request: Request) -> Response:
         """Return the report of a run, in a sandbox."""
-        path = await asyncio.to_thread(self.place.find_run, request.path_params["name"])
+        path = await asyncio.to_thread(self.folder.find_run, request.path_params["name"])
         file, size = await asyncio.to_thread(open_part, path, "report.html")
         headers = {"content-security-policy": SANDBOX, "content-length": str(size)}
         return StreamingResponse(_read_file(file), media_type="text/html; charset=utf-8", headers=headers)
@@ -271,13 +264,13 @@ class Studio:
     async def download(self, request: Request) -> Response:
         """Return a file of a run."""
         name = request.path_params["name"]
-        path = await asyncio.to_thread(self.place.find_run, name)
+        path = await asyncio.to_thread(self.folder.find_run, name)
         return await self._send(path, request.path_params["part"], name)
 
     async def _send(self, folder: Path, part: str, name: str) -> Response:
         if part == "plan.csv":
             plan, _ = await asyncio.to_thread(open_part, folder, pipeline.PLAN)
-            file, size = await asyncio.to_thread(_to_csv, plan, self.place.private)
+            file, size = await asyncio.to_thread(_to_csv, plan, self.folder.private)
         else:
             file, size = await asyncio.to_thread(open_part, folder, part)
         ending = part[part.rfind(".") :]
@@ -293,10 +286,10 @@ class Studio:
 
     async def what_if(self, request: Request) -> Response:
         """Start a plan by other rules."""
-        name, given = request.path_params["name"], await _read(request)
+        name, content = request.path_params["name"], await _read(request)
         self.jobs.check_free()
-        path = await asyncio.to_thread(self.place.find_run, name)
-        rules, before = runs.read_rules(given), await asyncio.to_thread(runs.describe_run, path)
+        path = await asyncio.to_thread(self.folder.find_run, name)
+        rules, before = runs.read_rules(content), await asyncio.to_thread(runs.describe_run, path)
         if not before["kept"]:
             hint = "bring the table back, or run the campaign again"
             raise RequestError(409, f"the table that {name!r} was made from is gone", hint)
@@ -310,7 +303,7 @@ class Studio:
             raise
 
     async def download_what_if(self, request: Request) -> Response:
-        """Return a file of a what-if."""
+        """Return a file of a trial plan."""
         name, key, part = (request.path_params[word] for word in ("name", "key", "part"))
         tried = self.what_ifs.find(name, key)
         if part not in runs.WHAT_IF_FILES:
@@ -319,18 +312,18 @@ class Studio:
         return await self._send(tried.folder, part, f"{name}-what-if")
 
     async def keep(self, request: Request) -> Response:
-        """Make a run of a what-if."""
-        name, given = request.path_params["name"], await _read(request)
+        """Make a run of a trial plan."""
+        name, content = request.path_params["name"], await _read(request)
         self.jobs.check_free()
-        path = await asyncio.to_thread(self.place.find_run, name)
+        path = await asyncio.to_thread(self.folder.find_run, name)
         tried = self.what_ifs.find(name, request.path_params["key"])
-        out = await asyncio.to_thread(self.place.new_run, given.get("name"))
+        out = await asyncio.to_thread(self.folder.new_run, content.get("name"))
         task = {"task": "keep", "folder": str(path), "tried": str(tried.folder), "out": str(out)}
         job = await self.jobs.wait(self.jobs.start("keep", task))
         if job.state == "cancelled":
             raise RequestError(409, "the run was not kept: it was cancelled", "keep it again")
         if job.error is not None:
-            raise InputError("run", [Problem(one["what"], one["hint"]) for one in job.error["problems"]])
+            raise InputError("run", read_problems(job.error["problems"]))
         return json_response(await asyncio.to_thread(runs.describe_run, out), 201)
 
 
@@ -367,5 +360,5 @@ def _to_csv(plan: IO[bytes], folder: Path) -> tuple[IO[bytes], int]:
 
 async def _read_file(file: IO[bytes]) -> AsyncIterator[bytes]:
     with file:
-        while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
+        while chunk := await asyncio.to_thread(file.read, READ_BYTES):
             yield chunk

@@ -1,4 +1,4 @@
-"""The application of the studio, and the command that opens it."""
+"""The web application of the studio, and its start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from largesse.studio.handlers import Studio
 
-DEFAULT_PORT = 8137
+STUDIO_PORT = 8137
 PRIVATE_NAME = "largesse-studio"
 REQUIRED_HEADER = ("X-Largesse", "studio")
 
@@ -36,22 +36,22 @@ def open_studio(
     say: Callable[[str], None] = print,
     quiet: bool = False,
 ) -> None:
-    """Answer on a port of this machine until SIGINT or SIGTERM.
+    """Serve the studio on a port of this machine until SIGINT or SIGTERM.
 
-    Run folders lie in `folder` and are made there: by default in that of `run`, or in the current one. A `quiet` studio prints
-    only its address, and only if no browser is opened.
+    Run folders lie in `folder`; default: the parent of `run`, or the current folder. A `quiet` studio prints only its address,
+    and only if it opens no browser.
     """
     require_packages("studio", "starlette", "uvicorn", "orjson")
-    from largesse.studio.handlers import Studio, StudioSettings
-    from largesse.studio.sandbox import Place
+    from largesse.studio.handlers import Studio
+    from largesse.studio.sandbox import StudioFolder
 
     home, name = find_home(run, folder)
-    with listen(port, DEFAULT_PORT) as bound, private_folder(home, PRIVATE_NAME) as private:
-        number, token = bound.getsockname()[1], secrets.token_urlsafe(32)
-        studio = Studio(StudioSettings(Place(home, private), name))
-        address = f"http://127.0.0.1:{number}/?token={token}"
+    with listen(port, STUDIO_PORT) as bound, private_folder(home, PRIVATE_NAME) as private:
+        bound_port, token = bound.getsockname()[1], secrets.token_urlsafe(32)
+        studio = Studio(StudioFolder(home, private), name)
+        address = f"http://127.0.0.1:{bound_port}/?token={token}"
         if not quiet:
-            say(make_visible(f"The studio is at {address}\nRuns are kept in {home}. Stop it with Ctrl-C."))
+            say(make_visible(f"The studio is at {address}\nIt keeps runs in {home}. Stop it with Ctrl-C."))
         elif not (browser and has_screen()):
             say(address)
         sys.stdout.flush()
@@ -59,7 +59,7 @@ def open_studio(
             # The socket listens already: the page waits until the server is ready.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         run_server(
-            AuthMiddleware(make_app(studio), access_policy(token, number)), bound, studio.closing.set, http="h11"
+            AuthMiddleware(make_app(studio), access_policy(token, bound_port)), bound, studio.closing.set, http="h11"
         )
         if not quiet:
             say("The studio has stopped.")
@@ -118,7 +118,7 @@ def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
     if not home.is_dir():
         fail("studio", Problem(f"{home} is not a folder", "give the folder for run folders as --folder"))
     if not os.access(home, os.W_OK):
-        fail("studio", Problem(f"{home} may not be written", "give a folder that you may write to as --folder"))
+        fail("studio", Problem(f"{home} is not writable", "give a folder that you may write to as --folder"))
     if run is None:
         return home, None
     path = where_is(run)
@@ -129,6 +129,6 @@ def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
 
 
 def has_screen() -> bool:
-    """Whether a browser can be opened."""
+    """Return True if a browser can be opened."""
     variables = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     return not sys.platform.startswith("linux") or any(os.environ.get(name) for name in variables)

@@ -1,12 +1,11 @@
 """The worker process: one task after the other, in lines of JSON over standard input and output.
 
-The studio starts it with `WorkerProcess` and can stop it at any time: it leaves its work by an exception, so that half-written
-folders are cleaned up. It also stops when its input ends, because the studio is gone then.
+The studio can stop it at any time: it leaves its task by an exception, so that half-written folders are cleaned up. It also
+stops when its input ends, because then the studio has gone. Tasks call the functions of the command line.
 """
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import json
 import os
@@ -15,105 +14,179 @@ import signal
 import sys
 import threading
 import time
+import tomllib
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
+from largesse import pipeline
+from largesse.campaign import TableProfile, campaign_from, inspect_table, read_campaign
 from largesse.errors import InputError, LargesseError, Problem
-from largesse.progress import Tracker, report_to
+from largesse.progress import Tracker, report_to, start_stage
 from largesse.serve import write_json
+from largesse.studio.background_jobs import STOP_SECONDS
+from largesse.studio.campaign_form import (
+    assign_roles,
+    describe_inspection,
+    describe_problems,
+    draft_campaign,
+    list_segments,
+)
+from largesse.studio.runs import list_level_shares
 
-MAX_LINE_BYTES = 1 << 27
-STOP_SECONDS = 8.0  # to leave the work, before the process is killed
+MAX_PROFILE_BYTES = 1 << 27  # of a table that is read only to offer its columns for rules
 REPORT_SECONDS = 0.2  # between two reports of progress
 
-Listener = Callable[[dict[str, Any]], None]
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
 
 
-# -- in the studio -------------------------------------------------------------------------------------------------------
+@lru_cache(maxsize=1)
+def _inspect_cached(path: str, _size: int, _changed: int) -> TableProfile:
+    return inspect_table(path)
 
 
-class TaskError(LargesseError):
-    """The problems of a task that was refused."""
+def load_profile(path: str) -> TableProfile:
+    """Inspect a table; the last one is cached, because a page asks for it several times."""
+    status = Path(path).stat()
+    return _inspect_cached(path, status.st_size, status.st_mtime_ns)
 
 
-class WorkerProcess:
-    """A process that is started when it is needed, and can be stopped at any time.
-
-    Parameters
-    ----------
-    packages
-        Imported while the process waits for its first task.
-    """
-
-    def __init__(self, packages: Sequence[str] = ()) -> None:
-        self._packages = packages
-        self._process: asyncio.subprocess.Process | None = None
-        self._turn = asyncio.Lock()
-
-    async def ask(self, task: Mapping[str, Any], on_event: Listener = lambda _: None) -> Any:
-        """Return the result of a task; `on_event` gets its progress."""
-        async with self._turn:
-            process = await self._start()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            with suppress(ConnectionError):
-                process.stdin.write(json.dumps(task).encode() + b"\n")
-                await process.stdin.drain()
-            while line := await process.stdout.readline():
-                event = json.loads(line)
-                if "result" in event:
-                    return event["result"]
-                if "error" in event:
-                    problems = [Problem(one["what"], one["hint"]) for one in event["error"]["problems"]]
-                    raise TaskError(event["error"]["subject"], problems)
-                on_event(event)
-            code = await process.wait()
-        if code == -signal.SIGKILL:
-            problem = Problem("the system stopped the work", "there may be too little memory for this table")
-        else:
-            problem = Problem(f"the work ended early, with code {code}", "the terminal may show why; try again")
-        raise InputError("work", [problem])
-
-    async def warm_up(self) -> None:
-        """Start the process before its first task."""
-        async with self._turn:
-            await self._start()
-
-    async def stop(self) -> None:
-        """Stop the process: it may clean up first, but not for long."""
-        process, self._process = self._process, None
-        if process is None or process.returncode is not None:
-            return
-        with suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            await asyncio.wait_for(process.wait(), STOP_SECONDS)
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-
-    async def _start(self) -> asyncio.subprocess.Process:
-        if self._process is None or self._process.returncode is not None:
-            # -P: modules are not searched in the folder in which the studio was started.
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "largesse.studio.worker", *self._packages),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                limit=MAX_LINE_BYTES,
-                start_new_session=True,  # Ctrl-C in the terminal is for the studio, which stops its workers
-            )
-        return self._process
+def inspect_file(path: str, roles: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Inspect a table; without `roles`, guess those of its columns."""
+    start_stage("looking at the table")
+    profile = load_profile(path)
+    if roles is not None:
+        return describe_inspection(*assign_roles(profile, roles))
+    guessed = profile.guess()
+    return describe_inspection(guessed, guessed.features)
 
 
-# -- in the process ------------------------------------------------------------------------------------------------------
+def write_example(path: str) -> dict[str, Any]:
+    """Write the demo's log to a path and inspect it, with the settings of the demo's campaign."""
+    import pyarrow.parquet as pq
+
+    campaign, table = pipeline.demo_campaign()
+    pq.write_table(table, path)
+    inspection = inspect_file(path, {**campaign.columns, "features": list(campaign.roles.get("features") or ())})
+    levels = {level["name"]: level for level in inspection["levels"]}
+    return inspection | {
+        "levels": [levels[label] for label in campaign.levels.labels],
+        "order_known": True,
+        "suggested_costs": list(campaign.levels.costs),
+        "suggested_budget": campaign.planning.budget,
+        "suggested_on_redemption": bool(campaign.levels.on_redemption),
+        "suggested_unit": campaign.unit,
+        "suggested_title": campaign.title,
+    }
+
+
+def check_draft(path: str, draft: dict[str, Any], own: bool, checkup: bool = False) -> dict[str, Any]:
+    """Check a draft; return the campaign file for a run folder that keeps its `own` log, and for the log's present place."""
+    try:
+        campaign = draft_campaign(draft, load_profile(path), path, checkup=checkup)
+    except InputError as error:
+        return {"toml": None, "now": None, "problems": describe_problems(error.problems)}
+    kept = replace(campaign, log=pipeline.LOG) if own else campaign
+    return {"toml": kept.text, "now": campaign.text, "problems": []}
+
+
+def examine_log(toml: str) -> dict[str, Any]:
+    """Check a log before a campaign."""
+    with report_to(None) as progress:
+        numbers = pipeline.examine(campaign_from(tomllib.loads(toml)), progress=progress)
+    return {
+        "verdict": numbers["answer"],
+        "headline": numbers["headline"],
+        "findings": [
+            {"verdict": check["answer"], "title": check["topic"], "text": check["text"], "hint": ""}
+            for check in numbers["support"]["checks"]
+        ],
+        "levels": [
+            {
+                "name": level["name"],
+                "rows": level["rows"],
+                "response": level["raw"]["estimate"],
+                "interval": [level["raw"]["low"], level["raw"]["high"]],
+            }
+            for level in numbers["curve"]["levels"]
+        ],
+        "notes": numbers["notes"],
+    }
+
+
+def run_campaign(toml: str, out: str, private: str, own: bool) -> dict[str, Any]:
+    """Run a campaign; its `own` log moves into the run folder."""
+    campaign, folder, log = campaign_from(tomllib.loads(toml)), Path(out), None
+    pipeline.refuse_existing(folder)
+    if own:
+        log = pipeline.convert_log(campaign, Path(private) / pipeline.LOG)
+        campaign = replace(campaign, log=pipeline.LOG)
+        pipeline.refuse_existing(folder)
+    pipeline.run(campaign, out, table=log)
+    return {"run": folder.name}
+
+
+def describe_customers(folder: str) -> dict[str, Any]:
+    """Return the columns that rules of a run can name, and the values of those with few; none for a large table."""
+    campaign = read_campaign(Path(folder))
+    path = Path(campaign.customers or campaign.log)
+    if not path.is_file() or path.stat().st_size > MAX_PROFILE_BYTES:
+        return {"columns": [], "segments": {}}
+    profile = load_profile(str(path))
+    # A plan for a log's own customers knows its features alone.
+    features = list(campaign.roles.get("features") or ()) if campaign.customers is None else None
+    taken = {*campaign.columns.values(), *(campaign.levels.cost_columns or ())}
+    names = [name for name in profile.columns if name not in taken and (not features or name in features)]
+    return {"columns": names, "segments": list_segments(profile, names)}
+
+
+def plan_what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]:
+    """Plan by other rules with the model of a run."""
+    with report_to(None) as progress:
+        numbers = pipeline.try_plan(folder, Path(out), rules, progress=progress)
+    campaign, log = read_campaign(Path(out)), Path(folder) / pipeline.LOG
+    kept = replace(campaign, log=pipeline.LOG) if Path(campaign.log) == log.absolute() else campaign
+    budget = numbers["budget"]
+    return {
+        "planned": {**numbers["planned"], "budget": budget["average"], "total": budget["total"]},
+        "levels": list_level_shares(numbers, campaign.levels),
+        "segments": numbers["segments"],
+        "shadow": numbers.get("shadow", {}),
+        "customers": numbers["customers"],
+        "toml": kept.text,
+    }
+
+
+def keep_what_if(folder: str, tried: str, out: str) -> dict[str, Any]:
+    """Make a run folder of a trial plan."""
+    with report_to(None) as progress:
+        pipeline.keep_plan(folder, Path(tried), Path(out), progress=progress)
+    return {"run": Path(out).name}
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "inspect": inspect_file,
+    "example": write_example,
+    "campaign": check_draft,
+    "doctor": examine_log,
+    "run": run_campaign,
+    "what-if": plan_what_if,
+    "keep": keep_what_if,
+    "describe": describe_customers,
+}
+
+
+# -- the process -------------------------------------------------------------------------------------------------------
 
 
 def main() -> None:
-    """Work until the input ends."""
-    # Standard output belongs to the answers: what others print goes to standard error.
+    """Do tasks until the input ends."""
+    # Standard output belongs to the results: other output goes to standard error.
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     signal.signal(signal.SIGTERM, _leave)
@@ -136,14 +209,11 @@ def main() -> None:
         send(_run(json.loads(line), send))
 
 
-def _run(task: dict[str, Any], send: Listener) -> dict[str, Any]:
+def _run(task: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Do a task; return its result, or its problems."""
-    from largesse.studio.tasks import TASKS
-
     tracker, next_time = Tracker(), 0.0
 
     def report(stage: str, done: float) -> None:
-        """Send every new stage, and its progress now and then."""
         nonlocal next_time
         if done == 0.0 or time.monotonic() >= next_time:
             next_time = time.monotonic() + REPORT_SECONDS
@@ -155,19 +225,18 @@ def _run(task: dict[str, Any], send: Listener) -> dict[str, Any]:
             return {"result": TASKS[task.pop("task")](**task)}
     except LargesseError as error:
         subject, problems = error.subject, list(error.problems)
-    except MemoryError:
-        subject, problems = (
-            "work",
-            [Problem("there is not enough memory for this", "use a smaller table, or fewer columns")],
-        )
-    except OSError as error:
-        got = f"{error.filename or 'a file'}: {error.strerror or error}"
-        subject, problems = "work", [Problem(got, "look at the disk and its rights")]
-    except Exception:
-        traceback.print_exc()
-        hint = "this is a mistake of ours: the terminal shows the details"
-        subject, problems = "work", [Problem("something went wrong here", hint)]
-    return {"error": {"subject": subject, "problems": [{"what": one.what, "hint": one.hint} for one in problems]}}
+    except Exception as error:
+        subject, problems = "work", [_explain_failure(error)]
+    return {"error": {"subject": subject, "problems": describe_problems(problems)}}
+
+
+def _explain_failure(error: Exception) -> Problem:
+    if isinstance(error, MemoryError):
+        return Problem("there is not enough memory for this", "use a smaller table, or fewer columns")
+    if isinstance(error, OSError):
+        return Problem(f"{error.filename or 'a file'}: {error.strerror or error}", "check the disk and its permissions")
+    traceback.print_exception(error)
+    return Problem("something went wrong here", "this is a mistake of ours: the terminal shows the details")
 
 
 def _listen(tasks: queue.SimpleQueue[str | None]) -> None:

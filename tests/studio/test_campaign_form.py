@@ -10,7 +10,7 @@ import pytest
 from largesse.campaign import TableProfile, campaign_from_options, inspect_table
 from largesse.errors import InputError
 from largesse.studio.campaign_form import assign_roles, describe_inspection, draft_campaign
-from largesse.studio.tasks import inspect
+from largesse.studio.worker import inspect_file
 from support.shops import shop_table
 
 ROLES = {"level": "coupon", "response": "bought", "customer": "id", "features": ["age", "city"]}
@@ -77,7 +77,7 @@ def test_a_checkup_needs_neither_costs_nor_a_budget(profile: TableProfile) -> No
         ({"roles": {**ROLES, "level": "cupon"}}, "'cupon' is not in the table"),
         ({"roles": {**ROLES, "level": 3}}, "the role level is 3"),
         ({"roles": {**ROLES, "features": ["agee"]}}, "'agee' is not in the table"),
-        ({"roles": {**ROLES, "features": "age"}}, "features are no list"),
+        ({"roles": {**ROLES, "features": "age"}}, "features is 'age'"),
         ({"roles": {**ROLES, "thing": "age"}}, "'thing' is not a role"),
         ({"roles": {"level": "coupon"}}, "does not name the response column"),
         ({"plan": {"caps": {"11": 1}}}, "names the level '11'"),
@@ -136,14 +136,14 @@ def test_observed_costs_need_no_list(tmp_path: Path) -> None:
 
 
 def test_a_role_that_is_taken_away_is_not_guessed_again(shop_log: Path) -> None:
-    guessed = inspect(str(shop_log))
+    guessed = inspect_file(str(shop_log))
     assert guessed["roles"]["customer"] == "id"
-    again = inspect(str(shop_log), {**guessed["roles"], "customer": None})
+    again = inspect_file(str(shop_log), {**guessed["roles"], "customer": None})
     assert again["roles"]["customer"] is None
     assert {column["name"]: column["role"] for column in again["columns"]}["id"] == "ignore"
 
 
 def test_a_column_of_many_values_is_no_level(shop_log: Path) -> None:
-    found = inspect(str(shop_log), {"level": "age", "response": "bought", "features": ["city"]})
+    found = inspect_file(str(shop_log), {"level": "age", "response": "bought", "features": ["city"]})
     assert found["levels"] is None
     assert "distinct values" in found["problems"][0]["what"]
