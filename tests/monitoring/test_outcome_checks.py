@@ -6,7 +6,7 @@ import pytest
 
 from largesse.levels import Levels
 from largesse.monitoring import OldLog, Prediction, check_campaign
-from largesse.monitoring.outcome_checks import _find_leaks, fit_line
+from largesse.monitoring.outcome_checks import _find_leaks, explain_linearly
 from largesse.records import Estimate, Log
 
 N = 3000
@@ -157,7 +157,7 @@ def test_parts_of_the_customers_in_which_promises_were_not_kept_are_named_not_co
     response[last] = 0.0
     found = check_campaign(replace(log, response=response), promise, before)
     (told,) = (finding.text for finding in found.findings if finding.topic == "tenths")
-    assert told.endswith("clearly apart in part 10.")
+    assert told.endswith("clearly differ in part 10.")
 
 
 @pytest.mark.filterwarnings("error")
@@ -166,11 +166,15 @@ def test_a_line_explains_the_same_in_whatever_unit(scale: float) -> None:
     rng = np.random.default_rng(1)
     values, target = rng.normal(size=(2, 50))
     plain = np.corrcoef(values, target)[0, 1] ** 2
-    assert fit_line(values * scale, target) == pytest.approx(plain, rel=1e-9)
-    assert fit_line(target, values * scale) == pytest.approx(plain, rel=1e-9)
+    assert explain_linearly(values * scale, target) == pytest.approx(plain, rel=1e-9)
+    assert explain_linearly(target, values * scale) == pytest.approx(plain, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("value", [0.0, 0.1, 5e-324, 1.7e308, -3.0])
 def test_a_constant_explains_nothing(value: float) -> None:
-    assert fit_line(np.full(50, value), np.arange(50.0)) == fit_line(np.arange(50.0), np.full(50, value)) == 0
+    assert (
+        explain_linearly(np.full(50, value), np.arange(50.0))
+        == explain_linearly(np.arange(50.0), np.full(50, value))
+        == 0
+    )

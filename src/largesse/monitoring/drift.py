@@ -1,4 +1,4 @@
-"""Drift of the features: population stability index and two-sample tests with one error rate for all columns."""
+"""Drift of features: population stability index, and two-sample tests with one error rate for all columns."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from largesse.stats import sample_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GROUPS = 10
-MAX_ROWS = 100_000  # more rows would only show changes too small to matter
+N_GROUPS = 10
+MAX_DRIFT_ROWS = 100_000  # more rows would only show changes too small to matter
 
 
 def measure_drift(
@@ -41,7 +41,7 @@ def _thin(table: pa.Table, cluster: Array | None, seed: int) -> pa.Table:
         order = np.random.default_rng(seed).permutation(len(table))
         _, first = np.unique(cluster[order], return_index=True)
         rows = np.sort(order[first])
-    rows = rows[sample_rows(len(rows), MAX_ROWS, seed)]
+    rows = rows[sample_rows(len(rows), MAX_DRIFT_ROWS, seed)]
     return table if len(rows) == len(table) else table.take(rows)
 
 
@@ -49,7 +49,7 @@ def _compare(before: pa.ChunkedArray, after: pa.ChunkedArray) -> tuple[float, fl
     """Return the population stability index of two samples of a column, and the p-value of no change."""
     if kind_of(before.type) != kind_of(after.type):
         return float("inf"), 0.0
-    grouping = find_grouping(before, GROUPS)
+    grouping = find_grouping(before, N_GROUPS)
     codes = grouping.code(before), grouping.code(after)
     counts = np.stack([np.bincount(code, minlength=len(grouping.labels)) for code in codes])
     counts = counts[:, counts.sum(axis=0) > 0]
@@ -79,7 +79,7 @@ def _test_counts(counts: Array) -> float:
 
 
 def _measure_psi(counts: Array) -> float:
-    """Return Σ (b − a) ln(b / a) over the shares of groups, less what chance alone would give."""
+    """Return Σ (b − a) ln(b / a) over the shares of groups, less its expectation under no change."""
     shares = (counts + 0.5) / (counts.sum(axis=1, keepdims=True) + 0.5 * counts.shape[1])
     raw = float(((shares[1] - shares[0]) * np.log(shares[1] / shares[0])).sum())
     return max(raw - (counts.shape[1] - 1) * float((1 / counts.sum(axis=1)).sum()), 0.0)

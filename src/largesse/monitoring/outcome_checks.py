@@ -33,20 +33,20 @@ from largesse.stats import mean_estimate, sample_rows, t_quantile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ERROR = 0.004  # of the test of value or spend, and of that of the price
+TEST_ERROR = 0.004  # error rate of the test of value or spend, and of the price
 DRIFT_ERROR = 0.01  # of all columns together
-CHANGED, MUCH_CHANGED = 0.02, 0.25  # population stability index
-FOLLOWED, BARELY_FOLLOWED = 0.98, 0.9  # shares of customers who got the planned level
-SHORT = 0.1  # a shortfall of more than this share of the prediction, beyond doubt, is a no
-BEYOND_DOUBT = 1e-4
-PRICE_CHANGED = 0.1
-LEAKS_MORE = 0.1  # increase of the share of the residual that a column explains
-LEAKS_NEW = 0.3  # the share itself, for a column that the old log did not have
-LEAKS_SURE = 0.8
-LEAK_GROUPS, LEAK_ROWS = 50, 50_000
-SHUFFLES = 99
-OVERSPENT = 0.03
-SERIOUS_FIRST = ("no", "careful", "note", "fine")
+MIN_PSI, SERIOUS_PSI = 0.02, 0.25
+MIN_FOLLOWED, SERIOUS_FOLLOWED = 0.98, 0.9  # shares of customers who got the planned level
+SERIOUS_SHORTFALL = 0.1  # as a share of the prediction
+SERIOUS_P = 1e-4
+MIN_PRICE_CHANGE = 0.1
+MIN_LEAK_INCREASE = 0.1  # of the share of the residual that a column explains
+MIN_NEW_LEAK = 0.3  # the share itself, for a column that the old log lacks
+SERIOUS_LEAK = 0.8
+MAX_LEAK_GROUPS, MAX_LEAK_ROWS = 50, 50_000
+N_SHUFFLES = 99
+MAX_OVERSPENDING = 0.03
+ANSWER_ORDER = ("no", "careful", "note", "fine")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ def check_campaign(log: Log, prediction: Prediction, old: OldLog | None = None, 
         _check_leaks(leaks, old is not None),
     ]
     return CampaignCheck(
-        tuple(sorted(findings, key=lambda finding: SERIOUS_FIRST.index(finding.answer))),
+        tuple(sorted(findings, key=lambda finding: ANSWER_ORDER.index(finding.answer))),
         len(log),
         prediction.joined,
         value,
@@ -122,7 +122,6 @@ def _compare(log: Log, outcome: Array, expected: Array, correction: Estimate | N
 
 
 def _two_sided(difference: float, se: float) -> float:
-    """Return the two-sided p-value of no difference."""
     from scipy.special import ndtr
 
     if se <= 0:
@@ -131,7 +130,6 @@ def _two_sided(difference: float, se: float) -> float:
 
 
 def _check_value(value: Realised, binary: bool) -> Finding:
-    """Check that customers responded as predicted."""
     promised, difference = value.promised.estimate, value.difference
     scale, unit, points = (100, " %", " pp") if binary else (1, " per customer", "")
     ends = " to ".join(f"{scale * end:+.2g}" for end in difference.interval)
@@ -139,31 +137,29 @@ def _check_value(value: Realised, binary: bool) -> Finding:
         f"promised {scale * promised:.4g}{unit}, realised {scale * value.realised.estimate:.4g}{unit} "
         f"(difference {scale * difference.estimate:+.2g}{points}, 95 % interval {ends}{points})"
     ).replace("-", "−")
-    if value.p >= ERROR:
+    if value.p >= TEST_ERROR:
         return Finding("value", "fine", f"The value is as promised: {numbers}.")
     if difference.estimate > 0:
-        text = f"The value is above what was promised: {numbers}. Is the response measured as before?"
+        text = f"The value is above the promise: {numbers}. Is the response measured as before?"
         return Finding("value", "careful", text)
-    bad = value.p < BEYOND_DOUBT and -difference.estimate > SHORT * abs(promised)
-    return Finding("value", "no" if bad else "careful", f"The value is below what was promised: {numbers}.")
+    serious = value.p < SERIOUS_P and -difference.estimate > SERIOUS_SHORTFALL * abs(promised)
+    return Finding("value", "no" if serious else "careful", f"The value is below the promise: {numbers}.")
 
 
 def _check_spend(spend: Realised, certain: bool) -> Finding:
-    """Check that the campaign cost as much as predicted."""
     promised, difference = spend.promised.estimate, spend.difference.estimate
     numbers = f"promised {promised:.4g} per customer, realised {spend.realised.estimate:.4g}"
     over = difference / promised if promised > 0 else np.inf if difference > 0 else 0.0
-    if spend.p >= ERROR or abs(over) <= OVERSPENT:
+    if spend.p >= TEST_ERROR or abs(over) <= MAX_OVERSPENDING:
         return Finding("spend", "fine", f"The spend is as promised: {numbers}.")
     if difference < 0:
         return Finding("spend", "careful", f"Less was spent than promised: {numbers}.")
-    answer = "no" if over > SHORT and (certain or spend.p < BEYOND_DOUBT) else "careful"
+    answer = "no" if over > SERIOUS_SHORTFALL and (certain or spend.p < SERIOUS_P) else "careful"
     sign = "+" if over > 0 else ""
     return Finding("spend", answer, f"More was spent than promised: {numbers} ({sign}{percent(over, 1)}).")
 
 
 def _cut_tenths(log: Log, prediction: Prediction) -> tuple[RealisedTenth, ...]:
-    """Return prediction and result by tenths of the predicted gain over the cheapest level."""
     gain = prediction.curves[np.arange(len(log)), prediction.levels] - prediction.curves[:, 0]
     correction = 0.0 if prediction.honest is None else prediction.honest.estimate
     tenths = []
@@ -186,8 +182,8 @@ def _check_tenths(tenths: tuple[RealisedTenth, ...]) -> list[Finding]:
     ]
     if not off:
         return []
-    which = f"{'parts' if len(off) > 1 else 'part'} {join_some(off, 10)}"
-    text = f"Customers in {len(tenths)} parts, from the least promised gain: promise and result are clearly apart in {which}."
+    parts = f"{'parts' if len(off) > 1 else 'part'} {join_some(off, 10)}"
+    text = f"Of {len(tenths)} parts of the customers, by promised gain, promise and result clearly differ in {parts}."
     return [Finding("tenths", "note", text)]
 
 
@@ -195,7 +191,6 @@ def _check_tenths(tenths: tuple[RealisedTenth, ...]) -> list[Finding]:
 
 
 def _check_followed(log: Log, prediction: Prediction, followed: Array) -> Finding:
-    """Check that customers received their planned levels."""
     share = float(np.average(followed, weights=log.weights))
     due = 1.0 if prediction.likely is None else float(np.average(prediction.likely, weights=log.weights))
     noise = 0.0
@@ -205,25 +200,26 @@ def _check_followed(log: Log, prediction: Prediction, followed: Array) -> Findin
     if prediction.joined is None:
         way = "of the customers got the level that the policy gives them today"
     if due < 1:
-        way += f" ({percent(due, 1)} were due to, the others get a level at random)"
+        way += f" ({percent(due, 1)} expected: the others get a level at random)"
     missed = due - share
     answer = "fine"
-    if missed > max(1 - FOLLOWED, noise):
-        answer = "no" if missed > max(1 - BARELY_FOLLOWED, noise) else "careful"
+    if missed > max(1 - MIN_FOLLOWED, noise):
+        answer = "no" if missed > max(1 - SERIOUS_FOLLOWED, noise) else "careful"
     quality = {"fine": "followed", "careful": "not quite followed", "no": "not followed"}[answer]
     return Finding("plan", answer, f"The plan was {quality}: {percent(share, 1)} {way}.")
 
 
 def _check_outside(rows: int, prediction: Prediction) -> list[Finding]:
-    """Report rows that are not in the plan."""
     if not prediction.outside:
         return []
     if prediction.joined is None:
-        text = "No customer of the new log is in the plan: the policy decided anew what each should have got."
-        text += " If a service decided, compare with its ledger."
+        text = (
+            "No customer of the new log is in the plan: they were compared with the policy's present decisions. "
+            "If a service decided, compare with its ledger."
+        )
         return [Finding("plan", "note", text)]
     share = prediction.outside / (rows + prediction.outside)
-    answer = "note" if share <= 1 - FOLLOWED else "careful" if share <= 1 - BARELY_FOLLOWED else "no"
+    answer = "note" if share <= 1 - MIN_FOLLOWED else "careful" if share <= 1 - SERIOUS_FOLLOWED else "no"
     text = f"{plural(prediction.outside, 'row')} of the new log ({percent(share, 1)}) are not in the plan and were left out."
     return [Finding("plan", answer, text)]
 
@@ -238,7 +234,6 @@ def _count_levels(log: Log, prediction: Prediction, followed: Array) -> tuple[Le
 
 
 def _check_propensities(log: Log, prediction: Prediction) -> list[Finding]:
-    """Check the new log's propensities against its levels and against the plan."""
     if log.propensity is None:
         if prediction.propensity is None:
             return []
@@ -251,7 +246,7 @@ def _check_propensities(log: Log, prediction: Prediction) -> list[Finding]:
         return [Finding("propensities", "no", text)]
     if prediction.propensity is not None:
         same = np.isclose(log.propensity, prediction.propensity, rtol=1e-4)[log.level == prediction.levels]
-        if len(same) and same.mean() < FOLLOWED:
+        if len(same) and same.mean() < MIN_FOLLOWED:
             text = f"{percent(1 - same.mean(), 1)} of the propensities in the new log are not those of the plan."
             return [Finding("propensities", "careful", text)]
     return [Finding("propensities", "fine", "The propensities agree with how often levels were given.")]
@@ -261,35 +256,32 @@ def _check_propensities(log: Log, prediction: Prediction) -> list[Finding]:
 
 
 def _check_drift(drifts: tuple[Drift, ...], known: bool) -> list[Finding]:
-    """Check that the features are distributed as in the old log."""
     if not known:
-        text = "The log that the model learnt from is not there: features cannot be compared with it."
+        text = "The log that the model learnt from is missing: features cannot be compared with it."
         return [Finding("features", "note", text)]
-    off = [drift for drift in drifts if drift.p < DRIFT_ERROR and drift.psi >= CHANGED]
+    off = [drift for drift in drifts if drift.p < DRIFT_ERROR and drift.psi >= MIN_PSI]
     if not off:
         most = f" (largest index {drifts[0].psi:.2f}: {drifts[0].column!r})" if drifts else ""
         return [Finding("features", "fine", f"Customers look like those of the log{most}.")]
     named = join_some([f"{drift.column!r} ({drift.psi:.2f})" for drift in off], 3)
     text = f"{plural(len(off), 'column')} of {len(drifts)} changed since the log: {named}, by their stability index."
-    much = off[0].psi >= MUCH_CHANGED
-    more = " The model speaks of other customers: learn again." if much else ""
+    much = off[0].psi >= SERIOUS_PSI
+    more = " The model was learnt from different customers: learn again." if much else ""
     return [Finding("features", "no" if much else "careful", text + more)]
 
 
 def _check_price(prediction: Prediction) -> list[Finding]:
-    """Check that the budget has the same price today."""
     if prediction.price is None or prediction.price_now is None:
         return []
     now, then = prediction.price_now, prediction.price
     prices = f"{then:.4g} in the plan, {now.estimate:.4g} for the customers of the new log"
-    changed = abs(now.estimate - then) > PRICE_CHANGED * then
-    if not changed or _two_sided(now.estimate - then, now.se) >= ERROR:
+    changed = abs(now.estimate - then) > MIN_PRICE_CHANGE * then
+    if not changed or _two_sided(now.estimate - then, now.se) >= TEST_ERROR:
         return [Finding("price", "fine", f"The price of budget is as in the plan: {prices}.")]
     return [Finding("price", "careful", f"The price of budget has changed: {prices}. Plan again.")]
 
 
 def _check_responses(log: Log, old: OldLog | None) -> list[Finding]:
-    """Check that responses are of the same kind as in the old log, and vary."""
     if old is not None and old.binary and not log.binary:
         text = "Responses were yes or no in the log that the model learnt from, and are not in the new one."
         return [Finding("response", "no", text)]
@@ -305,25 +297,25 @@ def _check_responses(log: Log, old: OldLog | None) -> list[Finding]:
 def _find_leaks(log: Log, residual: Array, old: OldLog | None, seed: int) -> tuple[Leak, ...]:
     """Return the columns that explain more of the residual (n,) than in the old log, or than a new column may."""
     rng = np.random.default_rng(seed)
-    rows = sample_rows(len(log), LEAK_ROWS, seed)
+    rows = sample_rows(len(log), MAX_LEAK_ROWS, seed)
     half, target = rng.integers(0, 2, len(rows)), residual[rows][:, None]
-    old_rows = None if old is None else sample_rows(len(old.residual), LEAK_ROWS, seed)
+    old_rows = None if old is None else sample_rows(len(old.residual), MAX_LEAK_ROWS, seed)
     old_half = None if old_rows is None else rng.integers(0, 2, len(old_rows))
     leaks = []
     for name in log.features.column_names:
         column = _Column.read(log.features.column(name).take(rows))
         share = column.explain(target, half)
         known = old is not None and name in old.features.column_names
-        if share < (LEAKS_MORE if known else LEAKS_NEW):
+        if share < (MIN_LEAK_INCREASE if known else MIN_NEW_LEAK):
             continue
         if known:
             assert old is not None
             assert old_half is not None
             before = _Column.read(old.features.column(name).take(old_rows))
-            if share - before.explain(old.residual[old_rows][:, None], old_half) < LEAKS_MORE:
+            if share - before.explain(old.residual[old_rows][:, None], old_half) < MIN_LEAK_INCREASE:
                 continue
         shuffling = np.random.default_rng([seed, 1])  # the same for every column: their order does not matter
-        by_chance = [column.explain(shuffling.permutation(target), half) for _ in range(SHUFFLES)]
+        by_chance = [column.explain(shuffling.permutation(target), half) for _ in range(N_SHUFFLES)]
         if share > max(by_chance):  # a few large amounts explain much by chance
             leaks.append(Leak(name, "response", share))
     return tuple(sorted(leaks, key=lambda leak: (-leak.explained, leak.feature)))
@@ -338,8 +330,7 @@ class _Column:
 
     @classmethod
     def read(cls, column: pa.ChunkedArray) -> _Column:
-        """Group a column."""
-        code = group_column(column, LEAK_GROUPS).code
+        code = group_column(column, MAX_LEAK_GROUPS).code
         if kind_of(column.type) != "number":
             return cls(code, None)
         values = as_floats(column)
@@ -352,11 +343,11 @@ class _Column:
         Groups of equal size lump large amounts together; a line tells them apart.
         """
         by_groups = measure_explained(self.code, target, half)
-        return by_groups if self.values is None else max(by_groups, fit_line(self.values, target[:, 0]))
+        return by_groups if self.values is None else max(by_groups, explain_linearly(self.values, target[:, 0]))
 
 
-def fit_line(values: Array, target: Array) -> float:
-    """Return the R² of a line through values and target (n,): 0 where either is constant."""
+def explain_linearly(values: Array, target: Array) -> float:
+    """Return the R² of a line through values and target (n,); 0 if either is constant."""
     x, y = _center(values), _center(target)
     squares = float((x @ x) * (y @ y))
     return float(x @ y) ** 2 / squares if squares else 0.0
@@ -373,10 +364,9 @@ def _center(values: Array) -> Array:
 
 
 def _check_leaks(leaks: tuple[Leak, ...], known: bool) -> Finding:
-    """Check for columns that were recorded after the response."""
     if not leaks:
-        than = "than it did in the old log" if known else "than it should"
-        return Finding("leaks", "fine", f"No column knows more about the responses {than}.")
+        limit = "more of the responses than in the old log" if known else "too much of the responses"
+        return Finding("leaks", "fine", f"No column explains {limit}.")
     named = ", ".join(f"{leak.feature!r} ({percent(leak.explained)})" for leak in leaks[:3])
-    text = f"A column explains much of what the model left open: {named}. Was it recorded after the response? Do not learn from it."
-    return Finding("leaks", "no" if leaks[0].explained >= LEAKS_SURE else "careful", text)
+    text = f"A column explains much of the model's residual: {named}. Was it recorded after the response? Do not learn from it."
+    return Finding("leaks", "no" if leaks[0].explained >= SERIOUS_LEAK else "careful", text)

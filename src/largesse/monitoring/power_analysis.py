@@ -118,8 +118,8 @@ def power(
     --------
     >>> from largesse.worlds import simulate
     >>> log = simulate("averaged", n=1000, seed=1).log
-    >>> found = power(log, np.full(1000, 3), np.full(1000, 0))
-    >>> found.switchers, found.value.expected.traffic < 200
+    >>> analysis = power(log, np.full(1000, 3), np.full(1000, 0))
+    >>> analysis.switchers, analysis.value.expected.traffic < 200
     (1.0, True)
     """
     spec = PowerSpec(power, coverage, gain, per_day)

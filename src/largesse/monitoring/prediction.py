@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CUSTOMER, REQUEST, PROPENSITY = "customer", "request", "propensity"  # columns of plans and of ledgers
-RESAMPLES = 30
+N_RESAMPLES = 30
 PRICE_SAMPLE_ROWS = 20_000
 MIN_PRICE_ERROR = 0.01  # as a share of the price, which may jump between two customers
 
@@ -62,17 +62,17 @@ def match_decisions(prediction: Prediction, log: Log, decisions: pa.Table, *, se
     """
     assert log.customer is not None
     ids = join_ids(decisions, CUSTOMER, requests=served and not has_unique_ids(decisions))
-    planned, wanted = (np.asarray([str(name) for name in column.to_pylist()]) for column in (ids, log.customer))
+    planned, names = (np.asarray([str(value) for value in column.to_pylist()]) for column in (ids, log.customer))
     order = np.argsort(planned, kind="stable")
-    place = np.minimum(np.searchsorted(planned[order], wanted), len(planned) - 1)
-    matched = planned[order][place] == wanted
+    place = np.minimum(np.searchsorted(planned[order], names), len(planned) - 1)
+    matched = planned[order][place] == names
     if not matched.any() and served:
         hint = "give the ledger and the log of one campaign, with the ids that the service was asked with"
         fail("check", Problem("no customer of the new log is in the ledger", hint))
     if not matched.any():
         return log, replace(prediction, outside=len(log))
     # Sorted by id, so that ties and folds do not depend on the order of the log.
-    rows = np.flatnonzero(matched)[np.argsort(wanted[matched], kind="stable")]
+    rows = np.flatnonzero(matched)[np.argsort(names[matched], kind="stable")]
     at = order[place][rows]
 
     def column(name: str) -> Array:
@@ -120,7 +120,7 @@ def find_price(policy: Policy, log: Log, budget: float, planned: int, seed: int 
     rng = np.random.default_rng(seed)
     sample = rng.permutation(len(curves))[:PRICE_SAMPLE_ROWS]
     price = _price(curves[sample], costs[sample], budget)
-    resampled = [_price(curves[rows], costs[rows], budget) for rows in rng.choice(sample, (RESAMPLES, len(sample)))]
+    resampled = [_price(curves[rows], costs[rows], budget) for rows in rng.choice(sample, (N_RESAMPLES, len(sample)))]
     se = max(float(np.std(resampled)), MIN_PRICE_ERROR * price) * float(np.sqrt(1 + len(sample) / max(planned, 1)))
     return Estimate(price, se, price - 1.96 * se, price + 1.96 * se)
 
@@ -157,7 +157,7 @@ def join_ids(table: pa.Table, key: str, *, requests: bool) -> pa.ChunkedArray:
 
 
 def has_unique_ids(table: pa.Table, key: str = CUSTOMER) -> bool:
-    """Whether every customer has at most one row."""
+    """Return True if every customer has at most one row."""
     import pyarrow.compute as pc
 
     return int(pc.count_distinct(table[key]).as_py()) == len(table)

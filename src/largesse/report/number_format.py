@@ -66,7 +66,7 @@ def count_decimals(spread: float, digits: int = 2) -> int:
 
 
 def is_zero_text(text: str) -> bool:
-    """Whether a written number has no digit above zero."""
+    """Return True for a written number without a digit above zero."""
     return not any(digit in text for digit in "123456789")
 
 
@@ -234,7 +234,7 @@ class Units:
 
     @property
     def binary(self) -> bool:
-        """Whether the response is yes or no."""
+        """True for a response of yes or no."""
         return self.kind == "binary"
 
     @property
@@ -335,7 +335,7 @@ class Units:
 
 
 def is_money(unit: str) -> bool:
-    """Whether a unit is a currency: a sign, or a code of three capital letters.
+    """Return True for a currency: a sign, or a code of three capital letters.
 
     >>> is_money("€"), is_money("CHF"), is_money("visits")
     (True, True, False)

@@ -35,7 +35,7 @@ def judge_profit(numbers: Numbers) -> str:
 
 
 def is_random_mix(reference: Numbers) -> bool:
-    """Whether a reference draws levels at random, instead of giving everyone the same one."""
+    """Return True for a reference that draws levels at random, instead of giving everyone the same one."""
     return bool(reference["name"] != "everyone the same")
 
 
@@ -51,7 +51,7 @@ def write_sentences(units: Units, numbers: Numbers) -> dict[str, str]:
 
 
 def write_headline(units: Units, numbers: Numbers) -> str:
-    """Say in one sentence whether choosing who gets what beats treating everyone the same at the same cost."""
+    """Write the verdict in one sentence: the gain of targeting over treating everyone the same at the same cost."""
     same, rule = numbers["versus"][0], find_advised_rule(numbers["safety"])
     judged, gain = judge_gain(same["difference"]), units.write_gain(same["difference"])
     if judged == "pays":

@@ -67,7 +67,7 @@ def fit_axis(values: Iterable[Any], target: int = 5, snug: bool = False) -> Axis
 
 
 def _find_range(numbers: list[float]) -> tuple[float, float]:
-    """Return the smallest and largest number, pulled apart if they are equal."""
+    """Return the smallest and largest number, widened if they are equal."""
     if not numbers:
         return 0.0, 1.0
     low, high = min(numbers), max(numbers)

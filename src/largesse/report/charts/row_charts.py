@@ -132,7 +132,7 @@ def draw_swatch(level: int) -> str:
 
 
 def _draw_segment(level: int, left: float, width: float, name: str, moves: bool) -> str:
-    """Draw a segment with its share; if there is no room, a segment that `moves` hides its share for the script."""
+    """Draw a segment with its share; a narrow segment that `moves` hides it for the script."""
     words, narrow = write_percent(width), width < MIN_LABELLED_SHARE
     box = {"x": _raw(left), "width": _raw(width), "y": 3, "height": STRIP_HEIGHT - 6}
     bar = element("rect", title(f"{name}: {words}"), **box, style=f"fill:var(--level-{level})")

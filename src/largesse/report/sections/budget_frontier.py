@@ -105,7 +105,7 @@ def _write_plan(numbers: Numbers, units: Units) -> str:
 
 
 def view_slider(numbers: Numbers, units: Units) -> View:
-    """Return the stops as JSON, the first stop and the levels; without stops, the reason why there is no slider."""
+    """Return the stops as JSON, the first stop and the levels; without stops, the reason."""
     stops = list_stops(numbers)
     if len(stops) < 2:
         return {**NO_SLIDER, "excuse": numbers["frontier"]["excuse"]}

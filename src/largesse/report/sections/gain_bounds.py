@@ -19,7 +19,7 @@ def view_bounds(numbers: Numbers, units: Units) -> View:
 
 
 def _write_guarantee(safety: Numbers, units: Units) -> str:
-    """Write the guaranteed values, or the reason why there are none."""
+    """Write the guaranteed values, or the reason without any."""
     if safety["excuse"]:
         return str(safety["excuse"])
     known = [(row["name"], finite(row["guaranteed"])) for row in safety["options"]]

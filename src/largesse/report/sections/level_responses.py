@@ -55,7 +55,6 @@ def view_responses(numbers: Numbers, units: Units) -> View:
 
 
 def _has_few_rows(level: Numbers) -> bool:
-    """Whether too few rows had a level, or too few effective rows after weighting."""
     sizes = map(finite, (level["rows"], level["effective"]))
     return any(size is not None and size < FEW_ROWS for size in sizes)
 
