@@ -10,17 +10,17 @@ import pytest
 from largesse.evaluation import ESTIMATORS
 from largesse.report import render_report
 from largesse.report.figure_rows import describe_cost, view_legend
+from largesse.report.html_pages import write_answer
 from largesse.report.number_format import DASH, Units
-from largesse.report.pages import write_answer
 from largesse.report.sections.budget_frontier import NOTHING_PAYS, describe_promises, view_frontier, view_slider
 from largesse.report.sections.decision_explanations import view_explanations, write_change
 from largesse.report.sections.gain_bounds import view_bounds
 from largesse.report.sections.key_figures import view_key_figures
 from largesse.report.sections.level_responses import view_groups, view_responses
 from largesse.report.sections.level_transitions import summarise_moves, view_fall, view_matrix, view_transitions
-from largesse.report.sections.log_checks import view_support
-from largesse.report.sections.method import view_method
+from largesse.report.sections.model_choices import view_method
 from largesse.report.sections.next_steps import view_next_steps, write_needed_rows
+from largesse.report.sections.overlap_balance import view_support
 from largesse.report.sections.profit_by_budget import view_profit
 from largesse.report.sections.qini_curve import view_qini_curve
 from largesse.report.sections.segments import view_segments
@@ -541,7 +541,7 @@ def test_checks_overlap_and_balance_are_shown(binary: Numbers) -> None:
     assert view_support(binary, EURO)["balance"].rows[0].mark == ""
     support |= {"overlap": [], "balance": [], "checks": [], "propensities": {"edges": [], "counts": []}}
     page = render_report(binary)
-    assert "There is nothing to show." in page[page.index('id="log_checks"') : page.index('id="method"')]
+    assert "There is nothing to show." in page[page.index('id="overlap_balance"') : page.index('id="model_choices"')]
 
 
 def test_every_estimator_is_shown_and_the_one_used_gives_the_value(binary: Numbers) -> None:

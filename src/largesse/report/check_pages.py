@@ -19,7 +19,7 @@ from largesse.report.number_format import (
     write_rate,
 )
 from largesse.report.sections.level_responses import LevelMean, view_levels
-from largesse.report.sections.log_checks import view_support
+from largesse.report.sections.overlap_balance import view_support
 from largesse.version import __version__
 
 CHECKUP_HEADLINES = {

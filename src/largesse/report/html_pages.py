@@ -21,9 +21,9 @@ from largesse.report.sections.gain_bounds import view_bounds
 from largesse.report.sections.key_figures import view_key_figures
 from largesse.report.sections.level_responses import view_responses
 from largesse.report.sections.level_transitions import view_transitions
-from largesse.report.sections.log_checks import view_support
-from largesse.report.sections.method import view_method
+from largesse.report.sections.model_choices import view_method
 from largesse.report.sections.next_steps import view_next_steps
+from largesse.report.sections.overlap_balance import view_support
 from largesse.report.sections.profit_by_budget import view_profit
 from largesse.report.sections.qini_curve import view_qini_curve
 from largesse.report.sections.segments import view_segments
@@ -46,8 +46,8 @@ SECTIONS: tuple[tuple[str, MakeView, str], ...] = (
     ("spend_by_level", view_spend, "Where the money goes"),
     ("level_transitions", view_transitions, "What changes"),
     ("next_steps", view_next_steps, "What to do next"),
-    ("log_checks", view_support, "Can the log answer this?"),
-    ("method", view_method, "How it was done"),
+    ("overlap_balance", view_support, "Can the log answer this?"),
+    ("model_choices", view_method, "How it was done"),
     ("glossary", lambda _numbers, _units: {}, "Glossary"),
 )
 SIGNED_CURRENCY = re.compile(f"(?<=[+−])(?=[{re.escape(''.join(sorted(SYMBOLS)))}])")
