@@ -1,8 +1,7 @@
 """Experiments that anyone can repeat: the paper's tables and figures, and measurements of the product where the truth is known.
 
-`largesse experiment NAME` runs one of `EXPERIMENTS`, or several processes of it, and leaves records, a table, a summary and
-figures in a folder; `largesse experiment page` writes one page from all summaries. The lab imports the product through its
-doors; the product never imports the lab.
+`largesse experiment NAME` runs one of `EXPERIMENTS`, in one or several processes, and writes its records, its summary, and its
+result page with figures to a folder. The lab imports the product through its packages; the product never imports the lab.
 """
 
 from largesse_lab.experiments import EXPERIMENTS as EXPERIMENTS

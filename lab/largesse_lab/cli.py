@@ -1,4 +1,4 @@
-"""The options of `largesse experiment`, which the product's command line finds here."""
+"""The options of `largesse experiment`, which the product's command line imports from here."""
 
 import inspect
 import json
@@ -12,7 +12,7 @@ import typer
 
 from largesse.errors import Problem, fail
 from largesse.progress import show_progress
-from largesse_lab.command import NAMES, Order, run
+from largesse_lab.command import NAMES, RunOptions, run
 from largesse_lab.runner.request import Request
 
 app = typer.Typer(
@@ -24,24 +24,29 @@ app = typer.Typer(
 
 
 @dataclass(frozen=True)
-class Options:
-    """What `largesse experiment` accepts; None is the experiment's own default."""
+class ExperimentOptions:
+    """The options of `largesse experiment`; None is the experiment's own default."""
 
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}; page combines all results into pages.")]
+    name: Annotated[
+        str, typer.Argument(help=f"One of {', '.join(NAMES)}; page writes the pages of all results in a folder again.")
+    ]
     simulations: Annotated[str | None, typer.Option(help="Names of simulations or data sets, comma-separated.")] = None
     models: Annotated[
         str | None,
-        typer.Option(help="Names of models, comma-separated; for worlds with settings, as boosting:rounds=50."),
+        typer.Option(help="Names of models, comma-separated; worlds accepts settings, as boosting:rounds=50."),
     ] = None
     rows: Annotated[
         str | None,
-        typer.Option(help="worlds: rows of each log, as 2000 or 2000,20000; elsewhere the same as --models."),
+        typer.Option(help="worlds: rows of each log, as 2000 or 2000,20000; other experiments: same as --models."),
     ] = None
     repeats: Annotated[int | None, typer.Option(help="Number of repeats, or of logs.")] = None
     seeds: Annotated[
-        str | None, typer.Option(help="worlds: the first and the last seed, as 0-199; elsewhere the same as --repeats.")
+        str | None,
+        typer.Option(
+            help="Random worlds: the first and the last seed, as 0-199; other experiments: same as --repeats."
+        ),
     ] = None
-    part: Annotated[str, typer.Option(help="Which part of the repeats to run, as 0/4: for several processes.")] = "0/1"
+    part: Annotated[str, typer.Option(help="The part of the repeats to run, as 0/4: for several processes.")] = "0/1"
     chunk: Annotated[int | None, typer.Option(help="Number of logs that are fitted together: many on a GPU.")] = None
     mix: Annotated[float | None, typer.Option(help="coverage: share of the log with random levels.")] = None
     jobs: Annotated[
@@ -49,26 +54,26 @@ class Options:
         typer.Option(help="Processes that share the repeats of a folder; default: one, or one per core without a GPU."),
     ] = None
     kept: Annotated[
-        bool, typer.Option("--kept", help="Measure nothing: make table and figures from the records that are there.")
+        bool, typer.Option("--kept", help="Measure nothing: make tables and figures from existing records.")
     ] = False
     machine: Annotated[str | None, typer.Option(help="The machine that made the records, if not this one.")] = None
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder for results, table, summary and figures; resumes what it holds."),
+        typer.Option("--out", help="Folder for records, summary, page and figures; a stopped run resumes there."),
     ] = None
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False
 
 
-def experiment(**given: Any) -> None:
+def experiment(**arguments: Any) -> None:
     """Repeat the paper's experiments, or measure models where the truth is known."""
-    options = Options(**given)
+    options = ExperimentOptions(**arguments)
     names, sizes = parse_rows(options.rows)
-    many, seeds = parse_seeds(options.seeds)
+    repeats, seeds = parse_seeds(options.seeds)
     models = split_names(options.models)
     request = Request(
         problems=split_names(options.simulations),
-        rows=names if models is None else [*models, *(names or [])],
-        repeats=options.repeats if many is None else many,
+        models=names if models is None else [*models, *(names or [])],
+        repeats=options.repeats if repeats is None else repeats,
         part=parse_part(options.part),
         chunk=options.chunk,
         mix=options.mix,
@@ -76,13 +81,13 @@ def experiment(**given: Any) -> None:
         sizes=sizes,
     )
     command = shlex.join(["largesse", *drop_source(sys.argv[1:])])
-    order = Order(request, options.out, options.jobs, options.kept, options.machine, command)
+    run_options = RunOptions(request, options.out, options.jobs, options.kept, options.machine, command)
     with show_progress(options.as_json) as progress:
-        records, text = run(options.name, order, progress)
+        records, text = run(options.name, run_options, progress)
     typer.echo(json.dumps(records, ensure_ascii=False) if options.as_json else text)
 
 
-experiment.__signature__ = inspect.signature(Options)  # type: ignore[attr-defined]  # each field is an option
+experiment.__signature__ = inspect.signature(ExperimentOptions)  # type: ignore[attr-defined]  # each field is an option
 app.command()(experiment)
 
 
@@ -92,21 +97,23 @@ def split_names(text: str | None) -> list[str] | None:
 
 
 def drop_source(words: list[str]) -> list[str]:
-    """Return a command's words without those that say where it ran.
+    """Return a command's words without --kept and --machine.
 
     >>> drop_source(["experiment", "table1", "--kept", "--machine", "a large one", "--out", "docs/results"])
     ['experiment', 'table1', '--out', 'docs/results']
     """
-    spare = {i for i, word in enumerate(words) if word == "--kept" or "--machine" in (word, *words[max(i - 1, 0) : i])}
-    return [word for i, word in enumerate(words) if i not in spare and not word.startswith("--machine=")]
+    dropped = {
+        i for i, word in enumerate(words) if word == "--kept" or "--machine" in (word, *words[max(i - 1, 0) : i])
+    }
+    return [word for i, word in enumerate(words) if i not in dropped and not word.startswith("--machine=")]
 
 
 def parse_part(text: str) -> tuple[int, int]:
     """Return a part (i, n): 1/4 is the second of four."""
-    first, _, second = text.partition("/")
-    if not (first.isdigit() and second.isdigit() and int(first) < int(second)):
+    i, _, n = text.partition("/")
+    if not (i.isdecimal() and n.isdecimal() and int(i) < int(n)):
         fail("experiment", Problem(f"part {text!r}", "parts of 4 are 0/4, 1/4, 2/4 and 3/4"))
-    return int(first), int(second)
+    return int(i), int(n)
 
 
 def parse_rows(text: str | None) -> tuple[list[str] | None, list[int] | None]:
@@ -130,6 +137,6 @@ def parse_seeds(text: str | None) -> tuple[int | None, tuple[int, int] | None]:
         return None, None
     first, dash, last = text.partition("-")
     if not (first.isdecimal() and (last.isdecimal() if dash else True)) or (dash and int(first) > int(last)):
-        hint = "name the first and the last, as 0-199, or how many, as 20"
+        hint = "name the first and the last, as 0-199, or their number, as 20"
         fail("experiment", Problem(f"--seeds {text}", hint))
     return (None, (int(first), int(last))) if dash else (int(first), None)

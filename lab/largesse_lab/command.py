@@ -1,8 +1,8 @@
-"""What `largesse experiment` does: run an experiment by its name, and leave its results where they can be read and resumed.
+"""The command `largesse experiment`: run an experiment by its name, and write results that can be read and resumed.
 
-In a folder, an experiment leaves its records (one line of JSON each), its table as Markdown, its summary as JSON with what made
-it, and its figures. `page` makes one page of all summaries in a folder. Parts that are run by several processes leave records of
-their own; a run of the whole finds them.
+In a folder, an experiment leaves NAME.jsonl (its records), NAME.json (its summary with the command, machine and versions that made
+it), NAME.md (its result page) and figures. `page` writes the pages of all summaries in a folder again. Parts that are run by several
+processes leave records of their own; a run of the whole finds them.
 """
 
 from __future__ import annotations
@@ -16,161 +16,149 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from largesse.errors import InputError, Problem, refuse, suggest
+from largesse.errors import Problem, fail, refuse, suggest
 from largesse.records import Progress
-from largesse_lab.experiments import CHAPTERS, EXPERIMENTS, Experiment
-from largesse_lab.page.page import write_page
-from largesse_lab.page.sections import Result, write_section
-from largesse_lab.runner import process_pool as jobs
-from largesse_lab.runner import repeats
+from largesse_lab.experiments import EXPERIMENTS, Experiment
+from largesse_lab.pages.comparison import Summary
+from largesse_lab.runner import process_pool
+from largesse_lab.runner.repeats import GRID_REPEATS
 from largesse_lab.runner.request import Records, Request
 
 NAMES = (*EXPERIMENTS, "page")
-PARTS = ("largesse", "numpy", "jax", "scikit-learn", "stochtree")  # packages whose versions are recorded
+PACKAGES = ("largesse", "numpy", "jax", "scikit-learn", "stochtree")  # whose versions are recorded
 
 
 @dataclass(frozen=True)
-class Order:
-    """A request, where its results go, and how it is run."""
+class RunOptions:
+    """A request, the place of its results, and the way it is run."""
 
     request: Request
     out: Path | None = None  # a folder for all results, or a .jsonl file for the records alone
-    jobs: int | None = None  # processes that share the repeats; None: one per core, or one where there is a GPU
-    kept: bool = False  # measure nothing: use the records that are there
-    machine: str | None = None  # what the records were made on, if not this machine
+    jobs: int | None = None  # processes that share the repeats; None: one per core, or one on a machine with a GPU
+    kept: bool = False  # measure nothing: use existing records
+    machine: str | None = None  # that made the records, if not this machine
     command: str = ""
 
     @property
     def folder(self) -> Path | None:
-        """The folder for results; None where there is none."""
+        """The folder for results, or None."""
         return None if self.out is None or self.out.suffix == ".jsonl" else self.out
 
 
-def run(name: str, order: Order, progress: Progress) -> tuple[Records, str]:
-    """Run an experiment; return its records and its table. With a folder to write to, leave everything there."""
+def run(name: str, options: RunOptions, progress: Progress) -> tuple[Records, str]:
+    """Run an experiment, write its results to the folder, and return its records and its tables."""
     if name == "page":
-        return [], _make_page(order.folder)
+        return [], _rewrite_pages(options.folder)
     if name not in EXPERIMENTS:
-        raise InputError("experiment", [Problem(f"{name!r} is not known", suggest(name, NAMES))])
-    experiment, folder, part = EXPERIMENTS[name], order.folder, order.request.part
-    refuse("experiment", _find_problems(order) + _find_unused(experiment, order.request))
+        fail("experiment", Problem(f"unknown experiment {name!r}", suggest(name, NAMES)))
+    experiment, folder, part = EXPERIMENTS[name], options.folder, options.request.part
+    refuse("experiment", _find_problems(experiment, options))
     whole = folder is not None and part == (0, 1)
-    kept = order.out
+    path = options.out
     if folder is not None:
-        kept = folder / f"{name}.jsonl" if whole else jobs.name_part(folder, name, part)
+        path = folder / f"{name}.jsonl" if whole else process_pool.name_part(folder, name, part)
     if folder is not None and whole:
-        processes = _count_processes(experiment, order)
-        if processes > 1 and not order.kept:
-            share_out(experiment, order.request, processes, folder, progress)
-        jobs.gather_parts(folder, name)
-    records = _read_records(kept) if order.kept else experiment.measure(replace(order.request, out=kept), progress)
-    text = experiment.tabulate(records)
+        processes = _count_processes(experiment, options)
+        if processes > 1 and not options.kept:
+            run_parallel(experiment, options.request, processes, folder, progress)
+        process_pool.gather_parts(folder, name)
+    request = replace(options.request, out=path)
+    records = _read_records(path) if options.kept else experiment.measure(request, progress)
+    summary = experiment.summarise(records)
     if folder is not None and whole:
-        _leave_results(folder, experiment, records, text, order)
-    return records, text
+        made = describe_run(options, records)
+        content = {"experiment": name, "made": made, "summary": summary}
+        text = json.dumps(content, ensure_ascii=False) + "\n"
+        process_pool.write_text(folder / f"{name}.json", text)
+        write_page(folder, experiment, made, summary)
+    return records, experiment.write_results(summary).text()
 
 
-def _find_problems(order: Order) -> list[Problem]:
+def _find_problems(experiment: Experiment, options: RunOptions) -> list[Problem]:
     """List the options that are out of range, or not for this experiment."""
-    request = order.request
-    given = {"--repeats": request.repeats, "--chunk": request.chunk, "--jobs": order.jobs}
-    wrong = [Problem(f"{word} {n}", "1 or more") for word, n in given.items() if n is not None and n < 1]
+    request = options.request
+    counts = {"--repeats": request.repeats, "--chunk": request.chunk, "--jobs": options.jobs}
+    problems = [Problem(f"{option} {n}", "1 or more") for option, n in counts.items() if n is not None and n < 1]
     if request.mix is not None and not 0 <= request.mix <= 1:
-        wrong.append(Problem(f"--mix {request.mix:g}", "a share between 0 and 1"))
-    if (order.jobs or 1) > 1 and order.folder is None:
-        wrong.append(Problem("several --jobs, but no folder to share", "name one, as --out results"))
-    return wrong
-
-
-def _find_unused(experiment: Experiment, request: Request) -> list[Problem]:
-    """List the options that the experiment does not know."""
-    given = {"a range of --seeds": request.seeds, "a number of --rows": request.sizes}
-    hint = "worlds knows it; here, --repeats is how many and --models are names"
-    return [
-        Problem(f"{experiment.name} does not know {word}", hint)
-        for word, value in given.items()
-        if value is not None and not experiment.drawn
-    ]
+        problems.append(Problem(f"--mix {request.mix:g}", "a share between 0 and 1"))
+    if (options.jobs or 1) > 1 and options.folder is None:
+        problems.append(Problem("several --jobs without a shared folder", "name one, as --out results"))
+    if not experiment.random_worlds:
+        worlds_only = {"a range of --seeds": request.seeds, "a number of --rows": request.sizes}
+        hint = "use --repeats for a number and --models for names"
+        problems += [
+            Problem(f"{experiment.name} does not accept {option}", hint)
+            for option, value in worlds_only.items()
+            if value is not None
+        ]
+    return problems
 
 
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
-def _count_processes(experiment: Experiment, order: Order) -> int:
-    """Return how many processes share the repeats: several where CPU cores, not a GPU, do the work."""
+def _count_processes(experiment: Experiment, options: RunOptions) -> int:
+    """Return the number of processes that share the repeats: several if CPU cores, not a GPU, do the work."""
     from largesse.stats import cores
 
-    if order.jobs is not None:
-        return order.jobs
-    if not experiment.parts or order.kept:
+    if options.jobs is not None:
+        return options.jobs
+    if not experiment.parallel or options.kept:
         return 1
     import jax
 
-    many = cores() if jax.default_backend() == "cpu" else 1
-    seeds, repeats = order.request.seeds, order.request.repeats
-    worlds = many if seeds is None else seeds[1] - seeds[0] + 1
-    return min(many, worlds, many if repeats is None else repeats)
+    processes = cores() if jax.default_backend() == "cpu" else 1
+    seeds, repeats = options.request.seeds, options.request.repeats
+    worlds = processes if seeds is None else seeds[1] - seeds[0] + 1
+    return min(processes, worlds, processes if repeats is None else repeats)
 
 
-def share_out(experiment: Experiment, request: Request, processes: int, folder: Path, progress: Progress) -> None:
-    """Let several processes measure parts of an experiment.
+def run_parallel(experiment: Experiment, request: Request, processes: int, folder: Path, progress: Progress) -> None:
+    """Measure parts of an experiment in several processes.
 
-    Rows with grids wait until one process each has searched its grid on the first repeats; other rows run meanwhile.
+    Methods with grids wait until one process each has searched its grid on the first repeats; other methods run meanwhile.
     """
-    if not experiment.parts:
-        raise InputError("experiment", [Problem(f"{experiment.name} has no parts", "run it without --jobs")])
-    experiment.measure(replace(request, repeats=0), progress)  # refuses at once what every process would refuse
-    tuned, others = experiment.split_rows(request)
+    if not experiment.parallel:
+        fail("experiment", Problem(f"{experiment.name} has no parts", "run it without --jobs"))
+    experiment.measure(
+        replace(request, repeats=0), progress
+    )  # refuses at once a request that every process would refuse
+    tuned, others = experiment.split_methods(request)
     if not tuned:
-        jobs.run_parts(experiment.name, _divide(request, processes), folder, progress, experiment.one_thread)
+        requests = _divide(request, processes)
+        process_pool.run_parts(experiment.name, requests, folder, progress, experiment.one_thread)
         return
-    searches = [replace(request, rows=[row], repeats=repeats.TUNED) for row in tuned]
-    meanwhile = _divide(replace(request, rows=others), max(processes - len(tuned), 1)) if others else []
-    jobs.run_parts(experiment.name, [*searches, *meanwhile], folder, progress)
-    jobs.run_parts(experiment.name, _divide(replace(request, rows=tuned), processes), folder, progress)
+    searches = [replace(request, models=[method], repeats=GRID_REPEATS) for method in tuned]
+    meanwhile = _divide(replace(request, models=others), max(processes - len(tuned), 1)) if others else []
+    process_pool.run_parts(experiment.name, [*searches, *meanwhile], folder, progress)
+    process_pool.run_parts(experiment.name, _divide(replace(request, models=tuned), processes), folder, progress)
 
 
-def _divide(request: Request, many: int) -> list[Request]:
-    return [replace(request, part=(i, many)) for i in range(many)]
+def _divide(request: Request, processes: int) -> list[Request]:
+    return [replace(request, part=(i, processes)) for i in range(processes)]
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
 def _read_records(path: Path | None) -> Records:
-    """Return the records that are kept in a file."""
     if path is None or not path.exists():
         hint = "name the folder, or the .jsonl file, of an earlier run by --out"
-        raise InputError("experiment", [Problem("no records are kept" + (f" in {path}" if path else ""), hint)])
+        fail("experiment", Problem("there are no records" + (f" in {path}" if path else ""), hint))
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def _leave_results(folder: Path, experiment: Experiment, records: Records, text: str, order: Order) -> None:
-    """Write the table, the summary with what made it, and the figures."""
-    name = experiment.name
-    jobs.write_text(folder / f"{name}.md", text)
-    if experiment.summarise is None:
-        return
-    made, summary = describe_run(order, records), experiment.summarise(records)
-    result = Result(name, made, summary, f"{name}.json")
-    content = {"experiment": name, "made": result.made, "summary": result.summary}
-    jobs.write_text(folder / result.file, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
-    for file, svg in write_section(result, experiment.chapter, ".").figures.items():
-        jobs.write_text(folder / file, svg + "\n")
-
-
-def describe_run(order: Order, records: Records) -> Mapping[str, Any]:
-    """Return what made some records: command, machine, date, number of repeats, and versions."""
-    counted = {record[word] for record in records for word in ("repeat", "seed", "log", "world") if word in record}
+def describe_run(options: RunOptions, records: Records) -> Mapping[str, Any]:
+    """Return the command, machine, date, number of repeats, and versions that made some records."""
+    repeats = {record[key] for record in records for key in ("repeat", "seed", "log", "world") if key in record}
+    # The versions on another machine are unknown here.
+    versions = {} if options.machine else {name: version for name in PACKAGES if (version := _find_version(name))}
     return {
-        "command": order.command,
-        "machine": order.machine or _name_machine(),
+        "command": options.command,
+        "machine": options.machine or _name_machine(),
         "date": datetime.date.today().isoformat(),
-        "repeats": len(counted) or None,
-        # The versions on another machine are not known here.
-        "versions": {}
-        if order.machine
-        else {part: found for part in PARTS if (found := _find_version(part)) is not None},
+        "repeats": len(repeats) or None,
+        "versions": versions,
     }
 
 
@@ -181,16 +169,52 @@ def _name_machine() -> str:
     return device.device_kind if device.platform != "cpu" else f"{platform.machine()} CPU"
 
 
-def _find_version(part: str) -> str | None:
+def _find_version(package: str) -> str | None:
     try:
-        return metadata.version(part)
+        return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
 
 
-def _make_page(folder: Path | None) -> str:
+def write_page(folder: Path, experiment: Experiment, made: Mapping[str, Any], summary: Summary) -> None:
+    """Write the result page of an experiment and its figures."""
+    section = experiment.write_results(summary)
+    versions = ", ".join(f"{name} {version}" for name, version in (made.get("versions") or {}).items())
+    repeats = f"{made['repeats']:,} repeats" if made.get("repeats") else ""
+    facts = "; ".join(filter(None, [repeats, made.get("machine"), made.get("date"), versions]))
+    command = f"Made by `{made['command']}`" if made.get("command") else "Made"
+    paragraphs = [f"# {experiment.title}", f"{command} ({facts})."]
+    guide = folder.with_name(f"{folder.name}.md")
+    if guide.exists():
+        paragraphs[1] += f" See [names and measures](../{guide.name}#how-to-read-these-pages)."
+    paragraphs += [experiment.setup, *section.paragraphs]
+    if experiment.differences:
+        paragraphs.append(f"**Differences from the paper.** {experiment.differences}")
+    text = "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n"
+    process_pool.write_text(folder / f"{experiment.name}.md", text)
+    for file, draw in section.figures.items():
+        process_pool.write_text(folder / file, draw() + "\n")
+
+
+def _rewrite_pages(folder: Path | None) -> str:
+    """Write the pages of all summaries in a folder; refuse files that are no summaries."""
     if folder is None:
-        raise InputError("experiment", [Problem("no folder with results", "name it by --out, as --out docs/results")])
-    target = folder.parent / f"{folder.name}.md"
-    write_page(folder, target, CHAPTERS)
-    return f"wrote {target}"
+        fail("experiment", Problem("no folder with results", "name it by --out, as --out docs/results"))
+    contents, problems = [], []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            problems.append(Problem(f"{path.name} is not JSON: {error}", "run its experiment again, or move it away"))
+            continue
+        valid = isinstance(content, dict) and content.keys() >= {"experiment", "made", "summary"}
+        if valid and content["experiment"] in EXPERIMENTS:
+            contents.append(content)
+        else:
+            problems.append(Problem(f"{path.name} is not a summary of an experiment", "move it out of the folder"))
+    if not contents and not problems:
+        problems.append(Problem(f"{folder} has no results", "run an experiment first, as largesse experiment rates"))
+    refuse("results", problems)
+    for content in contents:
+        write_page(folder, EXPERIMENTS[content["experiment"]], content["made"], content["summary"])
+    return f"wrote {len(contents)} pages in {folder}"

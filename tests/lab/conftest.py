@@ -1,18 +1,28 @@
-"""Real data that the project reads and never ships, where they are."""
+"""Real data that the project reads and never ships, and small simulated logs."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-BESIDE = Path(__file__).parents[2].parent / "shared" / "data"
+from largesse_lab.runner import measures, repeats
+
+DATA_NEXT_TO_CHECKOUT = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 @pytest.fixture
 def real_data(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of real data: `LARGESSE_DATA`, or shared/data beside the checkout."""
-    folder = Path(os.environ.get("LARGESSE_DATA", BESIDE))
+    """The folder of real data: `LARGESSE_DATA`, or shared/data next to the checkout."""
+    folder = Path(os.environ.get("LARGESSE_DATA", DATA_NEXT_TO_CHECKOUT))
     if not folder.is_dir():
-        pytest.skip("the real data are not here: set LARGESSE_DATA")
+        pytest.skip("the real data are missing: set LARGESSE_DATA")
     monkeypatch.setenv("LARGESSE_DATA", str(folder))
     return folder
+
+
+@pytest.fixture
+def small_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated logs of 300 rows, and plans of the dynamic programme for 60 customers."""
+    monkeypatch.setattr(measures, "LOG_ROWS", 300)
+    monkeypatch.setattr(measures, "FRESH_ROWS", 300)
+    monkeypatch.setattr(repeats, "PROGRAMME_ROWS", 60)

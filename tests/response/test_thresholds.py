@@ -13,8 +13,7 @@ from largesse.response.thresholds import AXES, Lines, Shares, Thresholds, _Path,
 from largesse.stats.linalg import principal_axes
 from largesse.stats.links import sigmoid
 from largesse.worlds.paper import simulate
-from largesse_lab.nested.bandit import make_bandit
-from largesse_lab.nested.labelled import generate_nested
+from largesse_lab.nested_labels import generate_nested, make_bandit
 
 
 def shares(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, Shares]:

@@ -1,4 +1,4 @@
-"""What an experiment is: one record, which each file of this room fills and `catalogue` lists."""
+"""The record of an experiment, which `catalogue` lists, and the paper's tables as experiments."""
 
 from __future__ import annotations
 
@@ -7,79 +7,121 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from largesse.records import Progress
-from largesse_lab.page.sections import Chapter
-from largesse_lab.page.tables import Layout
-from largesse_lab.runner.methods import match_rows
-from largesse_lab.runner.repeats import SIMULATED, TUNED, Row, Source, measure_rows
+from largesse_lab.pages.comparison import Summary, add_comparison, keep_latest, summarise_methods
+from largesse_lab.pages.markdown import Section
+from largesse_lab.runner.methods import match_methods
+from largesse_lab.runner.repeats import GRID_REPEATS, KEY, SIMULATED, Method, TrialSource, measure_methods
 from largesse_lab.runner.request import Records, Request, ignore_progress
+
+Published = Mapping[str, Mapping[str, tuple[float, float]]]  # method → column → mean, standard deviation
+BASE = "CCPOvSIRE"
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment as the command line and the page of results see it."""
+    """An experiment of the command line: its measurements, their summary, and its result page."""
 
     name: str
+    title: str
     measure: Callable[[Request, Progress], Records]  # one record per repeat and row
-    tabulate: Callable[[Records], str]  # the table, as Markdown
-    chapter: Chapter
-    summarise: Callable[[Records], dict[str, Any]] | None = None  # what the page is made from
-    rows: Mapping[str, Row] = field(default_factory=dict)  # needed only where rows have grids
-    parts: bool = True  # whether several processes can share the repeats
-    drawn: bool = False  # whether its worlds have seeds of their own, and logs of any number of rows
-    one_thread: bool = False  # whether each of several processes keeps to one thread
+    summarise: Callable[[Records], Summary]
+    fill: Callable[[Section, Summary], None]  # adds tables and figures of a summary
+    setup: str = ""
+    differences: str = ""  # from the paper, and why
+    methods: Mapping[str, Method] = field(default_factory=dict)  # of which some may have grids
+    parallel: bool = True  # whether several processes can share the repeats
+    random_worlds: bool = False  # whether the request may name seeds of worlds and rows of logs
+    one_thread: bool = False  # whether each of several processes uses one thread
 
-    def split_rows(self, request: Request) -> tuple[list[str], list[str]]:
-        """Return the requested rows whose grids are searched on the first repeats, and the other requested rows."""
-        rows = match_rows(self.rows, request.rows or list(self.rows))
-        many = request.repeats is None or request.repeats >= TUNED
-        tuned = [row for row in rows if many and row in self.rows and self.rows[row].tuned]
-        return tuned, [row for row in rows if row not in tuned]
+    def split_methods(self, request: Request) -> tuple[list[str], list[str]]:
+        """Return the requested methods whose grids are searched on the first repeats, and the other ones."""
+        names = match_methods(self.methods, request.models or list(self.methods))
+        enough = request.repeats is None or request.repeats >= GRID_REPEATS
+        tuned = [name for name in names if enough and name in self.methods and self.methods[name].grid]
+        return tuned, [name for name in names if name not in tuned]
+
+    def write_results(self, summary: Summary) -> Section:
+        """Return the tables and figures of a summary."""
+        section = Section(self.name)
+        self.fill(section, summary)
+        return section
+
+
+def table_experiment(
+    name: str,
+    title: str,
+    measure: Callable[[Request, Progress], Records],
+    tabulate: Callable[[Records], str],
+    **more: Any,
+) -> Experiment:
+    """Return an experiment whose summary is its tables."""
+    return Experiment(
+        name,
+        title,
+        measure,
+        lambda records: {"tables": tabulate(records)},
+        lambda section, summary: section.add(summary["tables"]),
+        **more,
+    )
 
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of the paper: which rows are measured on which problems by default, and how the records are laid out."""
+    """A table of the paper: the methods that are measured on some problems by default, and the paper's own numbers."""
 
-    layout: Layout
-    rows: Mapping[str, Row]
     problems: Sequence[str]
+    methods: Mapping[str, Method]
+    columns: Sequence[str]
+    published: Published
     repeats: int
     chunk: int
-    notes: Callable[[Mapping[str, Any]], Sequence[str]]
-    source: Source = SIMULATED
-    more: Callable[[Records], dict[str, Any]] = lambda _records: {}  # further parts of the summary, from sorted records
+    notes: Callable[[Summary], Sequence[str]]
+    all_problems: Sequence[str] = ()  # in their order, if there are more than the default ones
+    base: str = BASE
+    source: TrialSource = SIMULATED
+    summarise_more: Callable[[Records], dict[str, Any]] = lambda _records: {}
 
     def measure(self, request: Request, progress: Progress = ignore_progress) -> Records:
-        """Return one record per problem, repeat and row.
+        """Return one record per problem, repeat and method.
 
-        Rows are named one by one or by their group: "networks" (JAX alone; for a GPU), "trees" (BART, boosting and what
-        contains them), "simple".
+        Methods are named one by one or by their group: "networks" (JAX alone; for a GPU), "trees" (BART, boosting and models
+        that contain them), "simple".
         """
+        names = list(self.methods) if request.models is None else request.models
         full = replace(
             request,
             problems=self.problems if request.problems is None else request.problems,
-            rows=match_rows(self.rows, list(self.rows) if request.rows is None else request.rows),
+            models=match_methods(self.methods, names),
             repeats=self.repeats if request.repeats is None else request.repeats,
             chunk=request.chunk or self.chunk,
         )
-        return measure_rows(self.rows, full, progress, self.source)
+        return measure_methods(self.methods, full, progress, self.source)
 
     def summarise(self, records: Records) -> dict[str, Any]:
-        """Return means, standard deviations and paired differences."""
-        return self.layout.summarise(records) | self.more(self.layout.sort(records))
+        """Return means, standard deviations and paired differences from the base method, and the paper's numbers."""
+        problems, methods = list(self.all_problems or self.problems), list(self.methods)
+        records = sorted(
+            (record for record in keep_latest(records, KEY) if record["row"] in methods),
+            key=lambda r: (problems.index(r["simulation"]), methods.index(r["row"]), r["repeat"]),
+        )
+        return {
+            "base": self.base,
+            "simulations": summarise_methods(records, self.columns, self.base),
+            "paper": {
+                name: {column: list(pair) for column, pair in row.items()} for name, row in self.published.items()
+            },
+            "small": sum(bool(record.get("small")) for record in records),  # records of networks that had no GPU
+            **self.summarise_more(records),
+        }
 
-    def tabulate(self, records: Records) -> str:
-        """Return the table as Markdown, one for each problem, with the paper's numbers."""
-        found = self.summarise(records)
-        return self.layout.tabulate(found, self.notes(found))
+    def fill(self, section: Section, summary: Summary) -> None:
+        """Add the tables and figures, and the notes."""
+        add_comparison(section, summary)
+        section.add("\n".join(f"- {note}" for note in self.notes(summary)))
 
-    def as_experiment(self, name: str, chapter: Chapter) -> Experiment:
-        """Return the table as an experiment; its notes go onto the page, too."""
+    def as_experiment(self, name: str, title: str, setup: str, differences: str, **more: Any) -> Experiment:
+        """Return the table as an experiment."""
+        arguments = {"measure": self.measure, "methods": self.methods, **more}
         return Experiment(
-            name,
-            self.measure,
-            self.tabulate,
-            replace(chapter, notes=self.notes),
-            self.summarise,
-            self.rows,
+            name, title, summarise=self.summarise, fill=self.fill, setup=setup, differences=differences, **arguments
         )

@@ -1,15 +1,16 @@
-"""Does `largesse check` find what is wrong with a campaign, and is it silent where nothing is? Campaigns of random worlds.
+"""Detections and false alarms of `largesse check`, on campaigns of random worlds.
 
-In each world a log is learnt from, a table of other customers is planned, and the plan is carried out: responses follow from the
-truth. `largesse check` then reads the run folder and the new log, as a scheduler would run it. In most campaigns something is
-planted: a column whose values have shifted, a column that was recorded after the response, or levels that were not given as
-planned. Effects are named with their size, so that it can be seen from where on they are found.
+In each world a model learns from a log, a table of other customers is planned, and the plan is carried out: responses follow from the
+truth. `largesse check` then reads the run folder and the new log, as a scheduler would run it. Most campaigns have a planted
+problem: a column whose values have shifted, a column that was recorded after the response, or levels that were not given as
+planned. Problems come in several sizes, to find the smallest that is detected.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,25 +18,25 @@ import numpy as np
 
 from largesse import pipeline
 from largesse.campaign import campaign_from
-from largesse.errors import percent
-from largesse.records import Array, CampaignCheck, Progress
+from largesse.errors import percent, refuse
+from largesse.records import Array, Progress
 from largesse.stats import draw_levels
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.campaign_loop import fill_checks, tabulate_checks
-from largesse_lab.page.sections import Chapter
-from largesse_lab.runner.cache import Kept
-from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.pages.comparison import Summary
+from largesse_lab.pages.figures import FigureText, draw_intervals
+from largesse_lab.pages.markdown import DASH, Section, find_interval, write_table
+from largesse_lab.runner.record_cache import RecordCache
+from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, take_seeds
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS, NEXT = 3000, 3000
-FIRST = 4000  # the first seed: worlds nobody looked at while choosing
-WORLDS = 100
-SHARE = 0.25  # the budget, as a share of the dearest level's cost
+LOG_ROWS, NEXT_ROWS = 3000, 3000
+FIRST_SEED, N_WORLDS = 4000, 100  # worlds that were not used to choose settings
+BUDGET_SHARE = 0.25  # of the dearest level's cost
 MODEL = "linear"
-SLIP = 0.005  # share of customers who by mistake get another level, even where nothing is wrong
+MISTAKES = 0.005  # share of customers who by mistake get another level in every campaign
 CASES: dict[str, tuple[str, float]] = {
     "nothing wrong": ("", 0.0),
     "a column shifts by 0.1 sd": ("drift", 0.1),
@@ -55,86 +56,87 @@ TOPICS = {"drift": ("features",), "leak": ("leaks",), "plan": ("plan",), "value"
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world and case: the answer, and which checks were not fine."""
-    seeds = take_seeds(request, FIRST, WORLDS)
+    """Return one record per world and case: the answer, and the checks that were not fine."""
+    seeds = take_seeds(request, FIRST_SEED, N_WORLDS)
     cases = list(CASES) if request.problems is None else list(request.problems)
-    todo = [[(seed, case) for case in cases] for seed in seeds]
-    kept = Kept(request.out, ("seed", "case"))
-    kept.complete(todo, lambda keys: _measure_world(keys[0][0], [case for _, case in keys]), progress)
-    return kept.take(key for group in todo for key in group)
+    refuse("experiment", find_unknown("case", cases, list(CASES)))
+    groups = [[(seed, case) for case in cases] for seed in seeds]
+    cache = RecordCache(request.out, ("seed", "case"))
+    return cache.measure_groups(groups, lambda keys: _measure_world(keys[0][0], [case for _, case in keys]), progress)
 
 
 def _measure_world(seed: int, cases: list[str]) -> Records:
-    """Run one campaign and check what follows in every case; the run folder is gone afterwards."""
+    """Run one campaign in a temporary folder and check its outcome in every case."""
     with tempfile.TemporaryDirectory(prefix="largesse-check-") as name:
-        home, world = Path(name), draw_world(seed)
-        run, fresh = _run_campaign(home, world)
-        found = []
+        folder, world = Path(name), draw_world(seed)
+        run, fresh = _run_campaign(folder, world)
+        records = []
         for case in cases:
-            rng = np.random.default_rng(
-                (seed, list(CASES).index(case))
-            )  # the same, whichever cases are measured with it
-            table = _carry_out(home, world, fresh, CASES[case], rng)
-            record, _ = pipeline.check(run, table)
-            found.append({"seed": seed, "case": case, **_read_answers(record, CASES[case][0])})
-    return found
+            # The same draws for any selection of cases
+            rng = np.random.default_rng((seed, list(CASES).index(case)))
+            kind, size = CASES[case]
+            check, _ = pipeline.check(run, _carry_out(folder, world, fresh, kind, size, rng))
+            answers = {f.topic: f.answer for f in reversed(check.findings) if f.answer in ("careful", "no")}
+            record = {"seed": seed, "case": case, "answer": check.answer, "loud": answers}
+            record |= {"found": any(topic in answers for topic in TOPICS[kind])}
+            records.append(record | {"value": check.value.p, "followed": check.followed})
+    return records
 
 
-def _run_campaign(home: Path, world: RandomWorld) -> tuple[Path, RandomLog]:
+def _run_campaign(folder: Path, world: RandomWorld) -> tuple[Path, RandomLog]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    drawn, fresh = world.draw_log(ROWS), world.draw_fresh(NEXT)
+    drawn, fresh = world.draw_log(LOG_ROWS), world.draw_fresh(NEXT_ROWS)
     table = drawn.table.append_column("given", pa.array(drawn.level)).append_column("came", pa.array(drawn.response))
     roles = {"level": "given", "response": "came", "customer": "id"}
     if drawn.known:
-        own = drawn.propensities[np.arange(len(drawn)), drawn.level]
-        table, roles = table.append_column("chance", pa.array(own)), roles | {"propensity": "chance"}
-    pq.write_table(_number(table, "old"), home / "log.parquet")
-    pq.write_table(_number(fresh.table, "new"), home / "customers.parquet")
+        propensity = drawn.propensities[np.arange(len(drawn)), drawn.level]
+        table, roles = table.append_column("chance", pa.array(propensity)), roles | {"propensity": "chance"}
+    pq.write_table(_append_ids(table, "old"), folder / "log.parquet")
+    pq.write_table(_append_ids(fresh.table, "new"), folder / "customers.parquet")
     campaign = campaign_from(
         {
-            "log": str(home / "log.parquet"),
-            "customers": str(home / "customers.parquet"),
+            "log": str(folder / "log.parquet"),
+            "customers": str(folder / "customers.parquet"),
             "columns": roles,
             "levels": {"costs": world.doses.tolist(), "names": [str(k) for k in range(len(world.doses))]},
-            "plan": {"budget": SHARE * float(world.doses[-1])},
+            "plan": {"budget": BUDGET_SHARE * float(world.doses[-1])},
             "model": {"name": MODEL, "seed": world.seed},
         }
     )
-    pipeline.run(campaign, home / "run")
-    return home / "run", fresh
+    pipeline.run(campaign, folder / "run")
+    return folder / "run", fresh
 
 
-def _number(table: pa.Table, word: str) -> pa.Table:
+def _append_ids(table: pa.Table, prefix: str) -> pa.Table:
     import pyarrow as pa
 
-    return table.append_column("id", pa.array([f"{word}{i:06d}" for i in range(len(table))]))
+    return table.append_column("id", pa.array([f"{prefix}{i:06d}" for i in range(len(table))]))
 
 
 def _carry_out(
-    home: Path, world: RandomWorld, fresh: RandomLog, planted: tuple[str, float], rng: np.random.Generator
+    folder: Path, world: RandomWorld, fresh: RandomLog, kind: str, size: float, rng: np.random.Generator
 ) -> pa.Table:
-    """Return the log of the campaign, with what is planted."""
+    """Return the log of the campaign, with a planted problem."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kind, size = planted
-    planned = pq.read_table(home / "run" / "plan.parquet")["level_number"].to_numpy().astype(np.int64)
-    missed = rng.random(len(planned)) < SLIP + (size if kind == "plan" else 0.0)
-    level = np.where(missed, _others(planned, len(world.doses), rng), planned)
+    planned = pq.read_table(folder / "run" / "plan.parquet")["level_number"].to_numpy().astype(np.int64)
+    missed = rng.random(len(planned)) < MISTAKES + (size if kind == "plan" else 0.0)
+    level = np.where(missed, _draw_other_levels(planned, len(world.doses), rng), planned)
     certain = np.eye(len(world.doses))[level]
-    came = world.draw_next(len(level), lambda _table: certain).response
-    if kind == "value":  # fewer respond, or everybody less
+    response = world.draw_next(len(level), lambda _table: certain).response
+    if kind == "value":  # fewer customers respond, or all of them less
         binary = world.traits.response == "yes/no"
-        came = came * (rng.random(len(came)) >= size) if binary else came * (1 - size)
-    table = _number(fresh.table, "new")
+        response = response * (rng.random(len(response)) >= size) if binary else response * (1 - size)
+    table = _append_ids(fresh.table, "new")
     if kind in ("drift", "leak"):
-        table = _plant(table, came, kind, size, rng)
-    return table.append_column("given", pa.array(level)).append_column("came", pa.array(came))
+        table = _plant(table, response, kind, size, rng)
+    return table.append_column("given", pa.array(level)).append_column("came", pa.array(response))
 
 
-def _others(planned: Array, levels: int, rng: np.random.Generator) -> Array:
+def _draw_other_levels(planned: Array, levels: int, rng: np.random.Generator) -> Array:
     """Return another level (n,) than the planned one."""
     if levels == 1:
         return planned
@@ -142,87 +144,87 @@ def _others(planned: Array, levels: int, rng: np.random.Generator) -> Array:
     return (planned + 1 + shift) % levels
 
 
-def _plant(table: pa.Table, came: Array, kind: str, size: float, rng: np.random.Generator) -> pa.Table:
-    """Shift a column of numbers, or let a column, an old or a new one, know the response."""
+def _plant(table: pa.Table, response: Array, kind: str, size: float, rng: np.random.Generator) -> pa.Table:
+    """Shift a numeric column, or correlate an old or a new column with the response."""
     import pyarrow as pa
 
     names = [name for name in table.column_names if name.startswith(("normal", "skewed"))]
     name = str(rng.choice(names)) if names else ""
     values = np.asarray(table[name].to_numpy(), dtype=np.float64) if name else rng.standard_normal(len(table))
     if kind == "drift":
-        if not name:  # no numbers of any size: a column is added to the old log instead of nothing
-            name = str(
-                rng.choice([other for other in table.column_names if other.startswith(("counts", "binary"))] or [""])
-            )
+        if not name:  # no column of continuous numbers
+            discrete = [column for column in table.column_names if column.startswith(("counts", "binary"))]
+            name = str(rng.choice(discrete or [""]))
             values = np.asarray(table[name].to_numpy(), dtype=np.float64)
         step = size * float(np.nanstd(values))
-        moved = values + step if not name.startswith("skewed") else values * np.exp(size)
-        return _set(table, name, moved)
-    known = (came - came.mean()) / (came.std() or 1.0)
+        return _replace_column(table, name, values * np.exp(size) if name.startswith("skewed") else values + step)
+    standardised = (response - response.mean()) / (response.std() or 1.0)
     new = rng.random() < 0.5 or not name
-    base = rng.standard_normal(len(table)) if new else (values - np.nanmean(values)) / np.nanstd(values)
-    told = size * known + np.sqrt(1 - size**2) * base
+    noise = rng.standard_normal(len(table)) if new else (values - np.nanmean(values)) / np.nanstd(values)
+    leak = size * standardised + np.sqrt(1 - size**2) * noise
     if new:
-        return table.append_column("visits afterwards", pa.array(told))
-    return _set(table, name, np.nanmean(values) + np.nanstd(values) * told)
+        return table.append_column("visits afterwards", pa.array(leak))
+    return _replace_column(table, name, np.nanmean(values) + np.nanstd(values) * leak)
 
 
-def _set(table: pa.Table, name: str, values: Array) -> pa.Table:
+def _replace_column(table: pa.Table, name: str, values: Array) -> pa.Table:
     import pyarrow as pa
 
     return table.set_column(table.column_names.index(name), name, pa.array(values, from_pandas=True))
 
 
-def _read_answers(found: CampaignCheck, kind: str) -> dict[str, Any]:
-    loud = {
-        finding.topic: finding.answer for finding in reversed(found.findings) if finding.answer in ("careful", "no")
-    }
-    return {
-        "answer": found.answer,
-        "loud": loud,
-        "found": any(topic in loud for topic in TOPICS[kind]),
-        "value": found.value.p,
-        "followed": found.followed,
-    }
-
-
 def summarise(records: Records) -> dict[str, Any]:
-    """Return for each case how often an alarm was raised, and how often by the check that is meant to find it."""
+    """Return for each case how often an alarm was raised, and how often by the check of the planted problem."""
     cases = []
     for case, (kind, _) in CASES.items():
-        mine = [record for record in records if record["case"] == case]
-        if not mine:
+        campaigns = [record for record in records if record["case"] == case]
+        if not campaigns:
             continue
-        topics = Counter(topic for record in mine for topic in sorted(record["loud"]))
+        topics = Counter(topic for record in campaigns for topic in sorted(record["loud"]))
         cases.append(
             {
                 "case": case,
                 "kind": kind,
-                "campaigns": len(mine),
-                "alarms": float(np.mean([record["answer"] != "fine" for record in mine])),
-                "found": float(np.mean([record["found"] for record in mine])) if kind else None,
+                "campaigns": len(campaigns),
+                "alarms": float(np.mean([record["answer"] != "fine" for record in campaigns])),
+                "found": float(np.mean([record["found"] for record in campaigns])) if kind else None,
                 "checks": dict(sorted(topics.items(), key=lambda pair: (-pair[1], pair[0]))),
             }
         )
     return {"cases": cases}
 
 
-def tabulate(records: Records) -> str:
-    """Return for each case how often an alarm was raised, and how often by the check that is meant to find it, as Markdown."""
-    return tabulate_checks(summarise(records))
+def fill(section: Section, summary: Summary) -> None:
+    """Add the table and the figure of detections."""
+    body, rows = [], []
+    for case in summary["cases"]:
+        checks = ", ".join(f"{topic} {count}" for topic, count in case["checks"].items())
+        detected = DASH if case["found"] is None else percent(case["found"])
+        body.append([case["case"], checks, str(case["campaigns"]), percent(case["alarms"]), detected])
+        share, label = case["found"], case["case"].replace("a column knows the response", "a leak")
+        if share is None:
+            share, label = case["alarms"], "nothing wrong: false alarms"
+        low, high = find_interval(share, case["campaigns"])
+        rows.append({"label": label, "estimate": share, "low": low, "high": high})
+    head = ["planted", "checks that were not fine", "campaigns", "not fine", "detected by its check"]
+    section.add(write_table(head, body, text_columns=2))
+    note = "By the check of the planted problem, with 95 % intervals (Wilson)."
+    text = FigureText("Share of campaigns in which the planted problem is detected", "share of campaigns", note=note)
+    section.add_figure(partial(draw_intervals, rows, text), text.title)
 
 
 SETUP = (
-    f"In each of many random worlds, a {MODEL} model learns from {ROWS:,} rows, {NEXT:,} other customers are planned at a budget of "
-    f"{percent(SHARE)} of the dearest level, and the plan is carried out; {percent(SLIP, 1)} of the levels are never as planned. "
-    "Then something is planted, and `largesse check` compares the new log with the run."
+    f"In each of many random worlds, a {MODEL} model learns from {LOG_ROWS:,} rows, {NEXT_ROWS:,} other customers are planned at a "
+    f"budget of {percent(BUDGET_SHARE)} of the dearest level's cost, and the plan is carried out; {percent(MISTAKES, 1)} of the levels "
+    "always differ from the plan. Then a problem is planted, and `largesse check` compares the new log with the run."
 )
 EXPERIMENT = Experiment(
     "check_campaigns",
+    "Detections of a campaign check",
     measure,
-    tabulate,
-    Chapter("What a check of a campaign finds", SETUP, fill=fill_checks),
     summarise,
-    drawn=True,
+    fill,
+    setup=SETUP,
+    random_worlds=True,
     one_thread=True,
 )

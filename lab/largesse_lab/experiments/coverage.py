@@ -1,4 +1,4 @@
-"""Do 95 % intervals contain the truth 95 % of the time? Simulated logs are evaluated as a user would, against the truth.
+"""Coverage of 95 % intervals: simulated logs are evaluated as a user would, against the truth.
 
 Twenty logs share a world. Three policies are evaluated: a fixed rule on two features ("fixed"), the highest level for everybody
 ("highest"), and policies learnt on the same log for a budget, cross-fitted ("learnt"). Each is evaluated with the log's own
@@ -37,20 +37,20 @@ from largesse.records import Array, Estimate, HeldOut, HeldOutPlan, Log, Progres
 from largesse.response import Linear, ResponseModel, Stack
 from largesse.stats import assign_folds
 from largesse.worlds import SIMULATIONS, Simulation, simulate
-from largesse_lab.experiments.base import Experiment
+from largesse_lab.experiments.base import table_experiment
 from largesse_lab.experiments.simulation import MODELS
-from largesse_lab.page.sections import Chapter
-from largesse_lab.page.tables import write_row
-from largesse_lab.runner.cache import Kept, Key
+from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.joint_training import call_together
-from largesse_lab.runner.request import Records, Request, check_part, find_unknown, ignore_progress
+from largesse_lab.runner.record_cache import Key, RecordCache
+from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress
 
-ROWS = 2000
+LOG_ROWS = 2000
 LOGS_PER_WORLD = 20
 MODEL: Callable[[], ResponseModel] = Linear
-FRESH, FRESH_SEED = 200_000, 99  # fresh customers of fixed policies
-LEARNT_FRESH, BAND_FRESH = 50_000, 10_000  # fewer for learnt policies (one per fold), and for the band (every budget)
-BAND_EVERY = 5  # the band is checked in every fifth log: it takes as long as everything else
+FRESH_ROWS, FRESH_SEED = 200_000, 99  # fresh customers of fixed policies
+# Fewer fresh customers for learnt policies (one policy per fold), and for the band (one policy per budget)
+LEARNT_FRESH_ROWS, BAND_FRESH_ROWS = 50_000, 10_000
+BAND_PERIOD = 5  # the band is checked in every fifth log: it takes as long as everything else
 MIX = 0.2  # share of the log with uniformly random levels: without it weights are unbounded
 BUDGETS = {"always": 1.5, "redeemed": 0.8}
 FACE = (0.0, 1.0, 2.0, 3.0, 4.0)
@@ -59,83 +59,78 @@ FACE = (0.0, 1.0, 2.0, 3.0, 4.0)
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per simulation and log: every case's error, standard error and hits, and those of the band.
 
-    `rows` names one response model of `simulation`; the default is `Linear`. A part takes every n-th world. The logs of a world
-    are judged together, so that networks are trained as one program.
+    `models` names one response model of `simulation`; the default is `Linear`. A part takes every n-th world. The logs of a
+    world are judged together, so that networks are trained as one program.
     """
     names = ("averaged", "unit", "confounded") if request.problems is None else request.problems
-    wrong = find_unknown("simulation", names, SIMULATIONS) + check_part(request.part)
-    refuse("experiment", wrong + _check_models(request.rows))
-    make = MODELS[request.rows[0]] if request.rows else MODEL
+    refuse("experiment", find_unknown("simulation", names, SIMULATIONS) + _model_problems(request.models))
+    make = MODELS[request.models[0]] if request.models else MODEL
     logs, mix = 500 if request.repeats is None else request.repeats, MIX if request.mix is None else request.mix
     worlds = [range(first, min(first + LOGS_PER_WORLD, logs)) for first in range(0, logs, LOGS_PER_WORLD)]
     worlds = worlds[request.part[0] :: request.part[1]]
-    groups = [[(name, log, ROWS, mix) for log in world] for name in names for world in worlds]
-    kept = Kept(request.out, ("simulation", "log", "rows", "mix"))
+    groups = [[(name, log, LOG_ROWS, mix) for log in world] for name in names for world in worlds]
 
     def measure_world(keys: Sequence[Key]) -> Records:
         return call_together([partial(_measure_log, name, log, rows, mix, make) for name, log, rows, mix in keys])
 
-    kept.complete(groups, measure_world, progress)
-    return kept.take(key for group in groups for key in group)
+    cache = RecordCache(request.out, ("simulation", "log", "rows", "mix"))
+    return cache.measure_groups(groups, measure_world, progress)
 
 
-def _check_models(names: Sequence[str] | None) -> list[Problem]:
-    if names is None:
-        return []
-    many = (
-        [Problem(f"{len(names)} models", "give one: all policies are judged with its curves")]
-        if len(names) != 1
-        else []
-    )
-    return find_unknown("model", names, list(MODELS)) + many
+def _model_problems(names: Sequence[str] | None) -> list[Problem]:
+    problems = find_unknown("model", names or [], list(MODELS))
+    if names is not None and len(names) != 1:
+        problems.append(Problem(f"{len(names)} models", "give one: all policies are judged with its curves"))
+    return problems
 
 
 @lru_cache(maxsize=6)
 def _draw_world(name: str, seed: int, rows: int, mix: float) -> tuple[Simulation, Simulation]:
     """Return a world, and fresh customers of it."""
     world = simulate(name, n=rows, seed=seed, mix=mix)
-    return world, world.draw(FRESH, FRESH_SEED)
+    return world, world.draw(FRESH_ROWS, FRESH_SEED)
 
 
 @lru_cache(maxsize=6)
 def _tune_model(model: Callable[[], ResponseModel], name: str, seed: int, rows: int, mix: float) -> ResponseModel:
-    """Return the model; `Linear` gets a penalty chosen on another log of the same world, instead of one in every fold."""
-    made = model()
-    if isinstance(made, Linear) and made.penalty == "auto":
-        return Linear(penalty=made.fit(_draw_world(name, seed, rows, mix)[0].log).penalty_)
-    return made
+    """Return the model; the penalty of `Linear` is chosen once, on another log of the same world, instead of in every fold."""
+    tuned = model()
+    if isinstance(tuned, Linear) and tuned.penalty == "auto":
+        return Linear(penalty=tuned.fit(_draw_world(name, seed, rows, mix)[0].log).penalty_)
+    return tuned
 
 
 def _measure_log(name: str, log: int, rows: int, mix: float, model: Callable[[], ResponseModel]) -> dict[str, Any]:
-    seed, place = divmod(log, LOGS_PER_WORLD)
+    seed, stream = divmod(log, LOGS_PER_WORLD)
     world, fresh = _draw_world(name, seed, rows, mix)
-    sim = world.draw(rows, place)
-    base, seen = _hold_out(_tune_model(model, name, seed, rows, mix), sim.log, fresh.features[:LEARNT_FRESH], log)
+    sim = world.draw(rows, stream)
+    tuned = _tune_model(model, name, seed, rows, mix)
+    base, fresh_curves = _hold_out(tuned, sim.log, fresh.features[:LEARNT_FRESH_ROWS], log)
     record: dict[str, Any] = {"simulation": name, "log": log, "rows": rows, "mix": mix}
     truths: dict[str, Any] = {}  # plans depend on the curves alone: they are the same for all propensities
     for source in ("given", "estimated"):
         known = sim.log if source == "given" else replace(sim.log, propensity=None)
-        estimated = estimate_propensities(known, base.fold, log)
+        propensities = estimate_propensities(known, base.fold, log)
         for paid in BUDGETS:
-            made = _score(known, base, estimated, paid)
+            scores = _score(known, base, propensities, paid)
             if paid not in truths:
-                truths[paid] = _find_truths(made, fresh, seen, paid)
-            for policy, case in _judge_policies(made, sim, truths[paid], paid):
+                truths[paid] = _find_truths(scores, fresh, fresh_curves, paid)
+            for policy, case in _judge_policies(scores, sim, truths[paid], paid):
                 record[f"{policy} {source} {paid}"] = case
-            if paid == "always" and log % BAND_EVERY == 0:
+            if paid == "always" and log % BAND_PERIOD == 0:
                 if "band" not in truths:
-                    truths["band"] = _find_frontier(made, fresh, seen)
-                record[f"band {source}"] = _judge_band(made, *truths["band"])
+                    truths["band"] = _find_frontier(scores, fresh, fresh_curves)
+                record[f"band {source}"] = _judge_band(scores, *truths["band"])
     return record
 
 
 def _hold_out(model: ResponseModel, log: Log, fresh: Array, seed: int) -> tuple[HeldOut, list[Array]]:
-    """Return the held-out rows of a log, and what the models that each fold is predicted by expect of fresh customers."""
+    """Return the held-out rows of a log, and the curves of fresh customers by the model of each fold."""
     if isinstance(model, Stack):
-        one = Stack(models=model.models, folds=model.folds, seed=seed)
-        return one.fit_held_out(log, assign_folds(log, one.folds, seed)), one.predict_by_fold(fresh)
-    watched = Recorder(model=model, fresh=fresh, seen=[])
-    return hold_out_rows(log, watched, seed=seed), watched.seen
+        stack = Stack(models=model.models, folds=model.folds, seed=seed)
+        return stack.fit_held_out(log, assign_folds(log, stack.folds, seed)), stack.predict_by_fold(fresh)
+    recorder = FreshCurveRecorder(model=model, fresh=fresh, fresh_curves=[])
+    return hold_out_rows(log, recorder, seed=seed), recorder.fresh_curves
 
 
 def _score(log: Log, base: HeldOut, estimated: Propensities, paid: str) -> Scores:
@@ -143,29 +138,31 @@ def _score(log: Log, base: HeldOut, estimated: Propensities, paid: str) -> Score
     return score_rows(replace(log, levels=levels), base, estimated)
 
 
-def _find_truths(made: Scores, fresh: Simulation, seen: list[Array], paid: str) -> dict[str, tuple[float, float]]:
+def _find_truths(
+    scores: Scores, fresh: Simulation, fresh_curves: list[Array], paid: str
+) -> dict[str, tuple[float, float]]:
     """Return the true value and spend of every policy."""
-    plan = plan_held_out(made, BUDGETS[paid])
+    plan = plan_held_out(scores, BUDGETS[paid])
     prices = plan.prices if plan.scales is None else plan.prices * plan.scales  # of costs as the model expects them
     return {
         **{name: _judge_levels(fresh, [rule(fresh.features)], paid) for name, rule in RULES.items()},
-        "learnt": _judge_levels(fresh, _decide_all(seen, prices, paid), paid),
+        "learnt": _judge_levels(fresh, _decide_all(fresh_curves, prices, paid), paid),
     }
 
 
 def _judge_policies(
-    made: Scores, sim: Simulation, truths: Mapping[str, tuple[float, float]], paid: str
+    scores: Scores, sim: Simulation, truths: Mapping[str, tuple[float, float]], paid: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, rule in RULES.items():
-        yield name, _record_case(estimate_value(made, rule(sim.features)), truths[name])
-    levels = plan_held_out(made, BUDGETS[paid]).levels
-    own = made.curves[np.arange(len(levels)), levels]
-    case = _record_case(estimate_value(made, levels), truths["learnt"])
-    yield "learnt", {**case, "promise": float(own.mean()) - truths["learnt"][0]}
+        yield name, _record_case(estimate_value(scores, rule(sim.features)), truths[name])
+    levels = plan_held_out(scores, BUDGETS[paid]).levels
+    promised = float(scores.curves[np.arange(len(levels)), levels].mean())
+    case = _record_case(estimate_value(scores, levels), truths["learnt"])
+    yield "learnt", {**case, "promise": promised - truths["learnt"][0]}
 
 
 def apply_fixed_rule(features: Array) -> Array:
-    """Return the levels (n,) of an arbitrary rule: two features, each compared with its middle."""
+    """Return the levels (n,) of an arbitrary rule: two features, each compared with the middle of its range."""
     middle = round(float(features.max())) / 2  # the features fill a cube
     return (features[:, 0] > middle).astype(np.int64) + 2 * (features[:, 7] > middle)
 
@@ -178,69 +175,72 @@ def apply_highest_rule(features: Array) -> Array:
 RULES = {"fixed": apply_fixed_rule, "highest": apply_highest_rule}
 
 
-def _decide_all(seen: list[Array], prices: Array, paid: str) -> list[Array]:
+def _decide_all(fresh_curves: list[Array], prices: Array, paid: str) -> list[Array]:
     """Return the levels (n,) that each fold's model and price give the fresh customers."""
     levels = Levels(costs=FACE, on_redemption=paid == "redeemed")
     return [
         decide_at_price(curves, expected_costs(levels, curves), price)
-        for curves, price in zip(seen, prices, strict=True)
+        for curves, price in zip(fresh_curves, prices, strict=True)
     ]
 
 
 def _judge_levels(fresh: Simulation, policies: list[Array], paid: str) -> tuple[float, float]:
     """Return true value and spend, averaged over policies."""
     rows, costs = np.arange(len(policies[0])), np.asarray(FACE)
-    brought = [fresh.truth[rows, levels] for levels in policies]
-    spent = [
-        costs[levels] * (own if paid == "redeemed" else 1.0) for levels, own in zip(policies, brought, strict=True)
+    responses = [fresh.truth[rows, levels] for levels in policies]
+    spends = [
+        costs[levels] * (response if paid == "redeemed" else 1.0)
+        for levels, response in zip(policies, responses, strict=True)
     ]
-    return float(np.mean(brought)), float(np.mean(spent))
+    return float(np.mean(responses)), float(np.mean(spends))
 
 
-def _record_case(found: tuple[Estimate, Estimate], truth: tuple[float, float]) -> dict[str, Any]:
+def _record_case(estimates: tuple[Estimate, Estimate], truth: tuple[float, float]) -> dict[str, Any]:
     return {
-        "error": [e.estimate - t for e, t in zip(found, truth, strict=True)],
-        "se": [e.se for e in found],
-        "reach": [(e.high - e.low) / 2 for e in found],
-        "hit": [bool(e.low <= t <= e.high) for e, t in zip(found, truth, strict=True)],
+        "error": [e.estimate - t for e, t in zip(estimates, truth, strict=True)],
+        "se": [e.se for e in estimates],
+        "reach": [(e.high - e.low) / 2 for e in estimates],
+        "hit": [bool(e.low <= t <= e.high) for e, t in zip(estimates, truth, strict=True)],
         "truth": list(truth),
     }
 
 
-def _find_frontier(made: Scores, fresh: Simulation, seen: list[Array]) -> tuple[tuple[HeldOutPlan, ...], Array]:
+def _find_frontier(
+    scores: Scores, fresh: Simulation, fresh_curves: list[Array]
+) -> tuple[tuple[HeldOutPlan, ...], Array]:
     """Return the plans at every budget, and the true value for fresh customers of the policies learnt for each."""
-    plans = plan_budgets(made, spread_budgets(made))
-    seen = [curves[:BAND_FRESH] for curves in seen]
-    decided = [_decide_all(seen, plan.prices, "always") for plan in plans]
+    plans = plan_budgets(scores, spread_budgets(scores))
+    fresh_curves = [curves[:BAND_FRESH_ROWS] for curves in fresh_curves]
+    decided = [_decide_all(fresh_curves, plan.prices, "always") for plan in plans]
     return plans, np.array([_judge_levels(fresh, levels, "always")[0] for levels in decided])
 
 
-def _judge_band(made: Scores, plans: Sequence[HeldOutPlan], truths: Array) -> dict[str, Any]:
+def _judge_band(scores: Scores, plans: Sequence[HeldOutPlan], truths: Array) -> dict[str, Any]:
     """Return whether the band contains the whole true frontier, and the share of points that pointwise intervals contain."""
-    points = trace_frontier(made, plans)
+    points = trace_frontier(scores, plans)
     inside = [p.band[0] <= true <= p.band[1] for p, true in zip(points, truths, strict=True)]
     pointwise = [p.value.low <= true <= p.value.high for p, true in zip(points, truths, strict=True)]
     return {"hit": bool(np.all(inside)), "pointwise": float(np.mean(pointwise))}
 
 
-class Recorder:
-    """A response model that also predicts for the fresh customers whenever it predicts for a fold."""
+class FreshCurveRecorder:
+    """A response model that also predicts for fresh customers whenever it predicts for a fold."""
 
-    def __init__(self, *, model: ResponseModel, fresh: Any, seen: list[Array]) -> None:
-        self.model, self.fresh, self.seen = model, fresh, seen
+    def __init__(self, *, model: ResponseModel, fresh: Any, fresh_curves: list[Array]) -> None:
+        self.model, self.fresh, self.fresh_curves = model, fresh, fresh_curves
 
     def get_params(self, deep: bool = False) -> dict[str, Any]:  # noqa: ARG002 — the estimator contract
         """Return the constructor's arguments."""
-        return {"model": self.model, "fresh": self.fresh, "seen": self.seen}
+        return {"model": self.model, "fresh": self.fresh, "fresh_curves": self.fresh_curves}
 
-    def fit(self, log: Log) -> Recorder:
+    def fit(self, log: Log) -> FreshCurveRecorder:
         """Fit the model."""
         self.model = self.model.fit(log)
         return self
 
     def predict(self, features: Any) -> Array:
-        """Predict, and note what is predicted for the fresh customers."""
-        self.seen.append(self.model.predict(self.fresh))
+        """Predict, and record the curves of the fresh customers."""
+        self.fresh_curves.append(self.model.predict(self.fresh))
         return self.model.predict(features)
 
 
@@ -249,47 +249,43 @@ class Recorder:
 
 def tabulate(records: Records) -> str:
     """Return coverage and bias of every case as Markdown, one table per simulation and share of random levels."""
-    lines: list[str] = []
+    head = ["policy", "propensities", "costs", "value covered", "bias/sd ± se", "spend covered", "bias/sd ± se"]
+    parts: list[str] = []
     for name, mix in dict.fromkeys((record["simulation"], record["mix"]) for record in records):
-        mine = [record for record in records if (record["simulation"], record["mix"]) == (name, mix)]
-        lines += [f"\n### {name}, {len(mine)} logs of {mine[0]['rows']:,} rows, {mix:.0%} randomised\n"]
-        lines += [
-            "| policy | propensities | costs | value covered | bias/sd ± se | spend covered | bias/sd ± se | promise bias |"
-        ]
-        lines += ["|---|---|---|---:|---:|---:|---:|---:|"]
-        for case in (key for key in mine[0] if isinstance(mine[0][key], dict) and "truth" in mine[0][key]):
-            lines.append(_write_case(case, mine))
+        logs = [record for record in records if (record["simulation"], record["mix"]) == (name, mix)]
+        cases = [key for key in logs[0] if isinstance(logs[0][key], dict) and "truth" in logs[0][key]]
+        body = [_write_case(case, logs) for case in cases]
         for source in ("given", "estimated"):
-            bands = [record[f"band {source}"] for record in mine if f"band {source}" in record]
+            bands = [record[f"band {source}"] for record in logs if f"band {source}" in record]
             hit, points = np.mean([b["hit"] for b in bands]), np.mean([b["pointwise"] for b in bands])
-            words = f"band {hit:.1%} of {len(bands)} logs | | points {points:.1%}"
-            lines.append(f"| whole frontier | {source} | always | {words} | | |")
-    return "\n".join(lines).strip() + "\n"
+            cells = [f"band {hit:.1%} of {len(bands)} logs", "", f"points {points:.1%}", "", ""]
+            body.append(["whole frontier", source, "always", *cells])
+        parts.append(f"## {name}, {len(logs)} logs of {logs[0]['rows']:,} rows, {mix:.0%} randomised")
+        parts.append(write_table([*head, "promise bias"], body, text_columns=3))
+    return "\n\n".join(parts)
 
 
-def _write_case(case: str, mine: Records) -> str:
-    found = [record[case] for record in mine]
+def _write_case(case: str, logs: Records) -> list[str]:
+    results = [record[case] for record in logs]
     unbiased = case.replace(" estimated ", " given ")
     cells = []
     for j in range(2):
-        cells += [f"{np.mean([one['hit'][j] for one in found]):.1%}"]
-        errors = np.array([one["error"][j] for one in found])
-        shared = np.array([record[unbiased]["error"][j] for record in mine]) if unbiased != case else 0.0
-        cells += [_write_bias(errors, errors - shared)]
-    promise = f"{np.mean([one['promise'] for one in found]):+.4f}" if "promise" in found[0] else ""
-    return write_row([*case.split(), *cells, promise])
+        errors = np.array([result["error"][j] for result in results])
+        shared = np.array([record[unbiased]["error"][j] for record in logs]) if unbiased != case else 0.0
+        cells += [f"{np.mean([result['hit'][j] for result in results]):.1%}", _write_bias(errors, errors - shared)]
+    promise = f"{np.mean([result['promise'] for result in results]):+.4f}" if "promise" in results[0] else ""
+    return [*case.split(), *cells, promise]
 
 
-def _write_bias(errors: Array, apart: Array) -> str:
-    """Return the mean of `apart` (logs,) ± its standard error, in standard deviations of the errors (logs,)."""
+def _write_bias(errors: Array, bias: Array) -> str:
+    """Return the mean of `bias` (logs,) ± its standard error, in standard deviations of the errors (logs,)."""
     spread = errors.std(ddof=1) if len(errors) > 1 else np.nan
     if not spread > 1e-9:
         return "exact" if len(errors) > 1 else "–"
-    if not np.abs(apart).max() > 1e-9 * spread:
+    if not np.abs(bias).max() > 1e-9 * spread:
         return "as given"
-    apart = apart / spread
-    return f"{apart.mean():+.2f} ± {apart.std(ddof=1) / np.sqrt(len(apart)):.2f}"
+    bias = bias / spread
+    return f"{bias.mean():+.2f} ± {bias.std(ddof=1) / np.sqrt(len(bias)):.2f}"
 
 
-CHAPTER = Chapter("Coverage of intervals")
-EXPERIMENT = Experiment("coverage", measure, tabulate, CHAPTER)
+EXPERIMENT = table_experiment("coverage", "Coverage of intervals", measure, tabulate)

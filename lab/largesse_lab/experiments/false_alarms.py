@@ -1,4 +1,4 @@
-"""Does `doctor` raise false alarms, and does it find real problems? Randomised and confounded logs, a leak, a rare level."""
+"""False alarms and detections of `doctor`, on randomised and confounded logs, with a leak or a rare level."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from largesse.evaluation import doctor
-from largesse.records import Checkup, Log, Progress
+from largesse.records import Log, Progress
 from largesse.worlds import simulate
-from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.sections import Chapter
-from largesse_lab.page.tables import write_table
-from largesse_lab.runner.cache import Kept
+from largesse_lab.experiments.base import table_experiment
+from largesse_lab.pages.markdown import write_table
+from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress
 
-ROWS = 2000
+LOG_ROWS = 2000
 LOGS_PER_WORLD = 20
 PLANTED = ("leaky", "thin")
-CASES = {
+LEAKS = "suspicious features"
+CASES = {  # simulation, and share of the log that is randomised
     "randomised": ("averaged", 1.0),
     "confounded": ("confounded", 0.2),
     "leaky": ("averaged", 1.0),
@@ -36,62 +36,56 @@ TITLES = {
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per case and log: whether the checks call it randomised, and their verdicts."""
     logs = 200 if request.repeats is None else request.repeats
-    # What is planted is either found or not: every fifth log is enough.
-    todo = [(case, log) for log in range(logs) for case in CASES if case not in PLANTED or log % 5 == 0]
-    kept = Kept(request.out, ("case", "log"))
-    kept.complete([[key] for key in todo], lambda keys: [_measure_log(*keys[0])], progress)
-    return kept.take(todo)
+    # A planted problem is either found or not: every fifth log is enough.
+    keys = [(case, log) for log in range(logs) for case in CASES if case not in PLANTED or log % 5 == 0]
+    return RecordCache(request.out, ("case", "log")).measure_each(keys, _measure_log, progress)
 
 
 def _measure_log(case: str, log: int) -> dict[str, Any]:
-    return {"case": case, "log": log, **_read_verdicts(doctor(_draw_log(case, log), seed=log))}
-
-
-def _read_verdicts(found: Checkup) -> dict[str, Any]:
+    checkup = doctor(_draw_log(case, log), seed=log)
     # The most serious finding of a topic comes first.
-    verdicts = {finding.topic: finding.answer for finding in reversed(found.findings)}
-    named = [leak.feature for leak in found.leaks]
-    return {"randomised": found.randomised, "p": found.dependence.p, "verdicts": verdicts, "leaks": named}
+    verdicts = {finding.topic: finding.answer for finding in reversed(checkup.findings)}
+    leaks = [leak.feature for leak in checkup.leaks]
+    record = {"case": case, "log": log, "randomised": checkup.randomised, "p": checkup.dependence.p}
+    return {**record, "verdicts": verdicts, "leaks": leaks}
 
 
 def _draw_log(case: str, log: int) -> Log:
     name, mix = CASES[case]
-    seed, place = divmod(log, LOGS_PER_WORLD)
-    made = replace(simulate(name, n=ROWS, seed=seed, mix=mix).draw(ROWS, place).log, propensity=None)
+    seed, stream = divmod(log, LOGS_PER_WORLD)
+    world = simulate(name, n=LOG_ROWS, seed=seed, mix=mix)
+    drawn = replace(world.draw(LOG_ROWS, stream).log, propensity=None)
     rng = np.random.default_rng(log)
     if case == "leaky":  # recorded after the response, with some errors
-        wrong = rng.random(len(made)) < 0.02
-        leak = np.where(wrong, 1 - made.response, made.response) + rng.normal(scale=0.1, size=len(made))
-        return replace(made, features=made.features.append_column("visits after", [leak]))
+        wrong = rng.random(len(drawn)) < 0.02
+        leak = np.where(wrong, 1 - drawn.response, drawn.response) + rng.normal(scale=0.1, size=len(drawn))
+        return replace(drawn, features=drawn.features.append_column("visits after", [leak]))
     if case == "thin":
-        keep = np.ones(len(made), dtype=bool)
-        keep[rng.permutation(np.flatnonzero(made.level == 3))[5:]] = False
-        return made.take(keep)
-    return made
+        keep = np.ones(len(drawn), dtype=bool)
+        keep[rng.permutation(np.flatnonzero(drawn.level == 3))[5:]] = False
+        return drawn.take(keep)
+    return drawn
 
 
 def tabulate(records: Records) -> str:
-    """Return what the checks said about each case as Markdown."""
-    by = {case: [record for record in records if record["case"] == case] for case in CASES}
-
-    def share(case: str, hits: list[bool]) -> str:
-        return f"{np.mean(hits):.1%}" if by[case] else "–"
-
+    """Return the verdicts of the checks on each case as Markdown."""
+    logs = {case: [record for record in records if record["case"] == case] for case in CASES}
     rows = [
-        ("randomised", "not randomised (false alarm)", [not record["randomised"] for record in by["randomised"]]),
-        (
-            "randomised",
-            "a leak (false alarm)",
-            [r["verdicts"]["suspicious features"] != "fine" for r in by["randomised"]],
-        ),
-        ("confounded", "not randomised", [not record["randomised"] for record in by["confounded"]]),
-        ("leaky", "names the leak first", [record["leaks"][:1] == ["visits after"] for record in by["leaky"]]),
-        ("leaky", "no", [record["verdicts"]["suspicious features"] == "no" for record in by["leaky"]]),
-        ("thin", "no", [record["verdicts"]["rows of each level"] == "no" for record in by["thin"]]),
+        ("randomised", "not randomised (false alarm)", [not log["randomised"] for log in logs["randomised"]]),
+        ("randomised", "a leak (false alarm)", [_verdict(log, LEAKS) != "fine" for log in logs["randomised"]]),
+        ("confounded", "not randomised", [not log["randomised"] for log in logs["confounded"]]),
+        ("leaky", "names the leak first", [log["leaks"][:1] == ["visits after"] for log in logs["leaky"]]),
+        ("leaky", "no", [_verdict(log, LEAKS) == "no" for log in logs["leaky"]]),
+        ("thin", "no", [_verdict(log, "rows of each level") == "no" for log in logs["thin"]]),
     ]
-    body = [[TITLES[case], said, share(case, hits)] for case, said, hits in rows]
-    head = f"Logs of {ROWS:,} rows: {', '.join(f'{len(found)} {case}' for case, found in by.items())}.\n\n"
-    return head + write_table(["log", "doctor says", "share of logs"], body, words=2) + "\n"
+    body = [[TITLES[case], verdict, f"{np.mean(hits):.1%}" if hits else "–"] for case, verdict, hits in rows]
+    counts = ", ".join(f"{len(of_case)} {case}" for case, of_case in logs.items())
+    table = write_table(["log", "verdict of doctor", "share of logs"], body, text_columns=2)
+    return f"Logs of {LOG_ROWS:,} rows: {counts}.\n\n{table}"
 
 
-EXPERIMENT = Experiment("false_alarms", measure, tabulate, Chapter("False alarms of the checks"), parts=False)
+def _verdict(record: dict[str, Any], topic: str) -> str:
+    return str(record["verdicts"][topic])
+
+
+EXPERIMENT = table_experiment("false_alarms", "False alarms of the checks", measure, tabulate, parallel=False)

@@ -1,6 +1,6 @@
-"""What plans gain on real randomised logs over the best uniform mix for the same money, and whether models meet level means.
+"""Gains of plans on real randomised logs over the best uniform mix at the same spend, and level means by model.
 
-Every log is randomised with known propensities, so values are honest: rows are planned and scored by models that did not see
+Every log is randomised with known propensities, and values are out-of-fold: rows are planned and scored by models that did not see
 them, and doubly robust scores correct these models by the rows' own outcomes. Levels are cash for collecting a test result
 (Thornton 2008), discounts of a loan's interest (Karlan and Zinman 2008), match ratios of donations (Karlan and List 2007),
 generosity of a health plan (RAND) and two kinds of e-mail (Hillstrom).
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from largesse.data import read_log, read_table
-from largesse.errors import Problem, refuse
+from largesse.errors import Problem, fail, refuse
 from largesse.evaluation import (
     crossfit,
     estimate_difference,
@@ -32,17 +32,16 @@ from largesse.records import Array, Estimate, Log, Progress, Scores
 from largesse.response import list_models, make_model
 from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.experiments import real_logs
-from largesse_lab.experiments.base import Experiment
-from largesse_lab.nested import find_data_folder
-from largesse_lab.page.sections import Chapter
-from largesse_lab.page.tables import write_table
-from largesse_lab.runner.cache import Kept, Key
+from largesse_lab.experiments.base import table_experiment
+from largesse_lab.nested_labels import find_data_folder
+from largesse_lab.pages.markdown import write_table
+from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, match_names
 
-SHARES = (0.25, 0.5)  # budgets, as shares of what the dearest level costs
-DEALS = 3  # of folds
+BUDGET_SHARES = (0.25, 0.5)  # of the dearest level's cost
+N_SPLITS = 3  # into folds
 MODELS = ("auto", "linear", "additive", "boosting")
-FULL_SITES = (3, 4, 5, 6)  # of RAND: the others lack a level, and what it would bring there nobody has seen
+COMPLETE_SITES = (3, 4, 5, 6)  # of RAND: the others lack a level
 RAND_FEATURES = (
     *("site", "year", "age", "female", "black", "income", "education", "child", "family_size"),
     *("mental_health", "chronic_diseases", "limited", "health_good", "health_fair", "health_poor"),
@@ -79,11 +78,11 @@ def _read_karlan_list(folder: Path | None) -> Log:
 
 
 def _read_rand(folder: Path | None) -> Log:
-    """Read person-years of the sites that have all levels; what the plan paid is observed."""
+    """Read person-years of the sites that have all levels; costs (paid by the health plan) are observed."""
     import pyarrow.compute as pc
 
     table = read_table(_find(folder, "rand_hie"), what="log")
-    table = table.filter(pc.is_in(table["site"], value_set=pc.cast(list(FULL_SITES), table["site"].type)))
+    table = table.filter(pc.is_in(table["site"], value_set=pc.cast(list(COMPLETE_SITES), table["site"].type)))
     roles: dict[str, Any] = {"level": "level", "response": "any_use", "cluster": "person", "propensity_strata": "site"}
     levels = Levels(names=["0", "1", "2", "3"], observed=True)
     return read_log(table, levels=levels, features=RAND_FEATURES, cost_column="paid_by_plan", **roles)
@@ -100,7 +99,7 @@ def _find(folder: Path | None, name: str) -> Any:
     path = None if folder is None else folder / f"{name}.csv.gz"
     if path is None or not path.is_file():
         hint = f"set LARGESSE_DATA to the folder that holds {name}.csv.gz; --simulations thornton needs no folder"
-        refuse("experiment", [Problem("the real data are not here", hint)])
+        fail("experiment", Problem("the real data are missing", hint))
     return path
 
 
@@ -111,7 +110,7 @@ LOGS: dict[str, Callable[[Path | None], Log]] = {
     "RAND": _read_rand,
     "Hillstrom": _read_hillstrom,
 }
-ABOUT = {
+DESCRIPTIONS = {
     "Thornton": "came for the result, for cash",
     "Karlan–Zinman": "took up a loan, for a discount",
     "Karlan–List": "dollars given, for a match",
@@ -124,28 +123,29 @@ ABOUT = {
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log, model, budget and deal of folds: what plan and best uniform mix bring for the same money."""
+    """Return one record per log, model, budget and split into folds: the value of plan and best uniform mix at the same spend."""
     logs = list(LOGS) if request.problems is None else match_names(request.problems, LOGS)
-    models = list(MODELS if request.rows is None else request.rows)
+    models = list(MODELS if request.models is None else request.models)
     refuse("experiment", find_unknown("log", logs, list(LOGS)) + find_unknown("model", models, list(list_models())))
-    deals = range(DEALS if request.repeats is None else request.repeats)
-    kept = Kept(request.out, ("log", "model", "repeat", "share"))
-    groups = [[(log, model, deal, share) for share in SHARES] for log in logs for model in models for deal in deals]
-    kept.complete(groups, _measure_keys, progress)
-    return kept.take([key for group in groups for key in group])
+    splits = range(N_SPLITS if request.repeats is None else request.repeats)
+    groups = [
+        [(log, model, split, share) for share in BUDGET_SHARES] for log in logs for model in models for split in splits
+    ]
+    cache = RecordCache(request.out, ("log", "model", "repeat", "share"))
+    return cache.measure_groups(groups, _measure_budgets, progress)
 
 
-def _measure_keys(keys: Sequence[Key]) -> Records:
-    """Measure some budgets of one log, model and deal of folds; models are fitted once."""
-    name, model, deal, _ = keys[0]
-    log, began = LOGS[name](find_data_folder()), process_time()
-    scores = crossfit(log, make_model(model, deal), seed=deal)
+def _measure_budgets(keys: Sequence[Key]) -> Records:
+    """Measure several budgets of one log, model and split into folds; models are fitted once."""
+    name, model, split, _ = keys[0]
+    log, start = LOGS[name](find_data_folder()), process_time()
+    scores = crossfit(log, make_model(model, split), seed=split)
     spending, means = measure_spending(scores), estimate_uniform(scores)
     curve = scores.weight @ scores.curves / scores.weight.sum()
-    shared = {"log": name, "model": model, "repeat": deal, "rows": len(log), "clusters": log.clusters}
-    shared |= {"seconds": process_time() - began, "labels": log.levels.labels, "curve": curve.tolist()}
+    shared = {"log": name, "model": model, "repeat": split, "rows": len(log), "clusters": log.clusters}
+    shared |= {"seconds": process_time() - start, "labels": log.levels.labels, "curve": curve.tolist()}
     shared |= {"means": [_as_list(value) for value, _ in means]}
-    found = []
+    records = []
     for *_, share in keys:
         budget = share * _cost_of_dearest(scores)
         plan = plan_held_out(scores, budget, spending).levels
@@ -156,19 +156,19 @@ def _measure_keys(keys: Sequence[Key]) -> Records:
         estimates["fair"] = estimate_gain(scores, plan)  # allows for errors of both spends
         record = shared | {"share": share, "budget": budget, "given": np.bincount(plan, minlength=len(mix)).tolist()}
         record |= {"mix": mix.tolist()}
-        found.append(record | {word: _as_list(estimate) for word, estimate in estimates.items()})
-    return found
+        records.append(record | {key: _as_list(estimate) for key, estimate in estimates.items()})
+    return records
 
 
 def _cost_of_dearest(scores: Scores) -> float:
-    """Return what the dearest level costs a row: the mean of what its rows cost, weighted by 1 / propensity."""
-    own = scores.level == scores.gamma.shape[1] - 1
-    weight: Array = (scores.weight / scores.propensity)[own]
-    return float(weight @ scores.paid[own] / weight.sum())
+    """Return the mean cost of the dearest level: that of its rows, weighted by 1 / propensity."""
+    dearest = scores.level == scores.gamma.shape[1] - 1
+    weight: Array = (scores.weight / scores.propensity)[dearest]
+    return float(weight @ scores.paid[dearest] / weight.sum())
 
 
-def _as_list(found: Estimate) -> list[float]:
-    return [found.estimate, found.low, found.high]
+def _as_list(estimate: Estimate) -> list[float]:
+    return [estimate.estimate, estimate.low, estimate.high]
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -177,61 +177,54 @@ def _as_list(found: Estimate) -> list[float]:
 def tabulate(records: Records) -> str:
     """Return the first model's plans, the gains of all models, and the level means they miss, as Markdown.
 
-    Estimates and ends of intervals are averaged over deals of folds.
+    Estimates and ends of intervals are averaged over splits into folds.
     """
-    models, logs, shares = (
-        list(dict.fromkeys(record[word] for record in records)) for word in ("model", "log", "share")
-    )
     if not records:
         return ""
+    models, logs, shares = (
+        list(dict.fromkeys(record[field] for record in records)) for field in ("model", "log", "share")
+    )
     cells = {
         (log, share, model): _average([r for r in records if (r["log"], r["share"], r["model"]) == (log, share, model)])
         for log in logs
         for share in shares
         for model in models
     }
-    head = [
-        "log",
-        "rows",
-        "levels",
-        "budget",
-        "spend",
-        "plan",
-        "uniform mix",
-        "plan − mix",
-        "at the same true spend",
-        "verdict",
-    ]
+    head = ["log", "rows", "levels", "budget", "spend", "plan", "uniform mix", "plan − mix"]
+    head += ["at the same true spend", "verdict"]
     body = [_write_plan(cells[log, share, models[0]]) for log in logs for share in shares]
-    tables = [f"Plans of `{models[0]}`, 95 % intervals in brackets.", write_table(head, body)]
+    parts = [f"Plans of `{models[0]}`, 95 % intervals in brackets.", write_table(head, body)]
     body = [
-        [log, f"{share:.0%}", *(_write_estimate(cells[log, share, model]["fair"], plus=True) for model in models)]
+        [log, f"{share:.0%}", *(_write_estimate(cells[log, share, model]["fair"], signed=True) for model in models)]
         for log in logs
         for share in shares
     ]
-    tables += ["Plan − mix at the same true spend, by model.", write_table(["log", "budget", *models], body)]
+    parts += ["Plan − mix at the same true spend, by model.", write_table(["log", "budget", *models], body)]
     body = [[log, *(_write_missed(cells[log, shares[0], model]) for model in models)] for log in logs]
-    tables += ["Levels whose mean by the model lies outside its honest interval.", write_table(["log", *models], body)]
-    return "\n\n".join(tables) + "\n"
+    parts += [
+        "Levels whose mean by the model lies outside its out-of-fold interval.",
+        write_table(["log", *models], body),
+    ]
+    return "\n\n".join(parts)
 
 
 def _average(records: Records) -> dict[str, Any]:
-    """Return one record for several deals of folds."""
-    words = ("budget", "value", "spend", "uniform", "gain", "fair", "curve", "means")
-    return records[0] | {word: np.mean([record[word] for record in records], axis=0).tolist() for word in words}
+    """Return one record for several splits into folds."""
+    fields = ("budget", "value", "spend", "uniform", "gain", "fair", "curve", "means")
+    return records[0] | {field: np.mean([record[field] for record in records], axis=0).tolist() for field in fields}
 
 
 def _write_plan(record: dict[str, Any]) -> list[str]:
     clusters = "" if record["clusters"] is None else f" in {record['clusters']:,} clusters"
     size = [f"{record['rows']:,}{clusters}", str(len(record["labels"]))]
     numbers = [f"{record['budget']:.4g} ({record['share']:.0%})"]
-    numbers += [_write_estimate(record[word]) for word in ("spend", "value", "uniform")]
-    numbers += [_write_estimate(record[word], plus=True) for word in ("gain", "fair")]
-    return [f"{record['log']}: {ABOUT[record['log']]}", *size, *numbers, give_verdict(*record["fair"][1:])]
+    numbers += [_write_estimate(record[field]) for field in ("spend", "value", "uniform")]
+    numbers += [_write_estimate(record[field], signed=True) for field in ("gain", "fair")]
+    return [f"{record['log']}: {DESCRIPTIONS[record['log']]}", *size, *numbers, give_verdict(*record["fair"][1:])]
 
 
 def give_verdict(low: float, high: float) -> str:
-    """Say in words what the interval of a gain shows.
+    """Return the verdict of a gain's interval.
 
     >>> give_verdict(-0.1, 0.3)
     'no difference beyond chance'
@@ -243,8 +236,8 @@ def give_verdict(low: float, high: float) -> str:
     return "a loss" if high < 0 else "no difference beyond chance"
 
 
-def _write_estimate(found: Sequence[float], *, plus: bool = False) -> str:
-    estimate, low, high = (f"{number:{'+.2g' if plus else '.3g'}}".replace("-", "−") for number in found)
+def _write_estimate(values: Sequence[float], *, signed: bool = False) -> str:
+    estimate, low, high = (f"{value:{'+.2g' if signed else '.3g'}}".replace("-", "−") for value in values)
     return f"{estimate} ({low} to {high})"
 
 
@@ -258,7 +251,7 @@ def _write_missed(record: dict[str, Any]) -> str:
 
 
 SETUP = (
-    "The honest value of plans on five randomised logs against the best uniform mix of levels for the same money. Budgets are "
-    "25 % and 50 % of what the dearest level costs; rows are planned and scored by models that did not see them."
+    "The out-of-fold value of plans on five randomised logs, compared with the best uniform mix of levels at the same spend. Budgets "
+    "are 25 % and 50 % of the dearest level's cost."
 )
-EXPERIMENT = Experiment("gains", measure, tabulate, Chapter("Gains on real logs", SETUP), parts=False)
+EXPERIMENT = table_experiment("gains", "Gains on real logs", measure, tabulate, setup=SETUP, parallel=False)

@@ -7,16 +7,14 @@ from typing import Any
 
 from largesse.response import IRE, SIRE, Balance
 from largesse.worlds import SIMULATIONS
-from largesse_lab.experiments.base import PaperTable
-from largesse_lab.page.comparison import NORMALISED
-from largesse_lab.page.sections import Chapter, fill_methods
-from largesse_lab.page.tables import Layout, Paper
-from largesse_lab.runner.methods import FEWER, LITERAL, SMALL
-from largesse_lab.runner.repeats import Row
+from largesse_lab.experiments.base import PaperTable, Published
+from largesse_lab.pages.comparison import NORMALISED
+from largesse_lab.runner.methods import CPU_NETWORK, CPU_NOTE, LITERAL
+from largesse_lab.runner.repeats import Method
 
 KERNELS = {"linear": "linear", "RBF": "rbf", "random features": "rff"}
-COLUMNS = {"rmse": "RMSE", "value 3": "reward, m = 3"}
-PUBLISHED: Paper = {
+COLUMNS = ("rmse", "value 3")
+PUBLISHED: Published = {
     "CCPOvSIRE, linear": {"rmse": (0.0970, 0.0038), "value 3": (0.6082, 0.0013)},
     "CCPOvIRE, linear": {"rmse": (0.1059, 0.0165), "value 3": (0.6074, 0.0011)},
     "CCPOvSIRE, RBF": {"rmse": (0.1040, 0.0421), "value 3": (0.6002, 0.0005)},
@@ -38,23 +36,34 @@ def _make_ire(balance: Balance) -> Callable[[], IRE]:
     return lambda: IRE(balance=balance).set_params(**LITERAL)
 
 
-ROWS: dict[str, Row] = {
-    f"{name}, {shown}{mark}": Row(make(Balance(kernel=kernel, normalise=bool(mark))), binary=False, small=FEWER)
+METHODS: dict[str, Method] = {
+    f"{name}, {kernel_name}{mark}": Method(
+        make(Balance(kernel=kernel, normalise=bool(mark))), binary=False, small=CPU_NETWORK
+    )
     for mark in ("", NORMALISED)
-    for shown, kernel in KERNELS.items()
+    for kernel_name, kernel in KERNELS.items()
     for name, make in (("CCPOvSIRE", _make_sire), ("CCPOvIRE", _make_ire))
 }
 
 
 def list_notes(summary: Mapping[str, Any]) -> list[str]:
-    """Return the notes below the table."""
-    return [*NOTES, *([SMALL] if summary.get("small") else [])]
+    """Return the notes below the tables."""
+    return [*NOTES, *([CPU_NOTE] if summary.get("small") else [])]
 
 
 TABLE = PaperTable(
-    Layout(SIMULATIONS, ROWS, COLUMNS, PUBLISHED, base="CCPOvSIRE, linear"), ROWS, ("averaged",), 100, 100, list_notes
+    ("averaged",),
+    METHODS,
+    COLUMNS,
+    PUBLISHED,
+    repeats=100,
+    chunk=100,
+    notes=list_notes,
+    all_problems=SIMULATIONS,
+    base="CCPOvSIRE, linear",
 )
-CHAPTER = Chapter(
+EXPERIMENT = TABLE.as_experiment(
+    "kernels",
     "Choice of kernel",
     setup="""\
 The models of Table 1, with another kernel of HSIC on the representation: linear, as in the paper's main table; Gaussian (RBF);
@@ -63,6 +72,4 @@ and random features that approximate the Gaussian kernel, which the paper does n
 The paper does not say how wide its RBF kernel is. Its rewards with that kernel differ from those of its main table by many of
 their standard deviations, for both models alike: most likely they come from another draw of the data. Here all kernels see the
 same logs.""",
-    fill=fill_methods,
 )
-EXPERIMENT = TABLE.as_experiment("kernels", CHAPTER)

@@ -1,14 +1,15 @@
-"""How precise is the next log's evaluation? Exploring for it against levels at random that give up as much, on random worlds.
+"""Precision of the next log's evaluation: exploration compared with random levels of the same expected cost, on random worlds.
 
 A model learns from a log of a drawn world and plans for customers of that world who are not in it. Their levels are drawn in
 three ways, within one budget and at one expected cost: at random for a share of the customers, and by `Policy.explore` for
 evaluation and for learning. Their responses follow from the truth. Then the new log is evaluated as any other: the plan's gain
-over the best uniform mix, its value, and what a policy learnt on the new log gains. Truths are means over the same customers,
+over the best uniform mix, its value, and the gain of a policy learnt on the new log. Truths are means over the same customers,
 whose expected responses are known.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,52 +22,50 @@ from largesse.records import Array, Estimate, Exploration, Progress
 from largesse.response import make_model
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.campaign_loop import fill_next_log, tabulate_next_log
-from largesse_lab.page.sections import Chapter
-from largesse_lab.runner.cache import Kept
+from largesse_lab.pages.comparison import Summary
+from largesse_lab.pages.figures import FigureText, draw_lines
+from largesse_lab.pages.markdown import Section, write_share, write_table
+from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
-ROWS, NEXT = 5000, 5000
-FIRST = 3000  # the first seed: worlds nobody looked at while choosing
-WORLDS = 100
-RATE = 0.05  # customers whose random levels would cost as much
-SHARE = 0.25  # the budget, as a share of the dearest level
+LOG_ROWS, NEXT_ROWS = 5000, 5000
+FIRST_SEED, N_WORLDS = 3000, 100  # worlds that were not used to choose settings
+RATE = 0.05  # share of customers whose random levels would cost as much
+BUDGET_SHARE = 0.25  # of the dearest level's cost
 MODEL = "linear"
 WAYS = ("random", "evaluation", "learning")
-GRID = np.round(np.arange(0.0, 2.01, 0.05), 2)  # where the distribution of widths is drawn
-TITLES = {"gain": "gain over the mix", "plan": "value of the plan", "own": "gain of a policy learnt anew"}
+WIDTH_GRID = np.round(np.arange(0.0, 2.01, 0.05), 2)  # of the figure
+TITLES = {"gain": "gain over the mix", "plan": "value of the plan", "own": "gain of a newly learnt policy"}
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world and model: intervals of the next log, whether they cover, and what exploring gave up."""
-    seeds = take_seeds(request, FIRST, WORLDS)
-    models = [MODEL] if request.rows is None else request.rows
-    sizes = [NEXT] if request.sizes is None else request.sizes
-    todo = [(seed, model, rows) for seed in seeds for model in models for rows in sizes]
-    kept = Kept(request.out, ("seed", "model", "rows"))
-    kept.complete([[key] for key in todo], lambda keys: [_measure_world(*keys[0])], progress)
-    return kept.take(todo)
+    """Return one record per world and model: intervals of the next log, their coverage, and the value lost by exploring."""
+    seeds = take_seeds(request, FIRST_SEED, N_WORLDS)
+    models = [MODEL] if request.models is None else request.models
+    sizes = [NEXT_ROWS] if request.sizes is None else request.sizes
+    keys = [(seed, model, rows) for seed in seeds for model in models for rows in sizes]
+    return RecordCache(request.out, ("seed", "model", "rows")).measure_each(keys, _measure_world, progress)
 
 
 def _measure_world(seed: int, name: str, rows: int) -> dict[str, Any]:
     world = draw_world(seed)
-    log = world.draw_log(ROWS).log
+    log = world.draw_log(LOG_ROWS).log
     policy = Policy(make_model(name, seed).fit(log), log.levels)
-    budget, fresh = SHARE * float(world.doses[-1]), world.draw_fresh(rows)
+    budget, fresh = BUDGET_SHARE * float(world.doses[-1]), world.draw_fresh(rows)
     record: dict[str, Any] = {"seed": seed, "model": name, "rows": rows, "traits": world.traits.regimes, "ways": {}}
-    found: dict[str, Exploration] = {}
+    explorations: dict[str, Exploration] = {}
     for way in WAYS[1:]:
         try:
-            found[way] = policy.explore(fresh.table, budget, goal=way, rate=RATE, log=log, seed=seed)
+            explorations[way] = policy.explore(fresh.table, budget, goal=way, rate=RATE, log=log, seed=seed)
         except BudgetError as error:
             return record | {"refused": str(error)}
-    plan = found["evaluation"].plan
+    plan = explorations["evaluation"].plan
     curves = policy.model.predict(fresh.table)
     spend = float(world.doses[plan].mean())
     mix = mix_two_levels(curves.mean(axis=0), world.doses, spend)
-    designs = {way: found[way].probabilities for way in WAYS[1:]}
+    designs = {way: explorations[way].probabilities for way in WAYS[1:]}
     designs["random"] = _explore_at_random(curves, world.doses, budget)
-    predicted = dict(zip(("evaluation", "random"), found["evaluation"].precisions, strict=False))
+    predicted = dict(zip(("evaluation", "random"), explorations["evaluation"].precisions, strict=False))
     for way in WAYS:
         new = world.draw_next(rows, lambda _table, way=way: designs[way])  # type: ignore[misc]
         record["ways"][way] = _judge(world, new, plan, mix, budget, name) | {
@@ -79,9 +78,9 @@ def _measure_world(seed: int, name: str, rows: int) -> dict[str, Any]:
 
 
 def _explore_at_random(curves: Array, costs: Array, budget: float) -> Array:
-    """Return the probabilities (n, K) of giving a share of customers a level at random, the others a plan for the rest."""
-    rest = (budget - RATE * float(costs.mean())) / (1 - RATE)
-    levels = allocate(curves, costs, rest).levels
+    """Return the probabilities (n, K) of random levels for a share of customers, and a plan at the remaining budget for the others."""
+    remaining = (budget - RATE * float(costs.mean())) / (1 - RATE)
+    levels = allocate(curves, costs, remaining).levels
     return (1 - RATE) * np.eye(len(costs))[levels] + RATE / len(costs)
 
 
@@ -90,57 +89,57 @@ def _judge(world: RandomWorld, new: RandomLog, plan: Array, mix: Array, budget: 
     scores = crossfit(new.log, make_model(name, world.seed), seed=world.seed)
     gain = estimate_difference(scores, plan, mix).value
     value = estimate_value(scores, plan)[0]
-    own = estimate_gain(scores, plan_held_out(scores, budget).levels)
+    relearnt = estimate_gain(scores, plan_held_out(scores, budget).levels)
     truth = new.value(plan)
     return {
         "gain": _describe(gain, truth - float(new.truth.mean(axis=0) @ mix)),
         "plan": _describe(value, truth),
-        "own": _describe(own, None),
+        "own": _describe(relearnt, None),
     }
 
 
-def _describe(found: Estimate, truth: float | None) -> dict[str, Any]:
-    """Return an interval's width, and whether it contains the truth where that is known."""
-    known = truth is not None and np.isfinite(found.low) and found.se > 0  # a plan that is the mix has no gain to miss
-    inside = bool(found.low <= truth <= found.high) if known and truth is not None else None
-    wide = found.high - found.low
-    error = None if truth is None else found.estimate - truth
-    return {"width": float(wide) if np.isfinite(wide) else None, "inside": inside, "error": error, "se": found.se}
+def _describe(estimate: Estimate, truth: float | None) -> dict[str, Any]:
+    """Return an interval's width, and whether it contains a known truth."""
+    # A plan that equals the mix has no gain, and its interval no width.
+    testable = truth is not None and np.isfinite(estimate.low) and estimate.se > 0
+    inside = bool(estimate.low <= truth <= estimate.high) if testable and truth is not None else None
+    width = estimate.high - estimate.low
+    error = None if truth is None else estimate.estimate - truth
+    return {"width": float(width) if np.isfinite(width) else None, "inside": inside, "error": error, "se": estimate.se}
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return widths of intervals relative to levels at random, how often they contain the truth, and what exploring gave up."""
-    some = [record for record in records if "refused" not in record]
+    """Return widths of intervals relative to random levels, their coverage, and the value lost by exploring."""
+    explored = [record for record in records if "refused" not in record]
     rows = []
     for key, title in TITLES.items():
         for way in WAYS:
-            found = summarise_widths(some, key, way)
-            rows += [{"key": key, "interval": title, "way": way, **found}] if found["worlds"] else []
-    gains = sum(abs(record["plan_gain"]) for record in some)
-    lost = {way: sum(record["ways"][way]["given_up"] for record in some) for way in WAYS}
+            widths = summarise_widths(explored, key, way)
+            rows += [{"key": key, "interval": title, "way": way, **widths}] if widths["worlds"] else []
+    gains = sum(abs(record["plan_gain"]) for record in explored)
+    lost = {way: sum(record["ways"][way]["given_up"] for record in explored) for way in WAYS}
     return {
         "rows": rows,
         "given_up": {way: total / max(gains, 1e-300) for way, total in lost.items()},
-        "refused": len(records) - len(some),
-        "equal": sum(not record["ways"]["random"]["gain"]["se"] > 0 for record in some),
-        "widths": {way: _distribute(find_ratios(some, "gain", way)) for way in WAYS[1:]},
+        "refused": len(records) - len(explored),
+        "equal": sum(not record["ways"]["random"]["gain"]["se"] > 0 for record in explored),
+        "widths": {way: _distribute(find_ratios(explored, "gain", way)) for way in WAYS[1:]},
     }
 
 
 def find_ratios(records: Records, key: str, way: str) -> Array:
-    """Return the widths of intervals relative to those of levels at random, where both have a width."""
+    """Return the widths of intervals relative to those of random levels, for worlds in which both have a width."""
     pairs = [(record["ways"][way][key]["width"], record["ways"]["random"][key]["width"]) for record in records]
-    return np.array([one / other for one, other in pairs if one and other])
+    return np.array([width / random_width for width, random_width in pairs if width and random_width])
 
 
 def summarise_widths(records: Records, key: str, way: str) -> dict[str, Any]:
-    """Return the widths of intervals relative to those of levels at random, and how often intervals contain the truth."""
+    """Return the relative widths of intervals, and how often intervals contain the truth."""
     ratios = find_ratios(records, key, way)
-    found = [record["ways"][way][key] for record in records]
-    # A plan that is the mix has no gain to miss.
-    inside = [one["inside"] for one in found if one["inside"] is not None and one["se"] > 0]
     if not len(ratios):
         return {"worlds": 0}
+    intervals = [record["ways"][way][key] for record in records]
+    inside = [i["inside"] for i in intervals if i["inside"] is not None and i["se"] > 0]
     return {
         "worlds": len(ratios),
         "mean": float(np.exp(np.log(ratios).mean())),
@@ -154,34 +153,59 @@ def summarise_widths(records: Records, key: str, way: str) -> dict[str, Any]:
 
 def _distribute(ratios: Array) -> dict[str, list[float]]:
     """Return the share of worlds whose width is at most each value of the grid."""
-    ratios = np.sort(ratios)
-    share = np.searchsorted(ratios, GRID + 1e-9, side="right") / max(len(ratios), 1)
-    return {"x": GRID.tolist(), "share": share.round(4).tolist()}
+    shares = np.searchsorted(np.sort(ratios), WIDTH_GRID + 1e-9, side="right") / max(len(ratios), 1)
+    return {"x": WIDTH_GRID.tolist(), "share": shares.round(4).tolist()}
 
 
-def tabulate(records: Records) -> str:
-    """Return widths relative to levels at random, coverage, and what exploring gave up, as Markdown."""
-    return tabulate_next_log(summarise(records))
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def fill(section: Section, summary: Summary) -> None:
+    """Add the table of widths and coverage, the value lost by exploring, and the distribution of widths."""
+    body = []
+    for row in summary["rows"]:
+        widths = [f"{row['mean']:.2f}", f"{row['median']:.2f}", percent(row["half"]), percent(row["wider"])]
+        body.append(
+            [TITLES[row["key"]], row["way"], str(row["worlds"]), *widths, write_share(row["inside"], row["judged"])]
+        )
+    widths = ["width (geometric mean)", "median", "at most half", "wider"]
+    head = ["interval of", "levels drawn", "worlds", *widths, "contains the truth (95 % interval)"]
+    lost = ", ".join(f"{way} {percent(share, 1)}" for way, share in summary["given_up"].items())
+    notes = [f"True loss by exploring, as a share of the plan's gain over the mix, in all worlds together: {lost}."]
+    if summary["refused"]:
+        notes.append(f"In {summary['refused']} worlds the budget leaves no room to explore.")
+    if summary["equal"]:
+        notes.append(f"In {summary['equal']} worlds the plan is the mix itself, so that there is no gain.")
+    section.add("Widths of 95 % intervals are relative to those of random levels.")
+    section.add(write_table(head, body, text_columns=2), " ".join(notes))
+    text = FigureText(
+        "Width of the next log's interval of the gain",
+        "width, relative to that of random levels",
+        "share of worlds",
+        "Share of worlds with at most this width. Higher lines are better.",
+    )
+    series = [{"label": way, "x": d["x"], "mean": d["share"]} for way, d in summary["widths"].items()]
+    series.append({"label": "random", "x": [0.0, 1.0, 1.0, WIDTH_GRID[-1]], "mean": [0.0, 0.0, 1.0, 1.0]})
+    section.add_figure(partial(draw_lines, series, text, references=["random"]), text.title)
 
 
 SETUP = f"""\
-In each of many random worlds, a {MODEL} model learns from {ROWS:,} rows and plans for {NEXT:,} other customers at a budget of
-{percent(SHARE)} of the dearest level. Their levels are drawn in three ways: at random for {percent(RATE)} of them, and by
-`Policy.explore` for evaluation and for learning. All three keep the budget and are expected to give up the same value.
+In each of many random worlds, a {MODEL} model learns from {LOG_ROWS:,} rows and plans for {NEXT_ROWS:,} other customers at a budget of
+{percent(BUDGET_SHARE)} of the dearest level's cost. Their levels are drawn in three ways: at random for {percent(RATE)} of them, and by
+`Policy.explore` for evaluation and for learning. All three keep the budget and have the same expected loss of value.
 Then the new log is evaluated as any other, doubly robust and cross-fitted.
 
-- **Gain over the mix** is what the plan brings more than the best uniform mix of levels at the same spend.
-- **Gain of a policy learnt anew** is that of a policy that is learnt on the new log.
+- **Gain over the mix** is the plan's value minus that of the best uniform mix of levels at the same spend.
+- **Gain of a newly learnt policy** is that of a policy that is learnt on the new log.
 - **Contains the truth** is the share of worlds whose interval does. Truths are means over the same customers, whose expected responses are
-  known; a plan that is the mix itself has no gain to miss, and is not counted."""
-
-
+  known. Worlds whose plan is the mix itself are not counted."""
 EXPERIMENT = Experiment(
     "next_log",
+    "Exploring for the next evaluation",
     measure,
-    tabulate,
-    Chapter("Exploring for the next evaluation", SETUP, fill=fill_next_log),
     summarise,
-    drawn=True,
+    fill,
+    setup=SETUP,
+    random_worlds=True,
     one_thread=True,
 )

@@ -1,6 +1,6 @@
-"""How close does pacing come to the offline optimum? Random streams, beside a fixed price and a new plan every day.
+"""Value of pacing as a share of the offline optimum on random streams, compared with a fixed price and a new plan every day.
 
-A stream is drawn by `largesse.serve.draw_stream`: customers come by drift, season and bursts, and the plan knows only how they are at
+A stream is drawn by `largesse.serve.draw_stream`: customers come by drift, season and bursts, and the plan knows only the customers at
 the start. The offline optimum is the best plan for the whole stream, made afterwards, by the ledger's own rule: what is spent and
 promised never exceeds the total. Streams that pay on redemption are paced once more with promises that hold while the budget lasts;
 their offline optimum reserves nothing.
@@ -10,63 +10,64 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from largesse.errors import percent
 from largesse.records import Array, Progress
 from largesse.serve import WAYS, Stream, compare_offline, draw_stream, make_plan, pace_stream, plan_offline
 from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.sections import Chapter
-from largesse_lab.page.streams import fill_streams, tabulate_streams
-from largesse_lab.runner.cache import Kept
+from largesse_lab.pages.comparison import Summary
+from largesse_lab.pages.figures import FigureText, draw_lines
+from largesse_lab.pages.markdown import DASH, Section, write_table
+from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
-FIRST, STREAMS = 10_000, 1000  # streams that nobody looked at while settings were chosen
+FIRST_SEED, N_STREAMS = 10_000, 1000  # streams that were not used to choose settings
 NAMES = {"pace": "paced", "fixed": "fixed price", "daily": "new plan every day"}
 KINDS = {"paid at once": False, "paid on redemption": True}
 LASTING = "paid on redemption while the budget lasts"
-RATES = (0.0, 0.05, 0.15, 0.4, 1.0)  # customers who redeem
-WORST = 0.05
-GOOD = 0.995  # of the offline optimum
-GRID = np.round(np.arange(0.9, 1.001, 0.005), 3)  # where the distribution of values is drawn
+REDEMPTION_RATES = (0.0, 0.05, 0.15, 0.4, 1.0)
+WORST_QUANTILE = 0.05
+GOOD_VALUE = 0.995  # of the offline optimum
+VALUE_GRID = np.round(np.arange(0.9, 1.001, 0.005), 3)  # of the figure
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per stream: what each way brings, as a share of the offline optimum, and whether it kept the budget."""
-    seeds = take_seeds(request, FIRST, STREAMS)
-    kept = Kept(request.out, ("seed",))
-    kept.complete([[(seed,)] for seed in seeds], lambda keys: [_measure_stream(keys[0][0])], progress)
-    return kept.take((seed,) for seed in seeds)
+    """Return one record per stream: the value of each way as a share of the offline optimum, and whether it kept the budget."""
+    keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_STREAMS)]
+    return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_stream, progress)
 
 
 def _measure_stream(seed: int) -> dict[str, Any]:
     stream = draw_stream(seed)
-    found = {"seed": seed, "customers": len(stream), "traits": stream.traits.as_dict()}
-    found |= {"rate": float(stream.redeems.max(axis=1).mean()), **_pace(stream)}
+    record = {"seed": seed, "customers": len(stream), "traits": stream.traits.as_dict()}
+    record |= {"rate": float(stream.redeems.max(axis=1).mean()), **_pace(stream)}
     if stream.traits.on_redemption:
-        found["lasting"] = _pace(replace(stream, terms=replace(stream.terms, promises="while_it_lasts")))
-    return found
+        record["lasting"] = _pace(replace(stream, terms=replace(stream.terms, promises="while_it_lasts")))
+    return record
 
 
 def _pace(stream: Stream) -> dict[str, Any]:
-    """Return what each way brings by the rule of the stream's terms."""
+    """Return the results of each way by the rule of the stream's terms."""
     offline, plan = plan_offline(stream), make_plan(stream)
-    found = {way: pace_stream(stream, way, plan=plan) for way in WAYS}
-    base = found["pace"].base
+    results = {way: pace_stream(stream, way, plan=plan) for way in WAYS}
+    base = results["pace"].base
     ways = {
         way: {
-            **compare_offline(one, offline),
-            "kept": one.kept and one.spent <= one.total and one.committed <= one.total,
-            "bound": one.value / offline.bound,
+            **compare_offline(result, offline),
+            "kept": result.kept and result.spent <= result.total and result.committed <= result.total,
+            "bound": result.value / offline.bound,
         }
-        for way, one in found.items()
+        for way, result in results.items()
     }
     return {
         "priced": bool(offline.price > 0),
         "reserved": (offline.value - base) / (offline.unreserved - base),
-        "offline_use": offline.spend / found["pace"].total,
+        "offline_use": offline.spend / results["pace"].total,
         "ways": ways,
     }
 
@@ -75,75 +76,74 @@ def _pace(stream: Stream) -> dict[str, Any]:
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return the ways by how customers are paid, and what reserving promises costs by how many redeem."""
+    """Return the ways by kind of payment, and the cost of reserving promises by the share of customers who redeem."""
     kinds = []
-    for title, later in KINDS.items():
-        some = [one for one in records if one["traits"]["on_redemption"] == later]
-        kinds += [_summarise_kind(title, some) | ({"rates": _by_rate(some)} if later else {})] if some else []
-    lasting = [{**one, **one["lasting"]} for one in records if "lasting" in one]
+    for title, on_redemption in KINDS.items():
+        streams = [record for record in records if record["traits"]["on_redemption"] == on_redemption]
+        if streams:
+            kind = _summarise_kind(title, streams)
+            kinds.append(kind | ({"rates": _summarise_rates(streams)} if on_redemption else {}))
+    lasting = [{**record, **record["lasting"]} for record in records if "lasting" in record]
     if lasting:
-        kinds.append(
-            _summarise_kind(LASTING, lasting)
-            | {"rates": _by_rate(lasting, lasts=True), "refusals": _count_refusals(lasting)}
-        )
-    everything = {name: _list_values(records, way, "value") for way, name in NAMES.items()} if records else {}
+        rates = _summarise_rates(lasting, lasting=True)
+        kinds.append(_summarise_kind(LASTING, lasting) | {"rates": rates, "refusals": _count_refusals(lasting)})
+    values = {name: _list_values(records, way, "value") for way, name in NAMES.items()} if records else {}
+    with_lasting = [{**record, **record.get("lasting", {})} for record in records]
     return {
         "streams": len(records),
         "customers": sum(record["customers"] for record in records),
         "overspent": {name: _count_overspent([*records, *lasting], way) for way, name in NAMES.items()},
-        "value": {name: float(values.mean()) for name, values in everything.items()},
-        "lasting_value": _average(
-            _list_values([{**one, **one.get("lasting", {})} for one in records], "pace", "value")
-        ),
+        "value": {name: float(way_values.mean()) for name, way_values in values.items()},
+        "lasting_value": _average(_list_values(with_lasting, "pace", "value")),
         "kinds": kinds,
     }
 
 
 def _summarise_kind(title: str, records: Records) -> dict[str, Any]:
-    scarce = [one for one in records if one["priced"]]
+    scarce = [record for record in records if record["priced"]]
     ways = {}
     for way, name in NAMES.items():
         value = _list_values(records, way, "value")
         ways[name] = {
             "overspent": _count_overspent(records, way),
             "value": float(value.mean()),
-            "worst": float(np.quantile(value, WORST)),
-            "good": float((value >= GOOD).mean()),
+            "worst": float(np.quantile(value, WORST_QUANTILE)),
+            "good": float((value >= GOOD_VALUE).mean()),
             "gain": float(_list_values(records, way, "gain").mean()),
             "use": _average(_list_values(scarce, way, "use")),
-            "used": _average(_list_values(scarce, way, "use") >= GOOD),
+            "used": _average(_list_values(scarce, way, "use") >= GOOD_VALUE),
             "committed": _average(_list_values(scarce, way, "committed")),
             "distribution": _distribute(value),
         }
-    offline = _average(np.array([one["offline_use"] for one in scarce]))
-    reserved = float(np.mean([one["reserved"] for one in records]))
+    offline = _average(np.array([record["offline_use"] for record in scarce]))
+    reserved = float(np.mean([record["reserved"] for record in records]))
     return {"kind": title, "streams": len(records), "ways": ways, "offline_use": offline, "reserved": reserved}
 
 
-def _by_rate(records: Records, *, lasts: bool = False) -> list[dict[str, Any]]:
+def _summarise_rates(records: Records, *, lasting: bool = False) -> list[dict[str, Any]]:
     rows = []
-    for low, high in pairwise(RATES):
-        part = [one for one in records if low <= one["rate"] < high or one["rate"] == high == RATES[-1]]
-        if part:
-            own = {word: float(_list_values(part, "pace", word).mean()) for word in ("value", "gain", "use")}
-            kept = float(np.mean([one["reserved"] for one in part]))
-            row = {"low": low, "high": high, "streams": len(part), **own, "reserved": kept}
-            rows.append(row | ({"refused": _count_refusals(part)["paced"]["share"]} if lasts else {}))
+    for low, high in pairwise(REDEMPTION_RATES):
+        streams = [r for r in records if low <= r["rate"] < high or r["rate"] == high == REDEMPTION_RATES[-1]]
+        if streams:
+            means = {key: float(_list_values(streams, "pace", key).mean()) for key in ("value", "gain", "use")}
+            reserved = float(np.mean([record["reserved"] for record in streams]))
+            row = {"low": low, "high": high, "streams": len(streams), **means, "reserved": reserved}
+            rows.append(row | ({"refused": _count_refusals(streams)["paced"]["share"]} if lasting else {}))
     return rows
 
 
 def _count_refusals(records: Records) -> dict[str, Any]:
-    """Return the share of redemptions that were refused, and of streams in which any was, for each way."""
-    found = {}
+    """Return the share of refused redemptions, and of streams with any, for each way."""
+    refusals = {}
     for way, name in NAMES.items():
-        refused, redeemed = (_list_values(records, way, word) for word in ("refused", "redeemed"))
+        refused, redeemed = (_list_values(records, way, key) for key in ("refused", "redeemed"))
         share = float(refused.sum() / redeemed.sum()) if redeemed.sum() else 0.0
-        found[name] = {"share": share, "streams": float((refused > 0).mean())}
-    return found
+        refusals[name] = {"share": share, "streams": float((refused > 0).mean())}
+    return refusals
 
 
-def _list_values(records: Sequence[dict[str, Any]], way: str, word: str) -> Array:
-    return np.array([record["ways"][way][word] for record in records])
+def _list_values(records: Sequence[dict[str, Any]], way: str, key: str) -> Array:
+    return np.array([record["ways"][way][key] for record in records])
 
 
 def _count_overspent(records: Records, way: str) -> int:
@@ -155,34 +155,90 @@ def _average(values: Array) -> float | None:
 
 
 def _distribute(values: Array) -> dict[str, list[float]]:
-    share = np.searchsorted(np.sort(values), GRID + 1e-12, side="right") / len(values)
-    return {"x": GRID.tolist(), "share": share.round(4).tolist()}
+    shares = np.searchsorted(np.sort(values), VALUE_GRID + 1e-12, side="right") / len(values)
+    return {"x": VALUE_GRID.tolist(), "share": shares.round(4).tolist()}
 
 
-def tabulate(records: Records) -> str:
-    """Return the ways by how customers are paid, as Markdown."""
-    return tabulate_streams(summarise(records))
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def fill(section: Section, summary: Summary) -> None:
+    """Add the tables of each kind of payment, and the distribution of values."""
+    series = []
+    for kind in summary["kinds"]:
+        section.add(f"## {kind['streams']:,} streams, {kind['kind']}", _tabulate_ways(kind))
+        lasting = "refusals" in kind
+        if "rates" in kind and not lasting:
+            share = percent(kind["reserved"], 1)
+            section.add(f"An offline plan that reserves promises has {share} of the gain of one that reserves nothing.")
+        if "rates" in kind:
+            section.add(_tabulate_rates(kind["rates"], lasting=lasting))
+        panel = "while the budget lasts" if lasting else kind["kind"]
+        for name, way in kind["ways"].items():
+            curve = way["distribution"]
+            series.append({"panel": panel, "label": name, "x": curve["x"], "mean": curve["share"]})
+    text = FigureText(
+        "Value as a share of the offline optimum",
+        "value / value of the offline optimum",
+        "share of streams",
+        "Share of streams with at most this value. Lower lines are better.",
+    )
+    section.add_figure(partial(draw_lines, series, text), text.title)
+
+
+def _tabulate_ways(kind: Summary) -> str:
+    body, refusals = [], kind.get("refusals")
+    last = ["budget used ≥ 99.5 %", "redemptions refused", "streams with any"] if refusals else ["committed"]
+    for name, way in kind["ways"].items():
+        cells = [_write(way[key], 2) for key in ("value", "worst")] + [_write(way["good"], 0)]
+        cells += [_write(way[key], 2) for key in ("gain", "use")]
+        if refusals:
+            cells += [_write(way["used"], 0), _write(refusals[name]["share"], 3), _write(refusals[name]["streams"], 0)]
+        else:
+            cells.append(_write(way["committed"], 2))
+        body.append([name, str(way["overspent"]), *cells])
+    if "rates" in kind:
+        cells = ["", "100 %", "", "", "100 %", _write(kind["offline_use"], 2), *[""] * len(last)]
+        body.append(["offline optimum", *cells])
+    head = ["", "overspent", "value, mean", "5 % worst", "value ≥ 99.5 %", "gain, mean", "budget used", *last]
+    return write_table(head, body)
+
+
+def _tabulate_rates(rates: Sequence[Summary], *, lasting: bool) -> str:
+    body = [
+        [f"{percent(row['low'])} to {percent(row['high'])}", str(row["streams"])]
+        + [_write(row[key], 1) for key in ("value", "gain", "use")]
+        + [_write(row["refused"], 3) if lasting else _write(row["reserved"], 0)]
+        for row in rates
+    ]
+    last = "redemptions refused" if lasting else "gain with reserved promises"
+    return write_table(["customers who redeem", "streams", "value", "gain", "budget used", last], body)
+
+
+def _write(share: float | None, decimals: int) -> str:
+    return DASH if share is None else percent(share, decimals)
 
 
 SETUP = """\
-Random streams of 20,000 to 100,000 foreseen customers over 28 to 91 days, each from a random world. More or fewer customers come than
-were foreseen (standard deviation 15 %), traffic drifts, days of the week are busy by a season that the plan knows in half of the streams,
-and bursts come unforeseen. The mix of customers and their responses drift; the model does not see the latter, and is off by 10 % at the
-start. Where costs are paid on redemption, promises stand for 2 to 14 days and redemptions come late.
+Random streams of 20,000 to 100,000 expected customers over 28 to 91 days, each from a random world. The number of customers differs from
+the expected one (standard deviation 15 %), and traffic drifts. Weekdays have a season, which the plan knows in half of the streams; bursts
+are unexpected. The mix of customers and their responses drift; the model does not know the latter, and is off by 10 % at the
+start. If costs are paid on redemption, promises hold for 2 to 14 days and redemptions come late.
 
 - **Value** is a share of that of the *offline optimum*: the best plan for the whole stream, made afterwards, by the ledger's rule that
-  what is spent and promised never exceeds the total.
+  spent plus promised money never exceeds the total.
 - **Gain** is the value beyond everyone's cheapest level, again as a share.
 - **Budget used** and **committed** (spent or promised at the end) are of streams in which the budget binds.
-- **While the budget lasts:** the ledger reserves what open promises will probably cost, and refuses a redemption that no longer fits. The
-  offline optimum reserves nothing, knows what each level costs in the mean, and keeps to the budget in the mean. A refused redemption
-  loses the gain of its level, divided by the share who redeem."""
+- **While the budget lasts:** the ledger reserves the expected cost of open promises, and refuses a redemption that exceeds the rest of the
+  budget. The offline optimum reserves nothing, knows the mean cost of each level, and keeps to the budget in the mean. A refused
+  redemption loses the gain of its level, divided by the share who redeem."""
 EXPERIMENT = Experiment(
     "pace_streams",
+    "Pacing compared with the offline optimum",
     measure,
-    tabulate,
-    Chapter("Pacing against the offline optimum", SETUP, fill=fill_streams),
     summarise,
-    drawn=True,
+    fill,
+    setup=SETUP,
+    random_worlds=True,
     one_thread=True,
 )

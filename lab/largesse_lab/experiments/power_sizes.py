@@ -1,14 +1,15 @@
-"""Do tests of the stated size have the stated power? Random worlds, whose truth is known.
+"""Power of tests of the size that `size_test` states, on random worlds whose truth is known.
 
-A model learns from a log of a drawn world. `size_test` says how many switchers a test of its plan needs to show the plan's true gain with a
-power of 80 %: the gain is given, the standard deviations come from the log. Then tests of this size are carried out among fresh
-customers of the same world, over and over: switchers are drawn, half of them get the plan's level, and both arms are compared.
-Responses of one large draw stand for the population that tests draw from.
+A model learns from a log of a drawn world. `size_test` returns the number of switchers that a test needs to show the plan's true gain
+with a power of 80 %: the gain is given, the standard deviations come from the log. Then many tests of this size are simulated among
+fresh customers of the same world: switchers are drawn, half of them get the plan's level, and both arms are compared.
+Tests draw from the responses of one large sample.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,33 +24,33 @@ from largesse.response import make_model
 from largesse.stats import draw_levels
 from largesse.worlds import RandomWorld, draw_world
 from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.campaign_loop import fill_power, tabulate_power
-from largesse_lab.page.sections import Chapter
-from largesse_lab.runner.cache import Kept
+from largesse_lab.pages.comparison import Summary
+from largesse_lab.pages.figures import FigureText, draw_lines
+from largesse_lab.pages.markdown import Section, write_table
+from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
-ROWS, FRESH, TESTS = 3000, 40_000, 1000
-FIRST, WORLDS = 5000, 100
-SHARE, POWER, MODEL = 0.25, 0.8, "linear"
-MOST = 200_000  # customers in an arm: larger tests are left out
+LOG_ROWS, FRESH_ROWS, N_TESTS = 3000, 40_000, 1000
+FIRST_SEED, N_WORLDS = 5000, 100
+BUDGET_SHARE, POWER, MODEL = 0.25, 0.8, "linear"
+MAX_ARM = 200_000  # customers; larger tests are not simulated
+TITLE = "Power of tests of the stated size"
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world: how many switchers a test needs, and how often tests of that size show the gain."""
-    seeds = take_seeds(request, FIRST, WORLDS)
-    kept = Kept(request.out, ("seed",))
-    kept.complete([[(seed,)] for seed in seeds], lambda keys: [_measure_world(keys[0][0])], progress)
-    return kept.take((seed,) for seed in seeds)
+    """Return one record per world: the switchers that a test needs, and the share of such tests that show the gain."""
+    keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_WORLDS)]
+    return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_world, progress)
 
 
 def _measure_world(seed: int) -> dict[str, Any]:
     world = draw_world(seed)
-    log = world.draw_log(ROWS).log
-    budget, rng = SHARE * float(world.doses[-1]), np.random.default_rng(seed)
+    log = world.draw_log(LOG_ROWS).log
+    budget, rng = BUDGET_SHARE * float(world.doses[-1]), np.random.default_rng(seed)
     scores = crossfit(log, make_model(MODEL, seed), seed=seed)
     policy = Policy(make_model(MODEL, seed).fit(log), log.levels).calibrate(log, budget)
-    one, two, share = _draw_arms(world, policy, rng)
-    gain = share * float(one.mean() - two.mean()) if share else 0.0
+    treated, control, share = _draw_arms(world, policy, rng)
+    gain = share * float(treated.mean() - control.mean()) if share else 0.0
     record: dict[str, Any] = {"seed": seed, "response": world.traits.response, "gain": gain, "switchers": share}
     if gain <= 0:
         return record | {"shown": None, "why": "the plan gains nothing"}
@@ -58,84 +59,82 @@ def _measure_world(seed: int) -> dict[str, Any]:
     if not sized.cases:
         return record | {"shown": None, "why": "the plan of held-out rows changes nothing"}
     # The plan of held-out rows has a share of switchers of its own; the test is about switchers alone.
-    many = int(sized.value.expected.switchers * (share / max(sized.switchers, 1e-9)) ** 2 / 2)
-    if not 2 <= many <= MOST:
-        return record | {
-            "shown": None,
-            "why": "the test is too large" if many > MOST else "the test is too small",
-            "arm": many,
-        }
-    return record | {"arm": many, "shown": _test(one, two, many, rng)}
+    arm = int(sized.value.expected.switchers * (share / max(sized.switchers, 1e-9)) ** 2 / 2)
+    if not 2 <= arm <= MAX_ARM:
+        why = "the test is too large" if arm > MAX_ARM else "the test is too small"
+        return record | {"shown": None, "why": why, "arm": arm}
+    return record | {"arm": arm, "shown": _simulate_tests(treated, control, arm, rng)}
 
 
 def _draw_arms(world: RandomWorld, policy: Policy, rng: np.random.Generator) -> tuple[Array, Array, float]:
-    """Return what switchers respond under the plan and under the best uniform mix, and how many customers switch."""
-    table = world.draw_fresh(FRESH).table
+    """Return the responses of switchers under the plan and under the best uniform mix, and the share of switchers."""
+    table = world.draw_fresh(FRESH_ROWS).table
     plan, curves = policy.decide(table), policy.model.predict(table)
     mix = mix_two_levels(curves.mean(axis=0), world.doses, float(world.doses[plan].mean()))
-    other = draw_levels(np.tile(mix, (FRESH, 1)), rng)
-    eye, switch = np.eye(len(world.doses)), plan != other
-    one, two = (world.draw_next(FRESH, lambda _table, own=own: eye[own]).response for own in (plan, other))  # type: ignore[misc]
-    share = float(switch.mean())
-    return one[switch], rng.permutation(two[switch]), share
+    mixed = draw_levels(np.tile(mix, (FRESH_ROWS, 1)), rng)
+    one_hot, switches = np.eye(len(world.doses)), plan != mixed
+    treated, control = (
+        world.draw_next(FRESH_ROWS, lambda _table, levels=levels: one_hot[levels]).response  # type: ignore[misc]
+        for levels in (plan, mixed)
+    )
+    return treated[switches], rng.permutation(control[switches]), float(switches.mean())
 
 
-def _test(one: Array, two: Array, many: int, rng: np.random.Generator) -> float:
-    """Return the share of tests, with so many customers in each arm, that show a gain."""
-    shown = 0
-    for _ in range(TESTS):
-        a, b = one[rng.integers(0, len(one), many)], two[rng.integers(0, len(two), many)]
-        shown += bool(a.mean() - b.mean() > 1.96 * np.sqrt((a.var() + b.var()) / many))
-    return shown / TESTS
+def _simulate_tests(treated: Array, control: Array, arm: int, rng: np.random.Generator) -> float:
+    """Return the share of tests, with `arm` customers in each arm, that show a gain."""
+    n_significant = 0
+    for _ in range(N_TESTS):
+        a, b = treated[rng.integers(0, len(treated), arm)], control[rng.integers(0, len(control), arm)]
+        n_significant += bool(a.mean() - b.mean() > 1.96 * np.sqrt((a.var() + b.var()) / arm))
+    return n_significant / N_TESTS
 
 
 def summarise(records: Records) -> dict[str, Any]:
     """Return how often tests of the stated size show the gain, by kind of response and over all worlds."""
-    done = [record for record in records if record["shown"] is not None]
-    kinds = [*dict.fromkeys(record["response"] for record in done)]
-    rows = [_describe(kind, [record["shown"] for record in done if record["response"] == kind]) for kind in kinds]
-    every = sorted(record["shown"] for record in done)
-    left = Counter(str(record["why"]) for record in records if record["shown"] is None)
-    return {
-        "power": POWER,
-        "kinds": rows + ([_describe("all", every)] if every else []),
-        "left": dict(left),
-        "shown": every,
-    }
+    tested = [record for record in records if record["shown"] is not None]
+    kinds = [*dict.fromkeys(record["response"] for record in tested)]
+    rows = [_describe(kind, [record["shown"] for record in tested if record["response"] == kind]) for kind in kinds]
+    powers = sorted(record["shown"] for record in tested)
+    excluded = Counter(str(record["why"]) for record in records if record["shown"] is None)
+    kinds_and_all = rows + ([_describe("all", powers)] if powers else [])
+    return {"power": POWER, "kinds": kinds_and_all, "left": dict(excluded), "shown": powers}
 
 
-def _describe(responses: str, shown: list[float]) -> dict[str, Any]:
-    low, median, high = np.quantile(shown, [0.1, 0.5, 0.9]).tolist()
-    se = float(np.std(shown, ddof=1) / np.sqrt(len(shown))) if len(shown) > 1 else None
-    mean = float(np.mean(shown))
-    return {
-        "responses": responses,
-        "worlds": len(shown),
-        "mean": mean,
-        "se": se,
-        "low": low,
-        "median": median,
-        "high": high,
-    }
+def _describe(responses: str, powers: list[float]) -> dict[str, Any]:
+    low, median, high = np.quantile(powers, [0.1, 0.5, 0.9]).tolist()
+    se = float(np.std(powers, ddof=1) / np.sqrt(len(powers))) if len(powers) > 1 else None
+    mean = {"responses": responses, "worlds": len(powers), "mean": float(np.mean(powers)), "se": se}
+    return mean | {"low": low, "median": median, "high": high}
 
 
-def tabulate(records: Records) -> str:
-    """Return how often tests of the stated size show the gain, as Markdown."""
-    return tabulate_power(summarise(records))
+def fill(section: Section, summary: Summary) -> None:
+    """Add the table and the distribution of power over worlds."""
+    body = []
+    for kind in summary["kinds"]:
+        mean = f"{100 * kind['mean']:.1f} %" + ("" if kind["se"] is None else f" ± {100 * kind['se']:.1f}")
+        quantiles = [percent(kind[quantile], 1) for quantile in ("low", "median", "high")]
+        body.append([kind["responses"], str(kind["worlds"]), mean, *quantiles])
+    head = ["responses", "worlds", "tests that show the gain ± se", "10 %", "median", "90 %"]
+    excluded = ", ".join(f"{why} ({count})" for why, count in summary["left"].items()) or "none"
+    section.add(f"Stated power: {percent(summary['power'])}.", write_table(head, body), f"Excluded worlds: {excluded}.")
+    powers = summary["shown"]
+    if not powers:
+        return
+    grid = [round(0.02 * place, 2) for place in range(int(min(powers) / 0.02), 51)]
+    shares = [sum(power <= at + 1e-9 for power in powers) / len(powers) for at in grid]
+    series = [
+        {"label": "simulated", "x": grid, "mean": shares},
+        {"label": "stated", "x": [summary["power"]] * 2, "mean": [0.0, 1.0]},
+    ]
+    note = "Share of worlds in which at most this share of tests shows the gain."
+    text = FigureText(TITLE, "share of tests that show the gain", "share of worlds", note)
+    section.add_figure(partial(draw_lines, series, text, references=["stated"]), TITLE)
 
 
 SETUP = (
-    f"In each of many random worlds, a {MODEL} model learns from {ROWS:,} rows. The test is against the best uniform mix at the same "
-    f"spend, among switchers, and its size is meant to show the plan's true gain with a power of {percent(POWER)}; standard deviations "
-    f"come from the log. Then {TESTS:,} tests of this size are simulated among fresh customers; tests of more than {MOST:,} in an "
-    "arm are left out."
+    f"In each of many random worlds, a {MODEL} model learns from {LOG_ROWS:,} rows. The test is against the best uniform mix at the "
+    f"same spend, among switchers, and its size is meant to show the plan's true gain with a power of {percent(POWER)}; standard "
+    f"deviations come from the log. Then {N_TESTS:,} tests of this size are simulated among fresh customers; tests of more than "
+    f"{MAX_ARM:,} in an arm are not simulated."
 )
-EXPERIMENT = Experiment(
-    "power",
-    measure,
-    tabulate,
-    Chapter("Tests of the stated size", SETUP, fill=fill_power),
-    summarise,
-    drawn=True,
-    one_thread=True,
-)
+EXPERIMENT = Experiment("power", TITLE, measure, summarise, fill, setup=SETUP, random_worlds=True, one_thread=True)

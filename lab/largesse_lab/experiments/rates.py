@@ -1,4 +1,4 @@
-"""How errors shrink: with the number of levels K (the paper's Proposition 3), and with the number of rows n of the log.
+"""Convergence of errors with the number of levels K (the paper's Proposition 3) and with the number of rows n of the log.
 
 **Levels** (`rates`). Every level has n rows with noise σ, so the free least squares estimate is the K level means, each off by
 s = σ/√n, and the monotone one is their projection onto curves that never fall. The mean squared error over levels, divided by
@@ -19,6 +19,7 @@ their time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,28 +29,27 @@ from largesse.records import Array, Progress
 from largesse.response import IRE, SIRE, Linear, ResponseModel, isotonic
 from largesse.worlds import SIMULATIONS, simulate
 from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.figures import Caption, Look, draw_lines
-from largesse_lab.page.sections import Chapter, Result, Section
-from largesse_lab.page.tables import list_values, write_mean, write_table
-from largesse_lab.runner.cache import Kept, Key
+from largesse_lab.pages.comparison import Summary, list_values
+from largesse_lab.pages.figures import FigureText, draw_lines
+from largesse_lab.pages.markdown import Section, write_mean, write_table
 from largesse_lab.runner.joint_training import fit_together
-from largesse_lab.runner.measures import FRESH, FRESH_SEED, level_means, root_mean_square
-from largesse_lab.runner.request import Records, Request, check_part, find_unknown, ignore_progress, take_part
+from largesse_lab.runner.measures import FRESH_ROWS, FRESH_SEED, level_means, root_mean_square
+from largesse_lab.runner.record_cache import Key, RecordCache
+from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, take_part
 
 # -- by the number of levels -------------------------------------------------------------------------------------------
 
 LEVELS = (2, 5, 10, 20, 50, 100)
-CURVES = 200  # drawn and projected together; one repeat is their mean
-APART, CLOSE, RISE = 10.0, 0.2, 10.0  # in units of the standard error of a level's mean
-PIECES = 5
+CURVES_PER_REPEAT = 200
+WIDE_GAP, NARROW_GAP, TOTAL_RISE = 10.0, 0.2, 10.0  # in units of the standard error of a level's mean
 SEED = 32
 TRUTHS: dict[str, Callable[[int], Array]] = {
     "constant": lambda K: np.zeros(K),
     "2 pieces": lambda K: make_pieces(K, 2),
-    f"{PIECES} pieces": lambda K: make_pieces(K, PIECES),
-    f"rise of {RISE:g} s in all": lambda K: np.linspace(0.0, RISE, K),
-    f"gaps of {CLOSE:g} s": lambda K: CLOSE * np.arange(K),
-    f"gaps of {APART:g} s": lambda K: APART * np.arange(K),
+    "5 pieces": lambda K: make_pieces(K, 5),
+    f"rise of {TOTAL_RISE:g} s in all": lambda K: np.linspace(0.0, TOTAL_RISE, K),
+    f"gaps of {NARROW_GAP:g} s": lambda K: NARROW_GAP * np.arange(K),
+    f"gaps of {WIDE_GAP:g} s": lambda K: WIDE_GAP * np.arange(K),
 }
 ESTIMATES = ("free", "monotone")
 
@@ -57,12 +57,10 @@ ESTIMATES = ("free", "monotone")
 def measure_levels(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per truth, number of levels and repeat: mean squared errors in units of σ²/n."""
     truths = tuple(TRUTHS) if request.problems is None else request.problems
-    refuse("experiment", find_unknown("truth", truths, list(TRUTHS)) + check_part(request.part))
+    refuse("experiment", find_unknown("truth", truths, list(TRUTHS)))
     repeats = take_part(100 if request.repeats is None else request.repeats, request.part)
-    todo = [(truth, K, repeat) for truth in truths for K in LEVELS for repeat in repeats]
-    kept = Kept(request.out, ("truth", "levels", "repeat"))
-    kept.complete([[key] for key in todo], lambda keys: [_measure_truth(*keys[0])], progress)
-    return kept.take(todo)
+    keys = [(truth, K, repeat) for truth in truths for K in LEVELS for repeat in repeats]
+    return RecordCache(request.out, ("truth", "levels", "repeat")).measure_each(keys, _measure_truth, progress)
 
 
 def make_pieces(K: int, k: int) -> Array:
@@ -71,15 +69,15 @@ def make_pieces(K: int, k: int) -> Array:
     >>> make_pieces(5, 2)
     array([ 0.,  0.,  0., 10., 10.])
     """
-    return APART * np.floor(np.arange(K) * min(k, K) / K)
+    return WIDE_GAP * np.floor(np.arange(K) * min(k, K) / K)
 
 
 def _measure_truth(truth: str, K: int, repeat: int) -> dict[str, Any]:
     rng = np.random.default_rng((SEED, list(TRUTHS).index(truth), K, repeat))
     curve = TRUTHS[truth](K)
-    means = curve + rng.standard_normal((CURVES, K))
-    found = {"free": means, "monotone": isotonic(means)}
-    errors = {name: float(np.mean((estimate - curve) ** 2)) for name, estimate in found.items()}
+    means = curve + rng.standard_normal((CURVES_PER_REPEAT, K))
+    estimates = {"free": means, "monotone": isotonic(means)}
+    errors = {name: float(np.mean((estimate - curve) ** 2)) for name, estimate in estimates.items()}
     return {"truth": truth, "levels": K, "repeat": repeat, **errors}
 
 
@@ -102,25 +100,25 @@ def summarise_levels(records: Records) -> dict[str, Any]:
     """Return mean, standard deviation and standard error of both errors, with the promised and the derived error."""
     cells: dict[str, Any] = {}
     for truth, K in dict.fromkeys((record["truth"], record["levels"]) for record in records):
-        mine = [record for record in records if (record["truth"], record["levels"]) == (truth, K)]
-        cell: dict[str, Any] = {name: compute_moments([record[name] for record in mine]) for name in ESTIMATES}
+        of_cell = [record for record in records if (record["truth"], record["levels"]) == (truth, K)]
+        cell: dict[str, Any] = {name: compute_moments([record[name] for record in of_cell]) for name in ESTIMATES}
         cells.setdefault(truth, {})[str(K)] = {**cell, "promised": promise_error(K), "known": derive_error(truth, K)}
-    return {"cells": cells, "curves": CURVES}
+    return {"cells": cells, "curves": CURVES_PER_REPEAT}
 
 
 def compute_moments(values: Sequence[float]) -> dict[str, Any]:
-    """Return mean, standard deviation, standard error and count; None where there are too few values."""
+    """Return mean, standard deviation, standard error and count; too few values give None."""
     sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
     se = None if sd is None else sd / len(values) ** 0.5
     return {"mean": float(np.mean(values)) if values else None, "sd": sd, "se": se, "n": len(values)}
 
 
-def tabulate_levels(summary: Mapping[str, Any]) -> str:
+def tabulate_levels(summary: Summary) -> str:
     """Return the monotone estimate's error in units of σ²/n as Markdown, and its ratio to the promised error."""
     levels = list(dict.fromkeys(K for row in summary["cells"].values() for K in row))
     rows = [["promised, log(K)/K", *(f"{promise_error(int(K)):.4f}" for K in levels)]]
     rows += [[truth, *(_write_ratio(row.get(K)) for K in levels)] for truth, row in summary["cells"].items()]
-    return write_table(["truth", *(f"K = {K}" for K in levels)], rows) + "\n"
+    return write_table(["truth", *(f"K = {K}" for K in levels)], rows)
 
 
 def _write_ratio(cell: Mapping[str, Any] | None) -> str:
@@ -130,82 +128,83 @@ def _write_ratio(cell: Mapping[str, Any] | None) -> str:
     return f"{write_mean(mean, se)} ({mean / cell['promised']:.1f} ×)"
 
 
-def draw_levels(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+def list_level_lines(summary: Summary) -> list[dict[str, Any]]:
     """Return lines over the number of levels: a panel per truth, with both estimates and the promise."""
     lines = []
     for truth, row in summary["cells"].items():
         levels = [int(K) for K in row]
-        drawn = {name: _draw_means([cell[name] for cell in row.values()]) for name in ESTIMATES}
-        drawn["promised"] = {"mean": [promise_error(K) for K in levels], "sd": [None] * len(levels)}
-        lines += [{"panel": truth, "label": name, "x": levels, **line} for name, line in drawn.items()]
+        estimates = {name: _list_points([cell[name] for cell in row.values()]) for name in ESTIMATES}
+        estimates["promised"] = {"mean": [promise_error(K) for K in levels]}
+        lines += [{"panel": truth, "label": name, "x": levels, **points} for name, points in estimates.items()]
     return lines
 
 
-def _draw_means(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {word: [cell[word] for cell in cells] for word in ("mean", "sd")}
+def _list_points(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: [cell[name] for cell in cells] for name in ("mean", "sd")}
 
 
-def fill_levels(section: Section, result: Result, _notes: Sequence[str]) -> None:
+def fill_levels(section: Section, summary: Summary) -> None:
     """Add the figure and the table of errors by the number of levels."""
-    words = Caption(
-        "What monotonicity is worth, by the number of levels",
+    text = FigureText(
+        "Error by the number of levels",
         "number of levels K",
         "mean squared error / (σ²/n)",
         "s = σ/√n, the standard error of a level’s mean. Bands: ± 1 sd over repeats.",
     )
-    look = Look(log_across=True, log_up=True, shared=True, references=("promised",))
-    section.show("rates.svg", draw_lines(draw_levels(result.summary), words, look), words.title)
-    section.say("Error of the monotone estimate ± standard error, and its ratio to the promised error:")
-    section.say(tabulate_levels(result.summary))
+    lines = list_level_lines(summary)
+    section.add_figure(
+        partial(draw_lines, lines, text, log_x=True, log_y=True, share_y=True, references=["promised"]), text.title
+    )
+    section.add("Error of the monotone estimate ± standard error, and its ratio to the promised error:")
+    section.add(tabulate_levels(summary))
 
 
 LEVELS_EXPERIMENT = Experiment(
     "rates",
+    "Proposition 3: error by the number of levels",
     measure_levels,
-    lambda records: tabulate_levels(summarise_levels(records)),
-    Chapter(
-        "Proposition 3: what monotonicity is worth as levels grow in number",
-        setup="""\
+    summarise_levels,
+    fill_levels,
+    setup="""\
 For every true curve that never falls, Proposition 3 promises least squares over non-falling curves an error of σ² log(K)/(nK),
 where free least squares has σ²/n. Both are fitted to K level means of n rows each. Errors are given in units of σ²/n, and gaps
 between levels in units of s = σ/√n. The true curves are constant, consist of 2 or 5 constant pieces that lie 10 s apart, or rise
 in equal steps: by 10 s in all, or by 0.2 s or 10 s at every level.""",
-        differences="""\
+    differences="""\
 The proof counts curves on one grid, although the grid is centred differently at every level, and one of its entropy bounds is
 conjectured. For k constant pieces the error is about σ² k log(eK/k)/(nK), which is the promise, up to k. Where gaps are below
 the noise, pooling neighbours helps. Where a curve rises at every level by much more than s there is nothing to pool, and the
 monotone estimate equals the free one. With few rows per level, when help is needed most, gaps are small compared with s and the
 gain is real.""",
-        fill=fill_levels,
-    ),
-    summarise_levels,
-    parts=False,
+    parallel=False,
 )
 
 # -- by the number of rows ---------------------------------------------------------------------------------------------
 
-ROWS = (250, 500, 1000, 2000, 4000, 8000)
-SMALL: dict[str, Any] = {"network__width": 32, "members": 1, "folds": 3}
+LOG_ROWS = (250, 500, 1000, 2000, 4000, 8000)
+SMALL_NETWORK: dict[str, Any] = {"network__width": 32, "members": 1, "folds": 3}
 MEANS = "level means"
 MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,
-    "sire": lambda: SIRE().set_params(**SMALL),
-    "sire common": lambda: SIRE(kappa=0.0, shrinkage=np.inf).set_params(**SMALL),
-    "ire": lambda: IRE().set_params(**SMALL),
+    "sire": lambda: SIRE().set_params(**SMALL_NETWORK),
+    "sire common": lambda: SIRE(kappa=0.0, shrinkage=np.inf).set_params(**SMALL_NETWORK),
+    "ire": lambda: IRE().set_params(**SMALL_NETWORK),
 }
 
 
 def measure_sizes(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per simulation, seed, number of rows and model: RMSE over fresh customers and all levels."""
     names = ("averaged", "confounded") if request.problems is None else request.problems
-    models = (MEANS, *MODELS) if request.rows is None else request.rows
-    wrong = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, (MEANS, *MODELS))
-    refuse("experiment", wrong + check_part(request.part))
+    models = (MEANS, *MODELS) if request.models is None else request.models
+    unknown = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, (MEANS, *MODELS))
+    refuse("experiment", unknown)
     seeds = take_part(10 if request.repeats is None else request.repeats, request.part)
-    groups = [[(name, seed, n, model) for seed in seeds for name in names] for n in ROWS for model in models]
-    kept = Kept(request.out, ("simulation", "seed", "rows", "model"))
-    kept.complete(groups if seeds else [], _measure_model, progress)
-    return kept.take((name, seed, n, model) for seed in seeds for name in names for n in ROWS for model in models)
+    groups = [[(name, seed, n, model) for seed in seeds for name in names] for n in LOG_ROWS for model in models]
+    cache = RecordCache(request.out, ("simulation", "seed", "rows", "model"))
+    cache.measure_groups(groups if seeds else [], _measure_model, progress)
+    return cache.select(
+        (name, seed, n, model) for seed in seeds for name in names for n in LOG_ROWS for model in models
+    )
 
 
 def _measure_model(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
@@ -215,7 +214,7 @@ def _measure_model(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
     if models:
         fit_together(models, [sim.log for sim in sims])
     for i, ((name, seed, n, model), sim) in enumerate(zip(keys, sims, strict=True)):
-        fresh = sim.draw(FRESH, seed=FRESH_SEED)
+        fresh = sim.draw(FRESH_ROWS, seed=FRESH_SEED)
         curves = models[i].predict(fresh.features) if models else level_means(sim.log)
         error = root_mean_square(curves - fresh.truth)
         yield {"simulation": name, "seed": seed, "rows": n, "model": model, "rmse": error}
@@ -229,26 +228,27 @@ def summarise_sizes(records: Records) -> dict[str, Any]:
     cells: dict[str, Any] = {}
     slopes: dict[str, Any] = {}
     for name, model in dict.fromkeys((record["simulation"], record["model"]) for record in records):
-        mine = [record for record in records if (record["simulation"], record["model"]) == (name, model)]
-        counts = list_values(mine, "rows")
-        by_rows = {n: compute_moments([record["rmse"] for record in mine if record["rows"] == n]) for n in counts}
-        cells.setdefault(name, {})[model] = {str(n): cell for n, cell in by_rows.items()}
-        slopes.setdefault(name, {})[model] = compute_moments(_fit_slopes(mine))
+        of_model = [record for record in records if (record["simulation"], record["model"]) == (name, model)]
+        cells.setdefault(name, {})[model] = {
+            str(n): compute_moments([record["rmse"] for record in of_model if record["rows"] == n])
+            for n in list_values(of_model, "rows")
+        }
+        slopes.setdefault(name, {})[model] = compute_moments(_fit_slopes(of_model))
     return {"cells": cells, "slopes": slopes}
 
 
 def _fit_slopes(records: Records) -> list[float]:
     """Return the slope of log RMSE over log n for every seed that has more than one size."""
-    found = []
+    slopes = []
     for seed in list_values(records, "seed"):
         points = [(record["rows"], record["rmse"]) for record in records if record["seed"] == seed]
         if len({n for n, _ in points}) > 1:
-            across, up = np.log(np.array(points, dtype=np.float64)).T
-            found.append(float(np.polyfit(across, up, 1)[0]))
-    return found
+            log_rows, log_errors = np.log(np.array(points, dtype=np.float64)).T
+            slopes.append(float(np.polyfit(log_rows, log_errors, 1)[0]))
+    return slopes
 
 
-def tabulate_sizes(summary: Mapping[str, Any]) -> str:
+def tabulate_sizes(summary: Summary) -> str:
     """Return mean RMSE ± standard error as Markdown, one table per simulation."""
     parts = []
     for name, by_model in summary["cells"].items():
@@ -260,38 +260,34 @@ def tabulate_sizes(summary: Mapping[str, Any]) -> str:
             errors = [write_mean(cell["mean"], cell["se"]) for cell in cells]
             body.append([model, *errors, write_mean(slope["mean"], slope["se"], 2)])
         head = ["model", *(f"n = {int(n):,}" for n in rows), "slope"]
-        parts += [f"### {name}", write_table(head, body)]
-    return "\n\n".join(parts) + "\n"
+        parts += [f"## {name}", write_table(head, body)]
+    return "\n\n".join(parts)
 
 
-def draw_sizes(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+def list_size_lines(summary: Summary) -> list[dict[str, Any]]:
     """Return lines over the number of rows: a panel per simulation, a line per model."""
     return [
-        {"panel": name, "label": model, "x": [int(n) for n in row], **_draw_means(list(row.values()))}
+        {"panel": name, "label": model, "x": [int(n) for n in row], **_list_points(list(row.values()))}
         for name, by_model in summary["cells"].items()
         for model, row in by_model.items()
     ]
 
 
-def fill_sizes(section: Section, result: Result, _notes: Sequence[str]) -> None:
+def fill_sizes(section: Section, summary: Summary) -> None:
     """Add the figure and the tables of errors by the number of rows."""
-    words = Caption("Error by rows of the log", "rows n", "RMSE of curves", "Bands: ± 1 sd over worlds.")
-    look = Look(log_across=True, log_up=True)
-    section.show("rates-n.svg", draw_lines(draw_sizes(result.summary), words, look), words.title)
-    section.say("RMSE ± standard error:", tabulate_sizes(result.summary))
+    text = FigureText("Error by rows of the log", "rows n", "RMSE of curves", "Bands: ± 1 sd over worlds.")
+    section.add_figure(partial(draw_lines, list_size_lines(summary), text, log_x=True, log_y=True), text.title)
+    section.add("RMSE ± standard error:", tabulate_sizes(summary))
 
 
 SIZES_EXPERIMENT = Experiment(
     "rates_n",
+    "Error by rows of the log",
     measure_sizes,
-    lambda records: tabulate_sizes(summarise_sizes(records)),
-    Chapter(
-        "Error by rows",
-        setup="""\
-Response models fitted to logs of growing length from the same simulated worlds; networks are smaller than the default, and
-`sire common` gives all customers the same increments (κ = 0). The slope is that of log RMSE over log n: −½ where all error is
-noise, 0 where nothing is left to learn.""",
-        fill=fill_sizes,
-    ),
     summarise_sizes,
+    fill_sizes,
+    setup="""\
+Response models fitted to logs of growing length from the same simulated worlds; networks are smaller than the default, and
+`sire common` gives all customers the same increments (κ = 0). The slope is that of log RMSE over log n: −½ if all error is
+noise, 0 if nothing is left to learn.""",
 )

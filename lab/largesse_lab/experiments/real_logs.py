@@ -1,4 +1,4 @@
-"""Values that can be computed by hand: uniform levels on randomised real logs.
+"""Values of uniform levels on randomised real logs, compared with a calculation by hand.
 
 The value of a uniform level must equal the mean response at that level, taken within strata where levels were randomised
 within strata. Karlan and List (2007) randomised match ratios for donors, Karlan and Zinman (2008) interest rates within risk
@@ -16,15 +16,14 @@ from typing import Any
 import numpy as np
 
 from largesse.data import read_log, read_table
-from largesse.errors import InputError, Problem
+from largesse.errors import Problem, fail
 from largesse.evaluation import crossfit, estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, Log, Progress
 from largesse.worlds import read_thornton, thornton_levels
-from largesse_lab.experiments.base import Experiment
-from largesse_lab.nested import find_data_folder
-from largesse_lab.page.sections import Chapter
-from largesse_lab.page.tables import write_table
+from largesse_lab.experiments.base import table_experiment
+from largesse_lab.nested_labels import find_data_folder
+from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.request import Records, Request, ignore_progress
 
 # Known before randomisation. Other randomised arms of the same mailing are left out.
@@ -40,13 +39,13 @@ def measure(_request: Request, progress: Progress = ignore_progress) -> Records:
     folder = find_data_folder()
     if folder is None:
         hint = "set LARGESSE_DATA to the folder that holds karlan_list_2007.csv.gz"
-        raise InputError("experiment", [Problem("the real data are not here", hint)])
-    found = []
-    for done, (name, make) in enumerate(LOGS.items()):
-        progress(name, done / len(LOGS))
-        log, strata = make(folder)
-        found += _measure_log(name, log, strata)
-    return found
+        fail("experiment", Problem("the real data are missing", hint))
+    records = []
+    for i, (name, read) in enumerate(LOGS.items()):
+        progress(name, i / len(LOGS))
+        log, strata = read(folder)
+        records += _measure_log(name, log, strata)
+    return records
 
 
 def _measure_log(name: str, log: Log, strata: Array) -> list[dict[str, Any]]:
@@ -68,17 +67,17 @@ def _measure_log(name: str, log: Log, strata: Array) -> list[dict[str, Any]]:
     ]
 
 
-def average_strata(response: Array, own: Array, strata: Array) -> float:
-    """Return the mean response of the rows marked `own`, with each stratum weighted by its share of all rows."""
+def average_strata(response: Array, selected: Array, strata: Array) -> float:
+    """Return the mean response of the selected rows, with each stratum weighted by its share of all rows."""
     _, code = np.unique(strata, return_inverse=True)
-    size, inside = np.bincount(code), np.bincount(code, weights=own)
-    sums = np.bincount(code, weights=own * response)
-    used = inside > 0
-    return float(size[used] @ (sums[used] / inside[used]) / size[used].sum())
+    size, n_selected = np.bincount(code), np.bincount(code, weights=selected)
+    sums = np.bincount(code, weights=selected * response)
+    used = n_selected > 0
+    return float(size[used] @ (sums[used] / n_selected[used]) / size[used].sum())
 
 
 def _read_karlan_list(outcome: str, *, on_redemption: bool | str = False) -> Callable[[Path], tuple[Log, Array]]:
-    def make(folder: Path) -> tuple[Log, Array]:
+    def read(folder: Path) -> tuple[Log, Array]:
         log = read_log(
             str(folder / "karlan_list_2007.csv.gz"),
             level="level",
@@ -89,17 +88,17 @@ def _read_karlan_list(outcome: str, *, on_redemption: bool | str = False) -> Cal
         )
         return log, np.zeros(len(log))
 
-    return make
+    return read
 
 
 def _read_karlan_zinman(outcome: str) -> Callable[[Path], tuple[Log, Array]]:
-    def make(folder: Path) -> tuple[Log, Array]:
+    def read(folder: Path) -> tuple[Log, Array]:
         table = read_table(str(folder / "karlan_zinman_2008.csv.gz"), what="log")
         levels = Levels(costs=[0, 1, 2, 3, 4])
         roles: dict[str, Any] = {"level": "level", "response": outcome, "propensity": "propensity"}
         return read_log(table, levels=levels, features=ZINMAN_FEATURES, **roles), np.asarray(table["stratum"])
 
-    return make
+    return read
 
 
 def _read_thornton(_folder: Path) -> tuple[Log, Array]:
@@ -122,12 +121,12 @@ def tabulate(records: Records) -> str:
     """Return the estimates and the values by hand as Markdown."""
     body = []
     for row in records:
-        apart = (row["estimate"] - row["by_hand"]) / row["se"]
-        wide = f"{row['cluster_reach']:.5f}" if row["cluster_reach"] is not None else ""
-        numbers = [f"{row['estimate']:.5f}", f"{row['by_hand']:.5f}", f"{apart:+.2f}", f"{row['reach']:.5f}", wide]
+        z = (row["estimate"] - row["by_hand"]) / row["se"]
+        clusters = f"{row['cluster_reach']:.5f}" if row["cluster_reach"] is not None else ""
+        numbers = [f"{row['estimate']:.5f}", f"{row['by_hand']:.5f}", f"{z:+.2f}", f"{row['reach']:.5f}", clusters]
         body.append([row["log"], str(row["level"]), *numbers])
     head = ["log", "level", "estimate", "by hand", "difference / se", "95 % ±, rows", "95 % ±, clusters"]
-    return write_table(head, body, words=2) + "\n"
+    return write_table(head, body, text_columns=2)
 
 
-EXPERIMENT = Experiment("real_logs", measure, tabulate, Chapter("Randomised real logs"), parts=False)
+EXPERIMENT = table_experiment("real_logs", "Randomised real logs", measure, tabulate, parallel=False)

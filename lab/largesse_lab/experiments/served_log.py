@@ -1,9 +1,9 @@
-"""Does a log that a service draws tell as much as one that a plan draws? New customers of random worlds, at the same rate.
+"""Precision of a log that a service draws, compared with one that a plan draws, for new customers of random worlds.
 
 A model learns from a log of a drawn world, and a policy that explores for evaluation is calibrated on customers who are not in
-it. Then others come. Their levels are drawn in four ways: by a plan that is made for them and explores (they must all be there), by
-the policy one by one, by a ledger around the price of the moment, and by a plan that gives a share of them a level at random.
-Every log is evaluated as any other: what the plan, or the policy, gains over one mix of levels.
+it. Then others come. Their levels are drawn in four ways: by an exploring plan for just these customers, by the policy one by one, by
+a ledger around its current price, and by a plan that gives a share of them a random level. Every log is evaluated as any
+other: the gain of the plan, or of the policy, over one mix of levels.
 """
 
 from __future__ import annotations
@@ -22,31 +22,28 @@ from largesse.records import Array, Progress
 from largesse.response import make_model
 from largesse.serve import DAY, LedgerTerms, Pacer, make_offers, make_population, open_ledger, plan_pace
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.sections import Chapter
-from largesse_lab.page.tables import write_table
-from largesse_lab.runner.cache import Kept
+from largesse_lab.experiments.base import table_experiment
+from largesse_lab.pages.markdown import write_table
+from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
-ROWS = 5000  # of the log, of the customers that a policy is calibrated on, and of those who come
-FIRST, WORLDS = 7000, 30
-RATE, SHARE, MODEL = 0.05, 0.25, "linear"  # as in `next_log`
+LOG_ROWS = 5000  # also the number of customers that a policy is calibrated on, and of new customers
+FIRST_SEED, N_WORLDS = 7000, 30
+RATE, BUDGET_SHARE, MODEL = 0.05, 0.25, "linear"  # as in `next_log`
 WAYS = {"plan": "a plan for these customers", "served": "a service", "ledger": "a ledger", "random": "at random"}
 MAX_CUSTOMERS, DAYS = 100, 30  # customers of a request to the ledger, and days of its period
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world: intervals of the gain, whether they cover, and what levels cost beside the budget."""
-    todo = [(seed,) for seed in take_seeds(request, FIRST, WORLDS)]
-    kept = Kept(request.out, ("seed",))
-    kept.complete([[key] for key in todo], lambda keys: [_measure_world(*keys[0])], progress)
-    return kept.take(todo)
+    """Return one record per world: intervals of the gain, their coverage, and the spend as a share of the budget."""
+    keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_WORLDS)]
+    return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_world, progress)
 
 
 def _measure_world(seed: int) -> dict[str, Any]:
     world = draw_world(seed)
-    log, known, new = world.draw_log(ROWS).log, world.draw_fresh(ROWS), world.draw_fresh(ROWS, 1)
-    budget, policy = SHARE * float(world.doses[-1]), Policy(make_model(MODEL, seed).fit(log), log.levels)
+    log, known, new = world.draw_log(LOG_ROWS).log, world.draw_fresh(LOG_ROWS), world.draw_fresh(LOG_ROWS, 1)
+    budget, policy = BUDGET_SHARE * float(world.doses[-1]), Policy(make_model(MODEL, seed).fit(log), log.levels)
     try:
         plan = policy.explore(new.table, budget, rate=RATE, log=log, seed=seed)
         policy = policy.calibrate(known.table, budget, explore=RATE, explore_for="evaluation", log=log)
@@ -54,11 +51,12 @@ def _measure_world(seed: int) -> dict[str, Any]:
         return {"seed": seed, "refused": str(error)}
     curves, served = policy.model.predict(new.table), policy.decide(new.table)
     mix = mix_two_levels(curves.mean(axis=0), world.doses, float(world.doses[plan.plan].mean()))
-    rest = (budget - RATE * float(world.doses.mean())) / (1 - RATE)
-    alike = (1 - RATE) * np.eye(len(mix))[allocate(curves, world.doses, rest).levels] + RATE / len(mix)
+    remaining = (budget - RATE * float(world.doses.mean())) / (1 - RATE)
+    random = (1 - RATE) * np.eye(len(mix))[allocate(curves, world.doses, remaining).levels] + RATE / len(mix)
+    designs = {"plan": plan.probabilities, "served": policy.probabilities(new.table), "random": random}
     drawn = {
-        way: (world.draw_next(ROWS, lambda _, given=given: given, 1), float((given @ world.doses).mean()))  # type: ignore[misc]
-        for way, given in (("plan", plan.probabilities), ("served", policy.probabilities(new.table)), ("random", alike))
+        way: (world.draw_next(LOG_ROWS, lambda _, p=p: p, 1), float((p @ world.doses).mean()))  # type: ignore[misc]
+        for way, p in designs.items()
     }
     drawn["ledger"] = _draw_by_ledger(world, policy, known, new, budget)
     ways = {}
@@ -71,63 +69,63 @@ def _measure_world(seed: int) -> dict[str, Any]:
 def _draw_by_ledger(
     world: RandomWorld, policy: Policy, known: RandomLog, new: RandomLog, budget: float
 ) -> tuple[RandomLog, float]:
-    """Return the log of customers who come one after the other and are decided by a ledger, and what they cost on average."""
+    """Return the log of customers who come one after the other and are decided by a ledger, and their mean cost."""
     assert policy.exploration is not None
-    terms = LedgerTerms(int(budget * ROWS * 1e6), 0, DAYS * DAY)
-    plan = plan_pace(make_population(policy, known.table), terms, ROWS, exploration=policy.exploration)
-    names, pacer, found = [f"c{i}" for i in range(ROWS)], Pacer(world.seed), []
+    terms = LedgerTerms(int(budget * LOG_ROWS * 1e6), 0, DAYS * DAY)
+    plan = plan_pace(make_population(policy, known.table), terms, LOG_ROWS, exploration=policy.exploration)
+    names, pacer, decisions = [f"c{i}" for i in range(LOG_ROWS)], Pacer(world.seed), []
     with (
         tempfile.TemporaryDirectory() as folder,
         open_ledger(f"sqlite:///{folder}/x.db", terms, plan=plan.as_dict()) as ledger,
     ):
-        for first in range(0, ROWS, MAX_CUSTOMERS):
-            some = new.table.slice(first, MAX_CUSTOMERS)
-            offers = make_offers(policy, some, names[first : first + len(some)])
-            now = int((first + len(some) / 2) / ROWS * DAYS * DAY)
-            found.append(ledger.decide(f"r{first}", offers, pacer, now=now))
-        spent = ledger.standing(now=DAYS * DAY - 1).spent / 1e6 / ROWS
-    levels, propensity = (np.concatenate([getattr(one, word) for one in found]) for word in ("levels", "propensity"))
-    given = np.eye(len(world.doses))[levels]
-    log = world.draw_next(ROWS, lambda _: given, 1)
-    return replace(log, propensities=given * propensity[:, None]), spent
+        for first in range(0, LOG_ROWS, MAX_CUSTOMERS):
+            batch = new.table.slice(first, MAX_CUSTOMERS)
+            offers = make_offers(policy, batch, names[first : first + len(batch)])
+            now = int((first + len(batch) / 2) / LOG_ROWS * DAYS * DAY)
+            decisions.append(ledger.decide(f"r{first}", offers, pacer, now=now))
+        spent = ledger.standing(now=DAYS * DAY - 1).spent / 1e6 / LOG_ROWS
+    levels = np.concatenate([decision.levels for decision in decisions])
+    propensity = np.concatenate([decision.propensity for decision in decisions])
+    certain = np.eye(len(world.doses))[levels]
+    log = world.draw_next(LOG_ROWS, lambda _: certain, 1)
+    return replace(log, propensities=certain * propensity[:, None]), spent
 
 
 def _judge(world: RandomWorld, new: RandomLog, levels: Array, mix: Array) -> dict[str, Any]:
     scores = crossfit(new.log, make_model(MODEL, world.seed), seed=world.seed)
-    found = estimate_difference(scores, levels, mix).value
+    gain = estimate_difference(scores, levels, mix).value
     truth = new.value(levels) - float(new.truth.mean(axis=0) @ mix)
-    wide = found.high - found.low
-    usable = bool(np.isfinite(wide) and found.se > 0)  # a plan that is the mix has no gain to miss
+    width = gain.high - gain.low
+    testable = bool(np.isfinite(width) and gain.se > 0)  # a plan that equals the mix has no gain
     return {
-        "width": float(wide) if usable else None,
-        "inside": bool(found.low <= truth <= found.high) if usable else None,
+        "width": float(width) if testable else None,
+        "inside": bool(gain.low <= truth <= gain.high) if testable else None,
     }
 
 
 def tabulate(records: Records) -> str:
-    """Return widths beside those of the plan's own log, how often intervals contain the truth, and the spend, as Markdown."""
-    some = [record["ways"] for record in records if "ways" in record]
-    some = [ways for ways in some if all(way["width"] is not None for way in ways.values())]
+    """Return the widths relative to those of the plan's log, the coverage, and the spend, as Markdown."""
+    ways_of_worlds = [record["ways"] for record in records if "ways" in record]
+    worlds = [ways for ways in ways_of_worlds if all(way["width"] is not None for way in ways.values())]
     body = []
-    for way, title in WAYS.items() if some else ():
-        ratios = np.log([ways[way]["width"] / ways["plan"]["width"] for ways in some])
-        spend = np.array([ways[way]["spend"] for ways in some])
-        mean, se = float(np.exp(ratios.mean())), float(np.exp(ratios.mean()) * ratios.std() / np.sqrt(len(some)))
-        shape = [f"{mean:.2f} ± {se:.2f}", f"{float(np.exp(np.median(ratios))):.2f}"]
-        inside = percent(float(np.mean([ways[way]["inside"] for ways in some])), 1)
+    for way, title in WAYS.items() if worlds else ():
+        ratios = np.log([ways[way]["width"] / ways["plan"]["width"] for ways in worlds])
+        spend = np.array([ways[way]["spend"] for ways in worlds])
+        mean, se = float(np.exp(ratios.mean())), float(np.exp(ratios.mean()) * ratios.std() / np.sqrt(len(worlds)))
+        widths = [f"{mean:.2f} ± {se:.2f}", f"{float(np.exp(np.median(ratios))):.2f}"]
+        inside = percent(float(np.mean([ways[way]["inside"] for ways in worlds])), 1)
         costs = f"{spend.mean():.3f} ({spend.min():.3f} to {spend.max():.3f})"
-        body.append([title, str(len(some)), *shape, inside, costs])
-    shape = ["width (geometric mean ± se)", "median", "contains the truth", "spend of the budget"]
-    left = f"{len(records) - len(some)} of {len(records)} worlds left out: no room to explore, or nothing to gain.\n"
-    return f"{write_table(['levels drawn by', 'worlds', *shape], body)}\n\n{left}"
+        body.append([title, str(len(worlds)), *widths, inside, costs])
+    widths = ["width (geometric mean ± se)", "median", "contains the truth", "spend / budget"]
+    excluded = f"{len(records) - len(worlds)} of {len(records)} worlds are excluded: no room to explore, or no gain."
+    return f"{write_table(['levels drawn by', 'worlds', *widths], body)}\n\n{excluded}"
 
 
 SETUP = f"""\
-In each of many random worlds, a {MODEL} model learns from {ROWS:,} rows. A policy that explores for evaluation, at a rate of
-{percent(RATE)}, is calibrated on {ROWS:,} other customers at a budget of {percent(SHARE)} of the dearest level. Then {ROWS:,} more
-come. Widths of 95 % intervals of the gain are relative to those of a plan that is made for just these customers and explores at
-the same rate."""
-
-EXPERIMENT = Experiment(
-    "served_log", measure, tabulate, Chapter("The log of a service", SETUP), drawn=True, one_thread=True
+In each of many random worlds, a {MODEL} model learns from {LOG_ROWS:,} rows. A policy that explores for evaluation, at a rate of
+{percent(RATE)}, is calibrated on {LOG_ROWS:,} other customers at a budget of {percent(BUDGET_SHARE)} of the dearest level's cost. Then
+{LOG_ROWS:,} more customers come. Widths of 95 % intervals of the gain are relative to those of a plan that is made for just these customers
+and explores at the same rate."""
+EXPERIMENT = table_experiment(
+    "served_log", "The log of a service", measure, tabulate, setup=SETUP, random_worlds=True, one_thread=True
 )

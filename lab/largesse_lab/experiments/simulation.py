@@ -1,6 +1,6 @@
 """Response models on simulated logs: error of the curves against the truth, and skill of the plans made from them.
 
-`measures` defines what is measured. Every table has the simple rows and the oracle, so that no model looks good only for lack
+`measures` defines the measures. Every table has the simple models and the oracle, so that no model looks good only for lack
 of comparison.
 """
 
@@ -19,10 +19,8 @@ from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, Re
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.baselines import BART, GANITE, BanditNet, CFRNet, TLearner
 from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.sections import Chapter, fill_methods
-from largesse_lab.page.tables import list_values, summarise_rows, write_mean, write_table
+from largesse_lab.pages.comparison import add_comparison, summarise_methods
 from largesse_lab.runner import measures
-from largesse_lab.runner.cache import Kept, Key
 from largesse_lab.runner.joint_training import call_together
 from largesse_lab.runner.measures import (
     BUDGETS,
@@ -37,7 +35,8 @@ from largesse_lab.runner.measures import (
     level_means,
     read_choices,
 )
-from largesse_lab.runner.request import Records, Request, check_part, cut, find_unknown, ignore_progress, take_part
+from largesse_lab.runner.record_cache import Key, RecordCache
+from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, split_chunks, take_part
 
 MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,
@@ -67,7 +66,7 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
     "bart stacked": lambda: Stack(models=[BART()]),
     "bart propensity": lambda: BART(propensity=True),
     "t-learner": TLearner,
-    "paper cfrnet": CFRNet,  # the grids of the paper, at published sizes: for a GPU
+    "paper cfrnet": CFRNet,  # the paper's grids, at published sizes: for a GPU
     "paper cfrnet shared": lambda: CFRNet(way="shared"),
     "paper ganite": lambda: GANITE(alpha="auto", beta="auto"),
 }
@@ -86,38 +85,39 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     The fits of a chunk run together, for a GPU: the seconds of a fit are then its share.
     """
     names = ("averaged", "confounded", "unit") if request.problems is None else request.problems
-    models = ("linear", "boosting", "sire") if request.rows is None else request.rows
-    wrong = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, [*MODELS, *POLICIES])
-    refuse("experiment", wrong + check_part(request.part))
+    models = ("linear", "boosting", "sire") if request.models is None else request.models
+    unknown = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, [*MODELS, *POLICIES])
+    refuse("experiment", unknown)
     seeds = take_part(20 if request.repeats is None else request.repeats, request.part)
-    todo = [(name, seed, model) for name in names for seed in seeds for model in (*SIMPLE, *models)]
-    kept = Kept(request.out, ("simulation", "seed", "model"))
-    missing = [key for key in todo if key not in kept.found]
+    keys = [(name, seed, model) for name in names for seed in seeds for model in (*SIMPLE, *models)]
+    cache = RecordCache(request.out, ("simulation", "seed", "model"))
+    missing = [key for key in keys if key not in cache.records]
     chunk = request.chunk or 1
     if chunk > 1:  # only fits of the same model can be trained as one program
         missing.sort(key=lambda key: (key[2], key[0]))
-    kept.complete(list(cut(missing, chunk)), _measure_chunk, progress)
-    return kept.take(todo)
+    cache.measure_groups(list(split_chunks(missing, chunk)), _measure_chunk, progress)
+    return cache.select(keys)
 
 
 def _measure_chunk(keys: Sequence[Key]) -> Records:
     start = time.perf_counter()
-    found = call_together([partial(_measure_one, *key) for key in keys])
-    each = round((time.perf_counter() - start) / len(keys), 2)
-    return found if len(keys) == 1 else [record | {"seconds": each} for record in found]
+    records = call_together([partial(_measure_model, *key) for key in keys])
+    seconds = round((time.perf_counter() - start) / len(keys), 2)
+    return records if len(keys) == 1 else [record | {"seconds": seconds} for record in records]
 
 
-def _measure_one(name: str, seed: int, model: str) -> dict[str, Any]:
-    log = simulate(name, n=measures.TRAIN, seed=seed)
-    fresh = log.draw(measures.FRESH, seed=FRESH_SEED)
+def _measure_model(name: str, seed: int, model: str) -> dict[str, Any]:
+    log = simulate(name, n=measures.LOG_ROWS, seed=seed)
+    fresh = log.draw(measures.FRESH_ROWS, seed=FRESH_SEED)
     record = {"simulation": name, "seed": seed, "model": model}
     return record | (_judge_policy(model, log, fresh) if model in POLICIES else _judge_model(model, log, fresh))
 
 
 def _judge_model(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
     start = time.perf_counter()
-    curves, more = _fit_curves(model, log.log, fresh)
-    record: dict[str, Any] = {"seconds": round(time.perf_counter() - start, 2), **more, **judge_curves(curves, fresh)}
+    curves, choices = _fit_curves(model, log.log, fresh)
+    seconds = round(time.perf_counter() - start, 2)
+    record: dict[str, Any] = {"seconds": seconds, **choices, **judge_curves(curves, fresh)}
     if model == "uniform":
         return record | {"√pehe": None} | judge_uniform(fresh)
     effect = fresh.truth if model == "oracle" else _fit_curves(model, draw_two_levels(log), fresh)[0]
@@ -143,38 +143,17 @@ def _fit_curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[st
 
 def summarise(records: Records) -> dict[str, Any]:
     """Return means, standard deviations, and paired differences from level means on the same logs."""
-    named = [{**record, "row": record["model"], "repeat": record["seed"]} for record in records]
-    return {"base": SIMPLE[0], "simulations": summarise_rows(named, COLUMNS, SIMPLE[0])}
+    rows = [{**record, "row": record["model"], "repeat": record["seed"]} for record in records]
+    return {"base": SIMPLE[0], "simulations": summarise_methods(rows, COLUMNS, SIMPLE[0])}
 
 
-def tabulate(records: Records) -> str:
-    """Return mean ± standard error as Markdown, one table per simulation."""
-    parts = []
-    for name in list_values(records, "simulation"):
-        mine = [record for record in records if record["simulation"] == name]
-        body = []
-        for model in list_values(mine, "model"):
-            rows = [record for record in mine if record["model"] == model]
-            body.append([model, *(_write_cell([row.get(column) for row in rows], column) for column in COLUMNS)])
-        parts += [f"### {name}", write_table(["model", *COLUMNS], body)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _write_cell(found: Sequence[float | None], column: str) -> str:
-    values = [value for value in found if value is not None]
-    if not values:
-        return write_mean(None)
-    if column == "seconds":
-        return f"{np.mean(values):.1f}"
-    se = float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-    return write_mean(float(np.mean(values)), se, 4 if column in ("rmse", "increments", "√pehe") else 3)
-
-
-CHAPTER = Chapter(
+EXPERIMENT = Experiment(
+    "simulation",
     "Models on simulated logs",
+    measure,
+    summarise,
+    add_comparison,
     setup="""\
 Our models and the paper's on the simulations of Table 1, each fitted to the same rows. Seconds are those of one fit, or its
-share where several were fitted together.""",
-    fill=fill_methods,
+share if several were fitted together.""",
 )
-EXPERIMENT = Experiment("simulation", measure, tabulate, CHAPTER, summarise)

@@ -11,21 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from largesse_lab.experiments.base import PaperTable
-from largesse_lab.page.sections import Chapter, fill_methods
-from largesse_lab.page.tables import Layout, Paper
-from largesse_lab.runner.methods import LITERAL, NOTES, SMALL, make_rows
+from largesse_lab.experiments.base import PaperTable, Published
+from largesse_lab.runner.methods import CPU_NOTE, LITERAL, NOTES, make_methods
 from largesse_lab.runner.request import Records
 
 WORLDS = ("literal", "averaged", "unit", "instrument", "confounded")
-COLUMNS = {
-    "√pehe": "√PEHE",
-    "rmse": "RMSE",
-    "value 3": "reward, m = 3",
-    "skill 1.5": "skill, m = 1.5",
-    "skill 3": "skill, m = 3",
-}
-PUBLISHED: Paper = {  # mean, standard deviation; the paper has no skill
+COLUMNS = ("√pehe", "rmse", "value 3", "skill 1.5", "skill 3")
+PUBLISHED: Published = {  # mean, standard deviation; the paper has no skill
     "CCPOvSIRE": {"rmse": (0.0970, 0.0038), "value 3": (0.6082, 0.0013)},
     "CCPOvSIRE†": {"rmse": (0.1115, 0.0135), "value 3": (0.6069, 0.0020)},
     "CCPOvIRE": {"√pehe": (0.0385, 0.0011), "rmse": (0.1059, 0.0165), "value 3": (0.6074, 0.0011)},
@@ -35,41 +27,43 @@ PUBLISHED: Paper = {  # mean, standard deviation; the paper has no skill
     "CFRNet": {"√pehe": (0.0447, 0.0004), "rmse": (0.1069, 0.0060), "value 3": (0.5958, 0.0010)},
     "BanditNet": {"value 3": (0.5899, 0.0076)},
 }
-ROWS = make_rows(LITERAL)
+METHODS = make_methods(LITERAL)
 REPEATS = (
     "Mean ± standard deviation over repeats. Each repeat has its own simulated world, log and initial network weights."
 )
 
 
-def describe_programme(found: Mapping[str, Any]) -> str:
-    """Return how far the plans of the paper's dynamic programme are from ours."""
+def describe_programme(difference: Mapping[str, Any]) -> str:
+    """Describe the difference between the plans of the paper's dynamic programme and ours."""
     return (
         f"The paper plans by a dynamic programme. On the first 500 customers, its plans and ours were made from the same "
-        f"curves: predicted values differ by at most {found['most predicted lost']:.1e} ({found['n']:,} plans), and true "
-        f"values by {found['mean true difference']:+.1e} on average.".replace("-", "−")
+        f"curves: predicted values differ by at most {difference['most predicted lost']:.1e} ({difference['n']:,} plans), "
+        f"and true values by {difference['mean true difference']:+.1e} on average.".replace("-", "−")
     )
 
 
 def list_notes(summary: Mapping[str, Any]) -> list[str]:
-    """Return the notes below the table."""
-    programme = summary.get("programme")
-    more = [describe_programme(programme)] if programme else []
-    return [REPEATS, *NOTES, *more, *([SMALL] if summary.get("small") else [])]
+    """Return the notes below the tables."""
+    programme = [describe_programme(summary["programme"])] if summary.get("programme") else []
+    return [REPEATS, *NOTES, *programme, *([CPU_NOTE] if summary.get("small") else [])]
 
 
 def compare_programme(records: Records) -> dict[str, Any]:
-    """Return how far the paper's dynamic programme is from our plan: in predicted value at most, in true value on average."""
-    both = [record for record in records if "few programme predicted" in record]
-    if not both:
+    """Return the largest difference in predicted value between the paper's dynamic programme and our plan, and the mean true one."""
+    planned = [record for record in records if "few programme predicted" in record]
+    if not planned:
         return {"programme": None}
-    lost = np.array([r["few programme predicted"] - r["few ours predicted"] for r in both])
-    true = np.array([r["few programme value"] - r["few ours value"] for r in both])
-    found = {"n": len(both), "most predicted lost": float(lost.max()), "mean true difference": float(true.mean())}
-    return {"programme": found}
+    lost = np.array([r["few programme predicted"] - r["few ours predicted"] for r in planned])
+    true = np.array([r["few programme value"] - r["few ours value"] for r in planned])
+    n = len(planned)
+    return {"programme": {"n": n, "most predicted lost": float(lost.max()), "mean true difference": float(true.mean())}}
 
 
-TABLE = PaperTable(Layout(WORLDS, ROWS, COLUMNS, PUBLISHED), ROWS, WORLDS, 100, 100, list_notes, more=compare_programme)
-CHAPTER = Chapter(
+TABLE = PaperTable(
+    WORLDS, METHODS, COLUMNS, PUBLISHED, repeats=100, chunk=100, notes=list_notes, summarise_more=compare_programme
+)
+EXPERIMENT = TABLE.as_experiment(
+    "table1",
     "Table 1: simulated logs",
     setup="""\
 Customers have fifty features and can receive one of five ordered levels; each row of the log holds one response. The paper's
@@ -86,22 +80,19 @@ The paper states neither how responses vary around their mean, nor the size of i
 grid of κ. Responses here are yes or no, so part of every error is noise. We found no reading of the simulation that gives the
 paper's rewards: compare rewards with the rows “uniform level” and “oracle”, not with the paper's column. The paper has no
 √PEHE for the monotone model; it can be fitted to two levels as well, and is. The standard deviations over the paper's hundred
-repeats mix the variation of worlds with that of rows. Paired differences do not; they decide the orderings, except where an
-asterisk says that rows were not paired.
+repeats mix the variation of worlds with that of rows; paired differences do not.
 
 The paper does not scale its representation before it takes HSIC, so the penalty rewards a small representation besides a balanced
-one. “What normalising changes” tells the two apart. With free heads (CCPOvIRE) the paper's penalty lowers the error on four
+one. The rows called “normalised” separate the two. With free heads (CCPOvIRE) the paper's penalty lowers the error on four
 simulations, on three of them by more than the paper reports, and raises it on `confounded`. With the min-max head (CCPOvSIRE) the
 effect is smaller, and on `averaged` and `confounded` undecided. Normalised, the penalty changes the error of free heads by less than
 one per cent. This suggests that their gain comes from the small representation, which is regularisation, and hardly from balance. It
 is largest on `literal`, where there is next to nothing to learn about customers. Except on `confounded`, held-out loss mostly chose
 the largest κ that was tried, 1,000; a larger one may do more.
 
-CFRNet, BART and GANITE are ordered differently than in the paper, which does not say how it extended CFRNet to five levels.
+CFRNet, BART and GANITE are ordered differently from the paper, which does not describe how it extended CFRNet to five levels.
 With one network for each pair of the lowest level and another, each network sees two fifths of the rows; at the published
 sizes this is hardly enough to do better than level means. One network with five heads (“shared”) comes nearer to the paper's
 number. The errors that the paper reports for BART and GANITE are larger than those of level means here on `averaged`, as if
 nothing were known about the customers. BART with its usual prior, given the features and the level, does much better.""",
-    fill=fill_methods,
 )
-EXPERIMENT = TABLE.as_experiment("table1", CHAPTER)

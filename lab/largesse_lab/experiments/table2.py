@@ -1,6 +1,6 @@
 """The paper's Table 2: nested labels as a log of incentives, for images and for text.
 
-Each repeat draws another split and another log (see `largesse_lab.nested`). A model learns from the training and validation
+Each repeat draws another split and another log (see `largesse_lab.nested_labels`). A model learns from the training and validation
 rows and is judged on the last fifth: by its RMSE over all levels against the truth, which is 0 or 1, and at each budget by the
 reward and the skill of the plan made from its curves. A policy network has no curves and is trained once for each budget.
 Where the data files are missing, a small generated data set replaces both, and the notes say so.
@@ -14,26 +14,20 @@ from typing import Any
 
 from largesse.records import Progress
 from largesse.response import Thresholds
-from largesse_lab.experiments.base import PaperTable
-from largesse_lab.nested import FILES, generate_nested, has_nested, make_bandit, read_nested
-from largesse_lab.page.sections import Chapter, fill_methods
-from largesse_lab.page.tables import Layout, Paper
-from largesse_lab.runner.methods import LITERAL, NOTES, SMALL, make_rows
-from largesse_lab.runner.repeats import Row, Source, Unit
+from largesse_lab.experiments.base import PaperTable, Published
+from largesse_lab.nested_labels import FILES, generate_nested, has_nested, make_bandit, read_nested
+from largesse_lab.runner.methods import CPU_NOTE, LITERAL, NOTES, make_methods
+from largesse_lab.runner.repeats import Method, Trial, TrialSource
 from largesse_lab.runner.request import Records, Request, ignore_progress
 
 BUDGETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
 FIRST_DRAW = 100  # earlier splits and logs were looked at while the models were developed
 GENERATED = "generated"
 GENERATED_ROWS = 1500
-SETS = (*FILES, GENERATED)
+DATA_SETS = (*FILES, GENERATED)
 WIDE: dict[str, Any] = {**LITERAL, "network__width": 1024}  # the paper doubles its network for images
-COLUMNS = {
-    "rmse": "RMSE",
-    **{f"value {budget:g}": f"reward, m = {budget:g}" for budget in BUDGETS},
-    **{f"skill {budget:g}": f"skill, m = {budget:g}" for budget in BUDGETS},
-}
-PUBLISHED: Paper = {  # mean, standard deviation; the paper has no skill, and images alone
+COLUMNS = ("rmse", *(f"{measure} {budget:g}" for measure in ("value", "skill") for budget in BUDGETS))
+PUBLISHED: Published = {  # mean, standard deviation; the paper has no skill, and images alone
     "CCPOvSIRE": {"rmse": (0.2408, 0.0183), "value 1": (0.0934, 0.0225), "value 2": (0.1408, 0.0154)},
     "CCPOvSIRE†": {"rmse": (0.2740, 0.0255), "value 1": (0.0718, 0.0063), "value 2": (0.1186, 0.0198)},
     "CCPOvIRE": {"rmse": (0.2712, 0.0341), "value 1": (0.0839, 0.0137), "value 2": (0.1304, 0.0112)},
@@ -43,7 +37,7 @@ PUBLISHED: Paper = {  # mean, standard deviation; the paper has no skill, and im
     "CFRNet": {"rmse": (0.2480, 0.0168), "value 1": (0.0861, 0.0220), "value 2": (0.1335, 0.0197)},
     "BanditNet": {"value 1": (0.0654, 0.0265), "value 2": (0.0997, 0.0367)},
 }
-ROWS: dict[str, Row] = {**make_rows(WIDE), "Thresholds": Row(Thresholds, group="simple")}
+METHODS: dict[str, Method] = {**make_methods(WIDE), "Thresholds": Method(Thresholds, group="simple")}
 REPEATS = "Mean ± standard deviation over repeats. Each repeat has its own split, log and initial network weights."
 OTHER_DATA = (
     "The paper's numbers belong to other images: VGG-16 features in 2,048 dimensions, of a sample that is not published. Its "
@@ -54,16 +48,16 @@ REPLACED = "`generated` replaces data files that are missing: its numbers say no
 
 
 def list_notes(summary: Mapping[str, Any]) -> list[str]:
-    """Return the notes below the table."""
+    """Return the notes below the tables."""
     replaced = [REPLACED] if GENERATED in summary.get("simulations", ()) else []
-    return [REPEATS, *NOTES, OTHER_DATA, *replaced, *([SMALL] if summary.get("small") else [])]
+    return [REPEATS, *NOTES, OTHER_DATA, *replaced, *([CPU_NOTE] if summary.get("small") else [])]
 
 
-def draw_unit(name: str, repeat: int) -> Unit:
+def draw_trial(name: str, repeat: int) -> Trial:
     """Return one repeat of a data set: another split, and another log."""
-    found = generate_nested(GENERATED_ROWS) if name == GENERATED else read_nested(name)
-    made = make_bandit(found.features, found.nested_level, seed=FIRST_DRAW + repeat)
-    return Unit(name, repeat, made.log, made, BUDGETS)
+    labelled = generate_nested(GENERATED_ROWS) if name == GENERATED else read_nested(name)
+    nested = make_bandit(labelled.features, labelled.nested_level, seed=FIRST_DRAW + repeat)
+    return Trial(name, repeat, nested.log, nested, BUDGETS)
 
 
 def replace_missing(names: Sequence[str]) -> list[str]:
@@ -72,21 +66,24 @@ def replace_missing(names: Sequence[str]) -> list[str]:
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per data set, repeat and row."""
+    """Return one record per data set, repeat and method."""
     names = tuple(FILES) if request.problems is None else request.problems
     return TABLE.measure(replace(request, problems=replace_missing(names)), progress)
 
 
 TABLE = PaperTable(
-    Layout(SETS, ROWS, COLUMNS, PUBLISHED),
-    ROWS,
     tuple(FILES),
+    METHODS,
+    COLUMNS,
+    PUBLISHED,
     repeats=20,
-    chunk=10,  # an image log with its customers holds 24 MB of features: a GPU has room for ten
+    chunk=10,  # an image log with its customers holds 24 MB of features: a GPU has memory for ten
     notes=list_notes,
-    source=Source(draw_unit, SETS, "set"),
+    all_problems=DATA_SETS,
+    source=TrialSource(draw_trial, DATA_SETS, "set"),
 )
-CHAPTER = Chapter(
+EXPERIMENT = TABLE.as_experiment(
+    "table2",
     "Table 2: nested labels",
     setup="""\
 Labels nest: animal ⊃ invertebrate ⊃ arthropod ⊃ insect. A broader label is right more often and costs more; the response says
@@ -102,6 +99,5 @@ column; orderings can. The paper has no text data. Here the response is certain,
 unknown, and a thousand features say much about it. The log follows the same features as the labels, and the normalised penalty
 changes little. Without a penalty, the paper's min-max head has a larger error than free heads, and more reward at large budgets
 alone: compare CCPOvSIRE† with CCPOvIRE†, and with SIRE and Stack, whose curves never fall either.""",
-    fill=fill_methods,
+    measure=measure,
 )
-EXPERIMENT = replace(TABLE.as_experiment("table2", CHAPTER), measure=measure)

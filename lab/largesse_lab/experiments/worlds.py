@@ -1,10 +1,10 @@
-"""How models do on worlds drawn at random: error of the curves, skill of the plans, time; in all and by regime.
+"""Comparison of models on random worlds: error of the curves, skill of the plans, and time; overall and by regime.
 
 Every seed is a world of its own (`largesse.worlds.draw_world`) with a log of some rows and 20,000 fresh customers. A model
 learns from the log alone, and plans for the fresh customers at two budgets. Skill is 0 for the best uniform mix of levels and
 1 for the best plan made from the truth; in means, a skill counts as −1 at least, since one bad plan can lose many times what
 the best one gains. Relative RMSE is the RMSE of the curves over the standard deviation of the truth across customers and
-levels: a single number for everything has 1 at best. Effects are what levels add to the cheapest one; their RMSE is relative
+levels: a constant prediction has 1 at best. Effects are differences from the cheapest level; their RMSE is relative
 to the root mean square of the true effects.
 """
 
@@ -13,73 +13,64 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from largesse.allocation import allocate
-from largesse.errors import Problem, refuse
+from largesse.errors import Problem, percent, refuse
 from largesse.records import Array, Progress
 from largesse.stats import mean_estimate, one_thread
 from largesse.worlds import RandomLog, draw_world
 from largesse_lab.experiments.base import Experiment
-from largesse_lab.page.random_worlds import fill_worlds, tabulate_worlds
-from largesse_lab.page.sections import Chapter
-from largesse_lab.page.tables import keep_latest, list_values
-from largesse_lab.runner.cache import Kept, Key
+from largesse_lab.pages.comparison import Summary, keep_latest, list_values
+from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
+from largesse_lab.pages.markdown import DASH, Section, write_mean, write_number, write_table
 from largesse_lab.runner.measures import root_mean_square
-from largesse_lab.runner.request import Records, Request, check_part, ignore_progress, take_seeds
-from largesse_lab.runner.simple_models import ORACLE, PEERS, find_unmade, make_row, match_models
+from largesse_lab.runner.record_cache import Key, RecordCache
+from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
+from largesse_lab.runner.simple_models import ORACLE, PEERS, find_invalid, make_competitor, match_models
 
 KEY = ("world", "rows", "model")
-SEEDS, ROWS, FRESH = (0, 199), 2000, 20_000
+SEEDS, LOG_ROWS, FRESH_ROWS, MIN_ROWS = (0, 199), 2000, 20_000, 100
 MODELS = ("auto", "logistic", "boosting", "per-level boosting", "DR-learner", "uniform", ORACLE)
-FLOOR = -1.0  # the least that a skill counts in a mean
-BAD = -0.1  # a world whose mean skill is below this is one where the model did harm
-GRID = np.round(np.arange(-1.0, 1.01, 0.1), 1)  # where the distribution of skill is drawn
+MIN_SKILL = -1.0  # of a plan in a mean
+BAD_SKILL = -0.1  # a lower mean skill of a world counts as harm
+SKILL_GRID = np.round(np.arange(-1.0, 1.01, 0.1), 1)  # of the figure
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per number of rows, world and model."""
-    names = match_models(MODELS if request.rows is None else request.rows)
-    sizes = list(dict.fromkeys(request.sizes or [ROWS]))
+    names = match_models(MODELS if request.models is None else request.models)
+    sizes = list(dict.fromkeys(request.sizes or [LOG_ROWS]))
+    too_small = [Problem(f"logs of {size} rows", f"{MIN_ROWS} or more") for size in sizes if size < MIN_ROWS]
+    refuse("experiment", find_invalid(names) + too_small)
     first, last = SEEDS if request.seeds is None else request.seeds
-    refuse("experiment", find_unmade(names) + check_part(request.part) + _check_numbers(first, last, sizes))
     seeds = take_seeds(request, first, last - first + 1)
     groups = [[(seed, size, name) for name in names] for size in sizes for seed in seeds]
-    kept = Kept(request.out, KEY)
-    kept.complete(groups, _measure_world, progress)
-    return kept.take(key for group in groups for key in group)
-
-
-def _check_numbers(first: int, last: int, sizes: Sequence[int]) -> list[Problem]:
-    wrong = (
-        []
-        if 0 <= first <= last
-        else [Problem(f"seeds from {first} to {last}", "name the first and the last, as 0-199")]
-    )
-    return wrong + [Problem(f"logs of {size} rows", "100 or more") for size in sizes if size < 100]
+    return RecordCache(request.out, KEY).measure_groups(groups, _measure_world, progress)
 
 
 def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
-    """Yield one record for each model, so that a stopped run keeps those of a world that it had not finished."""
+    """Yield one record for each model, so that a stopped run keeps those of an unfinished world."""
     seed, size = keys[0][:2]
     world = draw_world(seed)
-    log, fresh = world.draw_log(size), world.draw_fresh(FRESH)
+    log, fresh = world.draw_log(size), world.draw_fresh(FRESH_ROWS)
     for _, _, name in keys:
-        about = {"world": seed, "rows": size, "model": name, "regimes": world.traits.regimes}
-        yield about | _measure_model(name, seed, log, fresh, world.budgets)
+        record = {"world": seed, "rows": size, "model": name, "regimes": world.traits.regimes}
+        yield record | _measure_model(name, seed, log, fresh, world.budgets)
 
 
 def _measure_model(name: str, seed: int, log: RandomLog, fresh: RandomLog, budgets: Sequence[float]) -> dict[str, Any]:
-    row = make_row(name, seed)
+    model = make_competitor(name, seed)
     try:
         with one_thread():
             start = time.perf_counter()
-            if row is not None:
-                row.fit(log.log)
+            if model is not None:
+                model.fit(log.log)
             seconds = time.perf_counter() - start
-            curves = fresh.truth if row is None else row.predict(fresh.table)
+            curves = fresh.truth if model is None else model.predict(fresh.table)
         return judge_curves(curves, fresh, budgets) | {"seconds": round(seconds, 4)}
     except Exception as error:
         error.add_note(f"This was {name} on world {seed}.")
@@ -89,10 +80,10 @@ def _measure_model(name: str, seed: int, log: RandomLog, fresh: RandomLog, budge
 def judge_curves(curves: Array, fresh: RandomLog, budgets: Sequence[float]) -> dict[str, Any]:
     """Return errors of curves (n, K) of fresh customers, and skill and share of the budget spent at each budget."""
     truth = fresh.truth
-    effects, guessed = truth[:, 1:] - truth[:, :1], curves[:, 1:] - curves[:, :1]
+    effects, predicted_effects = truth[:, 1:] - truth[:, :1], curves[:, 1:] - curves[:, :1]
     record: dict[str, Any] = {
         "error": root_mean_square(curves - truth) / float(truth.std()),
-        "effects": root_mean_square(guessed - effects) / root_mean_square(effects),
+        "effects": root_mean_square(predicted_effects - effects) / root_mean_square(effects),
         "skills": [],
         "spent": [],
     }
@@ -122,64 +113,66 @@ def _summarise_size(records: Records) -> dict[str, Any]:
     regimes = _list_regimes(records)
     groups = [
         {"trait": trait, "group": group, "worlds": len(worlds)}
-        | {"models": {name: _average([own[w] for w in sorted(worlds & own.keys())]) for name, own in by_model.items()}}
+        | {
+            "models": {
+                name: _average([rows[w] for w in sorted(worlds & rows.keys())]) for name, rows in by_model.items()
+            }
+        }
         for (trait, group), worlds in regimes.items()
     ]
-    whole = {
-        name: _average(list(own.values())) | {"worst": _find_worst(name, groups)} for name, own in by_model.items()
+    overall = {
+        name: _average(list(rows.values())) | {"worst": _find_worst(name, groups)} for name, rows in by_model.items()
     }
     first, peers = names[0], [name for name in names[1:] if name in PEERS]
-    best = max(peers, key=lambda name: whole[name]["skill"]) if peers else None
+    best = max(peers, key=lambda name: overall[name]["skill"]) if peers else None
     worlds = sorted(list_values(records, "world"))
+    by_regime = [
+        {"trait": trait, "group": group, **(_subtract(by_model[first], by_model[best], in_group) or {})}
+        for (trait, group), in_group in regimes.items()
+        if best is not None
+    ]
+    shares = {name: _distribute(list(rows.values())) for name, rows in by_model.items()}
     return {
         "rows": records[0]["rows"],
         "worlds": len(worlds),
         "seeds": [worlds[0], worlds[-1]],
-        "models": whole,
+        "models": overall,
         "regimes": groups,
         "first": first,
         "best peer": best,
         "against": {name: _subtract(by_model[first], by_model[name], set(worlds)) for name in names[1:]},
-        "by regime": []
-        if best is None
-        else [
-            {"trait": trait, "group": group, **(_subtract(by_model[first], by_model[best], mine) or {})}
-            for (trait, group), mine in regimes.items()
-        ],
-        "distribution": {
-            "skill": GRID.tolist(),
-            "share": {name: _distribute(list(own.values())) for name, own in by_model.items()},
-        },
-    }  # fmt: skip
+        "by regime": by_regime,
+        "distribution": {"skill": SKILL_GRID.tolist(), "share": shares},
+    }
 
 
 def _list_regimes(records: Records) -> dict[tuple[str, str], set[int]]:
     """Return the worlds of each group of each trait."""
-    found: dict[tuple[str, str], set[int]] = {}
+    worlds: dict[tuple[str, str], set[int]] = {}
     for record in records:
         for trait, group in record["regimes"].items():
-            found.setdefault((trait, group), set()).add(record["world"])
-    traits = list(dict.fromkeys(trait for trait, _ in found))
-    return {key: found[key] for key in sorted(found, key=lambda key: (traits.index(key[0]), *_place_group(key[1])))}
+            worlds.setdefault((trait, group), set()).add(record["world"])
+    traits = list(dict.fromkeys(trait for trait, _ in worlds))
+    return {key: worlds[key] for key in sorted(worlds, key=lambda key: (traits.index(key[0]), *_rank_group(key[1])))}
 
 
-def _place_group(group: str) -> tuple[int, str]:
-    """Return what groups are sorted by: the first number in their name, then the name.
+def _rank_group(group: str) -> tuple[int, str]:
+    """Return the sort key of a group: the first number in its name, then the name.
 
-    >>> sorted(["61–200", "up to 20", "21–60"], key=_place_group)
+    >>> sorted(["61–200", "up to 20", "21–60"], key=_rank_group)
     ['up to 20', '21–60', '61–200']
     """
     number = re.search(r"\d+", group)
     return int(number[0]) if number else 0, group
 
 
-def find_skill(record: Mapping[str, Any], floor: float = FLOOR) -> float:
-    """Return the mean skill over the budgets of a world, each at least `floor`.
+def find_skill(record: Mapping[str, Any], min_skill: float = MIN_SKILL) -> float:
+    """Return the mean skill over the budgets of a world, each at least `min_skill`.
 
-    >>> find_skill({"skills": [-9.0, 0.5]}), find_skill({"skills": [-9.0, 0.5]}, floor=-np.inf)
+    >>> find_skill({"skills": [-9.0, 0.5]}), find_skill({"skills": [-9.0, 0.5]}, min_skill=-np.inf)
     (-0.25, -4.25)
     """
-    return float(np.mean([max(skill, floor) for skill in record["skills"]]))
+    return float(np.mean([max(skill, min_skill) for skill in record["skills"]]))
 
 
 def _average(records: Records) -> dict[str, Any]:
@@ -187,18 +180,17 @@ def _average(records: Records) -> dict[str, Any]:
     if not records:
         return {"worlds": 0}
     skill = np.array([find_skill(record) for record in records])
-    several = len(records) > 1
-    low, high = (lambda found: (found.low, found.high))(mean_estimate(skill)) if several else (None, None)
+    mean = mean_estimate(skill) if len(records) > 1 else None
     seconds = [record["seconds"] for record in records]
     return {
         "worlds": len(records),
         "skill": float(skill.mean()),
-        "se": float(skill.std(ddof=1) / np.sqrt(len(skill))) if several else None,
-        "low": low,
-        "high": high,
+        "se": None if mean is None else float(skill.std(ddof=1) / np.sqrt(len(skill))),
+        "low": None if mean is None else mean.low,
+        "high": None if mean is None else mean.high,
         "error": float(np.mean([record["error"] for record in records])),
         "effects": float(np.mean([record["effects"] for record in records])),
-        "bad": float(np.mean([find_skill(record, -np.inf) < BAD for record in records])),
+        "bad": float(np.mean([find_skill(record, -np.inf) < BAD_SKILL for record in records])),
         "median seconds": float(np.median(seconds)),
         "mean seconds": float(np.mean(seconds)),
     }
@@ -206,59 +198,165 @@ def _average(records: Records) -> dict[str, Any]:
 
 def _find_worst(name: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return the group of worlds in which a model's mean skill is least."""
-    known = [group for group in groups if group["models"][name]["worlds"]]
-    if not known:
+    cells = [(group, group["models"][name]) for group in groups if group["models"][name]["worlds"]]
+    if not cells:
         return None
-    worst = min(known, key=lambda group: group["models"][name]["skill"])
-    mine = worst["models"][name]
-    return {"trait": worst["trait"], "group": worst["group"], "worlds": mine["worlds"], "skill": mine["skill"]}
+    group, cell = min(cells, key=lambda pair: pair[1]["skill"])
+    return {"trait": group["trait"], "group": group["group"], "worlds": cell["worlds"], "skill": cell["skill"]}
 
 
-def _subtract(mine: Mapping[int, Any], theirs: Mapping[int, Any], worlds: set[int]) -> dict[str, Any] | None:
+def _subtract(first: Mapping[int, Any], second: Mapping[int, Any], worlds: set[int]) -> dict[str, Any] | None:
     """Return the mean difference in skill on the worlds that both have, its standard error and its 95 % interval."""
-    both = sorted(worlds & mine.keys() & theirs.keys())
-    if len(both) < 2:
+    shared = sorted(worlds & first.keys() & second.keys())
+    if len(shared) < 2:
         return None
-    each = np.array([find_skill(mine[world]) - find_skill(theirs[world]) for world in both])
-    found = mean_estimate(each)
-    error = float(each.std(ddof=1) / np.sqrt(len(each)))
-    shares = {"ahead": float((each > 0).mean()), "behind": float((each < 0).mean())}
+    differences = np.array([find_skill(first[world]) - find_skill(second[world]) for world in shared])
+    mean = mean_estimate(differences)
     return {
-        "worlds": len(both),
-        "difference": found.estimate,
-        "se": error,
-        "low": found.low,
-        "high": found.high,
-    } | shares
+        "worlds": len(shared),
+        "difference": mean.estimate,
+        "se": float(differences.std(ddof=1) / np.sqrt(len(differences))),
+        "low": mean.low,
+        "high": mean.high,
+        "ahead": float((differences > 0).mean()),
+        "behind": float((differences < 0).mean()),
+    }
 
 
 def _distribute(records: Records) -> list[float]:
     """Return the share of worlds whose mean skill is at most each value of the grid."""
     skill = np.sort([find_skill(record) for record in records])
-    return [round(float(np.searchsorted(skill, at + 1e-9, side="right") / len(skill)), 4) for at in GRID]
+    return [round(float(np.searchsorted(skill, at + 1e-9, side="right") / len(skill)), 4) for at in SKILL_GRID]
 
 
-def tabulate(records: Records) -> str:
-    """Return tables in all and by regime, as Markdown, for each number of rows."""
-    return tabulate_worlds(summarise(records))
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+MEASURES = {  # by regime: field, title, format
+    "skill": ("Mean skill", "{:.2f}"),
+    "error": ("Mean relative RMSE", "{:.2f}"),
+    "bad": ("Share of worlds with skill below −0.1", "{:.0%}"),
+    "median seconds": ("Median seconds to fit", "{:.2f}"),
+}
 
 
-CHAPTER = Chapter(
-    "Worlds drawn at random",
+def fill(section: Section, summary: Summary) -> None:
+    """Add tables and figures for each number of rows."""
+    for size in summary["sizes"]:
+        first, last = size["seeds"]
+        section.add(f"## {size['worlds']} worlds (seeds {first}–{last}), logs of {size['rows']:,} rows")
+        section.add(tabulate_models(size), describe_lead(size))
+        _draw_distribution(section, size)
+        _draw_regimes(section, size)
+        for field, (title, _) in MEASURES.items():
+            section.add(f"### {title}, by regime", tabulate_regimes(size, field))
+
+
+def tabulate_models(size: Summary) -> str:
+    """Return one row for each model: skill, errors, harm, time, worst regime, and the first model's lead."""
+    body = []
+    for name, cell in size["models"].items():
+        worst, lead = cell["worst"], size["against"].get(name)
+        group = "" if worst is None else f"({worst['trait']}: {worst['group']}, n = {worst['worlds']})"
+        body.append(
+            [
+                name,
+                write_mean(cell["skill"], cell["se"], 3),
+                *(write_number(cell[key], 3) for key in ("error", "effects")),
+                f"{cell['bad']:.1%}",
+                *(f"{cell[key]:.2f}" for key in ("median seconds", "mean seconds")),
+                DASH if worst is None else f"{write_number(worst['skill'], 2)} {group}",
+                DASH if lead is None else _write_lead(lead),
+            ]
+        )
+    head = ["model", "skill ± se", "relative RMSE", "effects", "below −0.1", "median s", "mean s", "worst regime"]
+    return write_table([*head, f"{size['first']} minus it ± se"], body)
+
+
+def _write_lead(lead: Mapping[str, Any]) -> str:
+    return f"{lead['difference']:+.3f} ± {lead['se']:.3f}".replace("-", "−")
+
+
+def describe_lead(size: Summary) -> str:
+    """Describe the lead of the first model over the best peer; empty without a peer."""
+    first, best = size["first"], size["best peer"]
+    lead = size["against"].get(best)
+    if lead is None:
+        return ""
+    interval = f"{lead['low']:+.3f} to {lead['high']:+.3f}".replace("-", "−")
+    return (
+        f"{first} minus the best peer, {best}: mean skill {_write_lead(lead)} (95 % interval {interval}) over "
+        f"{lead['worlds']} worlds of {size['rows']:,} rows; ahead in {percent(lead['ahead'])} of them, behind in "
+        f"{percent(lead['behind'])}."
+    )
+
+
+def tabulate_regimes(size: Summary, field: str = "skill") -> str:
+    """Return one measure of all models in each group of worlds."""
+    names, style = list(size["models"]), MEASURES[field][1]
+    body = []
+    for group in size["regimes"]:
+        values = [group["models"][name].get(field) for name in names]
+        cells = [DASH if value is None else style.format(value).replace("-", "−") for value in values]
+        body.append([f"{group['trait']}: {group['group']}", str(group["worlds"]), *cells])
+    return write_table(["regime", "worlds", *names], body)
+
+
+def _draw_distribution(section: Section, size: Summary) -> None:
+    grid = size["distribution"]["skill"]
+    series = [
+        {"label": name, "x": grid, "mean": share}
+        for name, share in size["distribution"]["share"].items()
+        if name != ORACLE  # a step at 1
+    ]
+    title = f"Distribution of skill, logs of {size['rows']:,} rows"
+    note = (
+        f"Share of {size['worlds']} worlds with at most this skill, averaged over both budgets. Lower lines are better."
+    )
+    text = FigureText(title, "skill (−1 and less at the left end)", "share of worlds", note)
+    section.add_figure(partial(draw_lines, series, text, references=["uniform"]), title, f"{size['rows']}-distribution")
+
+
+def _draw_regimes(section: Section, size: Summary) -> None:
+    """Draw mean skill by regime of the first model and of the best peer, and their difference."""
+    first, best = size["first"], size["best peer"]
+    if best is None:
+        return
+    rows = []
+    for group, lead in zip(size["regimes"], size["by regime"], strict=True):
+        label = f"{group['trait']}: {group['group']} ({group['worlds']})"
+        cells = {name: (group["models"][name], "skill") for name in (first, best)} | {
+            "difference": (lead, "difference")
+        }
+        for panel, (cell, key) in cells.items():
+            ends = {"low": cell.get("low"), "high": cell.get("high")}
+            rows.append({"panel": panel, "label": label, "estimate": cell.get(key), **ends})
+    title = f"Mean skill by regime, logs of {size['rows']:,} rows"
+    note = f"{first}, the best peer ({best}), and {first} minus {best} on the same worlds, with 95 % intervals."
+    section.add_figure(
+        partial(draw_intervals, rows, FigureText(title, "mean skill", note=note)), title, f"{size['rows']}-regimes"
+    )
+
+
+EXPERIMENT = Experiment(
+    "worlds",
+    "Models on random worlds",
+    measure,
+    summarise,
+    fill,
     setup="""\
-A seed draws a whole world: how many levels there are and what they cost, how the response rises with the level, what makes
-customers differ, how many features of which kinds there are, how the log chose its levels, and what a response is. Models
+A seed draws a whole world: the number of levels and their costs, how the response rises with the level, the differences between
+customers, the number and kinds of features, how the log chose its levels, and the kind of response. Models
 learn from a log of each world and plan for 20,000 other customers, at a quarter and at half of the dearest level's cost.
 
 - **Skill** is 0 for the best uniform mix of levels and 1 for the best plan made from the truth, averaged over both budgets.
   In means, a skill counts as −1 at least.
 - **Relative RMSE** is the RMSE of the curves over the standard deviation of the true responses across customers and levels.
-- **Effects** is the RMSE of what levels add to the cheapest one, over the root mean square of what they truly add.
-- **Below −0.1** is the share of worlds in which the plans lose more than a tenth of what the best plans gain.
+- **Effects** is the RMSE of the differences from the cheapest level, over the root mean square of the true differences.
+- **Below −0.1** is the share of worlds in which the plans lose more than a tenth of the best plans' gain.
 
-Simple rows stand beside the models: logistic regression on the features and the level's number (linear regression where
+Simple models for comparison are logistic regression on the features and the level's number (linear regression if
 responses are amounts), monotone boosting, boosting for each level alone, a DR-learner (cross-fitted doubly robust scores,
 regressed on the features), the best uniform mix by the log's level means, and the truth.""",
-    fill=fill_worlds,
+    random_worlds=True,
+    one_thread=True,
 )
-EXPERIMENT = Experiment("worlds", measure, tabulate, CHAPTER, summarise, drawn=True, one_thread=True)

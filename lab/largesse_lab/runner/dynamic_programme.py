@@ -1,10 +1,9 @@
-"""The paper's dynamic programme over whole budgets: small and slow. The product's plans are checked against it."""
+"""The paper's dynamic programme over whole budgets, small and slow: a reference for the product's plans."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from largesse.errors import Problem, refuse
 from largesse.records import Array
 
 
@@ -15,9 +14,7 @@ def dynamic_programme(curves: Array, costs: Array, total: int) -> Array:
     array([1, 2])
     """
     paid = np.asarray(costs).astype(np.int64)
-    if not np.array_equal(paid, costs) or paid.ndim != 1:
-        refuse("dynamic_programme", [Problem("costs are not whole numbers (K,)", "use allocate for any costs")])
-    best = np.zeros(total + 1)  # best value of the customers so far, by what they spend at most
+    best = np.zeros(total + 1)  # best value of the customers so far, by their maximal spend
     choice = np.empty((len(curves), total + 1), dtype=np.int64)
     for i, curve in enumerate(curves):
         table = np.full((len(paid), total + 1), -np.inf)
@@ -25,8 +22,6 @@ def dynamic_programme(curves: Array, costs: Array, total: int) -> Array:
             if cost <= total:
                 table[k, cost:] = best[: total + 1 - cost] + curve[k]
         choice[i], best = table.argmax(axis=0), table.max(axis=0)
-    if not np.isfinite(best[total]):
-        refuse("dynamic_programme", [Problem("the budget is below the cheapest plan", "raise the budget")])
     levels, left = np.empty(len(curves), dtype=np.int64), total
     for i in reversed(range(len(curves))):
         levels[i] = choice[i, left]

@@ -1,4 +1,4 @@
-"""What is measured where the truth is known, shared by all experiments on simulated logs.
+"""Measures of curves, plans and policies against a known truth, shared by all experiments on simulated logs.
 
 RMSE is taken over fresh customers and all levels, against the true mean response. Skill at a budget is
 (V − V_uniform) / (V_oracle − V_uniform): 0 for the best uniform mix of levels, 1 for a plan made from the truth. √PEHE
@@ -19,16 +19,14 @@ from largesse.data import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.worlds import Simulation
-from largesse_lab.nested import Nested
+from largesse_lab.nested_labels import NestedLog
 
-TRAIN, FRESH, FRESH_SEED = 2000, 10_000, 99
-BINARY_TRAIN = 1000
-TWO_LEVELS = (7,)  # a random stream of the world that nothing else uses
+LOG_ROWS, FRESH_ROWS, FRESH_SEED = 2000, 10_000, 99
+BINARY_ROWS = 1000
+BINARY_STREAM = (7,)  # a random stream of the world that nothing else uses
 BUDGETS = (1.5, 3.0)
-NARROW: dict[str, Any] = {
-    "network__width": 64,
-    "network__head_width": 32,
-}  # CFRNet at a third of its published size, for a few CPU cores
+# CFRNet at a third of its published size, for a few CPU cores
+NARROW: dict[str, Any] = {"network__width": 64, "network__head_width": 32}
 PAPER: dict[str, Any] = {  # as far as the paper describes it: 3 × 512, plain gradient descent, one hold-out
     "network__width": 512,
     "network__activation": "elu",
@@ -44,8 +42,8 @@ PAPER: dict[str, Any] = {  # as far as the paper describes it: 3 × 512, plain g
     "members": 1,
     "training__start": "zero",
 }
-CHOSEN = ("kappa", "penalty", "alpha", "beta")
-Fresh = Simulation | Nested  # fresh customers whose truth is known
+CHOSEN_SETTINGS = ("kappa", "penalty", "alpha", "beta")
+Fresh = Simulation | NestedLog  # fresh customers whose truth is known
 
 
 def root_mean_square(error: Array) -> float:
@@ -55,8 +53,8 @@ def root_mean_square(error: Array) -> float:
 
 def draw_two_levels(log: Simulation) -> Log:
     """Return a log of the first customers in which levels 0 and 1 alone were assigned, in their original odds."""
-    rng = log.world.rng(*TWO_LEVELS)
-    n = min(BINARY_TRAIN, len(log))
+    rng = log.world.rng(*BINARY_STREAM)
+    n = min(BINARY_ROWS, len(log))
     odds = log.propensities[:n, :2] / log.propensities[:n, :2].sum(axis=1, keepdims=True)
     level = (rng.random(n) < odds[:, 1]).astype(np.int64)
     rows = np.arange(n)
@@ -91,8 +89,8 @@ def effect_error(curves: Array, truth: Array) -> float:
 def judge_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any]:
     """Return value, skill and spend of policies, one fitted for each budget."""
     record: dict[str, Any] = {}
-    for budget, net in policies.items():
-        levels, probabilities = net.decide(fresh.features), net.probabilities(fresh.features)
+    for budget, policy in policies.items():
+        levels, probabilities = policy.decide(fresh.features), policy.probabilities(fresh.features)
         record[f"value {budget:g}"] = fresh.value(levels)
         record[f"skill {budget:g}"] = fresh.skill(levels, budget)
         record[f"spend {budget:g}"] = float(fresh.costs[levels].mean())
@@ -109,4 +107,4 @@ def judge_uniform(fresh: Fresh, budgets: Sequence[float] = BUDGETS) -> dict[str,
 
 def read_choices(model: Any) -> dict[str, str]:
     """Return the settings that a fitted model chose for itself."""
-    return {word: str(getattr(model, f"{word}_")) for word in CHOSEN if hasattr(model, f"{word}_")}
+    return {name: str(getattr(model, f"{name}_")) for name in CHOSEN_SETTINGS if hasattr(model, f"{name}_")}

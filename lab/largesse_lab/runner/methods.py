@@ -1,7 +1,7 @@
-"""The rows of the paper's tables: its methods, ours, and simple ones for comparison, on simulations and on data sets.
+"""The methods of the paper's tables: its own, ours, and simple ones for comparison, on simulations and on data sets.
 
-Rows come in groups by what they need: "networks" need JAX alone, "trees" scikit-learn and stochtree, and "simple" rows
-neither a GPU nor much time.
+Methods come in groups by the libraries they need: "networks" need JAX alone, "trees" scikit-learn and stochtree, and "simple"
+methods neither a GPU nor much time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from largesse.records import Array, Log
 from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, Stack, isotonic
 from largesse_lab.baselines import ALPHAS, BART, GANITE, STRENGTHS, BanditNet, CFRNet
 from largesse_lab.runner.measures import NARROW, PAPER, effect_error, judge_uniform, level_means
-from largesse_lab.runner.repeats import Row, Unit, judge_unit
+from largesse_lab.runner.repeats import Method, Trial, judge_trial
 from largesse_lab.runner.request import match_names
 
 # On one log of each of four simulations, at κ = 0 and 30, held-out loss was least after six to ten passes: 100 are enough.
@@ -40,13 +40,10 @@ NOTES = (
     "The random row draws levels in the most even proportions that spend the budget; its numbers are expectations.",
 )
 
-FEWER: dict[str, Any] = {
-    "training__epochs": 40,
-    "training__patience": 10,
-    "network__width": 256,
-}  # the paper's networks without a GPU
-FEW_TREES: dict[str, Any] = {"trees": 50, "draws": 40, "warm": 0, "burn": 50}  # where repeats are few, as well
-SMALL = (
+# The paper's networks without a GPU; BART without a GPU in a run of few repeats
+CPU_NETWORK: dict[str, Any] = {"training__epochs": 40, "training__patience": 10, "network__width": 256}
+FEW_TREES: dict[str, Any] = {"trees": 50, "draws": 40, "warm": 0, "burn": 50}
+CPU_NOTE = (
     "Rows that were made without a GPU have smaller networks: the paper's are 256 wide and stop after ten passes without gain, "
     "CFRNet is 64 wide, GANITE takes 2,000 steps, BanditNet tries four λ and, with fewer than ten repeats, BART has 50 trees."
 )
@@ -56,8 +53,8 @@ def _pair(levels: Mapping[str, float], binary: Mapping[str, float]) -> dict[str,
     return {"levels": levels, "binary": binary}
 
 
-# What a search of the paper's grids found on ten repeats of each simulation and data set; runs of fewer repeats use it.
-FOUND_ALPHA: dict[str, Mapping[str, Mapping[str, float]]] = {
+# The best settings of the paper's grids on ten repeats of each simulation and data set, for runs of fewer repeats.
+EARLIER_ALPHA: dict[str, Mapping[str, Mapping[str, float]]] = {
     "images": {"levels": {"alpha": 0.0001}},
     "text": {"levels": {"alpha": 0.01}},
     "literal": _pair({"alpha": 10.0}, {"alpha": 0.1}),
@@ -66,7 +63,7 @@ FOUND_ALPHA: dict[str, Mapping[str, Mapping[str, float]]] = {
     "instrument": _pair({"alpha": 0.001}, {"alpha": 0.01}),
     "confounded": _pair({"alpha": 0.1}, {"alpha": 0.001}),
 }
-FOUND_STRENGTHS: dict[str, Mapping[str, Mapping[str, float]]] = {
+EARLIER_STRENGTHS: dict[str, Mapping[str, Mapping[str, float]]] = {
     "images": {"levels": {"alpha": 0.0, "beta": 0.0}},
     "text": {"levels": {"alpha": 2.0, "beta": 2.0}},
     "literal": _pair({"alpha": 10.0, "beta": 0.0}, {"alpha": 5.0, "beta": 0.0}),
@@ -77,76 +74,78 @@ FOUND_STRENGTHS: dict[str, Mapping[str, Mapping[str, float]]] = {
 }
 
 
-def make_rows(literal: Mapping[str, Any]) -> dict[str, Row]:
-    """Return all rows by name; `literal` holds the settings of the paper's networks on a GPU."""
-    balance: dict[str, Any] = {"tuned": (("alpha", ALPHAS),), "found": FOUND_ALPHA, "small": NARROW}
+def make_methods(literal: Mapping[str, Any]) -> dict[str, Method]:
+    """Return all methods by name; `literal` holds the settings of the paper's networks on a GPU."""
+    balance: dict[str, Any] = {"grid": (("alpha", ALPHAS),), "earlier": EARLIER_ALPHA, "small": NARROW}
     strengths = (("alpha", STRENGTHS), ("beta", STRENGTHS))
     four = {"translations": (0.0, 0.25, 0.5, 0.75)}
     return {
-        "CCPOvSIRE": Row(lambda: SIRE(head="minmax", balance=PLAIN).set_params(**literal), small=FEWER),
-        "CCPOvSIRE†": Row(lambda: SIRE(head="minmax", kappa=0.0).set_params(**literal), small=FEWER),
-        "CCPOvIRE": Row(lambda: IRE(balance=PLAIN).set_params(**literal), small=FEWER),
-        "CCPOvIRE†": Row(lambda: IRE(kappa=0.0).set_params(**literal), small=FEWER),
-        "GANITE": Row(GANITE, tuned=strengths, found=FOUND_STRENGTHS, small={"training__steps": 2000}),
-        "BART": Row(BART, group="trees", few=FEW_TREES),
-        "CFRNet": Row(CFRNet, **balance),
-        "BanditNet": Row(lambda budget: BanditNet(budget=budget), policy=True, small=four),
-        "CCPOvSIRE, normalised": Row(lambda: SIRE(head="minmax").set_params(**literal), small=FEWER),
-        "CCPOvIRE, normalised": Row(lambda: IRE().set_params(**literal), small=FEWER),
-        "CFRNet, shared": Row(lambda: CFRNet(way="shared"), **balance),
-        "SIRE": Row(SIRE),
-        "Stack": Row(Stack, group="trees"),
-        "per-level mean": Row(simple=_judge_means, group="simple"),
-        "per-level mean + PAVA": Row(simple=_judge_rising_means, group="simple"),
-        "logistic": Row(Linear, group="simple"),
-        "boosting": Row(Boosting, group="trees"),
-        "additive": Row(Additive, group="simple"),
-        "uniform level": Row(simple=lambda one: judge_uniform(one.fresh, one.budgets), group="simple"),
-        "random": Row(simple=_judge_random, group="simple"),
-        "oracle": Row(simple=_judge_oracle, group="simple"),
+        "CCPOvSIRE": Method(lambda: SIRE(head="minmax", balance=PLAIN).set_params(**literal), small=CPU_NETWORK),
+        "CCPOvSIRE†": Method(lambda: SIRE(head="minmax", kappa=0.0).set_params(**literal), small=CPU_NETWORK),
+        "CCPOvIRE": Method(lambda: IRE(balance=PLAIN).set_params(**literal), small=CPU_NETWORK),
+        "CCPOvIRE†": Method(lambda: IRE(kappa=0.0).set_params(**literal), small=CPU_NETWORK),
+        "GANITE": Method(GANITE, grid=strengths, earlier=EARLIER_STRENGTHS, small={"training__steps": 2000}),
+        "BART": Method(BART, group="trees", few=FEW_TREES),
+        "CFRNet": Method(CFRNet, **balance),
+        "BanditNet": Method(lambda budget: BanditNet(budget=budget), policy=True, small=four),
+        "CCPOvSIRE, normalised": Method(lambda: SIRE(head="minmax").set_params(**literal), small=CPU_NETWORK),
+        "CCPOvIRE, normalised": Method(lambda: IRE().set_params(**literal), small=CPU_NETWORK),
+        "CFRNet, shared": Method(lambda: CFRNet(way="shared"), **balance),
+        "SIRE": Method(SIRE),
+        "Stack": Method(Stack, group="trees"),
+        "per-level mean": Method(simple=_judge_means, group="simple"),
+        "per-level mean + PAVA": Method(simple=_judge_monotone_means, group="simple"),
+        "logistic": Method(Linear, group="simple"),
+        "boosting": Method(Boosting, group="trees"),
+        "additive": Method(Additive, group="simple"),
+        "uniform level": Method(simple=lambda trial: judge_uniform(trial.fresh, trial.budgets), group="simple"),
+        "random": Method(simple=_judge_random, group="simple"),
+        "oracle": Method(simple=_judge_oracle, group="simple"),
     }
 
 
-def match_rows(book: Mapping[str, Row], names: Sequence[str]) -> list[str]:
-    """Return the rows that are named, spelled as in the book; the name of a group stands for all its rows.
+def match_methods(methods: Mapping[str, Method], names: Sequence[str]) -> list[str]:
+    """Return the named methods, spelled as in `methods`; the name of a group names all its methods.
 
-    >>> match_rows({"a": Row(group="trees"), "b, too": Row(group="simple"), "c": Row(group="trees")}, ["B too", "trees"])
+    >>> match_methods({"a": Method(group="trees"), "b, too": Method(group="simple"), "c": Method(group="trees")}, ["B too", "trees"])
     ['b, too', 'a', 'c']
     """
-    groups = {group: [name for name, row in book.items() if row.group == group] for group in GROUPS}
-    return match_names([row for name in names for row in groups.get(name, [name])], book)
+    groups = {group: [name for name, method in methods.items() if method.group == group] for group in GROUPS}
+    return match_names([method for name in names for method in groups.get(name, [name])], methods)
 
 
-# -- rows without a model -----------------------------------------------------------------------------------------------
+# -- methods without a model --------------------------------------------------------------------------------------------
 
 
-def _judge_constant(one: Unit, means: Callable[[Log], Array]) -> dict[str, Any]:
+def _judge_constant(trial: Trial, means: Callable[[Log], Array]) -> dict[str, Any]:
     """Judge curves that are the same for all customers."""
 
     def repeat_means(log: Log) -> Array:
-        return np.tile(means(log), (len(one.fresh), 1))
+        return np.tile(means(log), (len(trial.fresh), 1))
 
-    more = {} if one.binary is None else {"√pehe": effect_error(repeat_means(one.binary), one.fresh.truth)}
-    return judge_unit(repeat_means(one.log), one) | more
-
-
-def _judge_means(one: Unit) -> dict[str, Any]:
-    return _judge_constant(one, level_means)
+    record = judge_trial(repeat_means(trial.log), trial)
+    if trial.binary is not None:
+        record["√pehe"] = effect_error(repeat_means(trial.binary), trial.fresh.truth)
+    return record
 
 
-def _judge_rising_means(one: Unit) -> dict[str, Any]:
-    return _judge_constant(one, lambda log: isotonic(level_means(log)[None])[0])
+def _judge_means(trial: Trial) -> dict[str, Any]:
+    return _judge_constant(trial, level_means)
 
 
-def _judge_oracle(one: Unit) -> dict[str, Any]:
-    return judge_unit(one.fresh.truth, one) | ({} if one.binary is None else {"√pehe": 0.0})
+def _judge_monotone_means(trial: Trial) -> dict[str, Any]:
+    return _judge_constant(trial, lambda log: isotonic(level_means(log)[None])[0])
 
 
-def _judge_random(one: Unit) -> dict[str, Any]:
+def _judge_oracle(trial: Trial) -> dict[str, Any]:
+    return judge_trial(trial.fresh.truth, trial) | ({} if trial.binary is None else {"√pehe": 0.0})
+
+
+def _judge_random(trial: Trial) -> dict[str, Any]:
     """Judge levels that are drawn at random, in the proportions of largest entropy that spend the budget."""
-    fresh = one.fresh
+    fresh = trial.fresh
     record: dict[str, Any] = {}
-    for budget in one.budgets:
+    for budget in trial.budgets:
         value = float(find_proportions(fresh.costs, budget) @ fresh.truth.mean(axis=0))
         record |= {f"value {budget:g}": value, f"skill {budget:g}": fresh.skill_of(value, budget)}
     return record
@@ -162,6 +161,6 @@ def find_proportions(costs: Array, budget: float) -> Array:
     for _ in range(100):
         tilt = (low + high) / 2
         odds = np.exp(tilt * costs - (tilt * costs).max())
-        share: Array = odds / odds.sum()
-        low, high = (tilt, high) if share @ costs < budget else (low, tilt)
-    return share
+        shares: Array = odds / odds.sum()
+        low, high = (tilt, high) if shares @ costs < budget else (low, tilt)
+    return shares

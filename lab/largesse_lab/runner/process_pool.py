@@ -1,6 +1,6 @@
-"""Several processes share the repeats of an experiment: each measures a part, and their records are gathered afterwards.
+"""Processes that share the repeats of an experiment: each measures a part; their records are gathered afterwards.
 
-One process leaves a GPU idle while it plans, predicts and judges; a few together keep it busy.
+A single process leaves a GPU idle while it plans, predicts and judges; a few together keep it busy.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from largesse.records import Progress
 from largesse_lab.runner.request import Request
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
-PAUSE = 0.5  # seconds between two looks at the running processes
+POLL_SECONDS = 0.5
 
 
 def run_parts(name: str, parts: Sequence[Request], folder: Path, progress: Progress, one_thread: bool = False) -> None:
     """Run one process for each request, with a file of its own, and gather the records into those of the whole.
 
-    With `one_thread`, numerical libraries keep to one thread in each process. Each file starts with all records of
-    the whole, so that no process measures again what is known.
+    With `one_thread`, numerical libraries use one thread in each process. Each file starts with all records of
+    the whole, so that no process repeats a measurement.
     """
     gather_parts(folder, name)
     whole = folder / f"{name}.jsonl"
@@ -56,14 +56,14 @@ def gather_parts(folder: Path, name: str) -> None:
         return
     whole = folder / f"{name}.jsonl"
     known = whole.read_text(encoding="utf-8").splitlines() if whole.exists() else []
-    found = [line for part in parts for line in part.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()]
-    write_text(whole, "".join(line + "\n" for line in dict.fromkeys([*known, *found])))
+    lines = [line for part in parts for line in part.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()]
+    write_text(whole, "".join(line + "\n" for line in dict.fromkeys([*known, *lines])))
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a whole file or nothing."""
-    with atomic_file(path) as part:
-        part.write_text(text, encoding="utf-8")
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def make_command(words: Sequence[str]) -> list[str]:
@@ -81,28 +81,28 @@ def run_commands(
     progress: Progress,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Run commands side by side until all have ended, and report how many lines their files have.
+    """Run commands in parallel until all have ended, and report the number of lines in their files.
 
-    If any of them fails, raise an error that shows the end of what each failed command printed.
+    If any of them fails, raise an error with the end of each failed command's output.
     """
     # Processes that share a GPU must not each reserve all of its memory.
-    around = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", **environment}
+    variables = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", **environment}
     with ExitStack() as open_files:
         errors = [open_files.enter_context(tempfile.TemporaryFile("w+")) for _ in commands]
         running = [
-            subprocess.Popen(command, env=around, stdout=subprocess.DEVNULL, stderr=stream)  # noqa: S603 — this very program
+            subprocess.Popen(command, env=variables, stdout=subprocess.DEVNULL, stderr=stream)  # noqa: S603 — this very program
             for command, stream in zip(commands, errors, strict=True)
         ]
         _assign_cores(running)
         try:
             while any(process.poll() is None for process in running):
                 progress(f"{len(running)} processes, {sum(_count_lines(file) for file in files):,} results", 0.0)
-                time.sleep(PAUSE)
+                time.sleep(POLL_SECONDS)
         finally:
             for process in running:
                 process.kill()  # does nothing to a process that has ended
         problems = [
-            Problem(f"part {i} failed: {_read_end(stream)}", "run it alone, with --part, to see more")
+            Problem(f"part {i} failed: {_read_end(stream)}", "run it alone with --part for the whole output")
             for i, (process, stream) in enumerate(zip(running, errors, strict=True))
             if process.returncode
         ]
@@ -111,7 +111,7 @@ def run_commands(
 
 
 def _assign_cores(running: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Give each process cores of its own, as far as possible: otherwise each starts threads for all cores."""
+    """Pin each process to cores of its own, as far as possible: otherwise each starts threads for all cores."""
     if not hasattr(os, "sched_setaffinity"):
         return
     for process, cores in zip(running, divide_cores(sorted(os.sched_getaffinity(0)), len(running)), strict=True):
@@ -120,7 +120,7 @@ def _assign_cores(running: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def divide_cores(cores: Sequence[int], processes: int) -> list[list[int]]:
-    """Return the cores of each of several processes.
+    """Divide cores among processes.
 
     >>> divide_cores([0, 1, 2, 3, 4], 2), divide_cores([0, 1], 3)
     ([[0, 2, 4], [1, 3]], [[0], [1], [0]])

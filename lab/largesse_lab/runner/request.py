@@ -1,4 +1,4 @@
-"""The request that says what to measure, and the checks of names and parts that all experiments share."""
+"""The request that an experiment gets, and the selection of names, repeats and seeds that all experiments share."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ Records = list[dict[str, Any]]
 
 
 def ignore_progress(_stage: str, _done: float, /) -> None:
-    """Report progress to nobody."""
+    """Discard progress."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to measure. None stands for the experiment's own default."""
+    """The problems, models and repeats of a run. None is the experiment's own default."""
 
     problems: Sequence[str] | None = None  # names of simulations, data sets or problems
-    rows: Sequence[str] | None = None  # names of models
+    models: Sequence[str] | None = None  # names of models or methods
     repeats: int | None = None  # repeats, seeds or logs
     part: tuple[int, int] = (0, 1)  # (i, n): every n-th repeat, from the i-th on
     chunk: int | None = None  # logs that are fitted together
     mix: float | None = None  # share of a simulated log whose levels are assigned uniformly at random
-    seeds: tuple[int, int] | None = None  # worlds drawn at random: the first and the last
-    sizes: Sequence[int] | None = None  # rows of each log, where the experiment lets them be chosen
-    out: Path | None = None  # the .jsonl file that keeps the records
+    seeds: tuple[int, int] | None = None  # random worlds: the first and the last seed
+    sizes: Sequence[int] | None = None  # rows of each log
+    out: Path | None = None  # the .jsonl file of the records
 
     def as_options(self, out: Path) -> list[str]:
         """Return command-line options that request the same, with the records written to `out`."""
-        lists = {"--simulations": self.problems, "--models": self.rows}
+        lists = {"--simulations": self.problems, "--models": self.models}
         # Commas separate names on the command line; a name that contains one is also known without it.
-        options = {name: ",".join(one.replace(",", "") for one in given) for name, given in lists.items() if given}
+        options = {
+            option: ",".join(name.replace(",", "") for name in names) for option, names in lists.items() if names
+        }
         numbers = {"--repeats": self.repeats, "--chunk": self.chunk, "--mix": self.mix}
-        options |= {name: str(number) for name, number in numbers.items() if number is not None}
+        options |= {option: str(number) for option, number in numbers.items() if number is not None}
         if self.seeds is not None:
             options["--seeds"] = f"{self.seeds[0]}-{self.seeds[1]}"
         if self.sizes:
@@ -46,36 +48,23 @@ class Request:
         return [word for pair in options.items() for word in pair]
 
 
-def simplify(name: str) -> str:
-    """Return the name of a method or column without the parts that may be spelled in several ways.
-
-    >>> simplify("Reward (m = 3)") == simplify("reward 3") == simplify("value 3"), simplify("√PEHE"), simplify("CCPOvIRE†")
-    (True, 'pehe', 'ccpovire†')
-    """
-    bare = re.sub(r"[^a-z0-9.†]", "", re.sub(r"\bm\s*=", "", name.lower()))
-    return re.sub(r"^value", "reward", bare)
-
-
 def match_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return each name once, spelled as in `known`; unknown names stay as they are.
+    """Return each name once, spelled as in `known`; case and punctuation do not count. Unknown names stay unchanged.
 
-    >>> match_names(["averaged binary", "images", "imges"], ["averaged, binary", "images"])
+    >>> match_names(["averaged binary", "Images", "imges"], ["averaged, binary", "images"])
     ['averaged, binary', 'images', 'imges']
     """
-    spelled = {simplify(name): name for name in known}
-    return list(dict.fromkeys(spelled.get(simplify(name), name) for name in names))
+    spellings = {_simplify(name): name for name in known}
+    return list(dict.fromkeys(spellings.get(_simplify(name), name) for name in names))
 
 
-def find_unknown(word: str, names: Sequence[str], known: Sequence[str]) -> list[Problem]:
-    """Return a problem for each name that is not known; `word` says what the names are names of."""
-    return [Problem(f"{word} {name!r} is not known", suggest(name, known)) for name in names if name not in known]
+def _simplify(name: str) -> str:
+    return re.sub(r"[^a-z0-9.†]", "", name.lower())
 
 
-def check_part(part: tuple[int, int]) -> list[Problem]:
-    """Check that a part (i, n) satisfies 0 ≤ i < n."""
-    if 0 <= part[0] < part[1]:
-        return []
-    return [Problem(f"part {part[0]} of {part[1]}", "the parts of n are numbered 0 to n − 1, as (0, 4)")]
+def find_unknown(kind: str, names: Sequence[str], known: Sequence[str]) -> list[Problem]:
+    """Return a problem for each unknown name of a kind."""
+    return [Problem(f"unknown {kind} {name!r}", suggest(name, known)) for name in names if name not in known]
 
 
 def take_part(repeats: int, part: tuple[int, int]) -> list[int]:
@@ -87,23 +76,23 @@ def take_part(repeats: int, part: tuple[int, int]) -> list[int]:
     return list(range(repeats))[part[0] :: part[1]]
 
 
-def take_seeds(request: Request, first: int, many: int) -> list[int]:
-    """Return the seeds of a request's part: of those that it names, else of `many` from `first` on; no more than its repeats.
+def take_seeds(request: Request, first: int, n_seeds: int) -> list[int]:
+    """Return the seeds of a request's part; without a range of seeds, `n_seeds` from `first` on; no more than its repeats.
 
     >>> take_seeds(Request(seeds=(3, 9), part=(1, 2)), 100, 20), take_seeds(Request(seeds=(3, 9), repeats=0), 100, 20)
     ([4, 6, 8], [])
     >>> take_seeds(Request(repeats=3), 100, 2)
     [100, 101, 102]
     """
-    wanted = many if request.repeats is None else request.repeats
-    first, last = (first, first + wanted - 1) if request.seeds is None else request.seeds
+    n_seeds = n_seeds if request.repeats is None else request.repeats
+    first, last = (first, first + n_seeds - 1) if request.seeds is None else request.seeds
     return list(range(first, last + 1))[: request.repeats][request.part[0] :: request.part[1]]
 
 
-def cut(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+def split_chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
     """Yield chunks of at most `size` items.
 
-    >>> list(cut([1, 2, 3], 2))
+    >>> list(split_chunks([1, 2, 3], 2))
     [[1, 2], [3]]
     """
     for first in range(0, len(items), size):

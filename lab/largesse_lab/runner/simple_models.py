@@ -1,6 +1,6 @@
-"""What any analyst would try first: simple rows against which models are measured on worlds drawn at random.
+"""Simple models that any analyst would try first, as competitors of the product's models on random worlds.
 
-Every row has `fit(log)` and `predict(customers)`, as the models of the catalogue have. None of them knows more than the log.
+Every model has `fit(log)` and `predict(customers)`, as the models of the catalogue have. None of them knows more than the log.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ PENALTY = 1.0  # on squared coefficients of standardised features, as in scikit-
 PENALTIES = 10.0 ** np.arange(-1, 7)  # among which generalised cross-validation chooses
 
 
-class Row(Protocol):
-    """What is measured: it learns from a log, and predicts the curves (n, K) of customers."""
+class CurveModel(Protocol):
+    """A model that learns from a log, and predicts the curves (n, K) of customers."""
 
     def fit(self, log: Log, /) -> Any:
         """Learn from a log."""
@@ -35,7 +35,7 @@ class Row(Protocol):
         """Return the curves (n, K) of a table of features."""
 
 
-class LogisticRow:
+class LogisticModel:
     """Logistic regression on the features and the level's number; linear where responses are amounts."""
 
     def fit(self, log: Log) -> Self:
@@ -67,16 +67,16 @@ class LogisticRow:
         return sigmoid(score) if self.binary else score
 
 
-class UniformRow:
-    """The mean response at each level, made non-falling: the same curve for everybody."""
+class LevelMeans:
+    """The mean response at each level, made non-falling: the same curve for all customers."""
 
     def fit(self, log: Log) -> Self:
-        """Learn a mean per level; a level without rows lies between its neighbours."""
+        """Learn a mean per level; a level without rows is interpolated from its neighbours."""
         K = len(log.levels)
-        count = np.bincount(log.level, minlength=K)
-        seen = np.flatnonzero(count)
-        means = np.bincount(log.level, log.response, K)[seen] / count[seen]
-        self.means = isotonic(np.interp(np.arange(K), seen, means)[None])[0]
+        counts = np.bincount(log.level, minlength=K)
+        observed = np.flatnonzero(counts)
+        means = np.bincount(log.level, log.response, K)[observed] / counts[observed]
+        self.means = isotonic(np.interp(np.arange(K), observed, means)[None])[0]
         return self
 
     def predict(self, customers: Any) -> Array:
@@ -100,43 +100,43 @@ class DRLearner:
         self.encoder = Encoder()
         X = self.encoder.fit_transform(log.features, log.response, seed=self.seed)
         targets = np.column_stack([gamma[:, 0], gamma[:, 1:] - gamma[:, :1]])
-        self.regressions = self._grow(X, targets) if self.trees else fit_ridges(X, targets)
+        self.regressions = self._boost_trees(X, targets) if self.trees else fit_ridges(X, targets)
         return self
 
-    def _grow(self, X: Array, targets: Array) -> Callable[[Array], Array]:
+    def _boost_trees(self, X: Array, targets: Array) -> Callable[[Array], Array]:
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         settings: dict[str, Any] = {"learning_rate": 0.05, "max_leaf_nodes": 8, "early_stopping": True}
-        grown = [
+        models = [
             HistGradientBoostingRegressor(random_state=self.seed, **settings).fit(X, target) for target in targets.T
         ]
-        return lambda new: np.column_stack([one.predict(new) for one in grown])
+        return lambda X_new: np.column_stack([model.predict(X_new) for model in models])
 
     def predict(self, customers: Any) -> Array:
         """Return the curves (n, K)."""
-        found = self.regressions(self.encoder.transform(customers))
-        return np.column_stack([found[:, 0], found[:, :1] + found[:, 1:]])
+        scores = self.regressions(self.encoder.transform(customers))
+        return np.column_stack([scores[:, 0], scores[:, :1] + scores[:, 1:]])
 
 
 def fit_ridges(X: Array, targets: Array) -> Callable[[Array], Array]:
     """Return ridge regressions of targets (n, m) on features (n, p), each with the penalty of least GCV score."""
-    middle, centre = X.mean(axis=0, dtype=np.float64), targets.mean(axis=0)
-    U, size, V = np.linalg.svd(X - middle, full_matrices=False)
-    along = U.T @ (targets - centre)  # (r, m)
-    left = ((targets - centre) ** 2).sum(axis=0) - (along**2).sum(axis=0)  # what no penalty can explain
+    X_mean, target_means = X.mean(axis=0, dtype=np.float64), targets.mean(axis=0)
+    U, singular, V = np.linalg.svd(X - X_mean, full_matrices=False)
+    projected = U.T @ (targets - target_means)  # (r, m)
+    unexplained = ((targets - target_means) ** 2).sum(axis=0) - (projected**2).sum(axis=0)  # by any penalty
     best, slopes = np.full(targets.shape[1], np.inf), np.zeros((X.shape[1], targets.shape[1]))
     for penalty in PENALTIES:
-        keep = size**2 / (size**2 + penalty)
+        keep = singular**2 / (singular**2 + penalty)
         freedom = len(X) - 1 - keep.sum()
-        score = (left + (((1 - keep)[:, None] * along) ** 2).sum(axis=0)) / max(freedom, 1.0) ** 2
+        score = (unexplained + (((1 - keep)[:, None] * projected) ** 2).sum(axis=0)) / max(freedom, 1.0) ** 2
         better = score < best
         best = np.where(better, score, best)
-        slopes[:, better] = V.T @ ((size / (size**2 + penalty))[:, None] * along)[:, better]
-    return lambda new: centre + (new - middle) @ slopes
+        slopes[:, better] = V.T @ ((singular / (singular**2 + penalty))[:, None] * projected)[:, better]
+    return lambda X_new: target_means + (X_new - X_mean) @ slopes
 
 
-PEERS: dict[str, Callable[[int], Row]] = {
-    "logistic": lambda _seed: LogisticRow(),
+PEERS: dict[str, Callable[[int], CurveModel]] = {
+    "logistic": lambda _seed: LogisticModel(),
     "boosting": lambda seed: make_model("boosting", seed),
     "per-level boosting": lambda seed: TLearner(model=Boosting(seed=seed), seed=seed),
     "bart": lambda seed: Stack(models=[BART(seed=seed)], seed=seed),
@@ -145,17 +145,17 @@ PEERS: dict[str, Callable[[int], Row]] = {
     "tlearner": lambda seed: TLearner(seed=seed),
     "DR-learner": DRLearner,
     "DR-learner trees": lambda seed: DRLearner(seed, trees=True),
-    "uniform": lambda _seed: UniformRow(),
+    "uniform": lambda _seed: LevelMeans(),
 }
 
 
 def list_known() -> list[str]:
-    """Return the names of all rows: the models of the catalogue, the peers and the truth."""
+    """Return the names of all models: those of the catalogue, the peers and the truth."""
     return list(dict.fromkeys([*list_models(), *PEERS, ORACLE]))
 
 
 def match_models(names: Sequence[str]) -> list[str]:
-    """Return each name once, spelled as it is known; settings may follow a model, as in boosting:rounds=50.
+    """Return each name once, in its known spelling; settings may follow a model, as in boosting:rounds=50.
 
     >>> match_models(["DR learner", "boosting:rounds=50", "boosting", "boosting"])
     ['DR-learner', 'boosting:rounds=50', 'boosting']
@@ -164,26 +164,26 @@ def match_models(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(match_names([bare], list_known())[0] + colon + rest for bare, colon, rest in parts))
 
 
-def find_unmade(names: Sequence[str]) -> list[Problem]:
-    """Return a problem for each row that cannot be made; settings that do not exist are refused at once."""
-    wrong = find_unknown("model", [name.partition(":")[0] for name in names], list_known())
-    if not wrong:
+def find_invalid(names: Sequence[str]) -> list[Problem]:
+    """Return a problem for each unknown model; unknown settings are refused at once."""
+    problems = find_unknown("model", [name.partition(":")[0] for name in names], list_known())
+    if not problems:
         for name in names:
-            make_row(name)
-    return wrong
+            make_competitor(name)
+    return problems
 
 
-def make_row(name: str, seed: int = 0) -> Row | None:
-    """Return an unfitted row by its name; None for the truth.
+def make_competitor(name: str, seed: int = 0) -> CurveModel | None:
+    """Return an unfitted model by its name; None for the truth.
 
-    >>> make_row("boosting:rounds=50:rate=0.1", seed=2)
+    >>> make_competitor("boosting:rounds=50:rate=0.1", seed=2)
     Boosting(rounds=50, rate=0.1, seed=2)
     """
     bare, *settings = name.split(":")
     if bare == ORACLE:
         return None
     if bare in list_models():
-        return make_model(bare, seed).set_params(**dict(_read_setting(name, one) for one in settings))
+        return make_model(bare, seed).set_params(**dict(_read_setting(name, setting) for setting in settings))
     if settings:
         fail("experiment", Problem(f"model {name!r} has settings", "only the models of the catalogue have any"))
     return PEERS[bare](seed)

@@ -1,25 +1,27 @@
-"""Every experiment: measured on something small, resumed from its records, tabulated, and shown on a page with its figure."""
+"""Every experiment: measured on small logs, resumed from its records, and shown on a page with its figures."""
 
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from largesse.errors import InputError
 from largesse.records import Estimate
 from largesse.response import Linear
-from largesse_lab.command import Order, run
+from largesse.worlds import draw_world
+from largesse_lab.command import RunOptions, run
 from largesse_lab.experiments import (
-    CHAPTERS,
     EXPERIMENTS,
     bound,
     check_campaigns,
     coverage,
     false_alarms,
+    hard_logs,
     hsic_kernels,
     kappa,
     next_log,
@@ -30,9 +32,10 @@ from largesse_lab.experiments import (
     served_log,
     simulation,
     table2,
+    worlds,
 )
 from largesse_lab.runner import measures
-from largesse_lab.runner.repeats import Row
+from largesse_lab.runner.repeats import Method
 from largesse_lab.runner.request import Records, Request, ignore_progress
 
 PLANTED = ["nothing wrong", "a column shifts by 0.5 sd", "10 % of levels not as planned"]
@@ -42,7 +45,7 @@ def check_overspend(records: Records) -> None:
     for record in records:
         for who in ("own", "new"):
             assert record[f"{who} sure"] < record[f"{who} after"]
-            assert all(-1 <= record[f"{who} {way}"] < 5 for way in overspend.WAYS)
+            assert all(-1 <= record[f"{who} {way}"] < 5 for way in overspend.CONFIDENCES)
 
 
 def check_profit(records: Records) -> None:
@@ -88,13 +91,24 @@ def check_planted(records: Records) -> None:
 
 def check_alarms(records: Records) -> None:
     assert [record["case"] for record in records] == list(false_alarms.CASES)
-    told = false_alarms.tabulate(records)
-    assert "| a planted leak | names the leak first | 100.0% |" in told
-    assert "| confounded | not randomised | 100.0% |" in told
+    text = false_alarms.tabulate(records)
+    assert "| a planted leak | names the leak first | 100.0% |" in text
+    assert "| confounded | not randomised | 100.0% |" in text
 
 
 def check_power(records: Records) -> None:
     assert all(record["shown"] is None or 0.3 < record["shown"] <= 1 for record in records)
+
+
+def check_worlds(records: Records) -> None:
+    keys = [(record["world"], record["rows"], record["model"]) for record in records]
+    assert keys == [(world, 300, model) for world in (0, 1) for model in ("linear", "uniform", "oracle")]
+    assert all(0 < share <= 1 + 1e-9 for record in records for share in record["spent"])
+    assert records[0]["regimes"] == draw_world(0).traits.regimes
+    for record in records:
+        if record["model"] == "oracle":
+            assert record["skills"] == pytest.approx([1.0, 1.0], abs=1e-3)
+            assert (record["error"], record["effects"]) == (0.0, 0.0)
 
 
 def check_simulation(records: Records) -> None:
@@ -107,9 +121,43 @@ def check_simulation(records: Records) -> None:
     assert by["linear"]["rmse"] < by["level means"]["rmse"]
 
 
+def check_coverage(records: Records) -> None:
+    (record,) = records
+    cases = [key for key in record if isinstance(record[key], dict) and "hit" in record[key]]
+    assert len(cases) == 3 * 2 * 2 + 2
+    case = record["fixed given always"]
+    for j in range(2):
+        error, se, half_width, hit, truth = (case[key][j] for key in ("error", "se", "reach", "hit", "truth"))
+        assert hit == (abs(error) <= half_width)
+        assert 1.967 * se < half_width < 2.3 * se  # 300 degrees of freedom, or fewer where few rows carry the error
+        assert 0 < truth < 4
+    assert record["learnt given always"]["truth"][1] == pytest.approx(1.5, abs=0.3)
+    assert record["highest given always"]["error"][1] == 0
+    text = coverage.tabulate(records)
+    assert "## averaged, 1 logs of 301 rows, 20% randomised" in text
+    assert "| learnt | estimated | redeemed |" in text
+
+
+def check_hard_logs(records: Records) -> None:
+    assert [record["log"] for record in records] == [0, 1, 0, 1]
+    assert all(set(record["places"].values()) <= {"in", "above", "below", "none"} for record in records)
+
+
+def check_bound(records: Records) -> None:
+    (record,) = records
+    assert (record["log"], record["response"], record["levels"]) == (3, "yes/no", 3)
+    for source in ("given", "estimated"):
+        plan, rule = record[source]["options"]
+        for option in (plan, rule):
+            assert option["named"] <= option["value"] + bound.ROUNDING
+            assert option["at_least"] < option["gain"]
+        assert (plan["guaranteed"] is None) == (source == "estimated")
+    assert bound.tabulate(records).startswith("1 logs of 300 rows")
+
+
 @dataclass(frozen=True)
 class Case:
-    """A small run of an experiment: the request, the constants that are changed, and what holds for the records."""
+    """A small run of an experiment: the request, the changed constants, and the properties of the records."""
 
     request: Request
     small: dict[tuple[Any, str], Any] = field(default_factory=dict)
@@ -117,105 +165,143 @@ class Case:
     figure: bool = False  # whether the page shows one
 
 
-TRAIN = {(measures, "TRAIN"): 1000, (measures, "FRESH"): 1000}
+def sizes(owner: Any, **constants: Any) -> dict[tuple[Any, str], Any]:
+    return {(owner, name): value for name, value in constants.items()}
+
+
+SMALL_LOGS = sizes(measures, LOG_ROWS=1000, FRESH_ROWS=1000)
 CASES = {
-    "table1": Case(Request(["averaged"], ["per-level mean", "uniform level", "oracle"], 2), TRAIN, figure=False),
-    "table2": Case(Request(["generated"], ["per-level mean", "oracle"], 1), {(table2, "GENERATED_ROWS"): 600}),
-    "kernels": Case(Request(["averaged"], ["CCPOvIRE, linear", "CCPOvSIRE, linear"], 2), TRAIN),
-    "kappa": Case(Request(["averaged"], ["CCPOvIRE"], 2), TRAIN, figure=True),
-    "rates": Case(Request(repeats=2), {(rates, "LEVELS"): (2, 5)}, figure=True),
-    "rates_n": Case(Request(["averaged"], ["linear"], 2), {(rates, "ROWS"): (250, 500)}, figure=True),
-    "simulation": Case(Request(["averaged"], ["linear"], 1), TRAIN, check_simulation),
-    "worlds": Case(Request(rows=["linear", "uniform", "oracle"], seeds=(0, 1), sizes=[300]), figure=True),
-    "coverage": Case(
-        Request(("averaged",), repeats=1),
-        {(coverage, name): 2000 for name in ("FRESH", "LEARNT_FRESH", "BAND_FRESH")}
-        | {(coverage, "ROWS"): 301, (coverage, "MODEL"): lambda: Linear(penalty=0.1)},
-    ),
-    "hard_logs": Case(Request(["yes/no, 12 households"], repeats=2)),
-    "bound": Case(Request(repeats=1), {(bound, "ROWS"): 300, (bound, "FRESH"): 1000}),
-    "overspend": Case(
-        Request([overspend.WORLDS], ["linear"], 1),
-        {(overspend, "ROWS"): 300, (overspend, "FRESH"): 400},
-        check_overspend,
-    ),
-    "profit": Case(Request(repeats=1), {(profit, "ROWS"): 300, (profit, "FRESH"): 500}, check_profit),
-    "false_alarms": Case(Request(repeats=1), check=check_alarms),
-    "gains": Case(Request(["thornton"], ["linear"], 1)),
-    "next_log": Case(Request(seeds=(3, 3), sizes=[500]), {(next_log, "ROWS"): 400}, check_next_log, figure=True),
-    "served_log": Case(Request(seeds=(3, 3)), {(served_log, "ROWS"): 500}, check_served),
-    "check_campaigns": Case(
-        Request(PLANTED, seeds=(5, 5)),
-        {(check_campaigns, "ROWS"): 500, (check_campaigns, "NEXT"): 600},
-        check_planted,
+    "table1": Case(Request(["averaged"], ["per-level mean", "uniform level", "oracle"], 2), SMALL_LOGS),
+    "table2": Case(Request(["generated"], ["per-level mean", "oracle"], 1), sizes(table2, GENERATED_ROWS=600)),
+    "kernels": Case(Request(["averaged"], ["CCPOvIRE, linear", "CCPOvSIRE, linear"], 2), SMALL_LOGS, figure=True),
+    "kappa": Case(Request(["averaged"], ["CCPOvIRE"], 2), SMALL_LOGS, figure=True),
+    "rates": Case(Request(repeats=2), sizes(rates, LEVELS=(2, 5)), figure=True),
+    "rates_n": Case(Request(["averaged"], ["linear"], 2), sizes(rates, LOG_ROWS=(250, 500)), figure=True),
+    "simulation": Case(Request(["averaged"], ["linear"], 1), SMALL_LOGS, check_simulation),
+    "worlds": Case(
+        Request(models=["linear", "uniform", "oracle"], seeds=(0, 1), sizes=[300]),
+        sizes(worlds, FRESH_ROWS=4000),
+        check_worlds,
         figure=True,
     ),
-    "power": Case(
-        Request(seeds=(1, 1)),
-        {(power_sizes, "ROWS"): 800, (power_sizes, "FRESH"): 3000, (power_sizes, "TESTS"): 100},
-        check_power,
+    "coverage": Case(
+        Request(("averaged",), repeats=1),
+        sizes(coverage, FRESH_ROWS=2000, LEARNT_FRESH_ROWS=2000, BAND_FRESH_ROWS=2000, LOG_ROWS=301)
+        | sizes(coverage, MODEL=lambda: Linear(penalty=0.1)),
+        check_coverage,
     ),
+    "hard_logs": Case(
+        Request(["yes/no, 12 households", "amounts (σ 1.5), 300 rows"], repeats=2),
+        sizes(hard_logs, TRUTH_ROWS=40_000),
+        check_hard_logs,
+    ),
+    "bound": Case(Request(repeats=4, part=(3, 4)), sizes(bound, LOG_ROWS=300, FRESH_ROWS=1000), check_bound),
+    "overspend": Case(
+        Request([overspend.WORLDS], ["linear"], 1), sizes(overspend, LOG_ROWS=300, FRESH_ROWS=400), check_overspend
+    ),
+    "profit": Case(Request(repeats=1), sizes(profit, LOG_ROWS=300, FRESH_ROWS=500), check_profit),
+    "false_alarms": Case(Request(repeats=1), check=check_alarms),
+    "gains": Case(Request(["thornton"], ["linear"], 1)),
+    "next_log": Case(Request(seeds=(3, 3), sizes=[500]), sizes(next_log, LOG_ROWS=400), check_next_log, figure=True),
+    "served_log": Case(Request(seeds=(3, 3)), sizes(served_log, LOG_ROWS=500), check_served),
+    "check_campaigns": Case(
+        Request(PLANTED, seeds=(5, 5)), sizes(check_campaigns, LOG_ROWS=500, NEXT_ROWS=600), check_planted, figure=True
+    ),
+    "power": Case(Request(seeds=(1, 1)), sizes(power_sizes, LOG_ROWS=800, FRESH_ROWS=3000, N_TESTS=100), check_power),
     "pace_streams": Case(Request(seeds=(1, 1)), {}, check_streams, figure=True),
 }
 
 
 def test_every_experiment_is_in_the_battery_and_the_papers_come_first() -> None:
-    assert set(CASES) == set(EXPERIMENTS) - {"real_logs"}  # which needs data that are not here
+    assert set(CASES) == set(EXPERIMENTS) - {"real_logs"}  # whose data are not part of the repository
     assert list(EXPERIMENTS)[:5] == ["table1", "table2", "kernels", "kappa", "rates"]
-    assert all(experiment.chapter.title for experiment in EXPERIMENTS.values())
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_is_measured_resumed_tabulated_and_shown(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_measured_resumed_and_shown(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case, experiment = CASES[name], EXPERIMENTS[name]
     for (owner, constant), value in case.small.items():
         monkeypatch.setattr(owner, constant, value)
-    linear = Row(lambda: Linear(penalty=0.1))
-    for row in ("CCPOvIRE, linear", "CCPOvSIRE, linear"):
-        monkeypatch.setitem(hsic_kernels.ROWS, row, linear)
-    monkeypatch.setitem(kappa.ROWS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
+    linear = Method(lambda: Linear(penalty=0.1))
+    for method in ("CCPOvIRE, linear", "CCPOvSIRE, linear"):
+        monkeypatch.setitem(hsic_kernels.METHODS, method, linear)
+    monkeypatch.setitem(kappa.MODELS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
     monkeypatch.setitem(simulation.MODELS, "linear", lambda: Linear(penalty=0.1))
-    folder = tmp_path / "results"
-    folder.mkdir()
-    records, text = run(name, Order(case.request, folder, jobs=1), ignore_progress)
+    out = tmp_path / f"{name}.jsonl"
+    records = experiment.measure(replace(case.request, out=out), ignore_progress)
     assert records
     case.check(records)
-    assert (folder / f"{name}.md").read_text(encoding="utf-8") == text
-    assert "|---" in text
-    lines = (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    again = experiment.measure(replace(case.request, out=out), ignore_progress)  # resumes: nothing is measured again
+    assert json.loads(json.dumps(again)) == json.loads(json.dumps(records))
+    lines = out.read_text(encoding="utf-8").splitlines()
     assert sorted(lines) == sorted(json.dumps(record, ensure_ascii=False) for record in records)
-    kept, told = run(name, Order(Request(), folder, kept=True), ignore_progress)
-    assert (sorted(map(repr, kept)), told) == (sorted(repr(json.loads(line)) for line in lines), text)
-    again, told = run(name, Order(case.request, folder, jobs=1), ignore_progress)  # resumes: nothing is measured again
-    assert (json.loads(json.dumps(again)), told) == (json.loads(json.dumps(records)), text)
+    kept, text = run(name, RunOptions(Request(), tmp_path, kept=True), ignore_progress)
+    assert sorted(map(repr, kept)) == sorted(repr(json.loads(line)) for line in lines)
+    assert "|---" in text
+    page = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {experiment.title}\n")
+    assert all(line in page for line in text.splitlines())
+    json.loads((tmp_path / f"{name}.json").read_text(), parse_constant=pytest.fail)  # no NaN
+    figures = list(tmp_path.glob("*.svg"))
+    assert len(figures) >= case.figure
+    for figure in figures:
+        ET.parse(figure)
     assert experiment.measure(Request(repeats=0), ignore_progress) == []
-    if experiment.drawn:
+    if experiment.random_worlds:
         assert experiment.measure(Request(seeds=(3, 9), repeats=0), ignore_progress) == []
-    if experiment.summarise is not None:
-        run("page", Order(Request(), folder), ignore_progress)
-        assert CHAPTERS[name].title in (tmp_path / "results.md").read_text(encoding="utf-8")
-        figures = list(folder.glob("*.svg"))
-        assert len(figures) >= case.figure
-        for figure in figures:
-            ET.parse(figure)
+
+
+INVALID = [
+    ("table2", Request(["image"], ["BART"]), "did you mean 'images'"),
+    ("kappa", Request(["imges", "averaged"], ("CCPOvIR",)), "2 things are wrong"),
+    ("rates", Request(["constnt"]), "did you mean 'constant'"),
+    ("rates_n", Request(["avraged"], ["liner"]), "2 things are wrong"),
+    ("coverage", Request(("average",), ("linear", "liner"), 1), "3 things are wrong"),
+    ("bound", Request(["averaged"]), "draws its own worlds"),
+    ("profit", Request(models=["linear"]), "draws its own worlds"),
+    ("gains", Request(["thorton"]), "did you mean 'Thornton'"),
+    ("gains", Request(models=["linar"]), "did you mean 'linear'"),
+    ("check_campaigns", Request(["nothing"]), "unknown case 'nothing'"),
+    ("worlds", Request(models=["bosting"]), "did you mean 'boosting'"),
+    ("worlds", Request(models=["boosting:round=5"]), "'round' is not a parameter"),
+    ("worlds", Request(models=["logistic:penalty=5"]), "only the models of the catalogue"),
+    ("worlds", Request(models=["boosting:rounds"]), "write settings as"),
+    ("worlds", Request(sizes=[20]), "logs of 20 rows"),
+]
+
+
+@pytest.mark.parametrize(("name", "request_", "message"), INVALID)
+def test_invalid_requests_are_refused_at_once(name: str, request_: Request, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        EXPERIMENTS[name].measure(request_, ignore_progress)
+
+
+@pytest.mark.parametrize("name", ["gains", "real_logs"])
+def test_without_the_real_data_the_message_names_the_variable(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LARGESSE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(InputError, match="set LARGESSE_DATA"):
+        EXPERIMENTS[name].measure(Request(["Hillstrom"], ["linear"]), ignore_progress)
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "held"), [(0.0, 1.0, True), (0.6, 1.0, False), (0.5, 0.5, True), (float("nan"), float("nan"), None)]
+    ("low", "high", "covered"),
+    [(0.0, 1.0, True), (0.6, 1.0, False), (0.5, 0.5, True), (float("nan"), float("nan"), None)],
 )
-def test_an_interval_without_ends_counts_neither_way(low: float, high: float, held: bool | None) -> None:
-    assert profit.contains(Estimate(0.5, 0.1, low, high), 0.5) is held
+def test_an_interval_without_ends_counts_neither_way(low: float, high: float, covered: bool | None) -> None:
+    assert profit.contains(Estimate(0.5, 0.1, low, high), 0.5) is covered
 
 
-def test_a_plan_that_is_the_mix_itself_has_no_gain_to_miss() -> None:
+def test_a_plan_that_is_the_mix_itself_has_no_gain() -> None:
     assert next_log._describe(Estimate(0.0, 0.0, 0.0, 0.0), 1e-14)["inside"] is None
 
 
 @pytest.mark.slow
 def test_plans_come_closer_to_their_budget_and_keep_it_where_they_must() -> None:
     """A short version of `largesse experiment overspend --repeats 20`."""
-    found = overspend.measure(Request(problems=["averaged", "unit"], rows=["boosting"], repeats=4))
-    before, after, sure = (sum(record[f"own {way}"] for record in found) / len(found) for way in overspend.WAYS)
+    found = overspend.measure(Request(problems=["averaged", "unit"], models=["boosting"], repeats=4))
+    before, after, sure = (sum(record[f"own {way}"] for record in found) / len(found) for way in overspend.CONFIDENCES)
     assert abs(after) < before
     assert sure < 0
 

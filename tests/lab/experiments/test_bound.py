@@ -1,27 +1,9 @@
+"""Lower bounds of gains: misses, and groups of fresh customers."""
+
 import numpy as np
 import pyarrow as pa
-import pytest
 
-from largesse.errors import InputError
-from largesse_lab.experiments import bound
-from largesse_lab.experiments.bound import assign_groups, measure, tabulate
-from largesse_lab.runner.request import Request
-
-
-def test_a_log_is_judged_with_given_and_estimated_propensities(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound, "ROWS", 300)
-    monkeypatch.setattr(bound, "FRESH", 1000)
-    (record,) = measure(Request(repeats=4, part=(3, 4)))
-    assert (record["log"], record["response"], record["levels"]) == (3, "yes/no", 3)
-    for source in ("given", "estimated"):
-        plan, rule = record[source]["options"]
-        for option in (plan, rule):
-            assert option["named"] <= option["value"] + bound.ROUNDING
-            assert option["at_least"] < option["gain"]
-        assert (plan["guaranteed"] is None) == (source == "estimated")
-    text = tabulate([record])
-    assert text.startswith("1 logs of 300 rows")
-    assert "| as drawn | 1 |" in text
+from largesse_lab.experiments.bound import assign_groups, tabulate
 
 
 def option(at_least: float, named: float, best: float) -> dict[str, float]:
@@ -31,10 +13,10 @@ def option(at_least: float, named: float, best: float) -> dict[str, float]:
 
 
 def test_a_bound_above_the_true_gain_of_the_chosen_option_is_a_miss() -> None:
-    held = {"options": [option(0.1, 0.2, 0.2), option(0.0, -1.0, -1.0)], "chosen": 0, "reach": 1.9, "inside": [True]}
+    right = {"options": [option(0.1, 0.2, 0.2), option(0.0, -1.0, -1.0)], "chosen": 0, "reach": 1.9, "inside": [True]}
     missed = {"options": [option(0.1, 0.2, 0.05), option(0.2, 0.1, 0.1)], "chosen": 1, "reach": 1.9, "inside": [True]}
     facts = {"rows": 2000, "response": "yes/no", "way": "random", "known": True}
-    records = [{"log": k, **facts, "given": one, "estimated": one} for k, one in enumerate((held, missed))]
+    records = [{"log": k, **facts, "given": log, "estimated": log} for k, log in enumerate((right, missed))]
     cells = tabulate(records).splitlines()[4].split("|")
     assert [cell.strip() for cell in cells[1:6]] == ["as drawn", "2", "50.0%", "50.0%", "50.0%"]
 
@@ -47,8 +29,3 @@ def test_fresh_customers_fall_into_the_groups_of_the_log() -> None:
     assert assign_groups(words, pa.chunked_array([["a", "d", "e", "new", None]])).tolist()[:4] == [0, 3, 4, 4]
     few = pa.chunked_array([[0, 1, 0, 1]])
     assert np.array_equal(assign_groups(few, few), [0, 1, 0, 1])
-
-
-def test_other_worlds_are_refused() -> None:
-    with pytest.raises(InputError, match="draws its own worlds"):
-        measure(Request(problems=["averaged"]))

@@ -4,132 +4,116 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from largesse.errors import InputError
 from largesse.response import Linear
 from largesse.worlds import simulate
 from largesse_lab.experiments import kappa, table2
 from largesse_lab.experiments.kappa import Task
-from largesse_lab.nested import generate_nested
-from largesse_lab.page.sections import Result, write_section
-from largesse_lab.runner import measures
+from largesse_lab.nested_labels import generate_nested
+from largesse_lab.pages.markdown import Section
 from largesse_lab.runner.request import Request
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measures, "TRAIN", 300)
-    monkeypatch.setattr(measures, "FRESH", 300)
-    monkeypatch.setitem(kappa.ROWS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
+def _small(monkeypatch: pytest.MonkeyPatch, small_logs: None) -> None:
+    monkeypatch.setitem(kappa.MODELS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
 
 
-def other(repeat: int) -> Task:
-    """A problem from outside: three customers whose truth is known."""
+def small_task(repeat: int) -> Task:
+    """A problem with three customers whose truth is known."""
     sim = simulate("averaged", n=300, seed=repeat)
     return Task(sim.log, sim.features[:3], sim.truth[:3], sim.costs, (1.0, 2.0))
 
 
 def test_every_problem_is_learnt_at_every_strength(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kappa, "KAPPAS", (0.0, 30.0))
-    monkeypatch.setitem(kappa.PROBLEMS, "other", other)
-    found = kappa.measure(Request(["averaged, binary", "other"], ("CCPOvIRE",), 2))
-    assert len(found) == 2 * 2 * 2
-    by = {(r["problem"], r["repeat"], r["kappa"]): r for r in found}
-    assert "value 1" in by["other", 0, 30.0]
-    assert set(by["averaged, binary", 0, 0.0]) == {"problem", "repeat", "row", "kappa", "error"}
-    alone = Linear(penalty=30.1, seed=1).fit(other(1).log)
-    assert by["other", 1, 30.0]["error"] == pytest.approx(kappa.judge_model(alone, other(1))["error"])
+    monkeypatch.setitem(kappa.PROBLEMS, "small", small_task)
+    records = kappa.measure(Request(["averaged, binary", "small"], ("CCPOvIRE",), 2))
+    assert len(records) == 2 * 2 * 2
+    by_key = {(r["problem"], r["repeat"], r["kappa"]): r for r in records}
+    assert "value 1" in by_key["small", 0, 30.0]
+    assert set(by_key["averaged, binary", 0, 0.0]) == {"problem", "repeat", "row", "kappa", "error"}
+    alone = Linear(penalty=30.1, seed=1).fit(small_task(1).log)
+    assert by_key["small", 1, 30.0]["error"] == pytest.approx(kappa.judge_model(alone, small_task(1))["error"])
 
 
-class Wide(Linear):
+class WideLinear(Linear):
     """A stand-in that has a width."""
 
-    def set_params(self, network__width: int = 512, **params: Any) -> "Wide":
+    def set_params(self, network__width: int = 512, **params: Any) -> "WideLinear":
         self.width = network__width
         super().set_params(**params)
         return self
 
 
 @pytest.mark.parametrize(("gpu", "width"), [(True, 1024), (False, 256)])
-def test_problems_are_asked_for_by_name_and_sets_have_the_networks_of_their_table(
+def test_names_need_no_commas_and_data_sets_have_the_networks_of_their_table(
     gpu: bool, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kappa, "without_gpu", lambda settings: {} if gpu else settings)
-    made: list[Wide] = []
-    monkeypatch.setitem(kappa.ROWS, "CCPOvIRE", lambda _strength: made.append(Wide()) or made[-1])
+    models: list[WideLinear] = []
+    monkeypatch.setitem(kappa.MODELS, "CCPOvIRE", lambda _strength: models.append(WideLinear()) or models[-1])
     monkeypatch.setattr(table2, "read_nested", lambda _name: generate_nested(300))
     monkeypatch.setattr(kappa, "KAPPAS", (0.0,))
-    found = kappa.measure(Request(["text", "averaged binary"], ("CCPOvIRE",), 1))
-    assert [r["problem"] for r in found] == ["text", "averaged, binary"]  # a command line has no comma in a name
-    assert {"value 1", "value 2"} < set(found[0])
-    assert [one.width for one in made] == [width, 512]
+    records = kappa.measure(Request(["text", "averaged binary"], ("CCPOvIRE",), 1))
+    assert [record["problem"] for record in records] == ["text", "averaged, binary"]
+    assert {"value 1", "value 2"} < set(records[0])
+    assert [model.width for model in models] == [width, 512]
 
 
-def test_problems_that_are_not_known_are_refused_with_the_nearest() -> None:
-    with pytest.raises(InputError, match="2 things are wrong") as refused:
-        kappa.measure(Request(["imges", "averaged"], ("CCPOvIR",)))
-    assert "problem 'imges' is not known" in str(refused.value)
-    assert "did you mean 'images'?" in str(refused.value)
-
-
-def test_sets_are_problems_only_where_their_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_sets_are_problems_only_if_their_files_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LARGESSE_DATA", str(tmp_path))
     (tmp_path / "nested_text_4608.npz").touch()
-    assert kappa.list_present() == ["averaged, binary", "averaged", "instrument, binary", "instrument", "text"]
+    assert kappa.list_available() == ["averaged, binary", "averaged", "instrument, binary", "instrument", "text"]
 
 
-def records() -> list[dict[str, Any]]:
-    """Three repeats whose error falls with κ and whose value does not move."""
+def test_strengths_are_given_not_chosen() -> None:
+    for name, model in kappa.MODELS.items():
+        strengths = kappa.list_strengths(name)
+        assert strengths[0] == 0
+        if name != "CCPOvIRE":  # a stand-in here
+            assert [model(strength).kappa for strength in strengths] == list(strengths)
+            assert (model(1.0).balance.normalise is False) == (not name.endswith("normalised"))
+    assert max(kappa.list_strengths("CCPOvIRE")) > 1000 > max(kappa.list_strengths("CCPOvIRE, normalised"))
+
+
+def make_records(mark: str = "") -> list[dict[str, Any]]:
+    """Three repeats whose error falls with κ and whose value is constant."""
     return [
         {"problem": "averaged", "repeat": i, "row": row, "kappa": k, "error": 0.3 - 0.01 * k + 0.1 * i, "value 3": 0.6}
-        for row in ("CCPOvSIRE", "CCPOvIRE")
+        for row in (f"CCPOvSIRE{mark}", f"CCPOvIRE{mark}")
         for i in range(3)
         for k in (10.0, 0.0)
     ]
 
 
-def test_strengths_are_given_not_chosen() -> None:
-    for name, row in kappa.ROWS.items():
-        strengths = kappa.list_strengths(name)
-        assert strengths[0] == 0
-        if name != "CCPOvIRE":  # a stand-in here
-            assert [row(strength).kappa for strength in strengths] == list(strengths)
-            assert (row(1.0).balance.normalise is False) == (not name.endswith("normalised"))
-    assert max(kappa.list_strengths("CCPOvIRE")) > 1000 > max(kappa.list_strengths("CCPOvIRE, normalised"))
+def page_text(records: list[dict[str, Any]]) -> str:
+    section = Section("kappa")
+    kappa.fill(section, kappa.summarise(records))
+    return section.text()
 
 
-def test_a_series_is_what_a_figure_needs() -> None:
-    found = kappa.draw_series(records())
-    assert [(one["panel"], one["label"]) for one in found] == [
-        ("averaged: error", "CCPOvSIRE"),
-        ("averaged: error", "CCPOvIRE"),
-        ("averaged: value 3", "CCPOvSIRE"),
-        ("averaged: value 3", "CCPOvIRE"),
-    ]
-    assert found[0]["x"] == [0.0, 10.0]
-    assert found[0]["mean"] == pytest.approx([0.4, 0.3])
-    assert found[0]["sd"] == pytest.approx([0.1, 0.1])
-    assert found[0]["n"] == [3, 3]
-
-
-def test_strengths_are_compared_with_none_on_the_same_repeats() -> None:
-    found = kappa.summarise(records())
-    against = found["against"][0]
-    assert (against["panel"], against["kappa"], against["n"]) == ("averaged: error", 10.0, 3)
-    assert [against[word] for word in ("difference", "low", "high")] == pytest.approx([-0.1] * 3)
-    json.dumps(found, allow_nan=False)
-    text = kappa.tabulate(records())
-    assert "|  | κ = 0 | κ = 10 |" in text
+def test_a_line_for_each_problem_measure_and_model_and_differences_from_no_balance_on_the_same_repeats() -> None:
+    summary = kappa.summarise(make_records())
+    lines = summary["series"]
+    panels = [(line["panel"], line["label"]) for line in lines]
+    assert panels == [(f"averaged: {c}", m) for c in ("error", "value 3") for m in ("CCPOvSIRE", "CCPOvIRE")]
+    assert (lines[0]["x"], lines[0]["n"]) == ([0.0, 10.0], [3, 3])
+    assert lines[0]["mean"] == pytest.approx([0.4, 0.3])
+    assert lines[0]["sd"] == pytest.approx([0.1, 0.1])
+    difference = summary["against"][0]
+    assert (difference["panel"], difference["kappa"], difference["n"]) == ("averaged: error", 10.0, 3)
+    assert [difference[key] for key in ("difference", "low", "high")] == pytest.approx([-0.1] * 3)
+    json.dumps(summary, allow_nan=False)
+    text = page_text(make_records())
+    assert "| κ = 0 | κ = 10 |" in text
     assert "| averaged: error, CCPOvSIRE | 0.4000 ± 0.1000 | 0.3000 ± 0.1000 |" in text
-    assert np.isfinite(found["series"][0]["mean"]).all()
-    again = [{**record, "error": 9.0} for record in records()] + records()
-    assert kappa.summarise(again) == found  # the latest wins
-    assert kappa.tabulate(again) == text
+    again = [{**record, "error": 9.0} for record in make_records()] + make_records()
+    assert kappa.summarise(again) == summary  # the latest record counts
 
 
-def test_strengths_of_balance_are_judged_against_none() -> None:
+def test_strengths_are_better_worse_or_undecided() -> None:
     rows = [
         {"panel": panel, "label": "CCPOvIRE", "kappa": strength, "low": low, "high": low + 0.02}
         for panel in ("unit: rmse", "unit: value 3")
@@ -141,11 +125,6 @@ def test_strengths_of_balance_are_judged_against_none() -> None:
     ]
 
 
-def test_the_page_says_which_penalty_was_measured() -> None:
-    found = kappa.summarise([{**record, "row": f"{record['row']}, normalised"} for record in records()])
-    made = write_section(Result("kappa", {}, found, "kappa.json"), kappa.CHAPTER, ".")
-    assert kappa.ONLY_NORMALISED in made.parts
-    plain = kappa.summarise(records())
-    assert (
-        kappa.ONLY_NORMALISED not in write_section(Result("kappa", {}, plain, "kappa.json"), kappa.CHAPTER, ".").parts
-    )
+def test_the_page_names_the_measured_penalty() -> None:
+    assert kappa.ONLY_NORMALISED in page_text(make_records(", normalised"))
+    assert kappa.ONLY_NORMALISED not in page_text(make_records())

@@ -1,4 +1,4 @@
-"""Fits that meet: each becomes what it would have become alone, in fewer programs, and none waits for ever."""
+"""Concurrent fits: each becomes the model that it would have become alone, in fewer programs, and none waits for ever."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.errors import InputError
 from largesse.records import Log
 from largesse.response.base import copy_unfitted
 from largesse.response.linear import Linear
@@ -26,7 +25,7 @@ from largesse_lab.runner import joint_training
 from largesse_lab.runner.joint_training import fit_together, run_jobs
 from support.models import flat
 
-SMALL: dict[str, Any] = {"width": 8, "depth": 1, "epochs": 6, "batch": 64, "members": 1}
+SMALL: dict[str, Any] = {"width": 8, "depth": 1, "epochs": 3, "batch": 64, "members": 1}
 
 
 def logs(*sizes: int) -> list[Log]:
@@ -56,19 +55,30 @@ def assert_alike(models: list[Any], given: list[Log]) -> None:
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "sizes"),
     [
-        # Its row sets are of the levels' sizes: they differ, and are filled up to one length.
-        lambda: flat(
-            CFRNet, alpha=[0.01, 1.0], ipm="linear", depth=1, head_depth=1, width=8, head_width=6, steps=50, batch=30
+        # Its row sets have the sizes of the levels: they differ, and are padded to one length.
+        pytest.param(
+            lambda: flat(
+                CFRNet, alpha=[0.01], ipm="linear", depth=1, head_depth=1, width=8, head_width=6, steps=50, batch=30
+            ),
+            (300, 330),
+            id="CFRNet",
         ),
-        lambda: flat(GANITE, alpha=[0.0, 1.0], beta=[0.0, 0.5], width=6, steps=40, batch=32, discriminator_steps=1),
-        lambda: flat(BanditNet, budget=1.5, width=8, steps=100, translations=[0.3], search="retrain"),
+        pytest.param(
+            lambda: flat(GANITE, alpha=[1.0], beta=[0.5], width=6, steps=40, batch=32, discriminator_steps=1),
+            (300, 300),
+            id="GANITE",
+        ),
+        pytest.param(
+            lambda: flat(BanditNet, budget=1.5, width=8, steps=100, translations=[0.3], search="retrain"),
+            (300, 300),
+            id="BanditNet",
+        ),
     ],
-    ids=["CFRNet", "GANITE", "BanditNet"],
 )
-def test_a_model_fitted_among_others_is_the_one_fitted_alone(make: Callable[[], Any]) -> None:
-    assert_alike([make(), make()], logs(400, 430))
+def test_a_model_fitted_among_others_is_the_one_fitted_alone(make: Callable[[], Any], sizes: tuple[int, ...]) -> None:
+    assert_alike([make(), make()], logs(*sizes))
 
 
 def test_networks_of_several_kinds_and_seeds_meet_in_one_training_each(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +88,7 @@ def test_networks_of_several_kinds_and_seeds_meet_in_one_training_each(monkeypat
     calls = []
     inner = trainer.run
     monkeypatch.setattr(trainer, "run", lambda job: calls.append(len(job.seeds)) or inner(job))
-    assert_alike(models, logs(400, 400, 300, 400, 400))
+    assert_alike(models, logs(300, 300, 300, 300, 300))
     assert calls[:6] == [1] * 6  # alone: one for each IRE, κ = 0 and 3 for each SIRE
     assert calls[6:] == [2, 2, 2]
 
@@ -87,15 +97,15 @@ def test_policies_of_one_log_for_several_budgets_are_trained_once(monkeypatch: p
     def policies() -> list[BanditNet]:
         return [flat(BanditNet, budget=b, width=8, steps=100, translations=[0.0, 0.3]) for b in (0.5, 1.5)]
 
-    given = logs(400, 430)
+    first, second = logs(300, 300)
     calls = []
-    inner = joint_training.join_jobs
-    monkeypatch.setattr(joint_training, "join_jobs", lambda jobs: calls.append(len(jobs)) or inner(jobs))
-    found = fit_together([*policies(), *policies()], [given[0], given[0], given[1], given[1]])
+    join_jobs = joint_training.join_jobs
+    monkeypatch.setattr(joint_training, "join_jobs", lambda jobs: calls.append(len(jobs)) or join_jobs(jobs))
+    together = fit_together([*policies(), *policies()], [first, first, second, second])
     assert calls == [2]  # one for each log
     customers = simulate("averaged", n=200, seed=9).features
-    for one, log, alone in zip(found, [given[0]] * 2 + [given[1]] * 2, [*policies(), *policies()], strict=True):
-        np.testing.assert_allclose(answers(one, customers), answers(alone.fit(log), customers), atol=2e-4)
+    for policy, log, alone in zip(together, [first, first, second, second], [*policies(), *policies()], strict=True):
+        np.testing.assert_allclose(answers(policy, customers), answers(alone.fit(log), customers), atol=2e-4)
 
 
 def test_models_of_several_logs_see_the_draws_they_would_see_alone() -> None:
@@ -172,7 +182,7 @@ def test_jobs_of_one_kind_are_run_in_one_call_and_each_gets_its_own_result() -> 
 
 
 @pytest.mark.usefixtures("counted")
-def test_a_fit_that_fails_lets_the_others_end_and_is_told_of() -> None:
+def test_a_fit_that_fails_lets_the_others_end_and_is_raised() -> None:
     fits = [Counter([("a", 1), ("a", 2)]), Counter([("a", 7)], fails=True), Counter([("a", 3), ("a", 4)])]
     with pytest.raises(ValueError, match="no 7"):
         fit_together(fits, logs(50, 50, 50))
@@ -181,23 +191,8 @@ def test_a_fit_that_fails_lets_the_others_end_and_is_told_of() -> None:
 
 
 @pytest.mark.usefixtures("counted")
-def test_what_goes_wrong_in_a_joined_run_reaches_every_fit_of_it() -> None:
+def test_an_error_of_a_joined_run_reaches_every_fit_of_it() -> None:
     fits = [Counter([("bad", 1)]), Counter([("bad", 2)]), Counter([("b", 3)])]
     with pytest.raises(ValueError, match="together"):
         fit_together(fits, logs(50, 50, 50))
     assert [fit.got for fit in fits] == [[], [], [(3, 1)]]
-
-
-def test_one_hears_how_many_have_ended() -> None:
-    told: list[float] = []
-    fit_together([Linear(), Linear()], logs(500, 200), tell=told.append)
-    assert told == [0.5, 1.0]
-    assert fit_together([], []) == []
-
-
-def test_what_cannot_be_fitted_together_is_refused() -> None:
-    with pytest.raises(InputError, match="2 models and 1 logs"):
-        fit_together([Linear(), Linear()], logs(50))
-    model = Linear()
-    with pytest.raises(InputError, match="there twice"):
-        fit_together([model, model], logs(50, 50))

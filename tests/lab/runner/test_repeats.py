@@ -1,4 +1,4 @@
-"""The engine of the paper's tables, on a tiny table of fast rows."""
+"""The engine of the paper's tables, on a tiny table of fast methods."""
 
 import json
 from pathlib import Path
@@ -12,28 +12,25 @@ from largesse.records import Array, Choice, Log
 from largesse.response import Linear
 from largesse.worlds import simulate
 from largesse_lab.runner import measures, repeats
-from largesse_lab.runner.repeats import Row, measure_rows
+from largesse_lab.runner.repeats import Method, measure_methods
 from largesse_lab.runner.request import Request, ignore_progress
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measures, "TRAIN", 300)
-    monkeypatch.setattr(measures, "FRESH", 300)
-    monkeypatch.setattr(repeats, "TUNED", 2)
-    monkeypatch.setattr(repeats, "FEW", 60)
+def _small(monkeypatch: pytest.MonkeyPatch, small_logs: None) -> None:
+    monkeypatch.setattr(repeats, "GRID_REPEATS", 2)
 
 
 def linear(penalty: float = 0.1) -> Linear:
     return Linear(penalty=penalty)
 
 
-def run(book: dict[str, Row], names: tuple[str, ...] = ("averaged",), **other: Any) -> list[dict[str, Any]]:
-    request = Request(names, tuple(book), **({"repeats": 2, "chunk": 2} | other))
-    return measure_rows(book, request, ignore_progress)
+def run(methods: dict[str, Method], names: tuple[str, ...] = ("averaged",), **other: Any) -> list[dict[str, Any]]:
+    request = Request(names, tuple(methods), **({"repeats": 2, "chunk": 2} | other))
+    return measure_methods(methods, request, ignore_progress)
 
 
-class Graded:
+class GridModel:
     """A stand-in with a grid: α is best at 2 in the first repeat, at 3 in the second, and at 2 on average."""
 
     def __init__(self, alpha: Any = 1.0, seed: int = 0) -> None:
@@ -42,8 +39,8 @@ class Graded:
     def get_params(self, deep: bool) -> dict[str, Any]:  # noqa: ARG002
         return {"alpha": self.alpha, "seed": self.seed}
 
-    def set_params(self, **params: Any) -> "Graded":
-        return Graded(**(self.get_params(deep=False) | params))
+    def set_params(self, **params: Any) -> "GridModel":
+        return GridModel(**(self.get_params(deep=False) | params))
 
     def fit(self, log: Log) -> None:
         self.inner, self.alpha_ = Linear(penalty=1.0).fit(log), self.alpha
@@ -57,9 +54,9 @@ class Graded:
 # ---------------------------------------------------------------------------------------------- one record
 
 
-def test_each_repeat_is_a_log_and_a_seed_of_its_own() -> None:
-    book = {"linear": Row(linear)}
-    found = run(book)
+def test_each_repeat_has_its_own_log_and_seed() -> None:
+    methods = {"linear": Method(linear)}
+    found = run(methods)
     made = simulate("averaged", n=300, seed=1)
     fresh = made.draw(300, seed=measures.FRESH_SEED)
     error = linear().set_params(seed=1).fit(made.log).predict(fresh.features) - fresh.truth
@@ -67,16 +64,16 @@ def test_each_repeat_is_a_log_and_a_seed_of_its_own() -> None:
     binary = linear().set_params(seed=1).fit(measures.draw_two_levels(made))
     assert found[1]["√pehe"] == pytest.approx(measures.effect_error(binary.predict(fresh.features), fresh.truth))
     assert found[0]["rmse"] != found[1]["rmse"]
-    assert repeats.list_fits(book["linear"], repeats.simulate_unit("averaged", 1), {})[0].model.seed == 1
+    assert repeats.list_fits(methods["linear"], repeats.simulate_trial("averaged", 1), {})[0].model.seed == 1
 
 
-class Still:
+class BudgetLevelPolicy:
     """A policy that gives everybody the dearest level within the budget."""
 
     def __init__(self, budget: float) -> None:
         self.budget = budget
 
-    def set_params(self, seed: int) -> "Still":
+    def set_params(self, seed: int) -> "BudgetLevelPolicy":
         self.seed = seed
         return self
 
@@ -91,58 +88,61 @@ class Still:
 
 
 def test_a_policy_has_one_network_for_each_budget() -> None:
-    (found,) = run({"policy": Row(Still, policy=True)}, repeats=1)
+    (found,) = run({"policy": Method(BudgetLevelPolicy, policy=True)}, repeats=1)
     assert (found["spend 1.5"], found["spend 3"]) == (1, 3)
     assert found["expected spend 3"] == 3
     assert "rmse" not in found
 
 
 def test_where_nothing_can_be_gained_there_is_no_skill() -> None:
-    (found,) = run({"linear": Row(linear, binary=False)}, ("literal",), repeats=1)
+    (found,) = run({"linear": Method(linear, binary=False)}, ("literal",), repeats=1)
     assert found["skill 3"] is None
     assert found["value 3"] > 0.6
 
 
 def test_the_dynamic_programme_is_never_beaten_and_hardly_better() -> None:
-    for record in run({"linear": Row(linear, binary=False)}):
+    for record in run({"linear": Method(linear, binary=False)}):
         lost = record["few programme predicted"] - record["few ours predicted"]
         assert -1e-9 <= lost < 2e-3  # at most one of sixty customers is a level short
 
 
 def test_the_logs_of_a_chunk_are_fitted_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    inner = repeats.fit_together
-    monkeypatch.setattr(repeats, "fit_together", lambda models, logs: asked.append(len(logs)) or inner(models, logs))
-    run({"linear": Row(linear, binary=False)}, repeats=3)
-    assert asked == [2, 1]
+    sizes = []
+    fit = repeats.fit_together
+    monkeypatch.setattr(repeats, "fit_together", lambda models, logs: sizes.append(len(logs)) or fit(models, logs))
+    run({"linear": Method(linear, binary=False)}, repeats=3)
+    assert sizes == [2, 1]
 
 
 # ---------------------------------------------------------------------------------------------- resuming and parts
 
 
 def test_a_run_resumes_and_measures_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    book, out = {"linear": Row(linear, binary=False), "other": Row(linear, binary=False)}, tmp_path / "kept.jsonl"
-    first = run({"linear": book["linear"]}, repeats=1, out=out)
-    asked: list[tuple[str, int]] = []
-    inner = repeats.make_units
-    monkeypatch.setattr(repeats, "make_units", lambda keys, source: asked.extend(keys) or inner(keys, source))
-    assert run({"linear": book["linear"]}, repeats=2, out=out)[0] == first[0]  # its seconds too
-    assert asked == [("averaged", 1)]
-    again = run(book, repeats=2, out=out)
+    methods, out = (
+        {"linear": Method(linear, binary=False), "other": Method(linear, binary=False)},
+        tmp_path / "kept.jsonl",
+    )
+    first = run({"linear": methods["linear"]}, repeats=1, out=out)
+    drawn: list[tuple[str, int]] = []
+    make_trials = repeats.make_trials
+    monkeypatch.setattr(repeats, "make_trials", lambda keys, source: drawn.extend(keys) or make_trials(keys, source))
+    assert run({"linear": methods["linear"]}, repeats=2, out=out)[0] == first[0]  # its seconds too
+    assert drawn == [("averaged", 1)]
+    again = run(methods, repeats=2, out=out)
     assert len(out.read_text().splitlines()) == len(again) == 4
-    asked.clear()
-    assert run(book, repeats=2, out=out) == again
-    assert asked == []
+    drawn.clear()
+    assert run(methods, repeats=2, out=out) == again
+    assert drawn == []
 
 
-def test_parts_and_rows_make_up_the_whole(tmp_path: Path) -> None:
-    book = {"linear": Row(linear, binary=False), "stiff": Row(lambda: linear(9.0), binary=False)}
+def test_parts_and_methods_make_up_the_whole(tmp_path: Path) -> None:
+    methods = {"linear": Method(linear, binary=False), "stiff": Method(lambda: linear(9.0), binary=False)}
     files = [tmp_path / f"{i}.jsonl" for i in range(3)]
     for i in (0, 1):
-        run({"linear": book["linear"]}, repeats=3, part=(i, 2), out=files[i])
-    run({"stiff": book["stiff"]}, repeats=3, out=files[2])
+        run({"linear": methods["linear"]}, repeats=3, part=(i, 2), out=files[i])
+    run({"stiff": methods["stiff"]}, repeats=3, out=files[2])
     joined = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    whole = run(book, repeats=3)
+    whole = run(methods, repeats=3)
 
     def errors(records: list[dict[str, Any]]) -> dict[tuple[str, int], float]:
         return {(record["row"], record["repeat"]): record["rmse"] for record in records}
@@ -151,10 +151,10 @@ def test_parts_and_rows_make_up_the_whole(tmp_path: Path) -> None:
     assert [record["repeat"] for record in map(json.loads, files[1].read_text().splitlines())] == [1]
 
 
-def test_unknown_names_and_parts_are_refused_together() -> None:
-    with pytest.raises(InputError, match="3 things are wrong") as refused:
-        measure_rows({"linear": Row(linear)}, Request(["avraged"], ["liner"], 2, (2, 2), 1), ignore_progress)
-    assert "simulation 'avraged' is not known" in str(refused.value)
+def test_unknown_names_are_refused_together() -> None:
+    with pytest.raises(InputError, match="2 things are wrong") as refused:
+        measure_methods({"linear": Method(linear)}, Request(["avraged"], ["liner"], 2, chunk=1), ignore_progress)
+    assert "did you mean 'averaged'?" in str(refused.value)
     assert "did you mean 'linear'?" in str(refused.value)
 
 
@@ -163,7 +163,7 @@ def test_unknown_names_and_parts_are_refused_together() -> None:
 
 def test_a_grid_is_searched_on_the_first_repeats_and_its_best_used_for_all(tmp_path: Path) -> None:
     out = tmp_path / "kept.jsonl"
-    found = run({"graded": Row(Graded, tuned=(("alpha", (1.0, 2.0, 3.0)),))}, repeats=3, out=out)
+    found = run({"graded": Method(GridModel, grid=(("alpha", (1.0, 2.0, 3.0)),))}, repeats=3, out=out)
     assert [record["alpha"] for record in found] == ["2.0"] * 3
     grids = [record for record in map(json.loads, out.read_text().splitlines()) if record["row"] == "graded grid"]
     assert [record["repeat"] for record in grids] == [0, 1]
@@ -172,7 +172,7 @@ def test_a_grid_is_searched_on_the_first_repeats_and_its_best_used_for_all(tmp_p
 
 def test_few_repeats_use_what_an_earlier_search_found(monkeypatch: pytest.MonkeyPatch) -> None:
     earlier = {"averaged": {"levels": {"penalty": 3.0}, "binary": {"penalty": 0.01}}}
-    row = Row(linear, tuned=(("penalty", (0.01, 3.0)),), found=earlier)
+    row = Method(linear, grid=(("penalty", (0.01, 3.0)),), earlier=earlier)
     fitted: list[Linear] = []
 
     def fit(models: list[Linear], logs: list[Log]) -> None:
@@ -187,22 +187,22 @@ def test_few_repeats_use_what_an_earlier_search_found(monkeypatch: pytest.Monkey
 
 
 def test_without_a_gpu_models_are_smaller_and_records_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    book = {"linear": Row(linear, small={"penalty": 5.0}, binary=False)}
-    (small,) = run(book, repeats=1)
+    methods = {"linear": Method(linear, small={"penalty": 5.0}, binary=False)}
+    (small,) = run(methods, repeats=1)
     assert small["small"]
     monkeypatch.setattr(repeats, "without_gpu", lambda _settings: {})
-    (whole,) = run(book, repeats=1)
+    (whole,) = run(methods, repeats=1)
     assert "small" not in whole
     assert whole["rmse"] != small["rmse"]
 
 
 def test_few_repeats_have_smaller_settings_and_more_repeats_measure_them_again(tmp_path: Path) -> None:
-    book, out = {"linear": Row(linear, few={"penalty": 5.0}, binary=False)}, tmp_path / "kept.jsonl"
-    (few,) = run(book, repeats=1, out=out)
+    methods, out = {"linear": Method(linear, few={"penalty": 5.0}, binary=False)}, tmp_path / "kept.jsonl"
+    (few,) = run(methods, repeats=1, out=out)
     assert few["small"]
-    assert run(book, repeats=1, out=out) == [few]
+    assert run(methods, repeats=1, out=out) == [few]
     assert len(out.read_text().splitlines()) == 1  # kept, not measured twice
-    whole = run(book, repeats=2, out=out)  # as many as a search takes
+    whole = run(methods, repeats=2, out=out)  # as many as a search takes
     assert "small" not in whole[0]
     assert whole[0]["rmse"] < few["rmse"]
-    assert run(book, repeats=2, out=out) == whole
+    assert run(methods, repeats=2, out=out) == whole

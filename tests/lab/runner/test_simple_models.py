@@ -1,4 +1,4 @@
-"""The simple rows: each against a slow, plain version of itself, or where it must be right."""
+"""The simple models: each compared with a slow, plain version of itself, or where the answer is known."""
 
 import numpy as np
 import pyarrow as pa
@@ -8,12 +8,12 @@ from largesse.data import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Log
 from largesse.response import list_models
-from largesse_lab.runner.simple_models import PEERS, fit_ridges, make_row
+from largesse_lab.runner.simple_models import PEERS, fit_ridges, make_competitor
 
 BASELINES = ("bart", "cfrnet", "ganite")  # whose fits have tests of their own, and take long
 
 
-def draw_log(*, binary: bool, n: int = 600) -> Log:
+def draw_log(*, binary: bool, n: int = 300) -> Log:
     rng = np.random.default_rng(0)
     X, level = rng.standard_normal((n, 2)), rng.integers(0, 3, n)
     score = X[:, 0] + 0.5 * level - 1
@@ -25,16 +25,16 @@ def draw_log(*, binary: bool, n: int = 600) -> Log:
 @pytest.mark.parametrize("name", [name for name in PEERS if name not in BASELINES])
 def test_every_peer_predicts_a_curve_for_every_customer(name: str, binary: bool) -> None:
     log = draw_log(binary=binary)
-    row = make_row(name)
-    assert row is not None
-    row.fit(log)
-    curves = row.predict(log.features)
-    assert curves.shape == (600, 3)
+    model = make_competitor(name)
+    assert model is not None
+    model.fit(log)
+    curves = model.predict(log.features)
+    assert curves.shape == (300, 3)
     assert np.isfinite(curves).all()
 
 
-def test_every_model_of_the_catalogue_is_a_row() -> None:
-    assert all(make_row(name, seed=1) is not None for name in (*list_models(), *BASELINES))
+def test_every_model_of_the_catalogue_is_known() -> None:
+    assert all(make_competitor(name, seed=1) is not None for name in (*list_models(), *BASELINES))
 
 
 @pytest.mark.parametrize("binary", [True, False])

@@ -1,4 +1,4 @@
-"""Figures of the results: lines with their spread, and differences with their intervals, as SVG by matplotlib."""
+"""Figures of result pages as SVG by matplotlib: lines with their spread, and differences with their intervals."""
 
 from __future__ import annotations
 
@@ -9,75 +9,73 @@ from dataclasses import dataclass
 from typing import Any
 
 WIDTH = 9.0  # inches
-COLUMNS = 3  # panels next to each other, at most
+MAX_PANELS_PER_ROW = 3
 GREY = "0.55"
 
 
 @dataclass(frozen=True)
-class Caption:
+class FigureText:
     """Title, axis labels with units, and a note under the title."""
 
     title: str
-    across: str
-    up: str = ""
+    x_label: str
+    y_label: str = ""
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Look:
-    """Logarithmic axes, one vertical scale for all panels, and the labels that are drawn as grey lines."""
-
-    log_across: bool = False
-    log_up: bool = False
-    shared: bool = False
-    references: tuple[str, ...] = ()
-
-
-def draw_lines(series: Sequence[Mapping[str, Any]], caption: Caption, look: Look = Look()) -> str:  # noqa: B008 — frozen
+def draw_lines(
+    series: Sequence[Mapping[str, Any]],
+    text: FigureText,
+    *,
+    log_x: bool = False,
+    log_y: bool = False,
+    share_y: bool = False,
+    references: Sequence[str] = (),
+) -> str:
     """Draw a panel for each ``panel`` and a line for each ``label`` through ``x`` and ``mean``, with a band of ± ``sd``.
 
-    A missing mean leaves a gap; without sd there is no band.
+    A missing mean leaves a gap; a series without ``sd`` has no band, one without ``panel`` stands in the only panel. Labels
+    in `references` are drawn as dashed grey lines.
     """
-    figure, axes = _make_panels(series, caption, row_height=2.8, share_y=look.shared)
+    figure, axes = _make_panels(series, text, row_height=2.8, share_y=share_y)
     labels = list(dict.fromkeys(row["label"] for row in series))
-    colours = {label: f"C{i % 10}" for i, label in enumerate(one for one in labels if one not in look.references)}
+    colours = {label: f"C{i % 10}" for i, label in enumerate(label for label in labels if label not in references)}
     for row in series:
-        ax, known = axes[row["panel"]], row["label"] in colours
+        ax, coloured = axes[row.get("panel", "")], row["label"] in colours
         mean = [math.nan if value is None else value for value in row["mean"]]
-        style = {"color": colours[row["label"]], "marker": "."} if known else {"color": GREY, "linestyle": "--"}
+        style = {"color": colours[row["label"]], "marker": "."} if coloured else {"color": GREY, "linestyle": "--"}
         ax.plot(row["x"], mean, label=row["label"], linewidth=1.3, **style)
-        if known and any(value is not None for value in row["sd"]):
-            spread = [math.nan if value is None else value for value in row["sd"]]
+        spread = [math.nan if value is None else value for value in row.get("sd", ())]
+        if coloured and not all(map(math.isnan, spread)):
             low, high = ([m + sign * s for m, s in zip(mean, spread, strict=True)] for sign in (-1, 1))
             ax.fill_between(row["x"], low, high, color=style["color"], alpha=0.15, linewidth=0)
     for ax in axes.values():
-        if look.log_across:  # a zero stands left of the least other value
-            positive = [x for row in series for x in row["x"] if x is not None and x > 0]
-            ax.set_xscale("symlog", linthresh=min(positive)) if positive else None
-        if look.log_up:
+        positive = [x for row in series for x in row["x"] if x is not None and x > 0]
+        if log_x and positive:  # a zero is drawn left of the smallest positive value
+            ax.set_xscale("symlog", linthresh=min(positive))
+        if log_y:
             ax.set_yscale("log")
-        ax.set_ylabel(caption.up)
+        ax.set_ylabel(text.y_label)
     handles = {handle.get_label(): handle for ax in axes.values() for handle in ax.lines}
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return _write_svg(figure)
 
 
-def draw_dots(rows: Sequence[Mapping[str, Any]], caption: Caption) -> str:
+def draw_intervals(rows: Sequence[Mapping[str, Any]], text: FigureText) -> str:
     """Draw a row for each ``label`` and a panel for each ``panel``: ``estimate`` between ``low`` and ``high``.
 
     A full dot has an interval without zero, a hollow one an interval that contains it.
     """
     labels = list(dict.fromkeys(row["label"] for row in rows))
-    figure, axes = _make_panels(rows, caption, row_height=0.24 * len(labels) + 0.8, share_y=True)
+    figure, axes = _make_panels(rows, text, row_height=0.24 * len(labels) + 0.8, share_y=True)
     for row in rows:
         if row["estimate"] is None:
             continue
         low, high = (row["estimate"] if end is None else end for end in (row["low"], row["high"]))
-        ax, y = axes[row["panel"]], labels.index(row["label"])
+        ax, y = axes[row.get("panel", "")], labels.index(row["label"])
         ax.plot([low, high], [y, y], color="C0", linewidth=1.3)
-        ax.plot(
-            row["estimate"], y, "o", color="C0", markersize=4, markerfacecolor="white" if low <= 0 <= high else "C0"
-        )
+        fill = "white" if low <= 0 <= high else "C0"
+        ax.plot(row["estimate"], y, "o", color="C0", markersize=4, markerfacecolor=fill)
     for ax in axes.values():
         ax.axvline(0, color=GREY, linestyle="--", linewidth=1)
         ax.set_yticks(range(len(labels)), labels, fontsize=8)
@@ -86,22 +84,22 @@ def draw_dots(rows: Sequence[Mapping[str, Any]], caption: Caption) -> str:
 
 
 def _make_panels(
-    rows: Sequence[Mapping[str, Any]], caption: Caption, row_height: float, share_y: bool
+    rows: Sequence[Mapping[str, Any]], text: FigureText, row_height: float, share_y: bool
 ) -> tuple[Any, dict[str, Any]]:
     """Return a figure with title and note, and its axes by the name of the panel."""
     from matplotlib.figure import Figure
 
-    names = list(dict.fromkeys(row["panel"] for row in rows))
-    down = -(-len(names) // COLUMNS)
-    figure = Figure(figsize=(WIDTH, row_height * down + 1.2), layout="constrained")
-    figure.suptitle("\n".join(filter(None, [caption.title, caption.note])), fontsize=9)
-    grid = figure.subplots(down, min(len(names), COLUMNS), squeeze=False, sharey=share_y).ravel()
+    names = list(dict.fromkeys(row.get("panel", "") for row in rows))
+    n_rows = -(-len(names) // MAX_PANELS_PER_ROW)
+    figure = Figure(figsize=(WIDTH, row_height * n_rows + 1.2), layout="constrained")
+    figure.suptitle("\n".join(filter(None, [text.title, text.note])), fontsize=9)
+    grid = figure.subplots(n_rows, min(len(names), MAX_PANELS_PER_ROW), squeeze=False, sharey=share_y).ravel()
     for ax in grid[len(names) :]:
         ax.set_axis_off()
     axes = dict(zip(names, grid, strict=False))
     for name, ax in axes.items():
         ax.set_title(name, fontsize=9)
-        ax.set_xlabel(caption.across, fontsize=8)
+        ax.set_xlabel(text.x_label, fontsize=8)
         ax.grid(alpha=0.25)
     return figure, axes
 

@@ -1,0 +1,267 @@
+"""Comparison of methods: means and paired differences of records, and their tables and figures.
+
+A summary holds ``simulations`` {simulation: {method: {"cells": {column: {mean, sd, n}}, "against": {column: {difference, low,
+high}}}}}, ``base`` (the method that differences are from, paired repeat by repeat) and ``paper`` {method: {column: [mean, sd]}}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from largesse.stats import mean_estimate
+from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
+from largesse_lab.pages.markdown import DASH, Section, write_mean, write_table
+from largesse_lab.runner.request import Records
+
+Summary = Mapping[str, Any]
+NORMALISED = ", normalised"  # ends the name of a method that differs from another by its normalised penalty alone
+MAX_BUDGETS = 2  # a measure at more budgets than these gets a table of its own
+MEASURES = {  # the measures that are shown, in this order; records hold further ones
+    "rmse": "RMSE",
+    "√pehe": "√PEHE",
+    "error": "RMSE (two levels: √PEHE)",
+    "value": "Reward",
+    "skill": "Skill",
+    "increments": "Increments",
+    "spend": "Spend",
+    "seconds": "Seconds",
+}
+DRAWN_MEASURES = ("rmse", "√pehe", "value", "skill")
+HIGHER_IS_BETTER = ("value", "skill")
+# The methods that are drawn against the budget; more lines could not be distinguished.
+DRAWN_METHODS = ("Stack", "SIRE", "CCPOvSIRE", "CCPOvIRE", "CFRNet", "GANITE", "BART", "BanditNet")
+
+
+def title_column(column: str) -> str:
+    """Return the title of a column.
+
+    >>> title_column("rmse"), title_column("value 1.5")
+    ('RMSE', 'Reward at a budget of 1.5')
+    """
+    measure, _, budget = column.partition(" ")
+    return MEASURES[measure] + (f" at a budget of {budget}" if budget else "")
+
+
+def is_higher_better(column: str) -> bool:
+    """Return whether more is better in a column; all other columns are errors."""
+    return column.startswith(HIGHER_IS_BETTER)
+
+
+# -- records → summaries -----------------------------------------------------------------------------------------------
+
+
+def list_values(records: Iterable[Mapping[str, Any]], field: str) -> list[Any]:
+    """Return the values of a field, each once, in order."""
+    return list(dict.fromkeys(record[field] for record in records if field in record))
+
+
+def keep_latest(records: Sequence[dict[str, Any]], key: Sequence[str]) -> Records:
+    """Return one record for each key: the latest.
+
+    >>> keep_latest([{"a": 1, "x": 1}, {"a": 2, "x": 2}, {"a": 1, "x": 3}], ["a"])
+    [{'a': 1, 'x': 3}, {'a': 2, 'x': 2}]
+    """
+    return list({tuple(record[field] for field in key): record for record in records}.values())
+
+
+def average(records: Iterable[Mapping[str, Any]], column: str) -> dict[str, Any] | None:
+    """Return mean, standard deviation and number of repeats of one column; None for a column without finite values."""
+    values = np.array([record[column] for record in records if record.get(column) is not None], dtype=np.float64)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None
+    sd = float(values.std(ddof=1)) if len(values) > 1 else None
+    return {"mean": float(values.mean()), "sd": sd, "n": len(values)}
+
+
+def subtract(records: Records, base: Records, column: str) -> dict[str, Any] | None:
+    """Return the mean difference from other records on the repeats that both have, with its 95 % interval."""
+    base_values = {record["repeat"]: record.get(column) for record in base}
+    pairs = [(record.get(column), base_values.get(record["repeat"])) for record in records]
+    differences = np.array([a - b for a, b in pairs if a is not None and b is not None], dtype=np.float64)
+    differences = differences[np.isfinite(differences)]
+    if len(differences) < 2:
+        return None
+    mean = mean_estimate(differences)
+    return {"difference": mean.estimate, "low": mean.low, "high": mean.high, "n": len(differences)}
+
+
+def summarise_methods(records: Records, columns: Sequence[str], base: str) -> dict[str, Any]:
+    """Return the cells of every simulation, method and column, and the differences from the base method."""
+    simulations: dict[str, Any] = {}
+    for name in list_values(records, "simulation"):
+        in_simulation = [record for record in records if record["simulation"] == name]
+        by_method = {
+            method: [record for record in in_simulation if record["row"] == method]
+            for method in list_values(in_simulation, "row")
+        }
+        simulations[name] = {
+            method: {
+                "cells": {column: average(rows, column) for column in columns},
+                "against": {column: subtract(rows, by_method.get(base, []), column) for column in columns}
+                if method != base
+                else {},
+            }
+            for method, rows in by_method.items()
+        }
+    return simulations
+
+
+# -- summaries → sections ----------------------------------------------------------------------------------------------
+
+
+def add_comparison(section: Section, summary: Summary) -> None:
+    """Add tables by measure and by budget, and figures of differences from the base method."""
+    columns = _list_columns(summary)
+    by_budget = group_budgets(columns)
+    for measure in MEASURES:
+        if measure in by_budget:
+            _add_budgets(section, summary, measure, by_budget[measure])
+            continue
+        for column in (column for column in columns if column.split(" ")[0] == measure):
+            section.add(f"## {title_column(column)}", tabulate_measure(summary, column))
+            if measure in DRAWN_MEASURES:
+                _add_differences(section, summary, column)
+
+
+def _find_cell(summary: Summary, simulation: str, method: str, column: str) -> Mapping[str, Any] | None:
+    cell: Mapping[str, Any] | None = summary["simulations"][simulation].get(method, {}).get("cells", {}).get(column)
+    return cell
+
+
+def _list_methods(summary: Summary) -> list[str]:
+    return list(dict.fromkeys(method for methods in summary["simulations"].values() for method in methods))
+
+
+def _list_columns(summary: Summary) -> list[str]:
+    """Return the columns in which any method has a number."""
+    rows = [row for methods in summary["simulations"].values() for row in methods.values()]
+    return list(dict.fromkeys(column for row in rows for column, cell in row["cells"].items() if cell is not None))
+
+
+def tabulate_measure(summary: Summary, column: str) -> str:
+    """Return mean ± sd of one column: a row per method, first the paper's number, then that of each simulation."""
+    table = {
+        method: [_find_cell(summary, name, method, column) for name in summary["simulations"]]
+        for method in _list_methods(summary)
+    }
+    table = {method: cells for method, cells in table.items() if any(cells)}
+    shown = [i for i in range(len(summary["simulations"])) if any(cells[i] for cells in table.values())]
+    with_paper = any(column in summary.get("paper", {}).get(method, {}) for method in table)
+    digits = 1 if column == "seconds" else 4
+    max_repeats = max(
+        cell["n"]
+        for methods in summary["simulations"].values()
+        for row in methods.values()
+        for cell in row["cells"].values()
+        if cell
+    )
+    body = []
+    for method, cells in table.items():
+        repeats = min(cell["n"] for cell in cells if cell)
+        label = method if repeats == max_repeats else f"{method} ({repeats} repeats)"
+        means = [_write_cell(cells[i], digits) for i in shown]
+        body.append([label, *([_write_published(summary, method, column, digits)] if with_paper else []), *means])
+    names = list(summary["simulations"])
+    return write_table(["method", *(["paper"] if with_paper else []), *(names[i] for i in shown)], body)
+
+
+def _write_cell(cell: Mapping[str, Any] | None, digits: int) -> str:
+    return DASH if cell is None else write_mean(cell["mean"], cell["sd"], digits)
+
+
+def _write_published(summary: Summary, method: str, column: str, digits: int) -> str:
+    mean, sd = summary.get("paper", {}).get(method, {}).get(column, (None, None))
+    return write_mean(mean, sd, digits)
+
+
+def group_budgets(columns: Sequence[str]) -> dict[str, list[str]]:
+    """Return the columns of reward and skill at more than two budgets, by rising budget.
+
+    >>> group_budgets(["rmse", "skill 2", "skill 0.5", "skill 1", "value 1"])
+    {'skill': ['skill 0.5', 'skill 1', 'skill 2']}
+    """
+    groups = {
+        measure: sorted((c for c in columns if c.startswith(f"{measure} ")), key=_read_budget)
+        for measure in HIGHER_IS_BETTER
+    }
+    return {measure: group for measure, group in groups.items() if len(group) > MAX_BUDGETS}
+
+
+def _read_budget(column: str) -> float:
+    return float(column.split(" ")[1])
+
+
+def _add_budgets(section: Section, summary: Summary, measure: str, columns: Sequence[str]) -> None:
+    title = f"{MEASURES[measure]}, by budget"
+    section.add(f"## {title}", *tabulate_budgets(summary, columns))
+    if series := list_budget_lines(summary, columns):
+        note = "Means over repeats; standard deviations are in the tables."
+        text = FigureText(title, "budget m: mean cost per customer", MEASURES[measure].lower(), note)
+        section.add_figure(partial(draw_lines, series, text, log_x=True, share_y=True), title, measure)
+
+
+def tabulate_budgets(summary: Summary, columns: Sequence[str]) -> list[str]:
+    """Return, for each simulation, its name and a table of mean ± sd: a row per method, a column per budget."""
+    published = [c for c in columns if any(c in cells for cells in summary.get("paper", {}).values())]
+    head = ["method", *(f"m = {_read_budget(c):g}" for c in columns)]
+    head += [f"paper, m = {_read_budget(c):g}" for c in published]
+    paragraphs: list[str] = []
+    for name in summary["simulations"]:
+        body = []
+        for method in _list_methods(summary):
+            cells = [_find_cell(summary, name, method, column) for column in columns]
+            if any(cells):
+                paper = [_write_published(summary, method, column, 3) for column in published]
+                body.append([method, *(_write_cell(cell, 3) for cell in cells), *paper])
+        paragraphs += [f"**{name}**", write_table(head, body)]
+    return paragraphs
+
+
+def list_budget_lines(summary: Summary, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return a line for each simulation and main method: its means over the budgets.
+
+    A method with the normalised penalty is drawn in place of one that was not measured.
+    """
+    methods = _list_methods(summary)
+    labels = [next((m for m in (method, method + NORMALISED) if m in methods), None) for method in DRAWN_METHODS]
+    budgets = [_read_budget(column) for column in columns]
+    series = []
+    for name in summary["simulations"]:
+        for label in filter(None, labels):
+            cells = [_find_cell(summary, name, label, column) for column in columns]
+            means = [None if cell is None else cell["mean"] for cell in cells]
+            series.append({"panel": name, "label": label, "x": budgets, "mean": means})
+    return series
+
+
+def _add_differences(section: Section, summary: Summary, column: str) -> None:
+    base = summary["base"]
+    rows = [
+        {"panel": simulation, "label": method, "estimate": gap["difference"], "low": gap["low"], "high": gap["high"]}
+        for simulation, methods in summary["simulations"].items()
+        for method, row in methods.items()
+        # The oracle has no error; drawing that would squeeze all other rows.
+        if (gap := row.get("against", {}).get(column)) and (method != "oracle" or is_higher_better(column))
+    ]
+    if not rows:
+        return
+    name, worse = title_column(column), "left" if is_higher_better(column) else "right"
+    text = FigureText(
+        f"{name}: difference from {base}",
+        f"{name} minus that of {base}",
+        note=f"On the same logs, with 95 % intervals; {worse} of the dashed line is worse. Filled dots: the interval excludes 0.",
+    )
+    section.add_figure(partial(draw_intervals, rows, text), text.title, column)
+    drawn = {row["label"] for row in rows} | {base, "oracle"}
+    unpaired = [
+        method
+        for method in _list_methods(summary)
+        if method not in drawn and any(_find_cell(summary, name, method, column) for name in summary["simulations"])
+    ]
+    if unpaired:
+        section.add(f"Not drawn because they share no repeats with {base}: {'; '.join(unpaired)}.")

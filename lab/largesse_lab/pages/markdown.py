@@ -1,0 +1,94 @@
+"""Sections of a result page: paragraphs, tables and numbers as Markdown, and figures."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+DASH = "–"  # a missing number
+
+
+@dataclass
+class Section:
+    """The results of one experiment: paragraphs of Markdown, and functions that draw SVG figures, by file name."""
+
+    name: str  # of the experiment; file names of figures begin with it
+    paragraphs: list[str] = field(default_factory=list)
+    figures: dict[str, Callable[[], str]] = field(default_factory=dict)
+
+    def add(self, *paragraphs: str) -> None:
+        """Append paragraphs; empty ones are left out."""
+        self.paragraphs += [paragraph.strip() for paragraph in paragraphs if paragraph.strip()]
+
+    def add_figure(self, draw: Callable[[], str], title: str, name: str = "") -> None:
+        """Append a figure, drawn when the page is written; `name` distinguishes several figures of one experiment."""
+        slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+        file = f"{self.name}-{slug}.svg" if slug else f"{self.name}.svg"
+        self.figures[file] = draw
+        self.add(f"![{title}]({file})")
+
+    def text(self) -> str:
+        """Return all paragraphs without the figures."""
+        return "\n\n".join(paragraph for paragraph in self.paragraphs if not paragraph.startswith("![")) + "\n"
+
+
+def write_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1) -> str:
+    r"""Return a Markdown table; the first columns are text, the others numbers. Bars within cells are escaped.
+
+    >>> print(write_table(["a", "b"], [["x|y", "1"]]))
+    | a | b |
+    |---|---:|
+    | x\|y | 1 |
+    """
+    rule = "|" + "---|" * text_columns + "---:|" * (len(head) - text_columns)
+    head_line, *lines = (
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in (head, *rows)
+    )
+    return "\n".join([head_line, rule, *lines])
+
+
+def write_number(number: float, digits: int = 4) -> str:
+    """Return a number with a proper minus.
+
+    >>> write_number(-0.25, 2)
+    '−0.25'
+    """
+    return f"{number:.{digits}f}".replace("-", "−")
+
+
+def write_mean(mean: float | None, spread: float | None = None, digits: int = 4) -> str:
+    """Return a mean ± a standard deviation or error; a dash for a missing mean.
+
+    >>> write_mean(0.097, 0.0038), write_mean(-0.5), write_mean(None)
+    ('0.0970 ± 0.0038', '−0.5000', '–')
+    """
+    if mean is None:
+        return DASH
+    return write_number(mean, digits) + ("" if spread is None else f" ± {write_number(spread, digits)}")
+
+
+def find_interval(share: float, n: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share that was counted among n.
+
+    >>> tuple(round(end, 3) for end in find_interval(0.0, 100))
+    (0.0, 0.037)
+    """
+    z = 1.96
+    denominator = 1 + z**2 / n
+    middle = (share + z**2 / (2 * n)) / denominator
+    half_width = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / denominator
+    return max(middle - half_width, 0.0), min(middle + half_width, 1.0)
+
+
+def write_share(share: float | None, n: int) -> str:
+    """Return a share that was counted among n in per cent, with its 95 % interval; a dash for a missing share.
+
+    >>> write_share(0.9, 100), write_share(1.0, 28), write_share(None, 0)
+    ('90.0 % (82.6 to 94.5)', '100.0 % (87.9 to 100.0)', '–')
+    """
+    if share is None:
+        return DASH
+    low, high = find_interval(share, n)
+    return f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
