@@ -89,31 +89,21 @@ def test_plan_and_evaluate_speak_in_units_and_names(run_copy: Path, call: Call) 
     assert all(text in " ".join(shown.split()) for text in urgent)
 
 
-def test_json_is_one_object_with_the_numbers_of_the_report(shop: Path, call: Call) -> None:
-    done = call("run", str(shop / "campaign.toml"), "--out", str(shop / "run"), "--budget", "1", "--json")
-    shown = json.loads(done.out)
-    assert shown["budget"]["average"] == 1.0
-    assert shown["value"]["low"] < shown["value"]["estimate"] < shown["value"]["high"]
-
-
 def test_the_steps_run_as_the_readme_shows_them(shop: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
     monkeypatch.chdir(shop)
+    for more, subject in (((), "costs"), (("--cost-column", "payd"), "'payd'")):  # costs must be known
+        done = call(*FIT, "--doses", "0,5,10", *more)
+        assert done.code == 2
+        assert subject in done.err
     assert call(*FIT, "--costs", "0,5,10", "--customer", "id", "--model", "linear").code == 0
     assert call("plan", "spring", "customers.parquet", "--budget", "1.7", "--out", "plan.parquet").code == 0
     assert call("evaluate", "spring", "--budget", "1.7").code == 0
     assert call("report", "spring").code == 0
     assert Path("plan.parquet").exists()
     assert Path("spring/report.html").exists()
-
-
-def test_a_log_is_not_learnt_from_unless_something_says_what_levels_cost(
-    shop: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
-    monkeypatch.chdir(shop)
-    for more, subject in (((), "costs"), (("--cost-column", "payd"), "'payd'")):
-        done = call(*FIT, "--doses", "0,5,10", *more)
-        assert done.code == 2
-        assert subject in done.err
+    shown = json.loads(call("run", "campaign.toml", "--out", "run", "--budget", "1", "--json").out)
+    assert shown["budget"]["average"] == 1.0
+    assert shown["value"]["low"] < shown["value"]["estimate"] < shown["value"]["high"]
 
 
 def test_the_estimator_can_be_named(run_copy: Path, call: Call) -> None:
@@ -158,21 +148,18 @@ def test_the_demo_says_what_it_found(tmp_path: Path, call: Call) -> None:
     assert 0.7 < shown["value"]["estimate"] < 0.95
 
 
-def test_without_its_data_the_demo_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
+def test_missing_parts_are_named_with_the_way_to_get_them(monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
     from largesse.worlds import thornton
 
-    monkeypatch.setitem(sys.modules, "causaldata", None)
     thornton._people.cache_clear()
-    done = call("demo")
-    assert done.code == 2
-    assert "pip install 'largesse[demo]'" in done.err
-
-
-def test_without_the_lab_experiment_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
-    monkeypatch.setitem(sys.modules, "largesse_lab.cli", None)
-    done = call("experiment")
-    assert done.code == 2
-    assert "pip install" in done.err
+    for module, command, hint in (
+        ("causaldata", "demo", "pip install 'largesse[demo]'"),
+        ("largesse_lab.cli", "experiment", "pip install"),
+    ):
+        monkeypatch.setitem(sys.modules, module, None)
+        done = call(command)
+        assert done.code == 2
+        assert hint in done.err
 
 
 def test_doctor_examines_a_campaign_a_named_table_and_a_bare_one(shop: Path, call: Call) -> None:
@@ -218,7 +205,7 @@ def test_the_table_of_power_is_cut_nowhere(run_copy: Path, monkeypatch: pytest.M
     assert "reading" not in done.err
 
 
-def test_objects_that_are_half_made_when_a_command_is_terminated_show_no_traceback(
+def test_unfinished_objects_show_no_traceback_when_a_command_is_terminated(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
@@ -226,12 +213,12 @@ def test_objects_that_are_half_made_when_a_command_is_terminated_show_no_traceba
         cli.terminate()
     assert stopped.value.code == 143
 
-    class HalfMade:
+    class Unfinished:
         def __del__(self) -> None:
             raise AttributeError("it has no parts yet")
 
-    del (half := [HalfMade()])[0]
-    assert half == []
+    del (objects := [Unfinished()])[0]
+    assert objects == []
     assert capsys.readouterr().err == ""
 
 

@@ -27,10 +27,10 @@ from largesse.progress import (
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A clock that a test sets."""
-    found = SimpleNamespace(now=100.0)
-    found.monotonic = lambda: found.now
-    monkeypatch.setattr(progress, "time", found)
-    return found
+    clock = SimpleNamespace(now=100.0)
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr(progress, "time", clock)
+    return clock
 
 
 @pytest.fixture
@@ -48,38 +48,25 @@ def test_without_a_listener_nothing_happens() -> None:
     assert list(track_results(iter("ab"), 2)) == ["a", "b"]
 
 
-def test_parts_within_parts_are_shares_of_them(tracker: Tracker) -> None:
+def test_parts_subranges_and_results_of_others_add_up(tracker: Tracker) -> None:
     start_stage("fitting", 10)
-    seen = []
+    shares = []
     for _ in track("ab", [3, 1]):
         for _ in track(range(2)):
             advance(0.5)
-            seen.append(tracker.done)
-    assert seen == [0.1875, 0.5625, 0.8125, 0.9375]
-    assert tracker.done == 1.0
-
-
-def test_subranges_are_done_in_turn(tracker: Tracker) -> None:
-    start_stage("fitting")
+            shares.append(tracker.done)
+    assert (shares, tracker.done) == ([0.1875, 0.5625, 0.8125, 0.9375], 1.0)
+    start_stage("planning")
     with subrange(0.0, 0.8):
         list(track(range(4)))
         assert tracker.done == 0.8
     with subrange(0.8, 1.0):
         advance(0.5)
-        assert tracker.done == pytest.approx(0.9)
-
-
-def test_results_of_others_count_when_they_come(tracker: Tracker) -> None:
-    start_stage("fitting")
+        advance(0.2)
+        assert tracker.done == pytest.approx(0.9)  # it never falls
+    start_stage("waiting")
     assert [(result, tracker.done) for result in track_results(iter("ab"), 2)] == [("a", 0.0), ("b", 0.5)]
     assert tracker.done == 1.0
-
-
-def test_the_share_done_never_falls(tracker: Tracker) -> None:
-    start_stage("fitting")
-    advance(0.5)
-    advance(0.2)
-    assert tracker.done == 0.5
 
 
 def test_an_error_within_a_part_does_not_disturb_the_next_stage(tracker: Tracker) -> None:
@@ -111,24 +98,17 @@ def test_other_threads_do_not_move_it(tracker: Tracker) -> None:
     assert (tracker.stage, tracker.done) == ("fitting", 0.0)
 
 
-def test_a_plain_listener_hears_stages_and_shares() -> None:
+def test_listeners_hear_stages_and_shares_of_their_block(tracker: Tracker) -> None:
+    start_stage("outside")
     heard: list[tuple[str, float]] = []
-    with report_to(lambda stage, share: heard.append((stage, share))) as listener:
+    with report_to(lambda *news: heard.append(news)) as listener:
         listener("reading", 0.0)
         start_stage("fitting")
         list(track("ab"))
-    assert heard == [("reading", 0.0), ("fitting", 0.0), ("fitting", 0.5), ("fitting", 1.0)]
-
-
-def test_an_inner_listener_takes_over_for_its_block(tracker: Tracker) -> None:
-    start_stage("fitting")
-    heard: list[tuple[str, float]] = []
-    with report_to(lambda *news: heard.append(news)):
-        start_stage("inside")
     with report_to(None), report_to(tracker):
         advance(0.5)
-    assert heard == [("inside", 0.0)]
-    assert tracker.done == 0.5
+    assert heard == [("reading", 0.0), ("fitting", 0.0), ("fitting", 0.5), ("fitting", 1.0)]
+    assert (tracker.stage, tracker.done) == ("outside", 0.5)
 
 
 def test_a_stage_within_a_stage_is_a_part_of_it(tracker: Tracker) -> None:
@@ -137,15 +117,6 @@ def test_a_stage_within_a_stage_is_a_part_of_it(tracker: Tracker) -> None:
             assert (tracker.stage, tracker.rows) == ("fitting", 7)
         assert tracker.stage == "fitting"
     assert tracker.stage == ""
-
-
-def test_only_the_caller_moves_a_stage_that_it_started_in_the_middle(tracker: Tracker, clock: SimpleNamespace) -> None:
-    tracker("second of four", 0.25)
-    list(track("ab"))
-    clock.now += 10
-    assert (tracker.done, tracker.seconds_left) == (0.25, None)
-    tracker("second of four", 0.5)
-    assert (tracker.done, tracker.seconds_left) == (0.5, 20.0)
 
 
 def test_time_left_is_known_after_two_seconds_and_some_progress(tracker: Tracker, clock: SimpleNamespace) -> None:
@@ -158,6 +129,12 @@ def test_time_left_is_known_after_two_seconds_and_some_progress(tracker: Tracker
     clock.now += 1
     advance(0.5)
     assert tracker.seconds_left is None
+    tracker("second of four", 0.25)  # a stage that starts in the middle is moved by its caller only
+    list(track("ab"))
+    clock.now += 10
+    assert (tracker.done, tracker.seconds_left) == (0.25, None)
+    tracker("second of four", 0.5)
+    assert (tracker.done, tracker.seconds_left) == (0.5, 20.0)
 
 
 # -- display -------------------------------------------------------------------------------------------------------------
@@ -177,9 +154,6 @@ def test_a_long_stage_prints_a_line_now_and_then(capsys: pytest.CaptureFixture[s
     assert lines[0] == "learning · 20,000 rows · 0 % · about 16 min 38 s left"
     assert all("learning" in line for line in lines)
     assert 10 < len(lines) < 40  # ever fewer
-
-
-def test_a_quiet_command_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress(quiet=True) as listener:
         listener("reading", 0.0)
         start_stage("planning")
