@@ -75,41 +75,63 @@ class Levels:
         dose_unit: str = "",
     ) -> None:
         problems: list[Problem] = []
+        flag: Any = observed
+        unit: Any = dose_unit
         if isinstance(costs, Mapping):
-            costs, names = _split_names(costs, names, problems)
-        object.__setattr__(self, "observed", _check_flag(observed, "observed", problems))
-        if costs is None and self.observed:
-            costs = _no_costs(names if names is not None else doses, problems)
-        checked = _check_costs(costs, problems)
-        object.__setattr__(self, "costs", checked)
-        object.__setattr__(self, "names", None if names is None else _check_names(names, problems))
-        object.__setattr__(self, "doses", None if doses is None else _check_doses(doses, problems))
-        object.__setattr__(self, "on_redemption", _check_redemption(on_redemption, problems))
-        object.__setattr__(self, "contact_cost", _check_contact_cost(contact_cost, self.costs, problems))
-        object.__setattr__(self, "dose_unit", _check_unit(dose_unit, problems))
-        problems += self._clashes()
-        for word, given in (("names", self.names), ("doses", self.doses)):
-            if given is not None and len(given) != len(checked):
+            if names is not None:
+                problems.append(Problem("names are given twice: in costs and in names", "keep one of the two"))
+            names, costs = list(costs), list(costs.values())
+        if not isinstance(flag, bool | np.bool_):
+            problems.append(Problem(f"observed is {repr_short(flag)}", "give True or False"))
+            flag = False
+        if costs is None and flag:
+            listed = _as_list(names if names is not None else doses if doses is not None else [], "names", [])
+            costs = [0.0] * len(listed or []) or None
+            if names is None and doses is None:
+                hint = "costs are observed: list the levels by names or doses, the cheapest first"
+                problems.append(Problem("the levels are not listed", hint))
+        if not isinstance(on_redemption, bool | np.bool_) and on_redemption != PER_UNIT:
+            hint = f'give True, False or "{PER_UNIT}"'
+            problems.append(Problem(f"on_redemption is {repr_short(on_redemption)}", hint))
+            on_redemption = False
+        if not isinstance(unit, str):
+            problems.append(Problem(f"dose_unit is {repr_short(unit)}", 'give the unit in quotes: "€", "%"'))
+            unit = ""
+        checked_costs = _check_costs(costs, problems)
+        checked = {
+            "observed": bool(flag),
+            "costs": checked_costs,
+            "names": None if names is None else _check_names(names, problems),
+            "doses": None if doses is None else _check_doses(doses, problems),
+            "on_redemption": on_redemption if isinstance(on_redemption, str) else bool(on_redemption),
+            "contact_cost": _check_contact_cost(contact_cost, checked_costs, problems),
+            "dose_unit": unit,
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        problems += self._find_contradictions()
+        refuse("levels", problems)
+
+    def _find_contradictions(self) -> list[Problem]:
+        """Return the settings that contradict each other."""
+        problems: list[Problem] = []
+        others: dict[str, Any] = {}
+        if self.observed:
+            others["paid on redemption"] = self.on_redemption
+            others["of contact"] = self.contact_cost
+            others["in columns for each level"] = self.cost_columns
+        hint = "a column of observed costs holds all that a row cost: keep one of the two"
+        problems += [
+            Problem(f"costs are observed, and there are costs {w}", hint) for w, cost in others.items() if cost
+        ]
+        for word, values in (("names", self.names), ("doses", self.doses)):
+            if values is not None and len(values) != len(self):
                 problems.append(
-                    Problem(f"{len(checked)} costs but {len(given)} {word}", f"give one of the {word} per level")
+                    Problem(f"{len(self)} costs but {len(values)} {word}", f"give one of the {word} per level")
                 )
         if self.names is not None and len(set(self.names)) != len(self.names):
             problems.append(Problem(f"two levels share a name: {join_some(self.names)}", "names must differ"))
-        refuse("levels", problems)
-
-    def _clashes(self) -> list[Problem]:
-        """Return the settings of costs that contradict observed costs."""
-        if not self.observed:
-            return []
-        other_costs = {
-            "paid on redemption": self.on_redemption,
-            "of contact": self.contact_cost,
-            "in columns for each level": self.cost_columns,
-        }
-        hint = "a column of observed costs holds all that a row cost: keep one of the two"
-        return [
-            Problem(f"costs are observed, and there are costs {words}", hint) for words, on in other_costs.items() if on
-        ]
+        return problems
 
     def __len__(self) -> int:
         return len(self.costs)
@@ -153,31 +175,6 @@ class Levels:
         return None if self.cost_columns or self.observed else np.asarray(self.costs, dtype=np.float64)
 
 
-def _split_names(
-    costs: Mapping[str, float], names: Sequence[str] | None, problems: list[Problem]
-) -> tuple[list[float], Sequence[str]]:
-    """Return the costs and the names that a dict holds."""
-    if names is not None:
-        problems.append(Problem("names are given twice: in costs and in names", "keep one of the two"))
-    return list(costs.values()), list(costs)
-
-
-def _check_unit(given: Any, problems: list[Problem]) -> str:
-    if not isinstance(given, str):
-        problems.append(Problem(f"dose_unit is {repr_short(given)}", 'give the unit in quotes: "€", "%"'))
-    return given if isinstance(given, str) else ""
-
-
-def _no_costs(listed: Any, problems: list[Problem]) -> list[float] | None:
-    """Return a zero for each level that names or doses list."""
-    if listed is None:
-        hint = "costs are observed: list the levels by names or doses, the cheapest first"
-        problems.append(Problem("the levels are not listed", hint))
-        return None
-    known = _as_list(listed, "names", [])
-    return [0.0] * len(known) if known else None
-
-
 def _check_costs(
     costs: Sequence[float] | Sequence[str] | np.ndarray[Any, Any] | None, problems: list[Problem]
 ) -> tuple[Any, ...]:
@@ -197,12 +194,8 @@ def _check_costs(
         elif cost < 0:
             problems.append(Problem(f"the cost of level {k} is negative: {cost:g}", "costs are zero or more"))
         if k and cost < numbers[k - 1]:
-            problems.append(
-                Problem(
-                    f"the cost falls from {numbers[k - 1]:g} to {cost:g} as the level rises from {k - 1} to {k}",
-                    "list the levels from the cheapest to the dearest",
-                )
-            )
+            got = f"the cost falls from {numbers[k - 1]:g} to {cost:g} as the level rises from {k - 1} to {k}"
+            problems.append(Problem(got, "list the levels from the cheapest to the dearest"))
     return numbers
 
 
@@ -214,21 +207,6 @@ def _check_contact_cost(given: Any, costs: tuple[Any, ...], problems: list[Probl
     if not isinstance(costs[-1], str) and math.isfinite(costs[-1]) and math.isinf(costs[-1] + cost):
         problems.append(Problem(f"the dearest level and its contact cost {cost:g} are too large to add", "check both"))
     return cost
-
-
-def _check_flag(given: Any, word: str, problems: list[Problem]) -> bool:
-    if not isinstance(given, bool | np.bool_):
-        problems.append(Problem(f"{word} is {repr_short(given)}", "give True or False"))
-    return bool(given) if isinstance(given, bool | np.bool_) else False
-
-
-def _check_redemption(given: Any, problems: list[Problem]) -> bool | str:
-    if isinstance(given, str) and given == PER_UNIT:
-        return PER_UNIT
-    if isinstance(given, bool | np.bool_):
-        return bool(given)
-    problems.append(Problem(f"on_redemption is {repr_short(given)}", f'give True, False or "{PER_UNIT}"'))
-    return False
 
 
 def _check_names(names: Any, problems: list[Problem]) -> tuple[str, ...] | None:

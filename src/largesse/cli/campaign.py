@@ -30,10 +30,11 @@ from largesse.cli.options import (
     RunFolder,
     Total,
     Weight,
+    choose_engine,
     column_option,
     echo,
-    echo_json,
     pick,
+    present,
 )
 from largesse.errors import Problem, fail, path_problems, plural, refuse
 from largesse.evaluation import ESTIMATORS
@@ -45,7 +46,6 @@ from largesse.report import (
     print_checkup,
     print_judgement,
     print_plan,
-    print_warnings,
 )
 from largesse.response import list_models
 
@@ -100,8 +100,7 @@ def run(
     spent = budget is not None or total is not None
     settings = read_campaign(campaign, blank_budget=spent).spending(budget=budget, total=total, confidence=confidence)
     folder = out or Path(settings.out or campaign.with_suffix("").name + "-run")
-    where = pick(locals(), ("engine", "master", "plan_to"))
-    with show_progress(as_json or quiet) as progress, pipeline.open_engine(**where) as opened:
+    with show_progress(as_json or quiet) as progress, choose_engine(engine, master, plan_to) as opened:
         shown = pipeline.run(settings, folder, progress, engine=opened)
     _print_answer(shown, folder, as_json, quiet)
 
@@ -192,14 +191,11 @@ def plan(
     """Give every customer a level at a budget."""
     spent: Spent = {"budget": budget, "total": total, "confidence": confidence}
     spent |= {"explore": explore, "explore_for": explore_for}
-    where = pick(locals(), ("engine", "master", "plan_to"))
     about = {} if as_json or quiet else pipeline.describe_run(run_folder)
-    with show_progress(as_json or quiet) as progress, pipeline.open_engine(**where) as opened:
+    with show_progress(as_json or quiet) as progress, choose_engine(engine, master, plan_to) as opened:
         made = pipeline.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, engine=opened, **spent)
-    if as_json:
-        echo_json(made)
-    elif not quiet:
-        print_plan({**about, **made}, out or run_folder / "plan.parquet", run_folder)
+    path = out or run_folder / "plan.parquet"
+    present(made, lambda: print_plan({**about, **made}, path, run_folder), as_json=as_json, quiet=quiet)
 
 
 def evaluate(
@@ -214,12 +210,8 @@ def evaluate(
     about = {} if as_json or quiet else pipeline.describe_run(run_folder)
     with show_progress(as_json or quiet) as progress:
         judged = pipeline.judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
-    if as_json:
-        echo_json(judged)
-    elif quiet:
-        print_warnings(judged["warnings"], to_stderr=True)
-    else:
-        print_judgement({**about, **judged}, run_folder / "evaluation.json")
+    path, warnings = run_folder / "evaluation.json", judged["warnings"]
+    present(judged, lambda: print_judgement({**about, **judged}, path), as_json=as_json, quiet=quiet, warnings=warnings)
 
 
 def report(
@@ -287,18 +279,10 @@ def doctor(
     campaign, guessed = pipeline.find_campaign(log, columns, levels)
     with show_progress(as_json or quiet) as progress:
         shown = pipeline.examine(campaign, guessed=guessed, out=out, progress=progress)
-    if as_json:
-        echo_json(shown)
-    elif quiet:
-        print_warnings(shown["support"]["checks"], to_stderr=True)
-    else:
-        print_checkup(shown, out)
+    warnings = shown["support"]["checks"]
+    present(shown, lambda: print_checkup(shown, out), as_json=as_json, quiet=quiet, warnings=warnings)
 
 
 def _print_answer(shown: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
-    if as_json:
-        echo_json({"run": str(folder), **shown})
-    elif quiet:
-        print_warnings(shown["answer"]["warnings"], to_stderr=True)
-    else:
-        print_answer(shown, folder)
+    numbers, warnings = {"run": str(folder), **shown}, shown["answer"]["warnings"]
+    present(numbers, lambda: print_answer(shown, folder), as_json=as_json, quiet=quiet, warnings=warnings)

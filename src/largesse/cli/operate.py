@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from largesse import pipeline
-from largesse.cli.options import AsJson, Budget, Most, Promises, Quiet, RunFolder, Total, echo, echo_json, pick
+from largesse.cli.options import AsJson, Budget, Most, Promises, Quiet, RunFolder, Total, echo, pick, present
 from largesse.errors import plural, require_part
 from largesse.io import to_json
 from largesse.monitoring import PowerSpec
 from largesse.progress import show_progress
-from largesse.report import print_check, print_pace, print_power, print_warnings
+from largesse.report import print_check, print_pace, print_power
 
 STREAM = ("time", "streams", "customers", "days", "valid_days", "promises", "most", "seed")
 POWER = ("gain", "power", "coverage", "per_day", "share")
@@ -35,12 +35,8 @@ def check(
     with show_progress(as_json or quiet) as progress:
         decisions = _read_decisions(ledger)
         result, shown = pipeline.check(run_folder, log, decisions=decisions, out=out, progress=progress)
-    if as_json:
-        echo_json(shown)
-    elif quiet:
-        print_warnings(shown["checks"], to_stderr=True)
-    else:
-        print_check(shown, out)
+    warnings = shown["checks"]
+    present(shown, lambda: print_check(shown, out), as_json=as_json, quiet=quiet, warnings=warnings)
     raise typer.Exit(result.code)
 
 
@@ -80,10 +76,7 @@ def pace(
     with show_progress(as_json or quiet) as progress:
         streaming = service.read_streaming(stream, settings)
         shown = service.pace(run_folder, streaming, progress, budget=budget, total=total, out=out)
-    if as_json:
-        echo_json(shown)
-    elif not quiet:
-        print_pace(shown, out)
+    present(shown, lambda: print_pace(shown, out), as_json=as_json, quiet=quiet)
 
 
 def power(
@@ -108,10 +101,7 @@ def power(
     spec = PowerSpec(**pick(locals(), POWER))
     with show_progress(as_json or quiet) as progress:
         analysis = pipeline.power(run_folder, incumbent, spec=spec, progress=progress)
-    if as_json:
-        echo_json(to_json(analysis))
-    elif not quiet:
-        print_power(analysis)
+    present(to_json(analysis), lambda: print_power(analysis), as_json=as_json, quiet=quiet)
 
 
 def log(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from largesse import pipeline
 from largesse.errors import make_visible
 from largesse.records import ROLES
+from largesse.report import print_warnings
 
 
 def column_option(role: str) -> Any:
@@ -87,6 +90,30 @@ def pick(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     {'level': 'coupon'}
     """
     return {name: options[name] for name in names if options[name] is not None}
+
+
+def present(
+    numbers: Mapping[str, Any],
+    show: Callable[[], None],
+    *,
+    as_json: bool,
+    quiet: bool,
+    warnings: Sequence[Mapping[str, Any]] = (),
+) -> None:
+    """Print numbers as JSON or as `show` does; a quiet command prints only warnings, on the standard error."""
+    if as_json:
+        echo_json(numbers)
+    elif not quiet:
+        show()
+    elif warnings:
+        print_warnings(warnings, to_stderr=True)
+
+
+def choose_engine(engine: str | None, master: str | None, plan_to: str | None) -> AbstractContextManager[Any]:
+    """Return the engine that options name; without any, that of this machine."""
+    options = {"engine": engine, "master": master, "plan_to": plan_to}
+    chosen = {name: value for name, value in options.items() if value is not None}
+    return pipeline.open_engine(**chosen) if chosen else nullcontext(pipeline.LOCAL)
 
 
 def echo(content: Mapping[str, Any], text: str, *, as_json: bool, quiet: bool) -> None:

@@ -7,6 +7,7 @@ one machine, and `run_on_spark` runs a campaign on Spark.
 
 from largesse.pipeline.campaign_check import check as check
 from largesse.pipeline.campaign_check import power as power
+from largesse.pipeline.commands import LOCAL as LOCAL
 from largesse.pipeline.commands import describe_run as describe_run
 from largesse.pipeline.commands import fit as fit
 from largesse.pipeline.commands import judge as judge

@@ -39,7 +39,7 @@ from largesse.records import (
     Study,
     StudySummary,
 )
-from largesse.report import Heading, join_parts, name_day
+from largesse.report import Heading, join_parts, name_day, render_report
 from largesse.response import ResponseModel, WithCosts, check_model_name, fit_out_of_fold, make_model
 from largesse.stats import assign_folds, count_folds
 
@@ -80,7 +80,7 @@ def run(
         with files.replace_run_folder(out) as folder:
             if table is not None:
                 files.write_log(folder / campaign.log, table)
-            files.write_campaign(folder, campaign)
+            files.write_text(folder / files.CAMPAIGN, campaign.text)
 
             model, held = fit_model(campaign, log, report_progress)
             log_scores = score_log(campaign, log, held, report_progress)
@@ -104,7 +104,7 @@ def run(
 
             report_progress("writing the report", 0.0)
             numbers = join_numbers(campaign, learnt, planned, judged, str(out))
-            files.write_report(folder / files.REPORT, numbers)
+            files.write_text(folder / files.REPORT, render_report(numbers))
             return numbers
 
 
@@ -124,7 +124,7 @@ def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, eng
     progress("reading", 0.0)
     log, campaign = _read_log(campaign, engine)
     with files.replace_run_folder(out) as folder:
-        files.write_campaign(folder, campaign)
+        files.write_text(folder / files.CAMPAIGN, campaign.text)
         model, held = fit_model(campaign, log, progress)
         spending = propensities = None
         if not log.levels.certain:
@@ -194,7 +194,7 @@ def plan(
                 new = files.renew_run_folder(batch, home)
                 copy = batch.add_file(out) if out else None
                 planned = files.write_plan(new, result, scored, progress, copy, raw_ids=raw_ids)
-                files.write_campaign(new, campaign)
+                files.write_text(new / files.CAMPAIGN, campaign.text)
                 surer = campaign.planning.budget_confidence != before.planning.budget_confidence
                 dropped = files.drop_outdated(new, home, other_plan=surer and not policy.levels.certain)
         return {**planned, "dropped": dropped}
@@ -301,12 +301,12 @@ def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
     if out is not None:
         numbers = read_numbers(folder)
         with files.expect_numbers(Path(folder)):
-            files.write_report(Path(out), numbers)
+            files.write_text(Path(out), render_report(numbers))
         return numbers
     with files.hold_run_folder(folder) as home, files.expect_numbers(home):
         numbers = _gather_numbers(home)
         with write_together() as batch:
-            files.write_report(files.renew_run_folder(batch, home) / files.REPORT, numbers)
+            files.write_text(files.renew_run_folder(batch, home) / files.REPORT, render_report(numbers))
         return numbers
 
 

@@ -53,7 +53,6 @@ from largesse.records import (
     StudySummary,
     summarise_fit,
 )
-from largesse.report import render_report
 from largesse.response import ResponseModel, WithCosts, describe_model
 
 
@@ -165,11 +164,6 @@ def open_run_folder(folder: str | Path) -> Path:
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def write_campaign(folder: Path, campaign: Campaign) -> None:
-    """Write the campaign with every default spelt out."""
-    write_text(folder / CAMPAIGN, campaign.text)
-
-
 def write_log(path: Path, table: Any) -> None:
     """Write a log: a table in memory, or a Parquet file, which is linked or copied."""
     if not isinstance(table, Path):
@@ -269,11 +263,6 @@ def write_study(folder: Path, study: Study) -> dict[str, Any]:
 def write_scores(folder: Path, campaign: Campaign, log: Log, held: HeldOut, propensities: Propensities | None) -> None:
     """Cache what does not depend on the budget: out-of-fold curves and, where the log was examined, its propensities."""
     write_table(tabulate_scores(make_key(campaign, log), held, propensities), folder / SCORES)
-
-
-def write_report(path: Path, numbers: dict[str, Any]) -> None:
-    """Write the page."""
-    write_text(path, render_report(numbers))
 
 
 def drop_outdated(new: Path, before: Path, *, other_plan: bool = False) -> list[str]:

@@ -20,6 +20,7 @@ from largesse.pipeline.engine import Engine, ScoredCustomers
 from largesse.pipeline.planner import make_plan
 from largesse.progress import start_stage
 from largesse.records import Progress
+from largesse.report import render_report
 
 BUDGETS = ("budget", "total")
 MAX_SEGMENTS = 100  # that are listed
@@ -53,7 +54,7 @@ def try_plan(
             out.mkdir()
             try:
                 planned = files.write_plan(out, result, scored, progress)
-                files.write_campaign(out, campaign)
+                files.write_text(out / files.CAMPAIGN, campaign.text)
                 return planned | {"segments": _count_segments(campaign, scored, out)}
             except BaseException:
                 shutil.rmtree(out, ignore_errors=True)
@@ -94,7 +95,7 @@ def keep_plan(
         holds_log = log_copy.is_file() and where_is(campaign.log) == where_is(log_copy)
         if holds_log:
             _copy(log_copy, new / files.LOG)
-        files.write_campaign(new, replace(campaign, log=files.LOG) if holds_log else campaign)
+        files.write_text(new / files.CAMPAIGN, (replace(campaign, log=files.LOG) if holds_log else campaign).text)
         learnt, planned = files.read_step(new, files.FIT), files.read_step(new, files.PLANNING)
         progress("reading", 0.0)
         log = engine.read_log(campaign)
@@ -103,7 +104,7 @@ def keep_plan(
         judged = files.write_study(new, study)
         start_stage("writing the report")
         numbers = join_numbers(campaign, learnt, planned, judged, str(out))
-        files.write_report(new / files.REPORT, numbers)
+        files.write_text(new / files.REPORT, render_report(numbers))
         return numbers
 
 
