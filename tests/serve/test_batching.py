@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -17,79 +17,110 @@ from support.ledgers import Dearest, make_offers
 
 
 class SlowLedger:
-    """Answers the first request when it is told to; notes what came together."""
+    """Answers when `go` is set; notes the requests of each transaction."""
 
     def __init__(self) -> None:
         self.taken, self.go = threading.Event(), threading.Event()
         self.together: list[list[str]] = []
 
-    def decide_together(self, asks: Sequence[DecisionRequest], _: Any) -> list[LedgerDecisions | LedgerError]:
-        self.together.append([ask.request for ask in asks])
+    def decide_together(self, requests: Sequence[DecisionRequest], _: Any) -> list[LedgerDecisions | LedgerError]:
+        names = [request.request for request in requests]
+        self.together.append(names)
         self.taken.set()
         assert self.go.wait(10)
-        if any(ask.request == "gone" for ask in asks):
+        if "gone" in names:
             raise OSError("the database is gone")
-        return [refusal(ask.request) if ask.request == "no" else decide(ask) for ask in asks]
+        return [refusal(request.request) if request.request == "no" else decide(request) for request in requests]
 
 
 def refusal(request: str) -> LedgerError:
     return LedgerError("ledger", [Problem(f"{request} is refused", "ask otherwise")])
 
 
-def decide(ask: DecisionRequest) -> LedgerDecisions:
-    none = np.zeros(len(ask.offers), dtype=np.int64)
-    return LedgerDecisions(
-        ask.request, ask.offers.customers, none, none, none, none, none, none, none, none, "v1", 0, None
-    )
+def decide(request: DecisionRequest) -> LedgerDecisions:
+    zeros = [np.zeros(len(request.offers), dtype=np.int64)] * 8
+    return LedgerDecisions(request.request, request.offers.customers, *zeros, "v1", 0, None)  # type: ignore[call-arg]
 
 
-def make_ask(request: str, many: int = 1) -> DecisionRequest:
-    return DecisionRequest(request, make_offers([f"c{k}" for k in range(many)]))
+def make_request(request: str, n_customers: int = 1) -> DecisionRequest:
+    return DecisionRequest(request, make_offers([f"c{k}" for k in range(n_customers)]))
 
 
-async def come(ledger: SlowLedger, batcher: LedgerBatcher, first: str, others: Sequence[DecisionRequest]) -> list[Any]:
-    """Book a request, and others while the ledger is busy with it."""
-    waiting = [asyncio.ensure_future(batcher.submit(make_ask(first)))]
-    await asyncio.to_thread(ledger.taken.wait, 10)
-    waiting += [asyncio.ensure_future(batcher.submit(ask)) for ask in others]
-    await asyncio.sleep(0)
-    ledger.go.set()
-    return await asyncio.gather(*waiting, return_exceptions=True)
+@pytest.fixture
+def ledger() -> SlowLedger:
+    return SlowLedger()
 
 
-def run(first: str, others: Sequence[DecisionRequest]) -> tuple[list[Any], list[list[str]]]:
-    """Return the answers, and what the ledger was asked together."""
-    ledger = SlowLedger()
+@pytest.fixture
+def batcher(ledger: SlowLedger) -> Iterator[LedgerBatcher]:
     batcher = LedgerBatcher(cast(Ledger, ledger), Dearest())
-    found: list[Any] = []
-    # A thread of its own: the browser of other tests keeps an event loop in this one.
-    thread = threading.Thread(target=lambda: found.extend(asyncio.run(come(ledger, batcher, first, others))))
-    thread.start()
-    thread.join()
+    yield batcher
     batcher.stop()
-    return found, ledger.together
 
 
-def test_requests_that_wait_are_booked_together() -> None:
-    found, together = run("a", [make_ask(name) for name in ("b", "no", "c")])
-    assert together == [["a"], ["b", "no", "c"]]
-    assert [one.request for one in found if isinstance(one, LedgerDecisions)] == ["a", "b", "c"]
-    assert str(found[2]) == str(refusal("no"))
+def run(work: Callable[[], Awaitable[Any]]) -> Any:
+    """Run a coroutine in a thread of its own: the browser of other tests keeps an event loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work()).result()  # type: ignore[arg-type]
 
 
-def test_large_requests_do_not_wait_for_each_other() -> None:
-    _, together = run("a", [make_ask("b", MAX_BATCH_CUSTOMERS), make_ask("c")])
-    assert together == [["a"], ["b"], ["c"]]
+async def start(ledger: SlowLedger, batcher: LedgerBatcher, *requests: DecisionRequest) -> list[asyncio.Future[Any]]:
+    """Submit a request, and others while the ledger is busy with it."""
+    futures = [asyncio.ensure_future(batcher.submit(make_request("a")))]
+    await asyncio.to_thread(ledger.taken.wait, 10)
+    futures += [asyncio.ensure_future(batcher.submit(request)) for request in requests]
+    await asyncio.sleep(0)
+    return futures
 
 
-def test_a_ledger_that_is_gone_is_told_to_all_who_wait() -> None:
-    found, together = run("a", [make_ask("gone"), make_ask("b")])
-    assert together == [["a"], ["gone", "b"]]
-    assert isinstance(found[0], LedgerDecisions)
-    assert [type(one) for one in found[1:]] == [OSError, OSError]
+@pytest.mark.parametrize(
+    ("sizes", "together", "results"),
+    [
+        ({"b": 1, "no": 1, "c": 1}, [["a"], ["b", "no", "c"]], "a b LedgerError c"),
+        ({"b": MAX_BATCH_CUSTOMERS, "c": 1}, [["a"], ["b"], ["c"]], "a b c"),  # large requests do not wait
+        ({"gone": 1, "b": 1}, [["a"], ["gone", "b"]], "a OSError OSError"),  # all who wait get the error
+    ],
+)
+def test_requests_that_wait_are_booked_together(
+    ledger: SlowLedger, batcher: LedgerBatcher, sizes: dict[str, int], together: list[list[str]], results: str
+) -> None:
+    async def work() -> list[Any]:
+        futures = await start(ledger, batcher, *(make_request(name, size) for name, size in sizes.items()))
+        ledger.go.set()
+        return await asyncio.gather(*futures, return_exceptions=True)
+
+    found = [result.request if isinstance(result, LedgerDecisions) else type(result).__name__ for result in run(work)]
+    assert (ledger.together, " ".join(found)) == (together, results)
 
 
-def test_metrics_answer_while_all_others_wait_for_the_ledger(
+def test_a_loop_that_is_closed_does_not_end_the_batches(ledger: SlowLedger, batcher: LedgerBatcher) -> None:
+    async def leave() -> None:
+        (future,) = await start(ledger, batcher)
+        future.cancel()
+
+    run(leave)
+    ledger.go.set()
+    result = run(lambda: asyncio.wait_for(batcher.submit(make_request("b")), 10))
+    assert result.request == "b"
+
+
+def test_queued_requests_are_booked_before_the_thread_ends(ledger: SlowLedger) -> None:
+    batcher = LedgerBatcher(cast(Ledger, ledger), Dearest())
+
+    async def work() -> None:
+        waiting, left = await start(ledger, batcher, make_request("b"))
+        left.cancel()  # the client has disconnected; the decision is kept all the same
+        ledger.go.set()
+        await waiting
+        await asyncio.to_thread(batcher.stop)
+        with pytest.raises(asyncio.CancelledError):
+            await left
+
+    run(work)
+    assert ledger.together == [["a"], ["b"]]
+
+
+def test_metrics_answer_while_all_threads_wait_for_the_ledger(
     booked: tuple[Any, Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask, service = booked
@@ -98,47 +129,6 @@ def test_metrics_answer_while_all_others_wait_for_the_ledger(
     with ThreadPoolExecutor(THREADS + 2) as pool:
         with service.ledger._lock:
             waiting = [pool.submit(ask, "/v1/redeem", {"request_id": "r", "customer": "c"}) for _ in range(THREADS + 1)]
-            told = pool.submit(ask, "/metrics").result(timeout=20).text
-        assert "\nlargesse_ledger_up 0.0\n" in told
-        assert {one.result().status_code for one in waiting} == {409}
-
-
-def test_a_loop_that_is_closed_does_not_end_the_batches() -> None:
-    ledger = SlowLedger()
-    batcher = LedgerBatcher(cast(Ledger, ledger), Dearest())
-
-    async def leave() -> None:
-        waiting = asyncio.ensure_future(batcher.submit(make_ask("a")))
-        await asyncio.to_thread(ledger.taken.wait, 10)
-        waiting.cancel()
-
-    async def follow() -> LedgerDecisions:
-        return await asyncio.wait_for(batcher.submit(make_ask("b")), 10)
-
-    with ThreadPoolExecutor(1) as apart:
-        apart.submit(asyncio.run, leave()).result()
-        ledger.go.set()
-        assert apart.submit(asyncio.run, follow()).result().request == "b"
-    batcher.stop()
-
-
-def test_what_waits_is_booked_before_the_thread_ends() -> None:
-    ledger = SlowLedger()
-    batcher = LedgerBatcher(cast(Ledger, ledger), Dearest())
-
-    async def leave() -> None:
-        waiting = asyncio.ensure_future(batcher.submit(make_ask("a")))
-        await asyncio.to_thread(ledger.taken.wait, 10)
-        left = asyncio.ensure_future(batcher.submit(make_ask("b")))
-        await asyncio.sleep(0)
-        left.cancel()  # the client has hung up; the decision is kept all the same
-        ledger.go.set()
-        await waiting
-        await asyncio.to_thread(batcher.stop)
-        with pytest.raises(asyncio.CancelledError):
-            await left
-
-    thread = threading.Thread(target=asyncio.run, args=(leave(),))
-    thread.start()
-    thread.join()
-    assert ledger.together == [["a"], ["b"]]
+            metrics = pool.submit(ask, "/metrics").result(timeout=20).text
+        assert "\nlargesse_ledger_up 0.0\n" in metrics
+        assert {answer.result().status_code for answer in waiting} == {409}
