@@ -1,13 +1,13 @@
-"""Design of the next log: probabilities of levels that make its estimates as precise as possible for a given cost.
+"""Design of the next log: level probabilities that make its estimates as precise as possible for a given cost.
 
 A doubly robust estimate of the mean of Σ_k Δ_k r_k over customers has the variance
 
     (1/n) (Var(Σ_k Δ_k f_k) + mean_i Σ_k Δ_ik² σ_ik² / p_ik),
 
-p the probability with which the log gives a level. Under limits on the mean value and the mean cost the best probabilities are
-p_k ∝ Δ_k σ_k / √(α + β · (value given up at k)): Neyman allocation with costs. A part of the cost of exploring goes to every
-level alike, so that the log can also evaluate policies that nobody considered. The dual has one price for each limit; it is
-concave and smooth, its gradient is the excess over each limit, and Newton finds the prices.
+where p is the probability with which the log gives a level. Under limits on the mean value and the mean cost the best
+probabilities are p_k ∝ Δ_k σ_k / √(α + β · (value given up at k)): Neyman allocation with costs. A part of the exploration goes to
+all levels equally, so that the log can also evaluate other policies. The dual has one price for each limit; it is concave and
+smooth, its gradient is the excess over each limit, and Newton finds the prices.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from largesse.exploration.mixture import mix_levels, remaining_budget
 from largesse.records import Array, Plan
 
 GOALS = ("evaluation", "learning")
-UNIFORM_SHARE = 0.1  # of the exploration rate: it goes to all levels alike
-VARIANCE_FLOOR = 1e-3  # as a share of the mean variance: where the model is sure, it may be wrong
-MAX_BROKEN = 1e-6  # relative excess over a limit
+UNIFORM_SHARE = 0.1  # of the exploration rate: it goes to all levels equally
+VARIANCE_FLOOR = 1e-3  # as a share of the mean variance: a model that is sure may be wrong
+MAX_EXCESS = 1e-6  # over a limit, relative to its scale
 MAX_MOVED = 0.5  # of the probabilities, to keep the budget: rounding needs far less
-NEAR_BUDGETS = (0.75, 1.333)  # as shares of the plan's: the next evaluation may find these plans better
+NEAR_BUDGETS = (0.75, 1.333)  # as shares of the plan's budget: the next evaluation may prefer these plans
 NEWTON_STEPS, HALVINGS = 100, 30
 DUAL_ROUNDING = 1e-12
 CONVERGED = 1e-9  # of a limit's own scale
@@ -39,15 +39,15 @@ ZERO_PRICE = 1e-12  # a price below this share of the largest is zero if its lim
 
 @dataclass(frozen=True, eq=False)
 class ExplorationTask:
-    """A plan, the incumbent that it is compared with, and the precision with which responses are known."""
+    """A plan, the incumbent that it is compared with, and the variance of responses."""
 
     curves: Array  # (n, K)
     costs: Array  # (n, K)
-    variance: Array  # (n, K) of a response about its curve
+    variance: Array  # (n, K) of a response around its curve
     plan: Plan
     incumbent: Array  # (n, K) probabilities
-    allowed: Array  # (n, K)
-    floor: float  # variances below it are not believed
+    allowed: Array  # (n, K) bool
+    floor: float  # of the variances
 
     @property
     def planned(self) -> Array:
@@ -66,7 +66,7 @@ class ExplorationTask:
         return tuple(allocate(self.curves, self.costs, max(share * self.plan.budget, least)) for share in NEAR_BUDGETS)
 
     def predict_se(self, contrast: Array, probabilities: Array) -> float:
-        """Return the standard error of a contrast (n, K) in a log drawn with these probabilities; inf if it has none."""
+        """Return the standard error of a contrast (n, K) in a log drawn with these probabilities; inf if undefined."""
         effect = (contrast * self.curves).sum(axis=1)
         needed = np.abs(contrast) > 1e-12
         if (needed & (probabilities <= 0)).any():
@@ -85,21 +85,12 @@ class ExplorationTask:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Probabilities of the levels in the next log, and levels at random that give up as much."""
+    """Level probabilities of the next log, and those of random levels that give up as much."""
 
     probabilities: Array  # (n, K)
     random: Array  # (n, K)
     limits: Array  # (2,) of mean Σ_k p_k x_k, x = (−curves, costs)
     prices: Array  # (2,) of these limits
-
-
-@dataclass(frozen=True, eq=False)
-class NeymanSolution:
-    """Probabilities and the prices of the limits that shape them."""
-
-    probabilities: Array  # (n, K)
-    prices: Array  # (m,)
-    broken: float  # the largest excess over a limit, as a share of its scale
 
 
 def make_task(
@@ -110,7 +101,7 @@ def make_task(
     incumbent: Array | None = None,
     eligible: Array | None = None,
 ) -> ExplorationTask:
-    """Plan within the budget for eligible levels (n, K), and compare with the best uniform mix unless an incumbent is given."""
+    """Plan within the budget for eligible levels (n, K); the default incumbent is the best uniform mix."""
     shape = n, K = curves.shape
     costs = np.ascontiguousarray(np.broadcast_to(costs, shape), dtype=np.float64)
     curves = np.asarray(curves, dtype=np.float64)
@@ -128,7 +119,7 @@ def make_task(
 
 
 def design_log(task: ExplorationTask, rate: float, goal: str = "evaluation") -> Design:
-    """Return the probabilities with which the next log should give levels.
+    """Find the level probabilities of the next log.
 
     They cost no more than the plan's budget and give up no more expected response than giving a share `rate` of the customers
     a level at random, within the same budget.
@@ -143,14 +134,18 @@ def design_log(task: ExplorationTask, rate: float, goal: str = "evaluation") -> 
     spread = np.sqrt(weight * task.variance) * task.allowed
     terms = np.stack([-task.curves, task.costs])
     limits = np.array([loss - task.plan.value, min(task.plan.budget, float(task.costs.max()))])
-    solution = solve_neyman(spread, terms, limits, least, _guess_prices(task, spread, loss))
-    if not solution.broken <= MAX_BROKEN:
+    # The prices that are right where little is explored.
+    lost = np.maximum((task.planned * task.net_value).sum(axis=1, keepdims=True) - task.net_value, 0.0)
+    price = (float((spread * np.sqrt(lost)).sum(axis=1).mean()) / loss) ** 2 if loss > 0 else 0.0
+    start = np.array([price, price * task.plan.price])
+    probabilities, prices, excess = solve_neyman(spread, terms, limits, least, start)
+    if not excess <= MAX_EXCESS:
         _refuse()
-    return Design(_keep_budget(solution.probabilities, task), random, limits, solution.prices)
+    return Design(_keep_budget(probabilities, task), random, limits, prices)
 
 
 def weigh_levels(planned: Array, incumbent: Array, near: Sequence[Array]) -> Array:
-    """Return the weight (n, K) of each level's variance in the estimates that the next log is for.
+    """Return the weight (n, K) of each level's variance in the estimates from the next log.
 
     Arguments are probabilities (n, K) of levels: in the plan, in the incumbent, and in plans at other budgets. Where levels
     tie, the plan gives one or the other, and the weight is the mean over both.
@@ -177,17 +172,8 @@ def _explore_at_random(task: ExplorationTask, rate: float) -> tuple[Array, float
     return mixed, max(task.plan.value - task.value(mixed), 0.0)
 
 
-def _guess_prices(task: ExplorationTask, spread: Array, loss: float) -> Array:
-    """Return the prices (2,) of value and of cost that are right where little is explored."""
-    lost = np.maximum((task.planned * task.net_value).sum(axis=1, keepdims=True) - task.net_value, 0.0)
-    if loss <= 0:
-        return np.zeros(2)
-    price = (float((spread * np.sqrt(lost)).sum(axis=1).mean()) / loss) ** 2
-    return np.array([price, price * task.plan.price])
-
-
 def _keep_budget(probabilities: Array, task: ExplorationTask) -> Array:
-    """Return probabilities (n, K) that cost no more than the budget, in whichever order floats are added up.
+    """Return probabilities (n, K) that cost no more than the budget, in any order of summation.
 
     The solver stops within its accuracy, on either side of a limit; the excess moves to the cheapest level. Where levels cost
     the same, nothing can be lowered, and the sum is the budget up to rounding.
@@ -212,8 +198,10 @@ def _refuse() -> NoReturn:
     raise BudgetError("explore", [Problem("exploring does not fit within the budget", hint)])
 
 
-def solve_neyman(spread: Array, terms: Array, limits: Array, least: Array, start: Array) -> NeymanSolution:
+def solve_neyman(spread: Array, terms: Array, limits: Array, least: Array, start: Array) -> tuple[Array, Array, float]:
     """Minimise mean_i Σ_k s_ik²/p_ik subject to mean_i Σ_k p_ik x_jik ≤ t_j, Σ_k p_ik = 1 and p_ik ≥ least_ik.
+
+    Returns p (n, K), the prices (m,) of the limits, and the largest excess over a limit, relative to its scale.
 
     Parameters
     ----------
@@ -258,4 +246,4 @@ def solve_neyman(spread: Array, terms: Array, limits: Array, least: Array, start
             break
         prices, (slack, curvature, dual) = tried, result
     evaluate_dual(prices / scale)
-    return NeymanSolution(out, prices / scale, float(slack.max(initial=0.0)))
+    return out, prices / scale, float(slack.max(initial=0.0))

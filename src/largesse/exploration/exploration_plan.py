@@ -16,10 +16,10 @@ from largesse.exploration.response_variance import ResponseVariance
 from largesse.records import Array, Decisions, Exploration, Log, Precision
 from largesse.stats import draw_levels
 
-AT_RANDOM = "random"  # not a goal: a share of the customers gets levels at random
+AT_RANDOM = "random"  # instead of a goal: a share of the customers gets random levels
 DEFAULT_RATE = 0.05  # of exploration, where only its goal is given
-NAMES = ("this exploration", "levels at random", "no exploration")
-WITHOUT = "exploration keeps a budget and eligible levels only: leave out one of them"
+PRECISION_NAMES = ("this exploration", "levels at random", "no exploration")
+LIMITS_HINT = "exploration keeps a budget and eligible levels only: leave out one of them"
 
 
 def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constraints: Any = None) -> None:
@@ -30,7 +30,7 @@ def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constrai
     if not isinstance(constraints, Constraints | None):
         problems.append(Problem(f"the constraints are {repr_short(constraints)}", "give Constraints(eligible=…)"))
     elif constraints is not None and (limits := _list_limits(constraints)):
-        problems.append(Problem(f"exploration and {join_some(limits)} were both requested", WITHOUT))
+        problems.append(Problem(f"exploration and {join_some(limits)} were both requested", LIMITS_HINT))
     if not isinstance(goal, str) or goal not in GOALS:
         problems.append(Problem(f"the goal is {repr_short(goal)}", suggest(str(goal), GOALS)))
     number = as_number(rate)
@@ -84,7 +84,9 @@ def plan_exploration(
     propensity = design.probabilities[np.arange(len(levels)), levels]
     drawn, random, none = (
         _measure(name, task, probabilities)
-        for name, probabilities in zip(NAMES, (design.probabilities, design.random, task.planned), strict=True)
+        for name, probabilities in zip(
+            PRECISION_NAMES, (design.probabilities, design.random, task.planned), strict=True
+        )
     )
     exploration = Exploration(
         design.probabilities,

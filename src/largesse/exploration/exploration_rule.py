@@ -4,8 +4,8 @@ Under a budget alone, the probabilities that make the next log most informative 
 
     p_k = max(least, s_k / √(a + h_k)),   h_k = −β f_k + λ c_k,   s_k² = weight_k · variance_k,   a such that Σ_k p_k = 1.
 
-β and λ are the prices of value and of cost that the design of the plan's next log found. The weight says which levels the log
-is to measure: that of the plan at its price, those of plans at other prices, and those of the incumbent.
+β and λ are the prices of value and of cost in the design of the plan's next log. The weight selects the levels to measure: that
+of the plan at its price, those of plans at other prices, and those of the incumbent.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ MIN_VARIANCE = 1e-300
 
 @dataclass(frozen=True)
 class ExplorationRule:
-    """Rule by which levels are drawn around a price, so that the next log is most informative for a given cost."""
+    """Rule that draws levels around a price, so that the next log is most informative for a given cost."""
 
     goal: str  # "evaluation" or "learning"
-    rate: float  # it gives up as much as levels at random for this share of customers
-    plan: Mixture  # that is explored around
-    near: tuple[Mixture, ...]  # (2,) plans at other budgets, which the log is to measure, too
+    rate: float  # it gives up as much as random levels for this share of customers
+    plan: Mixture
+    near: tuple[Mixture, ...]  # (2,) plans at other budgets, which the log measures, too
     incumbent: tuple[float, ...]  # (K,) probabilities of the uniform mix that the plan is compared with
     value_price: float  # β
     cost_price: float  # λ
-    floor: float  # variances below it are not believed
+    floor: float  # of the variances
     variance: ResponseVariance = field(default_factory=ResponseVariance)
 
     def __post_init__(self) -> None:
@@ -87,7 +87,7 @@ class ExplorationRule:
         return np.ascontiguousarray(np.sqrt(weigh_levels(planned, np.array(self.incumbent), near) * variance))
 
     def pack(self) -> Array:
-        """Return the numbers that all customers share, in the order that the step of `load_spread` reads."""
+        """Return the numbers that all customers share, in the order of `kernels.spread_row`."""
         return np.array([self.goal == "learning", self.least, self.floor, *self.incumbent], dtype=np.float64)
 
     def pack_for_pacing(self) -> Array:
@@ -117,7 +117,7 @@ def find_rule(
     # Ties are split for each customer of the plan, but on average in the rule: its prices may be a little different.
     spread = rule.spread(task.curves, task.costs)
     terms, least = np.stack([-task.curves, task.costs]), np.full(spread.shape, rule.least)
-    value_price, cost_price = solve_neyman(spread, terms, design.limits, least, design.prices).prices.tolist()
+    value_price, cost_price = solve_neyman(spread, terms, design.limits, least, design.prices)[1].tolist()
     return replace(rule, value_price=value_price, cost_price=cost_price)
 
 

@@ -1,7 +1,7 @@
 """Compiled loops of exploration. Imported inside functions only: it loads numba.
 
 A customer's probabilities minimise Σ_k s_k²/p_k + Σ_k h_k p_k with Σ p = 1 and p ≥ least, so p_k = max(least_k, s_k / √(a + h_k))
-with one number a for each customer. The sum falls in a and is convex, so Newton from the left converges.
+with one number a for each customer. The sum falls with a and is convex, so Newton from the left converges.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from largesse.records import Array
 
 NEAR_WEIGHT, PLAN_WEIGHT = 0.25, 0.25  # the plan against its incumbent has weight 1
 MIN_WEIGHT = 0.01  # of any level, also of one that no plan gives
-STEPS = 200
-CLOSE = 1e-13
+NEWTON_STEPS = 200
+CONVERGED = 1e-13
 
 # Places in `rule`, the numbers that all customers share; then the incumbent's probabilities (K,).
 LEARNING, LEAST, FLOOR, RULE = range(4)
@@ -27,7 +27,7 @@ def spread_rows(spread: Array, terms: Array, prices: Array, least: Array, out: A
     """Write the probabilities (n, K) and return Σ_ik p x_j (m,), the curvature (m, m) and the sum of the dual's rows.
 
     `spread` (n, K) is s, `terms` (m, n, K) the x_j whose sums are limited, `prices` (m,) their multipliers. Levels with a
-    spread of 0 get what is least. At least one level of each customer has a positive spread.
+    spread of 0 get their smallest probability. At least one level of each customer has a positive spread.
     """
     m, n, K = terms.shape
     sums, curvature, dual = np.zeros(m), np.zeros((m, m)), 0.0
@@ -46,7 +46,7 @@ def spread_rows(spread: Array, terms: Array, prices: Array, least: Array, out: A
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _price_levels(i: int, spread: Array, terms: Array, prices: Array, h: Array) -> float:
-    """Write what a customer's levels cost at the prices (K,), less the least among those with a spread; return that."""
+    """Write the cost of a customer's levels at the prices (K,), less the smallest with a spread; return that."""
     first = math.inf
     for k in range(len(h)):
         h[k] = 0.0
@@ -66,13 +66,13 @@ def _find_root(spread: Array, least: Array, h: Array) -> float:
     for k in range(len(h)):
         if spread[k] > 0.0:
             a = max(a, spread[k] ** 2 - h[k])
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         total, slope = 0.0, 0.0
         for k in range(len(h)):
-            own, falls = _share(spread[k], least[k], a + h[k])
-            total += own
-            slope += falls
-        if total <= 1.0 + CLOSE or slope == 0.0:
+            probability, fall = _share(spread[k], least[k], a + h[k])
+            total += probability
+            slope += fall
+        if total <= 1.0 + CONVERGED or slope == 0.0:
             break
         a += (total - 1.0) / slope
     return a
@@ -80,18 +80,18 @@ def _find_root(spread: Array, least: Array, h: Array) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _share(spread: float, least: float, at: float) -> tuple[float, float]:
-    """Return max(least, s / √at), and by how much it falls as `at` grows."""
+    """Return max(least, s / √at), and minus its slope in `at`."""
     if spread > 0.0:
         root = math.sqrt(at)
         if spread > least * root:
-            own = spread / root
-            return own, 0.5 * own / (root * root)
+            probability = spread / root
+            return probability, 0.5 * probability / (root * root)
     return least, 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _write_row(spread: Array, least: Array, h: Array, a: float, out: Array, q: Array) -> float:
-    """Write a customer's probabilities and by how much they fall in a (K,); return the sum of the latter."""
+    """Write a customer's probabilities and minus their slopes in a (K,); return the sum of the latter."""
     total, weight = 0.0, 0.0
     for k in range(len(h)):
         out[k], q[k] = _share(spread[k], least[k], a + h[k])
@@ -124,8 +124,8 @@ def _add_row(
 def spread_row(levels: tuple[int, int, int], h: Array, variance: Array, rule: Array, out: Array) -> None:
     """Write the probabilities (K,) of one customer, by a rule that was found for customers like them.
 
-    `levels` are those of the plan and of two plans at other budgets, `h` (K,) is what levels cost at the prices of value and
-    budget; a number more or less for all of them changes nothing.
+    `levels` are those of the plan and of two plans at other budgets, `h` (K,) is the cost of levels at the prices of value and
+    budget, up to a constant.
     """
     K = len(h)
     spread, least, cost, q = np.empty(K), np.empty(K), np.empty(K), np.empty(K)
@@ -138,11 +138,11 @@ def spread_row(levels: tuple[int, int, int], h: Array, variance: Array, rule: Ar
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _weigh(k: int, levels: tuple[int, int, int], rule: Array) -> float:
-    """Return how much the variance of a level counts: see `weigh_levels`."""
+    """Return the weight of a level's variance: see `weigh_levels`."""
     if rule[LEARNING]:
         return 1.0
-    own = 1.0 if k == levels[0] else 0.0
-    weight = (own - rule[RULE + k]) ** 2 + PLAN_WEIGHT * own
+    planned = 1.0 if k == levels[0] else 0.0
+    weight = (planned - rule[RULE + k]) ** 2 + PLAN_WEIGHT * planned
     for near in levels[1:]:
         if (k == near) != (k == levels[0]):
             weight += NEAR_WEIGHT

@@ -1,8 +1,8 @@
 """Mixture: the rule of a price, with ties split and a share of customers at random.
 
 The price decides: the best of response − price × cost. Where two levels tie at the price, the dearer one is given with
-probability τ, so that the budget is spent in expectation. With the exploration rate ε a customer gets any level, all alike;
-the budget pays for that, and the next log can be learnt from. The probability of level k is then
+probability τ, so that the budget is spent in expectation. With the exploration rate ε a customer gets any level with equal
+probability; the budget pays for that, and the next log is informative. The probability of level k is then
 
     π(k) = ε / K + (1 − ε) · ((1 − τ) · 1[k cheapest of the best] + τ · 1[k dearest of the best]).
 """
@@ -39,14 +39,14 @@ class Mixture:
 
 
 def mix_levels(probabilities: Array, rate: float) -> Array:
-    """Return probabilities (n, K) after a share of customers gets any level, all alike."""
+    """Return probabilities (n, K) after a share of customers gets any level with equal probability."""
     return rate / probabilities.shape[1] + (1 - rate) * probabilities if rate else probabilities
 
 
 def remaining_budget(cheapest: float, random: float, budget: float, rate: float) -> float:
     """Return the budget per customer who does not explore, or refuse.
 
-    `cheapest` and `random` are the average costs of the cheapest level and of any level, all alike.
+    `cheapest` and `random` are the average costs of the cheapest level and of a random one.
     """
     rest = budget - rate * random
     if rest < (1 - rate) * cheapest * (1 - ROUNDING):
