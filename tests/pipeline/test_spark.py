@@ -21,15 +21,20 @@ from largesse.campaign import Campaign, read_campaign
 from largesse.cli import app
 from largesse.data import digest_log, read_table
 from largesse.errors import InputError, MissingPartError
+from largesse.evaluation import summarise_study
+from largesse.io import to_json
 from largesse.levels import Levels
+from largesse.pipeline import customers as customer_tables
 from largesse.pipeline import open_engine, plan, run, run_on_spark
-from largesse.pipeline.commands import silent
+from largesse.pipeline.commands import judge_plan, score_log, silent
+from largesse.pipeline.customers import choose_customers
 from largesse.pipeline.engine import Engine, Target
 from largesse.pipeline.planner import make_plan
 from largesse.pipeline.scoring import Local
 from largesse.pipeline.spark import ClusterError, Spark, check_spark, engine, open_session
 from largesse.pipeline.spark.session import explain_failure, find_java
 from largesse.policy import Policy
+from largesse.records import Log
 from largesse.response import Linear, fit_out_of_fold
 from largesse.stats import assign_folds
 from support.shops import shop_table, write_shop
@@ -145,17 +150,55 @@ def test_a_log_of_spark_is_that_of_its_file(session: Any, shop: Path) -> None:
         assert digest_log(Spark(session, log=source).read_log(campaign)) == expected
 
 
-@pytest.mark.parametrize("most_rows", [200, "auto"])
-def test_a_large_log_is_read_in_chunks_and_its_rows_are_scored_where_they_are(
-    session: Any, shop: Path, monkeypatch: pytest.MonkeyPatch, most_rows: Any
+def test_rows_of_a_large_log_are_scored_where_they_are(
+    session: Any, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Curves, propensities and the whole evaluation are those of one machine; beyond the sample, no features are read."""
+
+    def refuse(_: Any) -> Any:
+        raise AssertionError("features of all rows came to the driver")
+
+    monkeypatch.setattr(engine, "DRIVER_ROWS", 100)
+    campaign, table = replace(read_campaign(shop), most_rows=200), pq.read_table(shop / "log.parquet")
+    table = table.set_column(5, "bought", pa.array([None, *table["bought"].to_pylist()[1:]]))  # has no response
+    pq.write_table(table, shop / "log.parquet")
+    with Spark(session, log=spread(session, table)) as on_cluster:
+        local, remote = (one.read_log(campaign) for one in (Local(), on_cluster))
+        assert remote.sample is not None
+        assert digest_log(remote) == digest_log(local)
+        remote = replace(remote, sample=replace(remote.sample, batches=refuse))
+        held, numbers = [], []
+        for log in (local, remote):
+            model = Linear()
+            held.append(fit_out_of_fold(model, log, assign_folds(log, 5, 0)))
+            scored = score_log(campaign, log, held[-1], silent)
+            numbers.append(to_json(summarise_study(judge_plan(campaign, log, scored, 2.5))))
+        assert (held[1].curves == held[0].curves).all()
+        assert numbers[1] == near(numbers[0])
+        monkeypatch.setattr(customer_tables, "memory_limit", lambda: 1000)
+        capped = replace(campaign, customers=None, planning=replace(campaign.planning, constraints={"caps": {2: 10}}))
+        with pytest.raises(InputError, match="constraints"):
+            choose_customers(capped, remote, on_cluster)
+        policy = Policy(model, campaign.levels)
+        own_customers = choose_customers(replace(campaign, customers=None), remote, on_cluster)
+        with on_cluster.score(policy, own_customers, shop, silent) as scored_log:
+            assert (scored_log.curves == model.predict(log_features(local))).all()  # type: ignore[attr-defined]
+
+
+def log_features(log: Log) -> pa.Table:
+    assert log.sample is not None
+    return pa.concat_tables(log.sample.batches(None), promote_options="permissive").unify_dictionaries()
+
+
+def test_a_large_log_that_fits_into_memory_is_read_whole(
+    session: Any, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "DRIVER_ROWS", 100)
-    campaign = replace(read_campaign(shop), most_rows=most_rows)
+    campaign = read_campaign(shop)
     with Spark(session, log=spread(session, pq.read_table(shop / "log.parquet"))) as on_cluster:
-        logs = [one.read_log(campaign) for one in (Local(), on_cluster)]
-        held = [fit_out_of_fold(Linear(), log, assign_folds(log, 5, 0)) for log in logs]
-    assert digest_log(logs[1]) == digest_log(logs[0])
-    assert (held[1].curves == held[0].curves).all()
+        log = on_cluster.read_log(campaign)
+    assert log.sample is None
+    assert digest_log(log) == digest_log(Local().read_log(campaign))
 
 
 @pytest.mark.parametrize(
@@ -227,6 +270,45 @@ def test_numbers_written_as_text_and_columns_without_a_feature_are_read_by_the_d
     table = table.set_column(table.column_names.index("age"), "age", words)
     opened = Spark(session).open_customers(read_campaign(shop), session.createDataFrame(table).coalesce(1), KINDS)
     assert opened.features.equals(Local().open_customers(read_campaign(shop), table, KINDS).features)
+
+
+@pytest.mark.parametrize(
+    ("planning", "words"),
+    [
+        ({"constraints": {"caps": {2: 10}}}, "constraints"),
+        ({"exact": True}, "exact = true"),
+        ({"explore": 0.2, "explore_for": "evaluation"}, "exploration"),
+        ({}, "age"),  # numbers that are written as text
+    ],
+)
+@pytest.mark.parametrize("kind", ["frame", "files"])
+def test_customers_that_the_driver_needs_at_once_are_refused_if_they_do_not_fit_into_its_memory(
+    planning: dict[str, Any], words: str, kind: str, session: Any, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, path = read_campaign(shop), shop / "customers.parquet"
+    campaign, table = replace(campaign, planning=replace(campaign.planning, **planning)), pq.read_table(path)
+    if not planning:
+        pq.write_table(table.set_column(1, "age", pa.array([f"{k},5" for k in range(200)])), path)
+    source = session.read.parquet(path.as_uri()) if kind == "frame" else str(path)
+    needed = 200 * (table.num_columns + 3) * customer_tables.BYTES_PER_VALUE
+    monkeypatch.setattr(customer_tables, "memory_limit", lambda: int(needed / customer_tables.MEMORY_SHARE) - 1)
+    with pytest.raises(InputError, match=rf"(?s){words}.*200 customers.*more memory") as caught:
+        Spark(session).open_customers(campaign, source, KINDS)
+    assert len(caught.value.problems) == 1
+    monkeypatch.setattr(customer_tables, "memory_limit", lambda: int(needed / customer_tables.MEMORY_SHARE) + 1)
+    assert len(Spark(session).open_customers(campaign, source, KINDS)) == 200
+
+
+def test_a_plan_that_is_refused_leaves_the_run_folder_as_it_was(
+    session: Any, run_copy: Path, ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (run_copy / "campaign.toml").read_text(encoding="utf-8")
+    (run_copy / "campaign.toml").write_text(text.replace("exact = false", "exact = true"), encoding="utf-8")
+    before = {path: path.read_bytes() for path in run_copy.rglob("*") if path.is_file()}
+    monkeypatch.setattr(customer_tables, "memory_limit", lambda: 1000)
+    with pytest.raises(InputError, match="exact = true"):
+        plan(run_copy, str(ran.parent / "customers.parquet"), engine=Spark(session))
+    assert {path: path.read_bytes() for path in run_copy.rglob("*") if path.is_file()} == before
 
 
 def test_a_run_that_fails_while_writing_leaves_the_old_folder(

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -5,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from largesse.data.log import log_from_arrays
+from largesse.propensity.balance import learn_tilts
 from largesse.propensity.estimate import (
     FLOOR,
     _estimate,
@@ -114,7 +116,7 @@ def test_held_out_logits_are_calibrated() -> None:
     for seed in range(4):
         sim = simulate("confounded", n=2000, seed=seed, mix=0.2)
         log, fold = replace(sim.log, propensity=None), assign_folds(sim.log, 5)
-        found = _estimate(log, fold, 0, encode_for_levels(log, fold=fold).X).probabilities
+        found = _estimate(log, fold, 0, encode_for_levels(log, fold=fold)).probabilities
         own, true = np.log(found[np.arange(2000), sim.level]), np.log(sim.propensity)
         slopes.append(np.polyfit(own, true, 1)[0])
     assert 0.85 < np.mean(slopes) < 1.15
@@ -186,3 +188,25 @@ def test_only_the_logged_level_is_corrected() -> None:
             expected = curves[i, k] + (outcome[i] - curves[i, k]) / propensity[i] * (level[i] == k)
             assert np.isclose(found[i, k], expected)
     assert np.array_equal(curves, kept)
+
+
+@pytest.mark.parametrize("kind", ["shares", "logistic", "boosting", "logging policies"])
+def test_a_model_packed_as_json_and_arrays_predicts_the_same(kind: str) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(3000, 2))
+    apart = (x[:, 0] > 0) ^ (x[:, 1] > 0)  # no line tells these
+    level = np.where(apart, 0, rng.integers(0, 3, 3000)) if kind == "boosting" else rng.integers(0, 3, 3000)
+    features = np.ones((3000, 1)) if kind == "shares" else x
+    log = log_from_arrays(features, level, rng.integers(0, 2, 3000))
+    if kind == "logging policies":
+        log = replace(log, logger=(x[:, 0] > 0).astype(np.int64))
+    found = _estimate(log, assign_folds(log, 3), 0, encode_for_levels(log))
+    assert kind in (found.model, "logging policies")
+    scorer = found.learn()
+    tilts = learn_tilts(found.probabilities[np.arange(3000), level], encode_for_levels(log).X, level, np.ones(3000))[0]
+    for one in (scorer, replace(scorer, model=replace(scorer.model, tilts=tilts))):
+        restore, (state, arrays, *encoders) = one.__reduce__()
+        json.dumps([state, encoders], allow_nan=False)
+        probabilities = one(log.features)
+        assert np.array_equal(restore(state, arrays, *encoders)(log.features), probabilities)
+        assert np.array_equal(one.encode_and_predict(log.features)[:, -3:], probabilities)

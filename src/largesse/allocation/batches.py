@@ -92,7 +92,7 @@ def allocate_batches(
     """
     limit = total_limit(n, budget, total)
     average = limit / n if budget is None else float(budget)
-    search, rounds = Narrowing(limit, n), Rounds(ask)
+    search, rounds = Narrowing(limit, n), Rounds(ask, gathered / n)
     ends = (0, n)
     while search.undecided > gathered:
         if search.parted:
@@ -126,6 +126,7 @@ class Rounds:
     """The rounds of a price search over batches: the brackets so far, and where the undecided are."""
 
     ask: Ask
+    share: float  # of its customers that a batch may send
     brackets: list[Bracket] = field(default_factory=list)
     firsts: Array = field(
         default_factory=lambda: np.zeros(1, dtype=np.int64)
@@ -134,6 +135,7 @@ class Rounds:
         default_factory=lambda: np.zeros(1, dtype=np.int64)
     )  # (b,) undecided customers before the batch
     ends: Array = field(default_factory=lambda: np.zeros((1, 2)))  # (b, 2) cost of its undecided at both ends
+    sent: list[Result] | None = None  # the undecided of the last bracket, if every batch has sent its own
 
     def take(self, places: Array) -> tuple[Array, Array]:
         """Return the curves and costs of undecided customers by their places (m,) among them, in any order."""
@@ -145,7 +147,7 @@ class Rounds:
 
     def classify(self, search: Narrowing, inside: Bracket) -> Short | None:
         """Let every batch decide customers by one more bracket, if the price lies in it."""
-        results = list(self.ask(partial(_classify, (*self.brackets, inside))))
+        results = list(self.ask(partial(_classify, (*self.brackets, inside), self.share)))
         counts, firsts = ([int(result[name]) for result in results] for name in ("undecided", "first"))
         sums = np.array([result["sums"] for result in results])  # (b, 6)
         accepted = search.accept(inside, sum(counts), _add(sums))
@@ -156,6 +158,7 @@ class Rounds:
             self.brackets.append(inside)
             self.firsts, self.ends = np.array(firsts)[order], sums[order, 4:]
             self.before = np.cumsum([0, *np.array(counts)[order]])[:-1]
+            self.sent = results if all("rows" in result for result in results) else None
         return None
 
     def part(self, search: Narrowing) -> Bracket:
@@ -184,7 +187,7 @@ class Rounds:
 
     def gather(self, ends: tuple[int, int]) -> tuple[Array, Array, Array]:
         """Return the row numbers, curves and costs of the undecided customers between two row numbers."""
-        return _join(self.ask(partial(_gather, tuple(self.brackets), ends)))
+        return _join(self.sent or self.ask(partial(_gather, tuple(self.brackets), ends)))
 
 
 def classify_rounds(brackets: Iterable[Bracket], curves: Array, costs: Array) -> tuple[Array, Array, Array]:
@@ -206,10 +209,11 @@ def classify_rounds(brackets: Iterable[Bracket], curves: Array, costs: Array) ->
 # -- one task for each batch ----------------------------------------------------------------------------------------------
 
 
-def _classify(brackets: tuple[Bracket, ...], rows: Array, curves: Array, costs: Array) -> Result:
-    """Count the undecided of a batch; add up those whom the last bracket decides."""
+def _classify(brackets: tuple[Bracket, ...], share: float, rows: Array, curves: Array, costs: Array) -> Result:
+    """Count the undecided of a batch, and return them if they are few; add up those whom the last bracket decides."""
     _, undecided, sums = classify_rounds(brackets, curves, costs)
-    return {"first": rows[0], "undecided": np.array(len(undecided)), "sums": sums}
+    few = _part(rows, curves, costs, undecided) if len(undecided) <= share * len(rows) else {}
+    return {"first": rows[0], "undecided": np.array(len(undecided)), "sums": sums, **few}
 
 
 def _take(

@@ -109,41 +109,43 @@ def find_budget_points(
             return 1.0
         return correct(paid, budget_at(paid, spend, spending, confidence), spending, confidence).scale
 
-    prices, break_even = _choose_prices(sums_at, level_costs, level_responses, count, worth, scale)
-    at_prices = sums_at(prices[1:])
+    tried = _list_prices(level_costs, level_responses, worth)
+    at_prices = sums_at(tried[1:])
+    places, even_place = _choose_prices(tried, at_prices.mean_spend, count, worth, scale)
     found: dict[tuple[float, float], BudgetPoint] = {}
-    for price, cost, value in zip(prices, at_prices.mean_spend.tolist(), at_prices.mean_value.tolist(), strict=True):
+    for place in places:
+        price, cost, value = tried[place], float(at_prices.mean_spend[place]), float(at_prices.mean_value[place])
         spend = (1 - explore) * cost + explore * float(level_costs.mean())
         expected = (1 - explore) * value + explore * float(level_responses.mean())
         point = BudgetPoint(spend, spend, expected, price, price)
         corrected = point if spending is None or paid is None else _correct_point(point, paid, spending, confidence)
         if corrected is not None:  # of prices that make one plan, the last stands
             same = found.get((point.spend, point.value))
-            even = price == break_even or (same is not None and same.breaks_even)
+            even = place == even_place or (same is not None and same.breaks_even)
             budget = corrected.budget * (1 + ROOM)
             found[point.spend, point.value] = replace(corrected, budget=budget, breaks_even=even)
     return tuple(found.values())
 
 
-def _choose_prices(
-    sums_at: Callable[[Sequence[float]], PriceSums],
-    level_costs: Array,
-    level_responses: Array,
-    count: int,
-    worth: float | None,
-    scale: Callable[[float], float],
-) -> tuple[tuple[float, ...], float | None]:
-    """Return falling prices whose plans cost about evenly more from one to the next; nothing is bought at the first.
+def _list_prices(level_costs: Array, level_responses: Array, worth: float | None) -> tuple[float, ...]:
+    """Return falling prices around the usual return; nothing is bought at the first, everything that helps at the last.
 
-    `level_costs` and `level_responses` (K,) are averages. Where a unit of response is `worth` something, the lowest price at
-    which a unit of cost, times its scale, still brings its worth is among the prices, and comes second.
+    `level_costs` and `level_responses` (K,) are averages.
     """
     more, gain = float(np.ptp(level_costs)), float(np.ptp(level_responses))
     typical = gain / more if more > 0 and gain > 0 else 1.0
     slopes = typical * np.geomspace(SLOPE_RANGE, 1 / SLOPE_RANGE, TRIED_PRICES)
-    inner = [*slopes.tolist(), *([] if worth is None else [1 / worth])]
-    tried = (math.inf, *sorted(inner, reverse=True), 0.0)
-    spend = sums_at(tried[1:]).mean_spend
+    return math.inf, *sorted([*slopes.tolist(), *([] if worth is None else [1 / worth])], reverse=True), 0.0
+
+
+def _choose_prices(
+    tried: Sequence[float], spend: Array, count: int, worth: float | None, scale: Callable[[float], float]
+) -> tuple[list[int], int | None]:
+    """Return the places of prices whose plans cost about evenly more from one to the next, by the spend (m,) at each.
+
+    Where a unit of response is `worth` something, the lowest price at which a unit of cost, times its scale, still brings its
+    worth is among the prices, and comes second.
+    """
     wanted = np.linspace(spend[0], spend[-1], count)
     near = np.searchsorted(spend, wanted, side="left").clip(0, len(spend) - 1)
     kept, last = {0, len(tried) - 1, *near.tolist()}, None
@@ -153,7 +155,7 @@ def _choose_prices(
         )
         last = max(short - 1, 0)
         kept.add(last)
-    return tuple(tried[place] for place in sorted(kept)), None if last is None else tried[last]
+    return sorted(kept), last
 
 
 def _correct_point(point: BudgetPoint, paid: Array, spending: Spending, confidence: float) -> BudgetPoint | None:

@@ -49,6 +49,7 @@ from largesse.data.row_encoder import check_rows as check_rows
 from largesse.data.table_reader import check_columns as check_columns
 from largesse.data.table_reader import expand_home as expand_home
 from largesse.data.table_reader import find_files as find_files
+from largesse.data.table_reader import format_size as format_size
 from largesse.data.table_reader import from_memory as from_memory
 from largesse.data.table_reader import is_remote as is_remote
 from largesse.data.table_reader import is_table as is_table

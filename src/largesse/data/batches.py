@@ -32,6 +32,7 @@ from largesse.data.table_reader import (
     text_columns,
 )
 from largesse.errors import Problem, fail
+from largesse.records import Array, RowTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,10 +50,23 @@ class Batches:
     schema: pa.Schema
     rows: int
     passes: Callable[[Sequence[str] | None], Iterator[pa.Table]]  # of some columns, or of all
+    mapper: Callable[[RowTask, Sequence[str], Array], Iterator[Array]] | None = None  # `map` of rows on other machines
 
     def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows in order, in batches; only some columns, if they are named."""
         return self.passes(columns)
+
+    def map(self, task: RowTask, columns: Sequence[str], wanted: Array) -> Iterator[Array]:
+        """Yield the results of a task for the wanted rows (n,) in order, batch by batch, computed where the rows are."""
+        if self.mapper is not None:
+            yield from self.mapper(task, columns, wanted)
+            return
+        start = 0
+        for batch in self.read(columns):
+            here = wanted[start : start + len(batch)]
+            start += len(batch)
+            if here.any():
+                yield task(batch if here.all() else batch.filter(here))
 
     def read_all(self) -> pa.Table:
         """Return all rows as one table."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +44,7 @@ from largesse.data.roles import RoleSpec, read_roles
 from largesse.data.table_reader import check_columns, memory_limit
 from largesse.errors import Problem, fail, join_some, limit_problems, plural, refuse
 from largesse.progress import advance
-from largesse.records import Array, Log, Sample
+from largesse.records import Array, Log, RowTask, Sample
 from largesse.stats import draw_clusters, draw_rows
 
 if TYPE_CHECKING:
@@ -161,7 +162,16 @@ class _Features:
         for batch in self.batches.read(self.names if columns is None else columns):
             known = self.known[start : start + len(batch)]
             start += len(batch)
-            yield self._convert(batch if all_known else batch.filter(known))
+            readings = [self.first_pass.readings[name] for name in batch.column_names]
+            yield convert_columns(batch if all_known else batch.filter(known), readings)
+
+    def map(self, task: RowTask, columns: Sequence[str] | None, rows: Array) -> Iterator[Array]:
+        """Yield the results of a task for some rows (rising indices) among those that have a response."""
+        names = list(columns or self.names[:1]) if columns is not None else list(self.names)  # Arrow needs a column
+        wanted = np.zeros(len(self.known), dtype=bool)
+        wanted[np.flatnonzero(self.known)[rows]] = True
+        readings = tuple(self.first_pass.readings[name] for name in names)
+        return self.batches.map(partial(run_on_features, task, readings), names, wanted)
 
     def take(self, rows: Array) -> pa.Table:
         """Return the features of some rows (rising indices) among those that have a response."""
@@ -174,15 +184,6 @@ class _Features:
             parts.append(batch.take(batch_rows))
             advance(start / len(self.known))
         return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
-
-    def _convert(self, batch: pa.Table) -> pa.Table:
-        import pyarrow as pa
-
-        columns = [
-            convert(column, self.first_pass.profiles[name], self.first_pass.readings[name])
-            for name, column in zip(batch.column_names, batch.columns, strict=True)
-        ]
-        return pa.Table.from_arrays(columns, names=batch.column_names)
 
     @property
     def digest(self) -> str:
@@ -208,7 +209,7 @@ def _draw(log: Log, batches: Batches, first_pass: _FirstPass, max_rows: int, see
     sample = log.take(rows)
     weight = sample.weight if stand_for is None else sample.weights * stand_for / stand_for.mean()
     sample = replace(sample, features=features.take(rows), weight=weight)
-    return replace(log, sample=Sample(sample, rows, features.read, features.digest, max_rows))
+    return replace(log, sample=Sample(sample, rows, features.read, features.map, features.digest, max_rows))
 
 
 def _draw_rows(log: Log, max_rows: int, seed: int) -> tuple[Array, Array | None]:
@@ -329,6 +330,9 @@ class ColumnProfile:
 class ColumnReading:
     """The notation of a feature, known after the first pass, with notes and problems."""
 
+    name: str
+    asked: Any = None  # the notation that `parse` names
+    has_values: bool = True  # whether a row has a word
     way: str | None = None  # notation of its numbers or dates
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -336,45 +340,60 @@ class ColumnReading:
 
 def choose_reading(profile: ColumnProfile) -> ColumnReading:
     """Return the notation in which `read_notation` would read the whole column."""
+    reading = ColumnReading(profile.name, profile.asked, bool(profile.words))
     if profile.asked is not None:
         is_parsed = profile.has_words and profile.asked not in ("text", "excel date")
-        return ColumnReading(
-            problems=tuple(parse_words(profile.name, list(profile.words), profile.asked)[1] if is_parsed else ())
+        return replace(
+            reading,
+            problems=tuple(parse_words(profile.name, list(profile.words), profile.asked)[1] if is_parsed else ()),
         )
     if profile.skip:
-        return ColumnReading()
+        return reading
     if profile.has_words:
         if not may_be_read(sorted(profile.spread)):
-            return ColumnReading()
+            return reading
         if len(profile.words) > MAX_WORDS:
             reason = f"it has more than {MAX_WORDS:,} different values; if they are numbers or dates, parse says how to read them"
-            return ColumnReading(notes=(f"column {profile.name!r} is read as text: {reason}",))
+            return replace(reading, notes=(f"column {profile.name!r} is read as text: {reason}",))
         words = sorted(profile.words, key=lambda word: (-profile.words[word], word))
         way, notes = recognise_words(profile.name, words, sorted(profile.spread))
-        return ColumnReading(way, tuple(notes))
+        return replace(reading, way=way, notes=tuple(notes))
     low, high = profile.ends
     return (
-        ColumnReading(notes=(excel_note(profile.name),))
+        replace(reading, notes=(excel_note(profile.name),))
         if EXCEL_DAYS[0] <= low <= high <= EXCEL_DAYS[1]
-        else ColumnReading()
+        else reading
     )
 
 
-def convert(column: pa.ChunkedArray, profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedArray:
+def run_on_features(task: RowTask, readings: Sequence[ColumnReading], batch: pa.Table) -> Array:
+    """Run a task on some rows of features as they were written."""
+    return task(convert_columns(batch, readings))
+
+
+def convert_columns(batch: pa.Table, readings: Sequence[ColumnReading]) -> pa.Table:
+    """Return some rows of features, parsed in the chosen notations."""
+    import pyarrow as pa
+
+    columns = [convert(column, reading) for column, reading in zip(batch.columns, readings, strict=True)]
+    return pa.Table.from_arrays(columns, names=batch.column_names)
+
+
+def convert(column: pa.ChunkedArray, reading: ColumnReading) -> pa.ChunkedArray:
     """Return some rows of a feature, parsed in the chosen notation."""
     import pyarrow as pa
 
-    if profile.asked is not None:
-        converted = parse_as(profile.name, column, profile.asked, [])
+    if reading.asked is not None:
+        converted = parse_as(reading.name, column, reading.asked, [])
     elif reading.way is not None:
         words = column.cast(pa.string()).unique().drop_null().to_pylist()
         converted = map_words(column, words, read_words(words, reading.way))
     else:
         return column
     # A part without any words says nothing about its type; the words of all rows do.
-    if not pa.types.is_null(converted.type) or not profile.words:
+    if not pa.types.is_null(converted.type) or not reading.has_values:
         return converted
-    dates = (reading.way or profile.asked) in ("day first", "month first")
+    dates = (reading.way or reading.asked) in ("day first", "month first")
     return converted.cast(pa.date32() if dates else pa.float64())
 
 
@@ -387,11 +406,11 @@ def make_stand_in(profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedA
             return pa.chunked_array([pa.array([str(k) for k in range(MIN_ROWS_FOR_IDENTIFIER)]).dictionary_encode()])
         as_text = reading.way is None and profile.asked in (None, "text")
         words = [*list(profile.words)[: 2 if as_text else SAMPLE_ROWS], *([None] if profile.nulls else [])]
-        stand_in = convert(pa.chunked_array([pa.array(words, pa.string())]), profile, reading)
+        stand_in = convert(pa.chunked_array([pa.array(words, pa.string())]), reading)
     elif profile.values is None:  # empty, or nothing that can be compared
         return pa.chunked_array([pa.nulls(2, profile.type)])
     else:
-        stand_in = convert(profile.values, profile, reading)
+        stand_in = convert(profile.values, reading)
     return pa.chunked_array([*stand_in.chunks, *stand_in.chunks]) if len(stand_in) == 1 else stand_in
 
 

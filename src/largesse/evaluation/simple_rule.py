@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import Groups, find_grouping, group_column, name_groups
+from largesse.data import Grouping, Groups, find_grouping, group_column, name_groups
 from largesse.evaluation.estimators import gives_levels
 from largesse.evaluation.policy_estimates import describe_mix
 from largesse.levels import Levels
@@ -97,11 +98,13 @@ def _group_all(log: Log, names: list[str]) -> dict[str, Groups]:
     if log.sample is None:
         return {name: group_column(log.features.column(name), RULE_GROUPS) for name in names}
     groupings = {name: find_grouping(log.sample.log.features.column(name), RULE_GROUPS) for name in names}
-    codes: dict[str, list[Array]] = {name: [] for name in names}
-    for batch in log.sample.batches(names):
-        for name in names:
-            codes[name].append(groupings[name].code(batch.column(name)).astype(np.int8))
-    return {name: name_groups(groupings[name], np.concatenate(codes[name])) for name in names}
+    codes = np.concatenate(list(log.sample.map(partial(_code_columns, groupings), names, np.arange(len(log)))))
+    return {name: name_groups(groupings[name], codes[:, k]) for k, name in enumerate(names)}
+
+
+def _code_columns(groupings: Mapping[str, Grouping], table: pa.Table) -> Array:
+    """Return the group of every row (n, columns) by each of the columns."""
+    return np.column_stack([grouping.code(table.column(name)) for name, grouping in groupings.items()]).astype(np.int8)
 
 
 def _split(fold: Array) -> list[Array]:

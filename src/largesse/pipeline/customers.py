@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.campaign import Campaign
+from largesse.campaign import Campaign, Planning
 from largesse.data import (
     Batches,
     as_floats,
     check_columns,
     check_customers,
+    format_size,
     has_at_most_rows,
     is_text,
     kind_of,
+    memory_limit,
     open_batches,
     parse_problems,
     read_notation,
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+BYTES_PER_VALUE = 32  # of memory for each column and level of a customer; measured: 23
+MEMORY_SHARE = 0.8  # of the machine's memory
+
+
 @dataclass(frozen=True, eq=False)
 class CustomerSource:
     """Customers that can be read again and again: a table in memory, or the rows of a log that is larger."""
@@ -41,6 +47,7 @@ class CustomerSource:
     features: Sequence[str]
     read: Callable[[Sequence[str]], Iterator[Customers]]  # all customers in their order, with some of their features
     sample: tuple[Array, pa.Table]  # row numbers (m,), rising, and features of customers who are in memory
+    log: Log | None = None  # whose rows they are, where it is larger than memory
 
 
 def table_source(customers: Customers) -> CustomerSource:
@@ -66,7 +73,7 @@ def log_source(log: Log, sample: Sample) -> CustomerSource:
             start += len(table)
             yield Customers(table, None if ids is None else ids[rows], None if costs is None else costs[rows])
 
-    return CustomerSource(len(log), names, read, (sample.rows, sample.log.features))
+    return CustomerSource(len(log), names, read, (sample.rows, sample.log.features), log)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +168,8 @@ def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
         hint = 'name a table with one row per customer: customers = "customers.parquet"'
         fail("campaign", Problem("the log has some customers more than once, so it cannot be planned for itself", hint))
     if log.sample is not None:
+        names = log.seen.features.column_names
+        check_memory(len(log), len(names), len(log.levels), name_reasons(campaign.planning))
         return log_source(log, log.sample)
     return Customers(log.features, log.customer, log.costs)
 
@@ -177,9 +186,33 @@ def open_table(
         refuse("customers", parse_problems(parse))
         stream = _open_stream(source, campaign.levels, customer, features, parse)
         if stream is not None:
+            columns, reasons = len(stream.batches.schema), name_reasons(campaign.planning)
+            check_memory(stream.n, columns, len(campaign.levels), reasons)
             return stream
     table = read_table(source, what="customers", plain=[str(customer)], parse=parse)
     return check_table(table, campaign.levels, customer, list(features))
+
+
+def name_reasons(planning: Planning) -> list[Problem]:
+    """Return the reasons for which all customers are needed in memory at once, each with a way out."""
+    reasons = []
+    if planning.constrained:
+        reasons.append(Problem("constraints", "plan without constraints"))
+    if planning.exact:
+        reasons.append(Problem("exact = true", "set exact = false: the plan then states its gap"))
+    if planning.aimed:
+        reasons.append(Problem(f"exploration for {planning.explore_for}", 'set explore_for = "random"'))
+    return reasons
+
+
+def check_memory(rows: int, columns: int, levels: int, reasons: Sequence[Problem]) -> None:
+    """Refuse customers who are needed in memory at once, for these reasons, and do not fit into it."""
+    size, limit = rows * (columns + levels) * BYTES_PER_VALUE, MEMORY_SHARE * memory_limit()
+    if reasons and size > limit:
+        needed = " and ".join(reason.what for reason in reasons)
+        got = f"{needed}: all customers are needed in memory at once; {rows:,} customers take about {format_size(size)}"
+        hints = [*(reason.hint for reason in reasons), "use a machine with more memory"]
+        fail("customers", Problem(f"{got}, and {format_size(limit)} can be used", ", or ".join(hints)))
 
 
 def check_table(table: pa.Table, levels: Levels, customer: str | None, features: Sequence[str]) -> Customers:

@@ -24,6 +24,7 @@ from largesse.data import read_log
 from largesse.errors import Problem, fail
 from largesse.evaluation import MAX_SAMPLE_ROWS, PlanCounts, choose_features, count_plan, number_groups
 from largesse.io import Scratch, scratch_file
+from largesse.levels import Levels
 from largesse.pipeline.customers import (
     CustomerSource,
     CustomerStream,
@@ -37,8 +38,8 @@ from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy
 from largesse.progress import advance, report_to, start_stage
 from largesse.records import Array, Customers, Log, Plan, Progress, Scores
-from largesse.response import predict_in_blocks
-from largesse.stats import map_ahead, read_ahead, write_behind
+from largesse.response import ModelScorer, predict_in_blocks
+from largesse.stats import cores, map_ahead, read_ahead, write_behind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,8 +100,10 @@ class Local:
                     predicted, paid = predict_in_blocks(policy.model, customers, tracked=True)
                     curves, costs = check_task(predicted, expected_costs(policy.levels, predicted, paid))
                     scored = LocalCustomers(source, curves, costs, _sample_features(policy, source))
-                else:
+                elif isinstance(source, CustomerStream):
                     scored = _score_batches(policy, source, stack, near)
+                else:
+                    scored = _score_log(policy, source, stack, near)
             yield scored
 
 
@@ -222,41 +225,53 @@ def _sample_features(policy: Policy, source: CustomerSource) -> FeatureSample:
     return FeatureSample(rows[places], table.select(list(policy.model.encoder_.features)).take(places))
 
 
-def _score_batches(
-    policy: Policy, source: CustomerSource | CustomerStream, stack: ExitStack, near: Path
-) -> LocalCustomers:
+def _score_batches(policy: Policy, source: CustomerStream, stack: ExitStack, near: Path) -> LocalCustomers:
     """Score every customer once, batch by batch; curves and costs that differ go to files without a name `near` a folder."""
     import pyarrow as pa
 
     names, levels = list(policy.model.encoder_.features), policy.levels
-    stream = source if isinstance(source, CustomerStream) else None
-    # The rows of a log are checked already.
-    batches = stream.read_rows(names) if stream else ((part, np.zeros(1, bool)) for part in source.read(names))
-    chosen = choose_places(np.arange(source.n), MAX_SAMPLE_ROWS) if stream else np.zeros(0, np.int64)
+    chosen = choose_places(np.arange(source.n), MAX_SAMPLE_ROWS)
     files = [stack.enter_context(scratch_file(near)) for _ in range(2)]  # curves, and costs where they differ
     sampled, hashes, start, wrong = [], [np.zeros(0, np.uint64)], 0, False
-    for part, suspect in read_ahead(batches):
+    for part, suspect in read_ahead(source.read_rows(names)):
         wrong |= bool(suspect.any())
-        if stream and part.customer is not None:
+        if part.customer is not None:
             hashes.append(hash_customers(part.customer))
         if not wrong:  # else only what is wrong with others is still of interest
-            expected, paid = predict_in_blocks(policy.model, part)
-            costs = expected_costs(levels, expected, paid)
-            for file, values in zip(files, check_task(expected, costs)[: costs.ndim], strict=False):
-                file.append(np.ascontiguousarray(values, dtype=np.float64).data.cast("B"))
+            costs = _append_scores(files, levels, *predict_in_blocks(policy.model, part))
             places = np.searchsorted(chosen, [start, start + len(part)])
             sampled.append(part.features.take(chosen[slice(*places)] - start))
         start += len(part)
         advance(start / source.n)
-    if isinstance(source, CustomerStream):
-        repeated = find_repeated(np.concatenate(hashes))
-        if wrong or len(repeated):
-            source.refuse_rows(repeated)
-        sample = FeatureSample(chosen, pa.concat_tables(sampled).unify_dictionaries())
-    else:
-        sample = _sample_features(policy, source)
-    curves, own_costs = (_map_array(file, len(levels)) for file in files)
-    return LocalCustomers(source, curves, own_costs if len(own_costs) else np.atleast_2d(costs), sample)
+    repeated = find_repeated(np.concatenate(hashes))
+    if wrong or len(repeated):
+        source.refuse_rows(repeated)
+    sample = FeatureSample(chosen, pa.concat_tables(sampled).unify_dictionaries())
+    curves, own = (_map_array(file, len(levels)) for file in files)
+    return LocalCustomers(source, curves, own if len(own) else np.atleast_2d(costs), sample)
+
+
+def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: Path) -> LocalCustomers:
+    """Score the rows of a log that is larger than memory where they are; numbers go to files as in `_score_batches`."""
+    assert source.log is not None and source.log.sample is not None  # noqa: PT018 - only such logs are not in memory
+    log, levels, scorer, start = source.log, policy.levels, ModelScorer(policy.model, cores()), 0
+    files = [stack.enter_context(scratch_file(near)) for _ in range(2)]
+    for found in source.log.sample.map(scorer, scorer.features, np.arange(source.n)):
+        rows = slice(start, start + len(found))
+        curves, paid = found[:, : len(levels)], None if log.costs is None else log.costs[rows]
+        costs = _append_scores(files, levels, curves, found[:, len(levels) :] if found.shape[1] > len(levels) else paid)
+        start += len(found)
+        advance(start / source.n)
+    curves, own = (_map_array(file, len(levels)) for file in files)
+    return LocalCustomers(source, curves, own if len(own) else np.atleast_2d(costs), _sample_features(policy, source))
+
+
+def _append_scores(files: Sequence[Scratch], levels: Levels, curves: Array, paid: Array | None) -> Array:
+    """Append curves (n, K), and expected costs if they differ between customers, to their files; return the costs."""
+    costs = expected_costs(levels, curves, paid)
+    for file, values in zip(files, check_task(curves, costs)[: costs.ndim], strict=False):
+        file.append(np.ascontiguousarray(values, dtype=np.float64).data.cast("B"))
+    return costs
 
 
 def _map_array(file: Scratch, width: int) -> Array:

@@ -9,8 +9,7 @@ keeps many features from making extreme weights. The correction uses levels and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,11 +30,23 @@ class Tilts:
 
     centre: Array  # (p,)
     spread: Array  # (p,) zero where a feature does not vary
-    lines: dict[int, Array]  # level → (1 + features that vary,)
+    levels: Array  # (L,) int64 that need a line
+    lines: Array  # (L, 1 + features that vary)
 
-    def apply(self, own: Array, X: Array, level: Array) -> Array:
-        """Return the propensities (n,) of the rows' own levels, corrected; X (n, p) are encoded features."""
-        return _apply(self.lines, own, self.standardise(X), level)
+    def apply(self, own: Array, Z: Array, level: Array) -> Array:
+        """Return the propensities (n,) of the rows' own levels, corrected; Z (n, q) are standardised features."""
+        out = own.copy()
+        for k, line in zip(self.levels, self.lines, strict=True):
+            rows = level == k
+            out[rows] = sigmoid(logit(own[rows], INSIDE) + Z[rows] @ line)
+        return out
+
+    def apply_all(self, found: Array, X: Array) -> Array:
+        """Return the probabilities (n, K) of all levels, each corrected as if it were the own one; X (n, p) are encoded."""
+        Z, out = self.standardise(X), found.copy()
+        for k, line in zip(self.levels, self.lines, strict=True):
+            out[:, k] = sigmoid(logit(found[:, k], INSIDE) + Z @ line)
+        return out
 
     def standardise(self, X: Array) -> Array:
         """Return what lines are in: ones, and the features that vary, with mean 0 and standard deviation 1 in the log."""
@@ -51,8 +62,9 @@ def balance_propensities(own: Array, X: Array, level: Array, weight: Array, seed
 
 def learn_tilts(own: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> tuple[Tilts, Array]:
     """Return what corrects propensities (n,), and these corrected; X (n, p) are encoded features."""
-    tilts = Tilts(X.mean(axis=0), X.std(axis=0), {})
-    Z = tilts.standardise(X)
+    empty = Tilts(X.mean(axis=0), X.std(axis=0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
+    Z = empty.standardise(X)
+    lines = {}
     some = shuffle_rows(len(X), FITTING_ROWS, seed)
     for k in np.unique(level):
         taught = some[level[some] == k]
@@ -60,16 +72,10 @@ def learn_tilts(own: Array, X: Array, level: Array, weight: Array, seed: int = 0
             continue
         share = weight[some] / weight[some].sum()
         others = (share * (level[some] != k)) @ Z[some]
-        tilts.lines[int(k)] = _tilt(Z[taught], logit(own[taught], INSIDE), weight[taught] / weight[some].sum(), others)
-    return tilts, _apply(tilts.lines, own, Z, level)
-
-
-def _apply(lines: Mapping[int, Array], own: Array, Z: Array, level: Array) -> Array:
-    out = own.copy()
-    for k, line in lines.items():
-        rows = level == k
-        out[rows] = sigmoid(logit(own[rows], INSIDE) + Z[rows] @ line)
-    return out
+        lines[int(k)] = _tilt(Z[taught], logit(own[taught], INSIDE), weight[taught] / weight[some].sum(), others)
+    learnt = np.array(list(lines.values())).reshape(len(lines), Z.shape[1])
+    tilts = replace(empty, levels=np.array(list(lines), dtype=np.int64), lines=learnt)
+    return tilts, tilts.apply(own, Z, level)
 
 
 def _effective(weight: Array) -> float:

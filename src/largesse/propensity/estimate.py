@@ -11,20 +11,33 @@ to the floor and how much weight that removed.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from largesse.data import Encoder
 from largesse.progress import advance, track
 from largesse.propensity.balance import balance_propensities, learn_tilts
+from largesse.propensity.models import (
+    CalibratedClassifier,
+    Calibration,
+    Classifier,
+    PropensityModel,
+    PropensityScorer,
+    to_logits,
+)
 from largesse.records import Array, Log, Propensities
-from largesse.stats import chosen, mean_estimate, one_standard_error, one_thread, sample_rows, shuffle_rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from largesse.stats import (
+    chosen,
+    collect_trees,
+    mean_estimate,
+    one_standard_error,
+    one_thread,
+    sample_rows,
+    shuffle_rows,
+)
 
 FLOOR = 0.01
 STRENGTHS = (1.0, 0.1, 0.03, 0.01)  # of the features: inverses of the ridge penalty; the strongest is preferred
@@ -34,8 +47,7 @@ FITTING_ROWS = 200_000  # a propensity model learns nothing from further rows th
 TREE_ROWS = 500  # per level; with fewer, trees only learn noise
 LOGGER_ROWS = 200  # a logging policy with fewer rows is learnt together with the others
 
-Predict: TypeAlias = Callable[[Array], Array]  # X (m, p) → probabilities (m, K)
-Fit: TypeAlias = Callable[[Array, Array, Array, int], Predict]  # X, target, weight, K → what predicts
+Fit: TypeAlias = Callable[[Array, Array, Array, int], Classifier]  # from X, target, weight, K
 
 
 def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelFeatures | None = None) -> Propensities:
@@ -49,101 +61,77 @@ def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelF
     features = encode_for_levels(log, fold=fold, seed=seed) if features is None else features
     seen, inside = log.seen, fold if log.sample is None else fold[log.sample.rows]
     with one_thread():
-        found = _estimate(seen, inside, seed, features.X)
+        found = _estimate(seen, inside, seed, features)
         own = found.probabilities[np.arange(len(seen)), seen.level]
         own = balance_propensities(own, features.X, seen.level, seen.weights, seed)
         if log.sample is not None:
-            own = _add_outside(log, own, features.encoder, found.learn(), seed)
+            own = _add_outside(log, own, found.learn(), seed)
     return _raise_to_floor(own, log.weights, found.model)
 
 
 @dataclass(frozen=True, eq=False)
 class _Estimated:
-    """The probabilities of every level, held out, and how to come by those of other rows."""
+    """The probabilities of every level, held out, and a function that learns the model of other rows."""
 
     probabilities: Array  # (n, K)
     model: str
-    learn: Callable[
-        [], Callable[[pa.Table, Array], Array]
-    ]  # → features and X (m, p) of other rows → probabilities (m, K)
+    learn: Callable[[], PropensityScorer]
 
 
-def _estimate(log: Log, fold: Array, seed: int, X: Array) -> _Estimated:
+def _estimate(log: Log, fold: Array, seed: int, features: LevelFeatures) -> _Estimated:
+    """Estimate the probabilities of levels; several logging policies are learnt separately and mixed."""
     logger, K, weight = _loggers(log), len(log.levels), log.weight
-    task = _Task(X, log.level, log.scaled_weights, K)
+    task = _Task(features.X, log.level, log.scaled_weights, K)
     if logger is None:
         found = _crossfit(task, fold, seed)
-        calibrate = _learn_calibration(found.held, log.level, weight)
+        calibration = _learn_calibration(found.held, log.level, weight)
 
-        def learn() -> Callable[[pa.Table, Array], Array]:
-            predict = found.learn()
-            return lambda _table, others: calibrate(predict(others))
+        def learn() -> PropensityScorer:
+            return PropensityScorer(
+                PropensityModel((CalibratedClassifier(found.learn(), calibration),)), features.encoder
+            )
 
-        return _Estimated(calibrate(found.held), found.name, learn)
-    return _estimate_mixture(log, task, logger, fold, seed)
-
-
-def _estimate_mixture(log: Log, task: _Task, logger: Array, fold: Array, seed: int) -> _Estimated:
-    """Estimate the probabilities under several logging policies, each learnt apart, mixed by which of them a row may meet."""
-    weight, encoder = log.weight, Encoder()
+        return _Estimated(calibration(found.held), found.name, learn)
+    encoder = Encoder()
     of_loggers = encoder.fit_transform(log.features, logger, discrete=True, seed=seed, fold=fold)
     met = _crossfit(_Task(of_loggers, logger, log.scaled_weights, int(logger.max()) + 1), fold, seed)
-    meets = _learn_calibration(met.held, logger, weight)  # (n, S): which policy a row like this meets
-    shares, parts = meets(met.held), []
-    mixed = np.zeros((len(log), len(log.levels)))
+    meets = _learn_calibration(met.held, logger, weight)
+    shares, parts = meets(met.held), []  # (n, S) the policy that a row like this meets
+    mixed = np.zeros((len(log), K))
     for s in range(shares.shape[1]):
         found = _crossfit(task, fold, seed, taught=logger == s)
         parts.append((found, _learn_calibration(found.held, log.level, weight, taught=logger == s)))
         mixed += shares[:, [s]] * parts[-1][1](found.held)
 
-    def learn() -> Callable[[pa.Table, Array], Array]:
-        which, each = met.learn(), [(found.learn(), calibrate) for found, calibrate in parts]
+    def learn_mixture() -> PropensityScorer:
+        levels = tuple(CalibratedClassifier(found.learn(), calibration) for found, calibration in parts)
+        model = PropensityModel(levels, CalibratedClassifier(met.learn(), meets))
+        return PropensityScorer(model, features.encoder, encoder)
 
-        def predict(table: pa.Table, others: Array) -> Array:
-            share = meets(which(encoder.transform(table)))
-            parts = [share[:, [s]] * calibrate(fit(others)) for s, (fit, calibrate) in enumerate(each)]
-            return np.sum(parts, axis=0)
-
-        return predict
-
-    return _Estimated(mixed, parts[-1][0].name, learn)
+    return _Estimated(mixed, parts[-1][0].name, learn_mixture)
 
 
-def _add_outside(
-    log: Log, own: Array, encoder: Encoder, predict: Callable[[pa.Table, Array], Array], seed: int
-) -> Array:
+def _add_outside(log: Log, own: Array, scorer: PropensityScorer, seed: int) -> Array:
     """Return the propensities (n,) of all rows of a large log, from those (m,) of its sample.
 
     Rows outside are balanced by themselves: what corrects the chance imbalance of the sample would only add noise to theirs.
     """
     assert log.sample is not None
-    whole = np.empty(len(log))
+    whole, K = np.empty(len(log)), len(log.levels)
     whole[log.sample.rows] = own
     outside = np.flatnonzero(log.outside)
-    some = np.sort(shuffle_rows(len(outside), FITTING_ROWS, seed))
-    parts = list(_predict_rows(log, outside[some], encoder, predict))
-    rows, X, found = (np.concatenate(part) for part in zip(*parts, strict=True))
-    tilts, balanced = learn_tilts(found, X, log.level[rows], log.weights[rows], seed)
-    whole[rows] = balanced
-    if len(some) < len(outside):
-        for rows, X, found in _predict_rows(log, outside, encoder, predict):
-            whole[rows] = tilts.apply(found, X, log.level[rows])
+    rows = outside[np.sort(shuffle_rows(len(outside), FITTING_ROWS, seed))]
+    encoded = np.concatenate(list(log.sample.map(scorer.encode_and_predict, None, rows)))
+    X, found = encoded[:, :-K].astype(np.float32), encoded[np.arange(len(rows)), log.level[rows] - K]
+    tilts, whole[rows] = learn_tilts(found, X, log.level[rows], log.weights[rows], seed)
+    if len(rows) < len(outside):
+        balanced, start = replace(scorer, model=replace(scorer.model, tilts=tilts)), 0
+        for found in log.sample.map(balanced, None, outside):
+            rows = outside[start : start + len(found)]
+            whole[rows] = found[np.arange(len(rows)), log.level[rows]]
+            start += len(found)
+            advance(start / len(outside))
     return whole
-
-
-def _predict_rows(
-    log: Log, rows: Array, encoder: Encoder, predict: Callable[[pa.Table, Array], Array]
-) -> Iterator[tuple[Array, Array, Array]]:
-    """Give some rows, which rise, batch by batch: their numbers, encoded features and own levels' predicted propensities."""
-    assert log.sample is not None
-    start = 0
-    for batch in log.sample.batches(None):
-        mine = rows[slice(*np.searchsorted(rows, [start, start + len(batch)]))]
-        features = batch.take(mine - start)
-        X = encoder.transform(features)
-        yield mine, X, predict(features, X)[np.arange(len(mine)), log.level[mine]]
-        start += len(batch)
-        advance(start / len(log))
 
 
 def _loggers(log: Log) -> Array | None:
@@ -182,7 +170,7 @@ class _Crossfitted:
 
     held: Array
     name: str
-    learn: Callable[[], Predict]
+    learn: Callable[[], Classifier]
 
 
 def _crossfit(task: _Task, fold: Array, seed: int, taught: Array | None = None) -> _Crossfitted:
@@ -191,7 +179,7 @@ def _crossfit(task: _Task, fold: Array, seed: int, taught: Array | None = None) 
     rng = np.random.default_rng(seed)
     name, fit = _choose(task, rng.permutation(np.flatnonzero(taught))[:CHOOSING_ROWS])
 
-    def learn(rows: Array) -> Predict:
+    def learn(rows: Array) -> Classifier:
         return fit(task.X[rows], task.target[rows], task.weight[rows], task.K)
 
     found = np.empty((len(fold), task.K))
@@ -259,9 +247,8 @@ def _losses(fit: Fit, X: Array, target: Array, weight: Array, K: int, train: Arr
 # -- what is fitted ---------------------------------------------------------------------------------------------------
 
 
-def _shares(_X: Array, target: Array, weight: Array, K: int) -> Predict:
-    shares = np.bincount(target, weights=weight, minlength=K) / weight.sum()
-    return lambda asked: np.tile(shares, (len(asked), 1))
+def _shares(_X: Array, target: Array, weight: Array, K: int) -> Classifier:
+    return Classifier(K, np.arange(K), shares=np.bincount(target, weights=weight, minlength=K) / weight.sum())
 
 
 def _logistic(strength: float) -> Fit:
@@ -270,7 +257,7 @@ def _logistic(strength: float) -> Fit:
     return lambda *rows: _fit(LogisticRegression(C=strength, max_iter=200), *rows)
 
 
-def _trees(X: Array, target: Array, weight: Array, K: int) -> Predict:
+def _trees(X: Array, target: Array, weight: Array, K: int) -> Classifier:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     # Bins of weighted rows are slow to find, and propensities need no fine ones.
@@ -280,8 +267,8 @@ def _trees(X: Array, target: Array, weight: Array, K: int) -> Predict:
     return _fit(model, X, target, weight, K)
 
 
-def _fit(model: Any, X: Array, target: Array, weight: Array, K: int) -> Predict:
-    """Return what predicts the probabilities (m, K) of rows (m, p), learnt from X (n, p) and a target (n,)."""
+def _fit(model: Any, X: Array, target: Array, weight: Array, K: int) -> Classifier:
+    """Return a model of scikit-learn, fitted to X (n, p) and a target (n,), as arrays."""
     from sklearn.exceptions import ConvergenceWarning
 
     if len(np.unique(target)) < 2:
@@ -289,52 +276,30 @@ def _fit(model: Any, X: Array, target: Array, weight: Array, K: int) -> Predict:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, target, sample_weight=None if np.ptp(weight) == 0 else weight)
-
-    def predict(asked: Array) -> Array:
-        found = np.zeros((len(asked), K))
-        if len(asked):
-            found[:, model.classes_] = model.predict_proba(asked)
-        return found
-
-    return predict
+    if hasattr(model, "coef_"):
+        return Classifier(K, model.classes_, coef=model.coef_, intercept=model.intercept_)
+    return Classifier(K, model.classes_, intercept=np.ravel(model._baseline_prediction), trees=collect_trees(model))
 
 
 # -- calibration ------------------------------------------------------------------------------------------------------
 
 
-def _learn_calibration(found: Array, target: Array, weight: Array | None, taught: Array | None = None) -> Predict:
-    """Return a regression of the target on the logits of probabilities (n, K) and on their squares, over all rows.
+def _learn_calibration(found: Array, target: Array, weight: Array | None, taught: Array | None = None) -> Calibration:
+    """Fit a regression of the target on the logits of probabilities (n, K) and on their squares, over all rows.
 
     Rows take part in their own calibration. It learns few numbers, from levels and not from responses, so cross-fitting
     stays valid.
     """
     taught = np.ones(len(target), dtype=bool) if taught is None else taught
     present, rows = np.unique(target[taught], return_inverse=True)
-
-    def to_logits(found: Array) -> Array:
-        logits = np.log(np.maximum(found[:, present], 1e-4))
-        logits -= logits.mean(axis=1, keepdims=True)
-        return logits
-
-    taken = to_logits(found)[taught]
-    spread, centre = taken.std(axis=0), taken.mean(axis=0)
-    varies = spread > 1e-6
-    if not varies.any() or len(present) < 2 or taught.sum() < 50 * len(present):
-        return lambda found: found
-
-    def scale(logits: Array) -> Array:
-        logits = (logits - centre)[:, varies] / spread[varies]
-        return np.column_stack([logits, logits**2])
-
+    logits = to_logits(found, present)[taught]
+    calibration = Calibration(present, logits.mean(axis=0), logits.std(axis=0), None)
+    varies = (calibration.spread > 1e-6).any()
+    if not varies or len(present) < 2 or taught.sum() < 50 * len(present):
+        return calibration
     own = np.ones(int(taught.sum())) if weight is None else weight[taught] / weight[taught].mean()
-    predict = _logistic(100.0)(scale(taken), rows, own, len(present))
-
-    def calibrate(found: Array) -> Array:
-        out = np.zeros(found.shape)
-        out[:, present] = predict(scale(to_logits(found)))
-        return out
-
-    return calibrate
+    classifier = _logistic(100.0)(calibration.scale(logits), rows, own, len(present))
+    return replace(calibration, classifier=classifier)
 
 
 # -- encoded features ------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from largesse.records.log import ROLES as ROLES
 from largesse.records.log import Customers as Customers
 from largesse.records.log import Log as Log
 from largesse.records.log import Roles as Roles
+from largesse.records.log import RowTask as RowTask
 from largesse.records.log import Sample as Sample
 from largesse.records.monitoring import CampaignCheck as CampaignCheck
 from largesse.records.monitoring import Drift as Drift

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Required, TypedDict
+from typing import TYPE_CHECKING, Any, Required, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -207,13 +207,21 @@ class Log(Shown):
         return replace(self, response=self.paid, response_name="cost", paid=None, sample=sample, response_value=None)
 
 
+RowTask: TypeAlias = Callable[["pa.Table"], Array]  # features of m rows → numbers (m, …)
+
+
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The rows of a large log from which models learn, and how to come by the features of all rows."""
+    """The rows of a large log from which models learn, and access to the features of all rows.
+
+    `map` runs a task where the rows are, and yields its results for some rows (rising indices) batch by batch. A task that is
+    to run on another machine consists of functions of this package and plain values.
+    """
 
     log: Log  # of these rows, with features; weights make up for levels of which more than their share was drawn
     rows: Array  # (m,) int64, rising: which rows of the large log these are
     batches: Callable[[Sequence[str] | None], Iterator[pa.Table]]  # some features, or all, of all rows in order
+    map: Callable[[RowTask, Sequence[str] | None, Array], Iterator[Array]]  # of some features, or all
     digest: str  # of the features of all rows
     most: int  # rows that a log may have to be read as a whole
 

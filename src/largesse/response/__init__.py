@@ -26,6 +26,7 @@ from largesse.response.cost_model import WithCosts as WithCosts
 from largesse.response.cost_model import fit_out_of_fold as fit_out_of_fold
 from largesse.response.cost_model import get_customer_costs as get_customer_costs
 from largesse.response.cost_model import predict_in_blocks as predict_in_blocks
+from largesse.response.fold_ensemble import ModelScorer as ModelScorer
 from largesse.response.fold_ensemble import predict_held_out as predict_held_out
 from largesse.response.hurdle import Hurdle as Hurdle
 from largesse.response.linear import Linear as Linear

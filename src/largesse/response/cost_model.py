@@ -122,8 +122,7 @@ def fit_out_of_fold(model: ResponseModel, log: Log, fold: Array) -> HeldOut:
     held = model.fit_held_out(log.sample.log, fold[log.sample.rows])
     model.fingerprint_ = log.fingerprint
     start_stage(OUTSIDE, len(log))
-    features = list(model.encoder_.features)
-    return add_outside(held, log, fold, features, lambda table: predict_in_blocks(model, Customers(table)))
+    return add_outside(held, log, fold, model)
 
 
 def predict_in_blocks(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from largesse.io import Arrays, State
 from largesse.progress import advance, report_to, start_stage, subrange, track
 from largesse.records import Array, HeldOut, Log, Progress, Sample
-from largesse.response.base import ResponseModel, blank_copy, copy_unfitted
+from largesse.response.base import ResponseModel, blank_copy, copy_unfitted, in_blocks
 from largesse.response.level_effects import Link
-from largesse.stats import side_by_side
+from largesse.stats import cores, side_by_side
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,10 +85,9 @@ def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | Non
 def _predict_around(model: Any, log: Log, sample: Sample, fold: Array, progress: Progress | None) -> HeldOut:
     held = predict_held_out(model, sample.log, fold[sample.rows], progress)
     fitted = copy_unfitted(model).fit(sample.log)
-    features = list(fitted.encoder_.features) if isinstance(fitted, ResponseModel) else None
     with report_to(progress):
         start_stage(OUTSIDE, len(log))
-        return add_outside(held, log, fold, features, lambda table: (fitted.predict(table), None))
+        return add_outside(held, log, fold, fitted)
 
 
 def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None) -> Array:
@@ -103,30 +103,55 @@ def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None
     return curves
 
 
-def add_outside(
-    held: HeldOut,
-    log: Log,
-    fold: Array,
-    features: Sequence[str] | None,
-    expect: Callable[[pa.Table], tuple[Array, Array | None]],
-) -> HeldOut:
-    """Return what is expected of all rows of a large log: `held` of its sample, and of the others what `expect` says.
+@dataclass(frozen=True, eq=False)
+class ModelScorer:
+    """Predicts from tables of features with a fitted model. It travels to other machines as JSON and arrays."""
 
-    `expect` gets tables with these features and returns curves and, where costs are observed, expected costs.
-    """
+    model: Any
+    workers: int = 1  # threads
+
+    def __call__(self, table: pa.Table) -> Array:
+        """Return the curves (n, K) and, where costs are observed, the expected costs (n, K) next to them."""
+        if not isinstance(self.model, ResponseModel):
+            return np.asarray(self.model.predict(table))
+        X, of_costs = self.model.encode(table), getattr(self.model, "costs_", None)
+        curves = in_blocks(self.model._curves, X, self.workers)
+        if of_costs is None:
+            return curves
+        return np.hstack([curves, np.maximum(in_blocks(of_costs._curves, X, self.workers), 0.0)])
+
+    @property
+    def features(self) -> list[str] | None:
+        """The features that it needs; None for all."""
+        return list(self.model.encoder_.features) if isinstance(self.model, ResponseModel) else None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restore_scorer, (type(self.model).__name__, *self.model.state())
+
+
+def restore_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer:
+    """Return the scorer of a model that was packed as JSON and arrays."""
+    kinds: list[Any] = [ResponseModel]
+    for parent in kinds:
+        kinds += parent.__subclasses__()
+    known = {subclass.__name__: subclass for subclass in kinds}
+    return ModelScorer(known[kind].from_state(state, arrays, known))
+
+
+def add_outside(held: HeldOut, log: Log, fold: Array, model: Any) -> HeldOut:
+    """Return the predictions for all rows of a large log: `held` of its sample, and a fitted model's of the others."""
     assert log.sample is not None
-    n, outside, start = len(log), log.outside, 0
-    curves, costs = _spread(held.curves, log.sample.rows, n), None
-    if held.costs is not None:
-        costs = _spread(held.costs, log.sample.rows, n)
-    for batch in log.sample.batches(features):
-        here = outside[start : start + len(batch)]
-        rows = start + np.flatnonzero(here)
-        curves[rows], spent = expect(batch.filter(here))
-        if costs is not None and spent is not None:
-            costs[rows] = spent
-        start += len(batch)
-        advance(start / n)
+    n, K, outside, start = len(log), held.curves.shape[1], np.flatnonzero(log.outside), 0
+    curves = _spread(held.curves, log.sample.rows, n)
+    costs = None if held.costs is None else _spread(held.costs, log.sample.rows, n)
+    scorer = ModelScorer(model, cores())
+    for found in log.sample.map(scorer, scorer.features, outside):
+        rows = outside[start : start + len(found)]
+        curves[rows] = found[:, :K]
+        if costs is not None and found.shape[1] > K:
+            costs[rows] = found[:, K:]
+        start += len(found)
+        advance(start / len(outside))
     moved = held.shuffled
     shuffled = None if moved is None else replace(moved, rows=log.sample.rows[moved.rows])
     return HeldOut(curves, fold, costs, shuffled)

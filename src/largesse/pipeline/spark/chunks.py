@@ -1,13 +1,12 @@
 """Tables in chunks: a Spark table with one row per batch, whose content is bytes in Arrow's stream format.
 
 Java carries few large values instead of many small ones, and Spark keeps them in the memory and on the disks of the
-executors. A chunk that is lost with an executor is computed again. What is made of a row depends on nothing but the row, so
-a task that dies or runs twice changes nothing.
+executors. A chunk that is lost with an executor is computed again. A result depends on nothing but its chunk, so a task that
+dies or runs twice changes nothing.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,56 +22,69 @@ from largesse.records import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CHUNKS = "place long, n long, scores binary, rest binary"  # rest: ids and features, which few passes read
+# `head` comes to the driver with the list of chunks; n < 0 marks a partition's report, which is all in its head.
+CHUNKS = "place long, n long, head binary, scores binary, rest binary"
 RESULTS = "place long, n long, content binary"
 CHUNK_ROWS = 8_192  # larger values than half a megabyte are costly for Java
 JOB_ROWS = 4_000_000  # rows whose results come to the driver at once
 CHUNK_BITS = 32  # of a place: the number of a chunk in its partition
-Task = Callable[..., bytes | None]
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkedTable:
-    """The chunks of a table in the order of its rows, kept by the executors."""
+    """The chunks of a table in the order of its rows, kept by the executors.
 
-    frame: Any  # columns of CHUNKS; n < 0: a report of a partition, not rows
+    Tasks get the number of a chunk's first row and the contents of some columns. `doing` names the work in errors.
+    """
+
+    frame: Any  # columns of CHUNKS
     places: Array  # (b,) rising
     firsts: Array  # (b + 1,) row number of each chunk's first row, and the number of rows
+    heads: list[bytes]  # (b,)
+    reports: list[bytes]  # one of each partition
 
     @property
     def n(self) -> int:
         """The number of rows."""
         return int(self.firsts[-1])
 
-    def map(self, task: Task, doing: str, *columns: str) -> Iterator[bytes]:
-        """Run a task for every chunk (first row number, content of some columns) on the executors; yield results in order.
-
-        `doing` names the work in errors.
-        """
-        run = partial(_run_task, task, dict(zip(self.places.tolist(), self.firsts.tolist(), strict=False)))
+    def map(self, task: Callable[..., bytes], doing: str, *columns: str) -> Iterator[bytes]:
+        """Run a task for every chunk on the executors; yield the results that are not empty, in order."""
         start = 0
         while start < len(self.places):
             stop = max(int(np.searchsorted(self.firsts, self.firsts[start] + JOB_ROWS, side="right")) - 1, start + 1)
-            asked = f"n > 0 and place between {self.places[start]} and {self.places[stop - 1]}"
-            with explain_failure(doing):
-                chosen = self.frame.where(asked).select("place", "n", *columns)
-                found = chosen.mapInArrow(run, RESULTS).toArrow().sort_by("place")
-            if sum(found.column("n").to_pylist()) != self.firsts[stop] - self.firsts[start]:
-                hint = "save it as a table first, or give one whose rows keep their order"
-                raise InputError("table", [Problem("the table changed while it was read", hint)])
-            yield from (content for content in found.column("content").to_pylist() if content)
+            here = f"place between {self.places[start]} and {self.places[stop - 1]}"
+            results = self._run(run_task, task, doing, here, columns).sort_by("place")
+            _check_rows(results, self.firsts[stop] - self.firsts[start])
+            yield from (content for content in results.column("content").to_pylist() if content)
             start = stop
+
+    def sum(self, task: Callable[..., Mapping[str, Array]], doing: str, *columns: str) -> dict[str, Array]:
+        """Run a task for every chunk on the executors and add up the results by name: each partition returns one."""
+        results = self._run(sum_task, task, doing, "true", columns)
+        _check_rows(results, self.n)
+        return add_up(map(unpack_arrays, results.column("content").to_pylist()))
 
     def rows(self, task: Callable[..., Iterator[pa.RecordBatch]], schema: Any, *columns: str) -> Any:
         """Return the DataFrame of the rows that a task makes of every chunk on the executors."""
-        firsts = dict(zip(self.places.tolist(), self.firsts.tolist(), strict=False))
         chosen = self.frame.where("n > 0").select("place", "n", *columns)
-        return chosen.mapInArrow(partial(_make_rows, task, firsts), schema)
+        return chosen.mapInArrow(partial(list_rows, task, self._first_rows), schema)
 
-    def reports(self) -> list[bytes]:
-        """Return the reports of all partitions."""
-        found = self.frame.where("n < 0").select("place", "rest").toArrow().sort_by("place")
-        return list(found.column("rest").to_pylist())
+    def _run(self, run: Any, task: Any, doing: str, where: str, columns: Sequence[str]) -> pa.Table:
+        with explain_failure(doing):
+            chosen = self.frame.where(f"n > 0 and {where}").select("place", "n", *columns)
+            return chosen.mapInArrow(partial(run, task, self._first_rows), RESULTS).toArrow()
+
+    @property
+    def _first_rows(self) -> dict[int, int]:
+        return dict(zip(self.places.tolist(), self.firsts.tolist(), strict=False))
+
+
+def _check_rows(results: pa.Table, expected: int) -> None:
+    """Refuse results of more or fewer rows than the table had at first."""
+    if sum(results.column("n").to_pylist()) != expected:
+        hint = "save it as a table first, or give one whose rows keep their order"
+        raise InputError("table", [Problem("the table changed while it was read", hint)])
 
 
 @contextmanager
@@ -83,11 +95,12 @@ def keep_chunks(frame: Any, doing: str) -> Iterator[ChunkedTable]:
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         with explain_failure(doing):
-            heads = kept.where("n > 0").select("place", "n").toArrow().sort_by("place")
-        sizes = np.asarray(heads.column("n"), dtype=np.int64)
-        yield ChunkedTable(
-            kept, np.asarray(heads.column("place"), dtype=np.int64), np.concatenate([[0], np.cumsum(sizes)])
-        )
+            listed = kept.select("place", "n", "head").toArrow().sort_by("place")
+        sizes, places = (np.asarray(listed.column(name), dtype=np.int64) for name in ("n", "place"))
+        heads, chunks = listed.column("head").to_pylist(), sizes > 0
+        firsts = np.concatenate([[0], np.cumsum(sizes[chunks])])
+        of_chunks, reports = ([heads[k] for k in np.flatnonzero(kind)] for kind in (chunks, ~chunks))
+        yield ChunkedTable(kept, places[chunks], firsts, of_chunks, reports)
     finally:
         kept.unpersist()
 
@@ -103,33 +116,38 @@ def find_partition() -> int:
     return 0 if context is None else int(context.partitionId())
 
 
-def make_chunk(part: int, chunk: int, n: int, scores: bytes, rest: bytes) -> pa.RecordBatch:
+def make_chunk(part: int, chunk: int, n: int, head: bytes, scores: bytes = b"", rest: bytes = b"") -> pa.RecordBatch:
     """Return a row of a chunked table."""
-    return _make_row((part << CHUNK_BITS) + chunk, n, scores=scores, rest=rest)
+    return make_row((part << CHUNK_BITS) + chunk, n, head=head, scores=scores, rest=rest)
 
 
-def make_result(place: int, n: int, content: bytes) -> pa.RecordBatch:
-    """Return a row of results."""
-    return _make_row(place, n, content=content)
-
-
-def _make_row(place: int, n: int, **contents: bytes) -> pa.RecordBatch:
+def make_row(place: int, n: int, **contents: bytes) -> pa.RecordBatch:
+    """Return one row with binary contents."""
     import pyarrow as pa
 
-    columns = {"place": pa.array([place], pa.int64()), "n": pa.array([n], pa.int64())}
-    return pa.RecordBatch.from_pydict(
-        columns | {name: pa.array([content], pa.binary()) for name, content in contents.items()}
-    )
+    numbers = {"place": pa.array([place], pa.int64()), "n": pa.array([n], pa.int64())}
+    return pa.RecordBatch.from_pydict(numbers | {name: pa.array([x], pa.binary()) for name, x in contents.items()})
 
 
-def _run_task(task: Task, firsts: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def run_task(task: Any, firsts: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the result of every chunk."""
     for place, n, contents in list_chunks(batches):
-        yield make_result(place, n, task(firsts[place], *contents) or b"")
+        yield make_row(place, n, content=task(firsts[place], *contents))
 
 
-def _make_rows(
-    task: Callable[..., Iterator[pa.RecordBatch]], firsts: dict[int, int], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def sum_task(task: Any, firsts: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the sum of the results of all chunks."""
+    total: dict[str, Array] = {}
+    rows = 0
+    for place, n, contents in list_chunks(batches):
+        total = add_up([*([total] if total else []), task(firsts[place], *contents)])
+        rows += n
+    if rows:
+        yield make_row(0, rows, content=pack_arrays(total))
+
+
+def list_rows(task: Any, firsts: dict[int, int], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of every chunk."""
     for place, _, contents in list_chunks(batches):
         yield from task(firsts[place], *contents)
 
@@ -140,6 +158,17 @@ def list_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, l
         for k in range(batch.num_rows):
             place, n, *contents = (column[k] for column in batch.columns)
             yield place.as_py(), n.as_py(), [content.as_buffer() for content in contents]
+
+
+def add_up(results: Any) -> dict[str, Array]:
+    """Return the sums of arrays by name."""
+    total: dict[str, Array] = {}
+    for result in results:
+        total = {name: total[name] + array if total else array for name, array in result.items()}
+    return total
+
+
+# -- contents ---------------------------------------------------------------------------------------------------------
 
 
 def pack_table(table: pa.Table, *, packed: bool = True) -> bytes:
@@ -165,19 +194,21 @@ def unpack_table(content: bytes | pa.Buffer, columns: Sequence[str] | None = Non
     return pa.ipc.open_stream(content, options=options).read_all()
 
 
-def pack_matrices(*matrices: Array) -> bytes:
-    """Return matrices (n, …) of numbers as bytes: one after the other, row by row."""
-    return b"".join(np.ascontiguousarray(matrix, dtype=np.float64).tobytes() for matrix in matrices)
+def pack_arrays(arrays: Mapping[str, Any], table: pa.Table | None = None) -> bytes:
+    """Return arrays and numbers by name as bytes, and a table after them, if any."""
+    from safetensors.numpy import save
 
-
-def pack_arrays(arrays: Mapping[str, Any]) -> bytes:
-    """Return arrays and numbers by name as bytes."""
-    sink = io.BytesIO()
-    np.savez(sink, **arrays)
-    return sink.getvalue()
+    head = save({name: np.array(values, order="C") for name, values in arrays.items()})
+    return len(head).to_bytes(8, "little") + head + (b"" if table is None else pack_table(table))
 
 
 def unpack_arrays(content: bytes) -> dict[str, Any]:
-    """Return what `pack_arrays` packed; numbers are arrays without an axis."""
-    with np.load(io.BytesIO(content), allow_pickle=False) as opened:
-        return {name: opened[name] for name in opened.files}
+    """Return the arrays that were packed; numbers are arrays without an axis."""
+    from safetensors.numpy import load
+
+    return dict(load(content[8 : 8 + int.from_bytes(content[:8], "little")]))
+
+
+def unpack_following(content: bytes) -> pa.Table:
+    """Return the table that was packed after arrays."""
+    return unpack_table(content[8 + int.from_bytes(content[:8], "little") :])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, cast, final
 
 import numpy as np
 
-from largesse.allocation import BatchPlan, PriceSums, allocate_batches, decide_at_price, expected_costs, sum_at_prices
+from largesse.allocation import BatchPlan, PriceSums, allocate_batches
 from largesse.campaign import Campaign, read_campaign
 from largesse.data import (
     CODED,
@@ -30,42 +30,48 @@ from largesse.data import (
     split_file,
 )
 from largesse.errors import InputError, Problem, fail, limit_problems, refuse, suggest
-from largesse.evaluation import MAX_SAMPLE_ROWS, GroupedFeature, PlanCounts, choose_features, count_plan, number_groups
-from largesse.levels import Levels
+from largesse.evaluation import MAX_SAMPLE_ROWS, GroupedFeature, PlanCounts, choose_features
 from largesse.pipeline.commands import LOCAL, run, silent
+from largesse.pipeline.customers import check_memory, name_reasons
 from largesse.pipeline.engine import Engine, PlanResult, ScoredCustomers, Target
-from largesse.pipeline.scoring import Local, choose_places, random_keys
+from largesse.pipeline.scoring import Local, choose_places
 from largesse.pipeline.spark.chunks import (
     CHUNKS,
     RESULTS,
     ChunkedTable,
-    find_partition,
+    add_up,
     keep_chunks,
-    make_chunk,
-    pack_arrays,
-    pack_table,
     unpack_arrays,
+    unpack_following,
     unpack_table,
 )
 from largesse.pipeline.spark.session import explain_failure, first_line, open_session, quiet
 from largesse.pipeline.spark.tasks import (
     Costs,
+    Order,
+    PolicyLevels,
     TableSpec,
-    archive_policy,
     check_rows,
+    common_costs,
     find_ids,
     find_repeats,
-    load_policy,
-    read_features,
-    read_ids,
+    list_plan,
+    pack_batch,
+    pack_rows,
+    plan_chunk,
+    run_on_rows,
     score_rows,
+    select_columns,
     split_hashes,
+    sum_chunk,
+    survey_chunk,
     unpack_report,
 )
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy
 from largesse.progress import advance, report_to, start_stage
-from largesse.records import Array, Customers, Log, Progress, Scores
+from largesse.records import Array, Customers, Log, Progress, RowTask, Scores
+from largesse.response import ModelScorer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -257,18 +263,19 @@ class Spark:
     def read_log(self, campaign: Campaign, source: Any = None) -> Log:
         """Read and check the campaign's log, or another source with the same columns.
 
-        Files that the driver reaches are read as on one machine; the rest comes from Spark, large logs chunk by chunk.
+        Files that the driver reaches are read as on one machine. The rest comes from Spark; of a large log, the executors keep
+        the rows and score those outside the sample.
         """
         given = source if source is not None else self.log if self.log is not None else campaign.log
         if not (is_frame(given) or isinstance(given, str | os.PathLike)):
             return self._local.read_log(campaign, given)
-        found = find_source(self.session, given, "log")
-        if found.spec.pieces is not None:
-            return self._local.read_log(campaign, found.path)
+        table = find_source(self.session, given, "log")
+        if table.spec.pieces is not None:
+            return self._local.read_log(campaign, table.path)
         features = campaign.roles.get("features")
         named = {*campaign.columns.values(), *(campaign.levels.cost_columns or ()), *(features or ())}
         plain = {campaign.columns[role] for role in CODED if role in campaign.columns} - {*(features or ())}
-        return self._local.read_log(campaign, self._fetch_log(found.frame, None if features is None else named, plain))
+        return self._local.read_log(campaign, self._fetch_log(table.frame, None if features is None else named, plain))
 
     def _fetch_log(self, frame: Any, columns: set[str] | None, plain: set[str]) -> Any:
         """Return the rows of a log as a table or, if there are many, as batches that the executors keep."""
@@ -288,32 +295,40 @@ class Spark:
                 table = read_table(unpack_table(content), what="log", plain=plain)
                 yield table if chosen is None else table.select(chosen)
 
-        return Batches(schema, chunks.n, read)
+        def run_there(task: RowTask, names: Sequence[str], wanted: Array) -> Iterator[Array]:
+            job = partial(run_on_rows, task, list(names), frozenset(plain), np.packbits(wanted))
+            for content in chunks.map(job, "scoring the log", "rest"):
+                yield unpack_arrays(content)["rows"]
+
+        return Batches(schema, chunks.n, read, run_there)
 
     def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
         """Find a table of customers; executors check its rows when they score them.
 
-        Constraints, exact plans and exploration for a purpose need all customers in one place, and so do numbers that are
-        written as text, since all of them decide how they are read: then the driver reads the table.
+        The driver reads the table where all customers are needed at once, and refuses one that does not fit into its memory.
         """
-        found = find_source(self.session, source if self.customers is None else self.customers, "customers")
+        table = find_source(self.session, source if self.customers is None else self.customers, "customers")
         parse, costs = campaign.roles.get("parse") or {}, campaign.levels.cost_columns or ()
         numbers = [*(name for name, kind in features.items() if kind in ("number", "date")), *costs]
-        how = campaign.planning
-        written = any(name in numbers and name not in parse for name in _list_texts(found))
-        if how.constrained or how.exact or how.aimed or written:
+        written = [name for name in _list_texts(table) if name in numbers and name not in parse]
+        reasons = name_reasons(campaign.planning)
+        if written:
+            words = f"numbers that are written as text ({', '.join(map(repr, written))})"
+            reasons.append(Problem(words, "say under [data] parse how these columns are written"))
+        if reasons:
             with explain_failure("reading customers"):
-                given = found.path if found.spec.pieces is not None else found.frame.toArrow()
+                check_memory(*_count_customers(table), len(campaign.levels), reasons)
+                given = table.path if table.spec.pieces is not None else table.frame.toArrow()
             return self._local.open_customers(campaign, given, features)
         customer = campaign.columns.get("customer")
-        spec = TableSpec(tuple(features), customer, tuple(costs), tuple(parse.items()), found.spec.pieces)
-        return replace(found, spec=spec)
+        spec = TableSpec(tuple(features), customer, tuple(costs), tuple(parse.items()), table.spec.pieces)
+        return replace(table, spec=spec)
 
     @contextmanager
     def score(
         self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> Iterator[ScoredCustomers]:
-        """Score customers on the executors; those of a log, and those that the driver had to read, on the driver."""
+        """Score customers on the executors; those that the driver has read, on the driver."""
         if not isinstance(customers, Source):
             with self._local.score(policy, customers, near, progress, log_scores) as scored:
                 yield scored
@@ -322,14 +337,23 @@ class Spark:
             with report_to(progress):
                 start_stage("scoring customers")
                 chunks, ids = stack.enter_context(score_source(customers, policy))
-            costs = Costs(_common_costs(policy.levels), len(policy.levels))
+            costs = Costs(common_costs(policy.levels), len(policy.levels))
             yield SparkCustomers(chunks, costs, customers.spec.features, ids, self.plan)
+
+
+def _count_customers(table: Source) -> tuple[int, int]:
+    """Return the number of rows and columns of a table; no rows where only reading files would tell."""
+    pieces = table.spec.pieces
+    if pieces is None:
+        return table.frame.count(), len(table.frame.columns)
+    first = next(read_piece(pieces[0], "customers"), None)
+    return sum(max(piece.rows, 0) for piece in pieces), 0 if first is None else first.num_columns
 
 
 # -- scored customers -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class SparkCustomers:
     """Fulfils `ScoredCustomers` with chunks that the executors keep."""
 
@@ -338,28 +362,52 @@ class SparkCustomers:
     features: tuple[str, ...]
     ids: pa.DataType | None  # None: customers are numbered by their rows
     target: str | None = None  # a table or an address that executors write plans to
+    sample: tuple[tuple[Array, Array, Array], pa.Table] | None = None  # rows, curves and costs; and their features
 
     @property
     def n(self) -> int:
-        """How many customers there are."""
+        """The number of customers."""
         return self.chunks.n
 
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
-        """Return what they cost and bring at falling prices."""
-        results = self._ask(partial(sum_batch, tuple(prices)), self.costs, "adding up costs")
-        return functools.reduce(operator.add, (PriceSums(int(part.pop("n")), **part) for part in results))
+        """Return total costs and responses at falling prices; without a price, they are known from scoring."""
+        if len(prices):
+            sums = self.chunks.sum(partial(sum_chunk, tuple(prices), self.costs), "adding up costs", "scores")
+        else:
+            sums = add_up(map(unpack_arrays, self.chunks.heads))
+        return PriceSums(int(sums.pop("n")), **sums)
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> BatchPlan:
         """Return the best plan within an average or a total budget, all costs times `scale`."""
         costs = replace(self.costs, scale=scale)
-        return allocate_batches(
-            lambda task: self._ask(task, costs, "looking for the price"), self.n, budget, total=total
-        )
+
+        def ask(task: Any) -> Iterator[dict[str, Array]]:
+            return map(
+                unpack_arrays, self.chunks.map(partial(pack_batch, task, costs), "searching the price", "scores")
+            )
+
+        return allocate_batches(ask, self.n, budget, total=total)
 
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
-        """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest."""
-        results = self._ask(partial(add_ends, price), replace(self.costs, scale=scale), "splitting ties")
-        low, high = np.sum([part["costs"] for part in results], axis=0) / self.n
+        """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest.
+
+        The same pass draws the sample of customers that `Local` draws, on which the features of the report are chosen.
+        """
+        import pyarrow as pa
+
+        highest = (
+            2**64 - 1 if self.n <= 2 * MAX_SAMPLE_ROWS else int(2**64 * (1.05 * MAX_SAMPLE_ROWS / self.n))
+        )  # some more than needed
+        task = partial(survey_chunk, price, scale, highest, self.features, self.costs)
+        contents = list(self.chunks.map(task, "splitting ties", "scores", "rest"))
+        parts = [unpack_arrays(content) for content in contents]
+        table = pa.concat_tables(map(unpack_following, contents)).unify_dictionaries().combine_chunks()
+        rows, curves = (np.concatenate([part[name] for part in parts]) for name in ("rows", "curves"))
+        paid = parts[0]["paid"] if self.costs.common is not None else np.concatenate([part["paid"] for part in parts])
+        chosen = choose_places(rows, MAX_SAMPLE_ROWS)
+        batch = rows[chosen], curves[chosen], paid[chosen] if len(paid) > 1 else paid
+        self.sample = batch, table.take(chosen).select(list(self.features))
+        low, high = np.sum([part["costs"] for part in parts], axis=0) / self.n
         return float(low), float(high)
 
     def collect(self) -> tuple[Customers, Array, Array]:
@@ -373,52 +421,43 @@ class SparkCustomers:
         """
         with report_to(progress), ExitStack() as stack:
             start_stage("writing the plan", self.n)
-            order = Order(archive_policy(plan.policy), replace(plan, policy=cast(Policy, None)), self.ids)
-            order = replace(order, features=self._choose_features(order))
-            files = targets if self.target is None else targets[1:]
-            writers = [stack.enter_context(open_writer(target)) for target in files]
-            task, counts = partial(plan_chunk, bool(writers), order, self.costs), list[PlanCounts]()
-            for content in self.chunks.map(task, "writing the plan", "scores", "rest"):
-                size = int.from_bytes(content[:8], "little")
-                part = PlanCounts(order.features, **unpack_arrays(content[8 : 8 + size]))
-                counts = [functools.reduce(operator.add, [*counts, part])]
+            part = cast(Policy, PolicyLevels(plan.policy.levels))
+            order = Order(replace(plan, policy=part), self.costs, self.ids, self._choose_features(plan))
+            writers = [stack.enter_context(open_writer(file)) for file in targets[self.target is not None :]]
+            counts = list[PlanCounts]()
+            for content in self.chunks.map(
+                partial(plan_chunk, bool(writers), order), "writing the plan", "scores", "rest"
+            ):
+                counts = [
+                    functools.reduce(operator.add, [*counts, PlanCounts(order.features, **unpack_arrays(content))])
+                ]
                 for writer in writers:
-                    writer.write(unpack_table(content[8 + size :]))
+                    writer.write(unpack_following(content))
                 advance(counts[0].n / self.n)
             if self.target is not None:
                 targets[0].path.unlink(missing_ok=True)
-                self._write_table(plan, order, self.target)
+                self._write_table(order, self.target)
         return counts[0]
 
-    def _ask(self, task: Any, costs: Costs, doing: str) -> Iterator[dict[str, Array]]:
-        """Run a task for every batch (row numbers, curves, costs); yield the results in order."""
-        return map(unpack_arrays, self.chunks.map(partial(run_batch, task, costs), doing, "scores"))
+    def _choose_features(self, plan: PlanResult) -> tuple[GroupedFeature, ...]:
+        """Return the features that explain most of the plan."""
+        if self.sample is None:
+            self.mean_costs(plan.plan.price)
+        assert self.sample is not None
+        batch, features = self.sample
+        return choose_features(features, plan.decide(*batch)[0])
 
-    def _choose_features(self, order: Order) -> tuple[GroupedFeature, ...]:
-        """Return the features that explain most of the plan, going by the sample of customers that `Local` draws."""
-        import pyarrow as pa
-
-        highest = (
-            2**64 - 1 if self.n <= 2 * MAX_SAMPLE_ROWS else int(2**64 * (1.05 * MAX_SAMPLE_ROWS / self.n))
-        )  # a few more than wanted
-        task = partial(sample_chunk, highest, self.features, order, self.costs)
-        parts = [unpack_table(content) for content in self.chunks.map(task, "sampling customers", "scores", "rest")]
-        table = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
-        table = table.take(choose_places(np.asarray(table.column("row")), MAX_SAMPLE_ROWS))
-        return choose_features(table.select(list(self.features)), np.asarray(table.column("level")))
-
-    def _write_table(self, plan: PlanResult, order: Order, target: str) -> None:
+    def _write_table(self, order: Order, target: str) -> None:
         """Let the executors write the plan to a table or an address, with Spark's own writers."""
         import pyarrow as pa
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        task = partial(list_plan, order, self.costs)
         rows, curves = np.zeros(0, dtype=np.int64), np.zeros((0, self.costs.levels))
         ids = pa.array([], pa.int64() if self.ids is None else self.ids)
-        decided = (rows, rows.astype(np.float64) if plan.explore else None)
-        empty = plan.tabulate(ids, decided, curves, curves)
+        decided = (rows, rows.astype(np.float64) if order.plan.explore else None)
+        schema = from_arrow_schema(order.plan.tabulate(ids, decided, curves, curves).schema)
         with explain_failure(f"writing {target}"):
-            writer = self.chunks.rows(task, from_arrow_schema(empty.schema), "scores", "rest").write.mode("overwrite")
+            writer = self.chunks.rows(partial(list_plan, order), schema, "scores", "rest").write.mode("overwrite")
             if not ADDRESS.match(target):
                 writer.saveAsTable(target.removeprefix(PREFIX))
             elif target.lower().endswith(".csv"):
@@ -432,31 +471,23 @@ def score_source(source: Source, policy: Policy) -> Iterator[tuple[ChunkedTable,
     """Score the customers of a table on the executors, and give the type of their ids; refuse what `Local` refuses."""
     import pyarrow as pa
 
-    spec = source.spec
+    spec, levels = source.spec, policy.levels
     with quiet():
-        frame = source.frame.mapInArrow(partial(score_rows, archive_policy(policy), spec), CHUNKS)
+        frame = source.frame.mapInArrow(partial(score_rows, ModelScorer(policy.model), levels, spec), CHUNKS)
     with keep_chunks(frame, "scoring customers") as chunks:
-        reports = [unpack_report(content) for content in chunks.reports()]
+        reports = [unpack_report(content) for content in chunks.reports]
         schema = _merge_schemas(reports, source)
-        wrong = [report for report, _ in reports if "wrong" in report]
-        if odd := [rows for _, rows in reports if rows is not None]:
-            check_rows(_complete(pa.concat_tables(odd, promote_options="permissive"), schema), policy, spec)
-        if wrong:
-            subject, problems = wrong[0]["wrong"]
+        if suspects := [rows for _, rows in reports if rows is not None]:
+            check_rows(_complete(pa.concat_tables(suspects, promote_options="permissive"), schema), levels, spec)
+        if wrong := [report["wrong"] for report, _ in reports if "wrong" in report]:
+            subject, problems = wrong[0]
             raise InputError(subject, [Problem(*problem) for problem in problems])
         if not chunks.n:
-            check_rows(schema.empty_table(), policy, spec)
+            check_rows(schema.empty_table(), levels, spec)
         known = spec.customer in schema.names
         if known:
             _refuse_repeats(chunks, str(spec.customer))
         yield chunks, schema.field(spec.customer).type if known else None
-
-
-def _common_costs(levels: Levels) -> tuple[float, ...] | None:
-    """Return the costs of levels that are the same for everybody; None where customers differ."""
-    if levels.on_redemption or levels.observed or levels.cost_columns is not None:
-        return None
-    return tuple(expected_costs(levels, np.zeros((1, len(levels)))).tolist())
 
 
 def _merge_schemas(reports: Sequence[tuple[dict[str, Any], Any]], source: Source) -> pa.Schema:
@@ -497,99 +528,3 @@ def _refuse_repeats(chunks: ChunkedTable, customer: str) -> None:
         found = [unpack_table(content) for content in chunks.map(partial(find_ids, hashes), doing, "rest")]
         ids = pa.concat_tables(found, promote_options="permissive")
         check_customers(ids.rename_columns([customer]), customer=customer)
-
-
-# -- on executors -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Order:
-    """The plan of any customers, as executors make it: numbers and the archive of the policy."""
-
-    archive: bytes
-    result: PlanResult  # without its policy
-    ids: pa.DataType | None
-    features: tuple[GroupedFeature, ...] = ()  # whose groups are counted
-
-    @property
-    def plan(self) -> PlanResult:
-        """The plan with its policy."""
-        return replace(self.result, policy=load_policy(self.archive))
-
-
-def pack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pack the rows of this task, chunk by chunk."""
-    import pyarrow as pa
-
-    part = find_partition()
-    for chunk, batch in enumerate(batch for batch in batches if batch.num_rows):
-        yield make_chunk(part, chunk, batch.num_rows, b"", pack_table(pa.Table.from_batches([batch])))
-
-
-def select_columns(names: Sequence[str] | None, first: int, rest: pa.Buffer) -> bytes:
-    """Return some columns of a chunk."""
-    del first
-    return rest.to_pybytes() if names is None else pack_table(unpack_table(rest, names))
-
-
-def run_batch(task: Any, costs: Costs, first: int, scores: pa.Buffer) -> bytes:
-    """Return the result of a task for a chunk's customers."""
-    return pack_arrays(task(*costs.read(first, scores)))
-
-
-def sum_batch(prices: tuple[float, ...], rows: Array, curves: Array, costs: Array) -> dict[str, Any]:
-    """Return the fields of `PriceSums`."""
-    del rows
-    return vars(sum_at_prices(curves, costs, prices))
-
-
-def add_ends(price: float, rows: Array, curves: Array, costs: Array) -> dict[str, Any]:
-    """Return what customers cost at a price, the cheapest of equally good levels taken, and the dearest."""
-    wide, place = np.broadcast_to(costs, curves.shape), np.arange(len(rows))
-    ends = [decide_at_price(curves, costs, price, dearest=dearest) for dearest in (False, True)]
-    return {"costs": np.array([wide[place, levels].sum() for levels in ends])}
-
-
-def sample_chunk(
-    highest: int, features: Sequence[str], order: Order, costs: Costs, first: int, scores: pa.Buffer, rest: pa.Buffer
-) -> bytes:
-    """Return the row numbers, planned levels and features of the customers with small random keys."""
-    import pyarrow as pa
-
-    rows, curves, paid = costs.read(first, scores)
-    some = np.flatnonzero(random_keys(rows) <= np.uint64(highest))
-    if not len(some):
-        return b""
-    levels, _ = order.plan.decide(rows[some], curves[some], paid[some] if len(paid) > 1 else paid)
-    table = read_features(rest, features).take(some) if features else pa.table({"row": rows[some]}).select([])
-    return pack_table(table.append_column("row", pa.array(rows[some])).append_column("level", pa.array(levels)))
-
-
-def plan_chunk(wanted: bool, order: Order, costs: Costs, first: int, scores: pa.Buffer, rest: pa.Buffer) -> bytes:
-    """Return the counts of a chunk's customers and, if `wanted`, their plan."""
-    import pyarrow as pa
-
-    plan, batch = order.plan, costs.read(first, scores)
-    rows, curves, expected = batch
-    decided = plan.decide(*batch)
-    names = [one.feature for one in order.features]
-    groups = number_groups(order.features, read_features(rest, names) if names else pa.table({"row": rows}))
-    paid = expected if plan.ratio == 1.0 else expected * plan.ratio
-    counts = count_plan(order.features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups))
-    head = pack_arrays({name: values for name, values in vars(counts).items() if name != "features"})
-    table = plan.tabulate(_name_customers(order.ids, rows, rest), decided, curves, expected) if wanted else None
-    return len(head).to_bytes(8, "little") + head + (b"" if table is None else pack_table(table))
-
-
-def list_plan(order: Order, costs: Costs, first: int, scores: pa.Buffer, rest: pa.Buffer) -> Iterator[pa.RecordBatch]:
-    """Yield the plan of a chunk's customers."""
-    plan, batch = order.plan, costs.read(first, scores)
-    rows, curves, paid = batch
-    yield from plan.tabulate(_name_customers(order.ids, rows, rest), plan.decide(*batch), curves, paid).to_batches()
-
-
-def _name_customers(kind: pa.DataType | None, rows: Array, rest: pa.Buffer) -> pa.Array:
-    """Return the ids of a chunk's customers: their row numbers where the table has none."""
-    import pyarrow as pa
-
-    return pa.array(rows) if kind is None else read_ids(rest).cast(kind)

@@ -1,38 +1,37 @@
-"""Work of the executors: functions that get bytes, numbers and names, never objects of a user or a pickled model.
+"""Work of the executors: functions that get bytes, numbers and names, and models as JSON and arrays.
 
-A worker reads the archive of the policy once and keeps it. What is wrong with rows goes to the driver as data, so that the
-message is that of one machine.
+Invalid rows go to the driver as data, so that the message is that of one machine.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.allocation import as_rows, check_task, expected_costs
+from largesse.allocation import as_rows, check_task, decide_at_price, expected_costs, sum_at_prices
 from largesse.data import FilePiece, decode_dictionary, read_notation, read_piece, read_table
 from largesse.errors import LargesseError, refuse
+from largesse.evaluation import GroupedFeature, count_plan, number_groups
+from largesse.levels import Levels
 from largesse.pipeline.customers import check_table, find_suspects
+from largesse.pipeline.engine import PlanResult
+from largesse.pipeline.scoring import random_keys
 from largesse.pipeline.spark.chunks import (
     CHUNK_ROWS,
     find_partition,
     list_chunks,
     make_chunk,
-    make_result,
-    pack_matrices,
+    make_row,
+    pack_arrays,
     pack_table,
     unpack_table,
 )
-from largesse.policy import Policy
-from largesse.records import Array, Customers
-from largesse.response import predict_in_blocks
+from largesse.records import Array, Customers, RowTask
+from largesse.response import ModelScorer
 from largesse.stats import one_thread
 
 if TYPE_CHECKING:
@@ -41,15 +40,188 @@ if TYPE_CHECKING:
 FEATURE = "feature:"  # before the name of a feature in a chunk
 
 
+# -- logs -------------------------------------------------------------------------------------------------------------
+
+
+def pack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pack the rows of this task, chunk by chunk."""
+    import pyarrow as pa
+
+    part = find_partition()
+    for chunk, batch in enumerate(batch for batch in batches if batch.num_rows):
+        yield make_chunk(part, chunk, batch.num_rows, b"", rest=pack_table(pa.Table.from_batches([batch])))
+
+
+def select_columns(names: Sequence[str] | None, _first: int, rest: pa.Buffer) -> bytes:
+    """Return some columns of a chunk."""
+    return rest.to_pybytes() if names is None else pack_table(unpack_table(rest, names))
+
+
+def run_on_rows(
+    task: RowTask, names: Sequence[str], plain: frozenset[str], wanted: Array, first: int, rest: pa.Buffer
+) -> bytes:
+    """Return the result of a task for the wanted rows of a chunk: a bit for each row of the table says which these are."""
+    table = read_table(unpack_table(rest, names), what="log", plain=plain).select(names)
+    here = np.unpackbits(wanted[first // 8 : (first + len(table) + 7) // 8])[first % 8 :][: len(table)].astype(bool)
+    with one_thread():
+        return pack_arrays({"rows": task(table.filter(here))}) if here.any() else b""
+
+
+# -- reading and scoring customers ------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class TableSpec:
-    """The way a table of customers is read: plain values only, since they travel to the executors."""
+    """How a table of customers is read."""
 
     features: tuple[str, ...]
     customer: str | None = None  # the column with their ids, if it exists
     costs: tuple[str, ...] = ()  # the columns with their own costs, if there are any
     parse: tuple[tuple[str, Any], ...] = ()  # column → how it is written
     pieces: tuple[FilePiece, ...] | None = None  # of files; None: rows come from Spark
+
+
+def score_rows(
+    scorer: ModelScorer, levels: Levels, spec: TableSpec, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Score the customers of this task, chunk by chunk; report each part's schema and invalid rows."""
+    with one_thread():
+        for part, tables in list_tables(spec, batches):
+            report: dict[str, Any] = {}
+            suspects: list[pa.Table] = []
+            chunk = 0
+            while True:
+                table = None
+                try:
+                    table = next(tables, None)
+                    if table is None:
+                        break
+                    report.setdefault("schema", table.schema.serialize().to_pybytes().hex())
+                    customers = check_rows(table, levels, spec) if table.num_rows else None
+                    if customers is not None and "wrong" not in report:
+                        for n, *contents in _score(scorer, levels, customers, spec.features):
+                            yield make_chunk(part, chunk, n, *contents)
+                            chunk += 1
+                except LargesseError as error:
+                    problems = [[problem.what, problem.hint] for problem in error.problems]
+                    report.setdefault("wrong", [error.subject, problems])
+                    suspects += [] if table is None else [_find_suspects(table, spec)]
+            yield make_chunk(part, chunk, -1, _pack_report(report, suspects))
+
+
+def list_tables(spec: TableSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
+    """Yield the parts that this task works on, each with its rows: those of a partition, or pieces of files."""
+    plain, texts = [str(spec.customer)], [name for name, way in spec.parse if way == "text"]
+    if spec.pieces is None:
+        yield find_partition(), (read_table(batch, what="customers", plain=plain) for batch in batches)
+        return
+    for batch in batches:
+        for part in batch.column(0).to_pylist():
+            yield part, read_piece(spec.pieces[part], "customers", plain, texts)
+
+
+def check_rows(table: pa.Table, levels: Levels, spec: TableSpec) -> Customers:
+    """Return the customers of a table; refuse it as on one machine."""
+    table, _, problems = read_notation(table, dict(spec.parse), None)
+    refuse("customers", problems)
+    return check_table(table, levels, spec.customer, spec.features)
+
+
+def _score(
+    scorer: ModelScorer, levels: Levels, customers: Customers, features: Sequence[str]
+) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+    """Yield chunks of customers: their number, sums over each level, curves and own costs, ids and features."""
+    import pyarrow as pa
+
+    K = len(levels)
+    found = scorer(customers.features)
+    curves, paid = found[:, :K], found[:, K:] if found.shape[1] > K else customers.costs
+    costs = expected_costs(levels, curves, paid)
+    curves, costs = check_task(curves, costs)
+    columns: dict[str, Any] = {} if customers.customer is None else {"customer": customers.customer}
+    columns |= {FEATURE + name: customers.features.column(name) for name in features}
+    rest = pa.table(columns) if columns else None
+    for start in range(0, len(curves), CHUNK_ROWS):
+        part = curves[start : start + CHUNK_ROWS]
+        own = costs if len(costs) == 1 else costs[start : start + CHUNK_ROWS]
+        tables = [part] if common_costs(levels) is not None else [part, own]
+        scores = b"".join(np.ascontiguousarray(table, dtype=np.float64).tobytes() for table in tables)
+        others = b"" if rest is None else pack_table(rest.slice(start, CHUNK_ROWS))
+        yield len(part), pack_arrays(vars(sum_at_prices(part, own, ()))), scores, others
+
+
+def common_costs(levels: Levels) -> tuple[float, ...] | None:
+    """Return the costs of levels that are the same for everybody; None where customers differ."""
+    if levels.on_redemption or levels.observed or levels.cost_columns is not None:
+        return None
+    return tuple(expected_costs(levels, np.zeros((1, len(levels)))).tolist())
+
+
+def _find_suspects(table: pa.Table, spec: TableSpec) -> pa.Table:
+    """Return the checked columns of the rows that may break a rule; other rows have no part in a message."""
+    import pyarrow as pa
+
+    checked = [name for name in (spec.customer, *spec.costs, *dict(spec.parse)) if name in table.column_names]
+    kept = table.select(list(dict.fromkeys(checked)))
+    if not spec.parse:
+        kept = kept.filter(find_suspects(kept, spec.customer, spec.costs))
+    return pa.table({name: decode_dictionary(kept.column(name)) for name in kept.column_names})
+
+
+def _pack_report(report: dict[str, Any], suspects: Sequence[pa.Table]) -> bytes:
+    import pyarrow as pa
+
+    tables = [table for table in suspects if table.num_rows]
+    rows = pack_table(pa.concat_tables(tables, promote_options="permissive")) if tables else b""
+    return json.dumps(report).encode() + b"\n" + rows
+
+
+def unpack_report(content: bytes) -> tuple[dict[str, Any], pa.Table | None]:
+    """Return a part's report: its schema and problems, and the rows that may break a rule."""
+    head, _, rows = content.partition(b"\n")
+    return json.loads(head), unpack_table(rows) if rows else None
+
+
+# -- ids --------------------------------------------------------------------------------------------------------------
+
+
+def read_ids(rest: pa.Buffer) -> pa.Array:
+    """Return the ids of a chunk."""
+    return unpack_table(rest, ["customer"]).column("customer").combine_chunks()
+
+
+def split_hashes(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Sort the hashes of ids into buckets, so that equal ones meet in one task."""
+    from largesse.pipeline.id_hashes import hash_ids
+
+    ends = np.array([(2**64 * k) // buckets for k in range(1, buckets)], dtype=np.uint64)
+    for _, _, (rest,) in list_chunks(batches):
+        hashes = np.sort(hash_ids(read_ids(rest)))
+        for bucket, part in enumerate(np.split(hashes, np.searchsorted(hashes, ends))):
+            yield make_row(bucket, len(part), content=part.tobytes())
+
+
+def find_repeats(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Return the hashes that come more than once among those of this task's buckets."""
+    parts = [np.frombuffer(content, dtype=np.uint64) for _, _, (content,) in list_chunks(batches)]
+    hashes = np.sort(np.concatenate([np.zeros(0, np.uint64), *parts]))
+    repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+    if len(repeated):
+        yield make_row(find_partition(), len(repeated), content=repeated.tobytes())
+
+
+def find_ids(hashes: bytes, _first: int, rest: pa.Buffer) -> bytes:
+    """Return the ids of a chunk that have one of these hashes."""
+    import pyarrow as pa
+
+    from largesse.pipeline.id_hashes import hash_ids
+
+    ids = read_ids(rest)
+    same = np.isin(hash_ids(ids), np.frombuffer(hashes, dtype=np.uint64))
+    return pack_table(pa.table({"customer": ids.filter(pa.array(same))})) if same.any() else b""
+
+
+# -- sums -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,154 +241,90 @@ class Costs:
         return np.arange(first, first + len(curves)), *as_rows(curves, own if self.scale == 1.0 else own * self.scale)
 
 
-@lru_cache(maxsize=2)
-def load_policy(content: bytes) -> Policy:
-    """Return the policy of an archive; a worker reads it once."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "policy.largesse"
-        file.write_bytes(content)
-        return Policy.load(file)
+def pack_batch(task: Any, costs: Costs, first: int, scores: pa.Buffer) -> bytes:
+    """Return the result of a task for a chunk's customers: arrays by name."""
+    return pack_arrays(task(*costs.read(first, scores)))
 
 
-def archive_policy(policy: Policy) -> bytes:
-    """Return the archive of a policy."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "policy.largesse"
-        policy.save(file)
-        return file.read_bytes()
+def sum_chunk(prices: Sequence[float], costs: Costs, first: int, scores: pa.Buffer) -> dict[str, Any]:
+    """Return the fields of `PriceSums`."""
+    return vars(sum_at_prices(*costs.read(first, scores)[1:], prices))
 
 
-# -- reading and scoring ----------------------------------------------------------------------------------------------
+def survey_chunk(
+    price: float,
+    scale: float,
+    highest: int,
+    features: Sequence[str],
+    costs: Costs,
+    first: int,
+    scores: pa.Buffer,
+    rest: pa.Buffer,
+) -> bytes:
+    """Return the cost, times `scale`, of a chunk's customers at a price; and customers with small random keys.
+
+    Of equally good levels the cheapest are taken, or the dearest.
+    """
+    rows, curves, paid = costs.read(first, scores)
+    scaled = paid if scale == 1.0 else paid * scale
+    wide, place = np.broadcast_to(scaled, curves.shape), np.arange(len(rows))
+    ends = [decide_at_price(curves, scaled, price, dearest=dearest) for dearest in (False, True)]
+    chosen = np.flatnonzero(random_keys(rows) <= np.uint64(highest))
+    sums = {"costs": np.array([wide[place, levels].sum() for levels in ends])}
+    sample = {"rows": rows[chosen], "curves": curves[chosen], "paid": paid[chosen] if len(paid) > 1 else paid}
+    return pack_arrays(sums | sample, read_features(rest, features, rows).take(chosen))
 
 
-def list_tables(spec: TableSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
-    """Yield the parts that this task works on, each with its rows: those of a partition, or pieces of files."""
-    plain, texts = [str(spec.customer)], [name for name, way in spec.parse if way == "text"]
-    if spec.pieces is None:
-        yield find_partition(), (read_table(batch, what="customers", plain=plain) for batch in batches)
-        return
-    for batch in batches:
-        for part in batch.column(0).to_pylist():
-            yield part, read_piece(spec.pieces[part], "customers", plain, texts)
+# -- plans ------------------------------------------------------------------------------------------------------------
 
 
-def score_rows(archive: bytes, spec: TableSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Score the customers of this task, chunk by chunk; report for each part its schema and what is wrong with it."""
-    policy = load_policy(archive)
-    with one_thread():
-        for part, tables in list_tables(spec, batches):
-            report: dict[str, Any] = {}
-            odd: list[pa.Table] = []
-            chunk = 0
-            while True:
-                table = None
-                try:
-                    table = next(tables, None)
-                    if table is None:
-                        break
-                    report.setdefault("schema", table.schema.serialize().to_pybytes().hex())
-                    customers = check_rows(table, policy, spec) if table.num_rows else None
-                    if customers is not None and "wrong" not in report:
-                        for n, scores, rest in _score(policy, customers, spec.features):
-                            yield make_chunk(part, chunk, n, scores, rest)
-                            chunk += 1
-                except LargesseError as error:
-                    problems = [[problem.what, problem.hint] for problem in error.problems]
-                    report.setdefault("wrong", [error.subject, problems])
-                    odd += [] if table is None else [_find_suspects(table, spec)]
-            yield make_chunk(part, chunk, -1, b"", _pack_report(report, odd))
+@dataclass(frozen=True)
+class PolicyLevels:
+    """The part of a policy that tables of a plan need."""
+
+    levels: Levels
 
 
-def check_rows(table: pa.Table, policy: Policy, spec: TableSpec) -> Customers:
-    """Return the customers of a table; refuse it as on one machine."""
-    table, _, problems = read_notation(table, dict(spec.parse), None)
-    refuse("customers", problems)
-    return check_table(table, policy.levels, spec.customer, spec.features)
+@dataclass(frozen=True, eq=False)
+class Order:
+    """The plan of any customers, as executors make it."""
+
+    plan: PlanResult  # whose policy is `PolicyLevels`
+    costs: Costs
+    ids: pa.DataType | None  # None: customers are numbered by their rows
+    features: tuple[GroupedFeature, ...] = ()  # whose groups are counted
+
+    def name_customers(self, rows: Array, rest: pa.Buffer) -> pa.Array:
+        """Return the ids of a chunk's customers."""
+        import pyarrow as pa
+
+        return pa.array(rows) if self.ids is None else read_ids(rest).cast(self.ids)
 
 
-def _score(policy: Policy, customers: Customers, features: Sequence[str]) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield chunks of customers: how many, curves (n, K) and costs (n, K) if they differ in them, ids and features."""
+def plan_chunk(wanted: bool, order: Order, first: int, scores: pa.Buffer, rest: pa.Buffer) -> bytes:
+    """Return the counts of a chunk's customers and, if `wanted`, their plan."""
+    plan, batch = order.plan, order.costs.read(first, scores)
+    rows, curves, expected = batch
+    decided = plan.decide(*batch)
+    groups = number_groups(order.features, read_features(rest, [grouped.feature for grouped in order.features], rows))
+    paid = expected if plan.ratio == 1.0 else expected * plan.ratio
+    counts = count_plan(order.features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups))
+    table = plan.tabulate(order.name_customers(rows, rest), decided, curves, expected) if wanted else None
+    return pack_arrays({name: values for name, values in vars(counts).items() if name != "features"}, table)
+
+
+def list_plan(order: Order, first: int, scores: pa.Buffer, rest: pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """Yield the plan of a chunk's customers."""
+    batch = order.costs.read(first, scores)
+    ids = order.name_customers(batch[0], rest)
+    yield from order.plan.tabulate(ids, order.plan.decide(*batch), *batch[1:]).to_batches()
+
+
+def read_features(rest: pa.Buffer, names: Sequence[str], rows: Array) -> pa.Table:
+    """Return some features of a chunk; without a name, a table of the row numbers."""
     import pyarrow as pa
 
-    curves, own = predict_in_blocks(policy.model, customers, workers=1)
-    costs = expected_costs(policy.levels, curves, own)
-    check_task(curves, costs)
-    columns: dict[str, Any] = {} if customers.customer is None else {"customer": customers.customer}
-    columns |= {FEATURE + name: customers.features.column(name) for name in features}
-    rest = pa.table(columns) if columns else None
-    for start in range(0, len(curves), CHUNK_ROWS):
-        some = slice(start, start + CHUNK_ROWS)
-        scores = pack_matrices(curves[some], *([costs[some]] if costs.ndim == 2 else []))
-        others = b"" if rest is None else pack_table(rest.slice(start, CHUNK_ROWS))
-        yield len(curves[some]), scores, others
-
-
-def _find_suspects(table: pa.Table, spec: TableSpec) -> pa.Table:
-    """Return the checked columns of the rows that may break a rule; other rows have no part in a message."""
-    import pyarrow as pa
-
-    checked = [name for name in (spec.customer, *spec.costs, *dict(spec.parse)) if name in table.column_names]
-    kept = table.select(list(dict.fromkeys(checked)))
-    if not spec.parse:
-        kept = kept.filter(find_suspects(kept, spec.customer, spec.costs))
-    return pa.table({name: decode_dictionary(kept.column(name)) for name in kept.column_names})
-
-
-def _pack_report(report: dict[str, Any], odd: Sequence[pa.Table]) -> bytes:
-    import pyarrow as pa
-
-    head = json.dumps(report).encode()
-    tables = [table for table in odd if table.num_rows]
-    return head + b"\n" + (pack_table(pa.concat_tables(tables, promote_options="permissive")) if tables else b"")
-
-
-def unpack_report(content: bytes) -> tuple[dict[str, Any], pa.Table | None]:
-    """Return what a part reports: its schema and problems, and the rows that may break a rule."""
-    head, _, rows = content.partition(b"\n")
-    return json.loads(head), unpack_table(rows) if rows else None
-
-
-# -- chunks -----------------------------------------------------------------------------------------------------------
-
-
-def read_features(rest: pa.Buffer, names: Sequence[str]) -> pa.Table:
-    """Return some features of a chunk."""
+    if not names:
+        return pa.table({"row": rows})
     table = unpack_table(rest, [FEATURE + name for name in names])
     return table.rename_columns([name.removeprefix(FEATURE) for name in table.column_names]).select(list(names))
-
-
-def read_ids(rest: pa.Buffer) -> pa.Array:
-    """Return the ids of a chunk."""
-    return unpack_table(rest, ["customer"]).column("customer").combine_chunks()
-
-
-def find_ids(hashes: bytes, first: int, rest: pa.Buffer) -> bytes:
-    """Return the ids of a chunk that have one of these hashes."""
-    import pyarrow as pa
-
-    from largesse.pipeline.id_hashes import hash_ids
-
-    del first
-    ids = read_ids(rest)
-    same = np.isin(hash_ids(ids), np.frombuffer(hashes, dtype=np.uint64))
-    return pack_table(pa.table({"customer": ids.filter(pa.array(same))})) if same.any() else b""
-
-
-def split_hashes(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Sort the hashes of ids into buckets, so that equal ones meet in one task."""
-    from largesse.pipeline.id_hashes import hash_ids
-
-    ends = np.array([(2**64 * k) // buckets for k in range(1, buckets)], dtype=np.uint64)
-    for _, _, (rest,) in list_chunks(batches):
-        hashes = np.sort(hash_ids(read_ids(rest)))
-        for bucket, part in enumerate(np.split(hashes, np.searchsorted(hashes, ends))):
-            yield make_result(bucket, len(part), part.tobytes())
-
-
-def find_repeats(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the hashes that come more than once among those of this task's buckets."""
-    parts = [np.frombuffer(content, dtype=np.uint64) for _, _, (content,) in list_chunks(batches)]
-    hashes = np.sort(np.concatenate([np.zeros(0, np.uint64), *parts]))
-    repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
-    if len(repeated):
-        yield make_result(find_partition(), len(repeated), repeated.tobytes())
