@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.campaign.draft import guess_campaign
-from largesse.campaign.file import read_campaign
+from largesse.campaign import guess_campaign, read_campaign
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.pipeline.scoring import Local
@@ -69,18 +68,17 @@ def test_a_first_file_finds_the_roles_and_its_log_can_be_read_once_it_is_filled_
     assert len(Local().read_log(campaign)) == 160
 
 
-@pytest.mark.parametrize(
-    "levels",
-    [
-        ["none", "mail", "call"],
-        ["5 EUR", "0 EUR", "10 EUR"],
-        [True, False, True],
-        [-5, 0, 5],
-        [1234567, 1234568, 1234569],
-        [0.1, 0.25, 1 / 3],
-    ],
-    ids=["names", "amounts", "booleans", "negative", "large", "fractions"],
-)
+LEVELS: dict[str, list[Any]] = {
+    "names": ["none", "mail", "call"],
+    "amounts": ["5 EUR", "0 EUR", "10 EUR"],
+    "booleans": [True, False, True],
+    "negative": [-5, 0, 5],
+    "large": [1234567, 1234568, 1234569],
+    "fractions": [0.1, 0.25, 1 / 3],
+}
+
+
+@pytest.mark.parametrize("levels", LEVELS.values(), ids=LEVELS)
 def test_a_first_file_never_runs_before_costs_and_budget_are_filled_in(levels: list[Any], tmp_path: Path) -> None:
     log = write_csv(tmp_path, {"treatment": levels * 20, "outcome": [0, 1] * 30, "age": range(60)})
     text, file = guessed(tmp_path, log)
@@ -213,14 +211,11 @@ def test_a_first_file_asks_what_a_response_is_worth(tmp_path: Path, name: str, v
     tomllib.loads(text)
 
 
-def test_dates_beyond_the_calendar_are_no_levels(tmp_path: Path) -> None:
-    far = pa.array([2**62, 2**62 + 1] * 10, pa.timestamp("us"))
+def test_odd_columns_are_pointed_out(tmp_path: Path) -> None:
+    far = pa.array([2**62, 2**62 + 1] * 10, pa.timestamp("us"))  # dates beyond the calendar
     pq.write_table(pa.table({"when": far, "y": [0, 1] * 10, "r": [0, 1, 1, 0] * 5}), tmp_path / "log.parquet")
     assert "when" in guess_campaign(tmp_path / "log.parquet")
-
-
-def test_a_column_of_numbers_with_a_few_words_is_pointed_out(tmp_path: Path) -> None:
-    """One typing error makes text of a column; before a run is the time to see it."""
+    # One typing error makes text of a column.
     lines = [f"{k % 3 * 5};{k % 2};{'much' if k == 7 else k}" for k in range(60)]
     (tmp_path / "log.csv").write_text("\n".join(["coupon;bought;visits", *lines]))
     text = guess_campaign(tmp_path / "log.csv", tmp_path / "campaign.toml")

@@ -102,12 +102,12 @@ def test_a_folder_with_files_of_the_user_is_never_replaced(inside: list[str], tm
     assert everything_in(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", [".DS_Store", ".plan.parquet.8f30e26a.part", "Thumbs.db", ".nfs0000000012345678"])
-def test_hidden_files_allow_a_replacement_and_stay(name: str, tmp_path: Path) -> None:
-    out = earlier_run(tmp_path)
-    (out / name).write_text("stray")
+def test_hidden_files_allow_a_replacement_and_stay(tmp_path: Path) -> None:
+    out, hidden = earlier_run(tmp_path), {".DS_Store", "Thumbs.db", ".nfs0000000012345678"}
+    for name in (*hidden, ".plan.parquet.8f30e26a.part"):
+        (out / name).write_text("stray")
     replace_run(out)
-    assert {path.name for path in out.iterdir()} == {"report.html"} | ({name} - {".plan.parquet.8f30e26a.part"})
+    assert {path.name for path in out.iterdir()} == {"report.html", *hidden}
 
 
 def test_other_files_in_a_renewed_folder_come_along(tmp_path: Path) -> None:
@@ -244,11 +244,9 @@ def test_output_in_use_is_refused_after_a_wait(
 
 
 def test_two_commands_write_one_after_the_other(tmp_path: Path) -> None:
-    code = (
-        "from largesse.io import atomic_file\nfor _ in range(50):\n with atomic_file('t') as part: part.write_text('x')"
-    )
-    running = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) for _ in range(2)]
-    assert [one.wait() for one in running] == [0, 0]
+    write = "from largesse.io import atomic_file\nfor _ in range(50):\n with atomic_file('t') as t: t.write_text('x')"
+    running = [subprocess.Popen([sys.executable, "-c", write], cwd=tmp_path) for _ in range(2)]
+    assert [command.wait() for command in running] == [0, 0]
     assert everything_in(tmp_path) == {"t": b"x"}
 
 
@@ -283,10 +281,10 @@ def test_modes_and_owners_stay(tmp_path: Path) -> None:
     with atomic_folder(out, **RUN) as part:
         assert stat.S_IMODE(part.stat().st_mode) == 0o700
         (part / "report.html").write_text("new")
-    found = {path.name: path.stat() for path in (out, tmp_path / "t.txt", out / "report.html")}
-    modes = {name: stat.S_IMODE(one.st_mode) for name, one in found.items()}
+    facts = {path.name: path.stat() for path in (out, tmp_path / "t.txt", out / "report.html")}
+    modes = {name: stat.S_IMODE(fact.st_mode) for name, fact in facts.items()}
     assert modes == {"run": 0o700, "t.txt": 0o600, "report.html": 0o640}
-    assert {(one.st_uid, one.st_gid) for one in found.values()} == {owner}
+    assert {(fact.st_uid, fact.st_gid) for fact in facts.values()} == {owner}
 
 
 def test_an_interrupt_leaves_the_old_or_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

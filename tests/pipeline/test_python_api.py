@@ -1,4 +1,4 @@
-"""A campaign in a notebook: dataframes in, the numbers, plan, policy and report of a run out."""
+"""Campaigns from Python: dataframes and settings in, the numbers, plan, policy and report of a run out."""
 
 from pathlib import Path
 from typing import Any
@@ -28,30 +28,29 @@ SETTINGS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def found() -> Run:
-    return lg.run(
-        shop_table(300, seed=1).to_pandas(), customers=pl.from_arrow(shop_table(200, seed=2, log=False)), **SETTINGS
-    )
+def done() -> Run:
+    customers = pl.from_arrow(shop_table(200, seed=2, log=False))
+    return lg.run(shop_table(300, seed=1).to_pandas(), customers=customers, **SETTINGS)
 
 
-def test_a_dataframe_gives_the_numbers_and_the_plan_of_a_campaign_file(found: Run, ran: Path) -> None:
+def test_a_dataframe_gives_the_numbers_and_the_plan_of_a_campaign_file(done: Run, ran: Path) -> None:
     whole = Run({}, ran)
-    assert found.plan.equals(whole.plan)
-    assert found["value"] == commands.report(ran)["value"]
-    assert found.plan.num_rows == 200
+    assert done.plan.equals(whole.plan)
+    assert done["value"] == commands.report(ran)["value"]
+    assert done.plan.num_rows == 200
     np.testing.assert_array_equal(
-        found.policy.decide(shop_table(50, seed=3, log=False)), whole.policy.decide(shop_table(50, seed=3, log=False))
+        done.policy.decide(shop_table(50, seed=3, log=False)), whole.policy.decide(shop_table(50, seed=3, log=False))
     )
 
 
-def test_a_run_shows_its_report_in_a_frame_of_its_own(found: Run, tmp_path: Path) -> None:
-    html = found._repr_html_()
+def test_a_run_shows_its_report_in_a_frame_of_its_own(done: Run, tmp_path: Path) -> None:
+    html = done._repr_html_()
     assert html.startswith("<iframe srcdoc=")
     assert "<html" not in html  # escaped: the notebook takes none of it for its own
-    assert show_report(found) == show_report(found.folder) == found.report
-    found.report.save(tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text(encoding="utf-8") == found.report.html
-    assert found.folder.name in repr(found)
+    assert show_report(done) == show_report(done.folder) == done.report
+    done.report.save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == done.report.html
+    assert done.folder.name in repr(done)
 
 
 def test_a_temporary_run_goes_with_what_was_returned() -> None:
@@ -93,25 +92,15 @@ def test_a_campaign_and_its_path_run_as_before(shop: Path) -> None:
 
 def test_settings_become_the_campaign_that_a_file_would_give() -> None:
     levels = lg.Levels(costs=[0, 5, 10], names=["no", "five", "ten"], on_redemption=True)
-    campaign = make_campaign(
-        {
-            "level": "l",
-            "response": "r",
-            "levels": levels,
-            "total": 100,
-            "seed": 3,
-            "propensity": np.array([0.5, 0.2, 0.3]),
-        }
-    )
+    roles = {"level": "l", "response": "r"}
+    given = {**roles, "levels": levels, "total": 100, "seed": 3, "propensity": np.array([0.5, 0.2, 0.3])}
+    campaign = make_campaign(given)
     assert campaign.levels == levels
     assert (campaign.planning.total, campaign.seed, campaign.propensities) == (100, 3, (0.5, 0.2, 0.3))
     assert campaign.log == "log.parquet"
     observed = lg.Levels(doses=[0, 5], observed=True)
-    paid = make_campaign({"level": "l", "response": "r", "cost_column": "c", "levels": observed, "budget": 1})
-    assert paid.levels == observed
-    assert make_campaign({"level": "l", "response": "r", "costs": [0, 1], "budget": 1}, "log.csv").log == str(
-        Path("log.csv").absolute()
-    )
+    assert make_campaign({**roles, "cost_column": "c", "levels": observed, "budget": 1}).levels == observed
+    assert make_campaign({**roles, "costs": [0, 1], "budget": 1}, "log.csv").log == str(Path("log.csv").absolute())
 
 
 @pytest.mark.parametrize(
