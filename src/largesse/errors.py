@@ -20,7 +20,7 @@ BIDI = frozenset(
     "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )  # turn the order of letters around
 MAX_NAME, MAX_PATH = 255, 4096  # bytes, on the usual file systems
-MAX_LISTED = 8  # values in a message
+MAX_VALUES_LISTED = 8  # values in a message
 MIN_WORTH = 1e-100  # and the inverse is the maximum: products with responses stay finite
 WORTH_RULE = "give what one unit of response is worth, in the unit of costs: a number above zero, like 0.35"
 BUDGET_RULE = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
@@ -281,7 +281,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
         return f"did you mean {folded[match[0]]!r}?"
     likeness = {other: _likeness(name.lower(), other) for other in folded}
     # A list that is cut short begins with the names that are somewhat alike; the others keep their order.
-    cut = 0.5 if len(folded) > MAX_LISTED else float("inf")
+    cut = 0.5 if len(folded) > MAX_VALUES_LISTED else float("inf")
     order = sorted(folded, key=lambda other: -likeness[other] if likeness[other] >= cut else 0)
     return f"known: {join_some([folded[other] for other in order])}" if folded else "there are none"
 
@@ -292,7 +292,7 @@ def _likeness(name: str, other: str) -> float:
     return difflib.SequenceMatcher(None, other, name).ratio() + inside
 
 
-def join_some(values: Sequence[object], limit: int = MAX_LISTED) -> str:
+def join_some(values: Sequence[object], limit: int = MAX_VALUES_LISTED) -> str:
     """List the first few values, and how many more there are.
 
     >>> join_some([1, 2, 3], limit=2)

@@ -14,7 +14,7 @@ from safetensors.numpy import save as save_arrays
 
 from largesse.errors import OutputError, PolicyFileError
 from largesse.io import expected_content, read_archive, write_archive
-from largesse.io.archive import ARRAYS, LARGE, MANIFEST, MAX_BYTES
+from largesse.io.archive import ARRAYS, MANIFEST, MAX_MEMBER_BYTES, MIN_PACKED_BYTES
 
 MADE = {"name": "Größe", "size": 2}
 NUMBERS = {"b": np.arange(6.0).reshape(2, 3), "a": np.arange(2, dtype=np.int32)}
@@ -156,13 +156,13 @@ def test_a_member_that_shrank_too_much_is_never_unpacked(name: str, tmp_path: Pa
     path = zipped(tmp_path / "bomb", [(MANIFEST, b"{}"), (ARRAYS, b"")])
     rezipped(path, **{name: None})
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as opened:
-        opened.writestr(name, b" " * (2 * LARGE))
+        opened.writestr(name, b" " * (2 * MIN_PACKED_BYTES))
     refuses_cheaply(path, rf"would unpack {name} from .* to 33,554,432 bytes")
 
 
 @pytest.mark.parametrize("name", [MANIFEST, ARRAYS])
 def test_a_member_larger_than_any_model_is_never_unpacked(name: str, tmp_path: Path) -> None:
-    path = announced(archive(tmp_path), name, MAX_BYTES[name] + 1)
+    path = announced(archive(tmp_path), name, MAX_MEMBER_BYTES[name] + 1)
     refuses_cheaply(path, f"would unpack {name}")
 
 
@@ -190,13 +190,13 @@ def test_unknown_members_and_other_packings_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_archive_of_zeros_is_written_so_that_it_can_be_read(tmp_path: Path) -> None:
-    zeros = {"a": np.zeros(LARGE // 4)}
+    zeros = {"a": np.zeros(MIN_PACKED_BYTES // 4)}
     write_archive(tmp_path / "zeros", "made-up", {}, zeros)
     assert np.array_equal(read_archive(tmp_path / "zeros", "made-up")[1]["a"], zeros["a"])
 
 
 def test_an_archive_too_large_to_be_read_back_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MAX_BYTES, ARRAYS, 10)
+    monkeypatch.setitem(MAX_MEMBER_BYTES, ARRAYS, 10)
     with pytest.raises(OutputError, match="is the most that is read back"):
         archive(tmp_path)
     assert not list(tmp_path.iterdir())

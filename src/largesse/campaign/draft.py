@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.campaign.column_roles import MAX_LEVELS, DraftColumn, Guess, find_consequences, guess_roles
-from largesse.campaign.level_order import Order, is_nothing, order_levels
+from largesse.campaign.level_order import LevelOrder, is_nothing, order_levels
 from largesse.data import (
     CODED,
     Suggestion,
@@ -105,7 +105,7 @@ class CampaignDraft:
         return [int(d) if d.is_integer() else d for d in map(float, np.unique(self.level.values))]
 
     @property
-    def order(self) -> Order | None:
+    def order(self) -> LevelOrder | None:
         """The order of the levels, if their names state one."""
         return order_levels(self.level.words) if self.level is not None and self.level.words else None
 

@@ -44,7 +44,7 @@ SECTIONS = {
     "data": ("most_rows",),
 }
 MAX_SEED = 2**32 - 1  # scikit-learn takes no more
-MAX_BYTES = 2**24  # of a campaign file
+MAX_FILE_BYTES = 2**24  # of a campaign file
 
 # Settings that only the owner can know. A first campaign file leaves them blank, `costs = []`, with a comment that asks for them.
 BLANKS = {
@@ -148,9 +148,9 @@ def read_campaign(path: str | Path, *, blank_budget: bool = False) -> Campaign:
         file = file / "campaign.toml"
     try:
         with file.open("rb") as opened:
-            content = opened.read(MAX_BYTES)
+            content = opened.read(MAX_FILE_BYTES)
             if opened.read(1):
-                raise OSError(errno.EFBIG, f"it is larger than {MAX_BYTES:,} bytes")
+                raise OSError(errno.EFBIG, f"it is larger than {MAX_FILE_BYTES:,} bytes")
         text = content.decode("utf-8-sig")  # Windows editors put a mark in front
         given = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:

@@ -33,7 +33,7 @@ LABELS = {"arm", "group", "gruppe", "variant", "variante", "version", "v", "test
 
 
 @dataclass(frozen=True)
-class Order:
+class LevelOrder:
     """Level names, cheapest first, and their amounts if each name has exactly one."""
 
     names: tuple[str, ...]
@@ -59,11 +59,11 @@ def is_nothing(name: str) -> bool:
     return words[0] in NOTHING or (words[-1] in NOTHING and len(words) <= 2)
 
 
-def order_levels(names: Sequence[str]) -> Order | None:
+def order_levels(names: Sequence[str]) -> LevelOrder | None:
     """Return the names in the order that they state themselves, or None.
 
     >>> order_levels(["0 EUR", "10 EUR", "20 EUR", "5 EUR"])
-    Order(names=('0 EUR', '5 EUR', '10 EUR', '20 EUR'), amounts=(0.0, 5.0, 10.0, 20.0))
+    LevelOrder(names=('0 EUR', '5 EUR', '10 EUR', '20 EUR'), amounts=(0.0, 5.0, 10.0, 20.0))
     >>> order_levels(["mail", "call"]) is None
     True
     """
@@ -71,15 +71,15 @@ def order_levels(names: Sequence[str]) -> Order | None:
     if len(nothing) > 1:
         return None
     if nothing and len(others) <= 1:
-        return Order((*nothing, *others))
+        return LevelOrder((*nothing, *others))
     order = _order_by_amounts(others) or _order_by_sizes(others)
     if order is None:
         return None
     amounts = None if order.amounts is None else (0.0,) * len(nothing) + order.amounts
-    return Order((*nothing, *order.names), amounts)
+    return LevelOrder((*nothing, *order.names), amounts)
 
 
-def _order_by_amounts(names: Sequence[str]) -> Order | None:
+def _order_by_amounts(names: Sequence[str]) -> LevelOrder | None:
     """Return the order of names with one number each, whose other words are the same."""
     numbers = [re.findall(NUMBER, name) for name in names]
     others = [re.sub(PLURAL, "", re.sub(NUMBER, " ", name.casefold())) for name in names]
@@ -92,10 +92,10 @@ def _order_by_amounts(names: Sequence[str]) -> Order | None:
         return None
     ordered = sorted(zip(amounts, names, strict=True))
     money = not re.search(r"%|percent|prozent", rest)
-    return Order(tuple(name for _, name in ordered), tuple(amount for amount, _ in ordered) if money else None)
+    return LevelOrder(tuple(name for _, name in ordered), tuple(amount for amount, _ in ordered) if money else None)
 
 
-def _order_by_sizes(names: Sequence[str]) -> Order | None:
+def _order_by_sizes(names: Sequence[str]) -> LevelOrder | None:
     """Return the order by words like small and large; all other words must be the same."""
     ranks, rests = {}, set()
     for name in names:
@@ -107,4 +107,4 @@ def _order_by_sizes(names: Sequence[str]) -> Order | None:
         rests.add(" ".join(word for word in words if word not in SIZES))
     if len(set(ranks.values())) < len(names) or len(rests) != 1:
         return None
-    return Order(tuple(sorted(ranks, key=ranks.__getitem__)))
+    return LevelOrder(tuple(sorted(ranks, key=ranks.__getitem__)))

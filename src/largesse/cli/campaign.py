@@ -49,8 +49,8 @@ from largesse.report import (
 )
 from largesse.response import list_models
 
-LEVELS = ("costs", "names", "doses", "propensities", "on_redemption", "unit", "response_unit", "response_value")
-EXPORT = ("to", "dialect", "table", "customer", "depth")
+LEVEL_OPTIONS = ("costs", "names", "doses", "propensities", "on_redemption", "unit", "response_unit", "response_value")
+EXPORT_OPTIONS = ("to", "dialect", "table", "customer", "depth")
 
 
 def demo(
@@ -154,7 +154,7 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit a response model to a log and write a run folder."""
-    columns, levels = pick(locals(), ROLES), pick(locals(), LEVELS)
+    columns, levels = pick(locals(), ROLES), pick(locals(), LEVEL_OPTIONS)
     if costs is None and cost_column is None:
         hint = "add --costs 0,5,10, or --cost-column with what each row really cost"
         fail("fit", Problem("nothing says what levels cost", hint))
@@ -245,7 +245,7 @@ def export(
     quiet: Quiet = False,
 ) -> None:
     """Export the policy as SQL, as an ONNX model, or as a policy tree."""
-    settings = pick(locals(), EXPORT)
+    settings = pick(locals(), EXPORT_OPTIONS)
     with show_progress(as_json or quiet) as progress:
         shown = pipeline.export(run_folder, out, progress, **settings)
     echo(shown, shown["text"], as_json=as_json, quiet=quiet)

@@ -15,9 +15,9 @@ from largesse.monitoring import PowerSpec
 from largesse.progress import show_progress
 from largesse.report import print_check, print_pace, print_power
 
-STREAM = ("time", "streams", "customers", "days", "valid_days", "promises", "most", "seed")
-POWER = ("gain", "power", "coverage", "per_day", "share")
-LEDGER = ("ledger", "total", "since", "until", "customers", "valid_days", "most", "promises", "late")
+STREAM_OPTIONS = ("time", "streams", "customers", "days", "valid_days", "promises", "most", "seed")
+POWER_OPTIONS = ("gain", "power", "coverage", "per_day", "share")
+LEDGER_OPTIONS = ("ledger", "total", "since", "until", "customers", "valid_days", "most", "promises", "late")
 
 
 def check(
@@ -70,7 +70,7 @@ def pace(
     quiet: Quiet = False,
 ) -> None:
     """Simulate pacing before you serve: customers come one by one, and the budget is kept."""
-    settings = pick(locals(), STREAM)
+    settings = pick(locals(), STREAM_OPTIONS)
     from largesse import serve as service
 
     with show_progress(as_json or quiet) as progress:
@@ -98,7 +98,7 @@ def power(
     quiet: Quiet = False,
 ) -> None:
     """Estimate the number of customers that a test of the plan needs, and its duration."""
-    spec = PowerSpec(**pick(locals(), POWER))
+    spec = PowerSpec(**pick(locals(), POWER_OPTIONS))
     with show_progress(as_json or quiet) as progress:
         analysis = pipeline.power(run_folder, incumbent, spec=spec, progress=progress)
     present(to_json(analysis), lambda: print_power(analysis), as_json=as_json, quiet=quiet)
@@ -215,7 +215,7 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Decide over HTTP, customer by customer, within the budget of a ledger."""
-    options = pick(locals(), LEDGER)
+    options = pick(locals(), LEDGER_OPTIONS)
     from largesse.serve import ServiceSettings, open_service, parse_ledger_options
 
     open_service(

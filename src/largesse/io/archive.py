@@ -25,9 +25,9 @@ from largesse.records import Array
 VERSION = 2  # of archives; 1 was written by largesse 0.1.0
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 HOW_TO_MAKE = "largesse fit writes one into its run folder"
-MAX_BYTES = {MANIFEST: 64 * 2**20, ARRAYS: 2**30}  # of each member, unpacked: far above those of any real model
+MAX_MEMBER_BYTES = {MANIFEST: 64 * 2**20, ARRAYS: 2**30}  # of each member, unpacked: far above those of any real model
 MAX_RATIO = 200  # by which a large member may shrink when packed; random numbers hardly shrink at all
-LARGE = 2**24  # bytes; below this a member may shrink by any factor
+MIN_PACKED_BYTES = 2**24  # a smaller member may shrink by any factor
 MAX_REASON = 300  # letters
 DAMAGED = "it was changed or cut off after it was written: fit again, or fetch the file again"
 
@@ -44,11 +44,11 @@ def write_archive(
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, content in ((MANIFEST, _json(manifest)), (ARRAYS, blob)):
-            if len(content) > MAX_BYTES[name]:
-                got = f"{name} would have {len(content):,} bytes; {MAX_BYTES[name]:,} is the most that is read back"
+            if len(content) > MAX_MEMBER_BYTES[name]:
+                got = f"{name} would have {len(content):,} bytes; {MAX_MEMBER_BYTES[name]:,} is the most that is read back"
                 raise OutputError("output", [Problem(got, "save a smaller model")])
             # What shrinks so much that reading would take it for a bomb is not packed.
-            bomb = len(content) > LARGE and len(zlib.compress(content, 1)) * MAX_RATIO // 2 < len(content)
+            bomb = len(content) > MIN_PACKED_BYTES and len(zlib.compress(content, 1)) * MAX_RATIO // 2 < len(content)
             # A fixed date: the same content is the same file.
             archive.writestr(
                 zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)),
@@ -115,7 +115,9 @@ def _unpack(place: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> byt
     """Return the content of a member; refuse other packings, and more bytes than announced or than any model has."""
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise zipfile.BadZipFile("packed in another way")
-    if info.file_size > MAX_BYTES[info.filename] or info.file_size > max(LARGE, MAX_RATIO * info.compress_size):
+    if info.file_size > MAX_MEMBER_BYTES[info.filename] or info.file_size > max(
+        MIN_PACKED_BYTES, MAX_RATIO * info.compress_size
+    ):
         got = f"would unpack {info.filename} from {info.compress_size:,} to {info.file_size:,} bytes"
         raise archive_error(place, got, "this is no policy that largesse wrote: do not use it")
     with archive.open(info) as member:

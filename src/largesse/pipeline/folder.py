@@ -72,7 +72,7 @@ PLANNING = Step("plan.json", "plan", PlanSummary)
 EVALUATION = Step("evaluation.json", "evaluate", StudySummary)
 STEPS = (FIT, PLANNING, EVALUATION)
 FORMAT = 3  # of the files of steps
-MAX_BYTES = 2**26  # of such a file
+MAX_STEP_BYTES = 2**26  # of such a file
 # A folder with both marks and no file that is not listed is a run folder: it may be replaced.
 MARKS = (CAMPAIGN, POLICY)
 FILES = frozenset((*MARKS, LOG, PLAN, FRONTIER, SCORES, REPORT, *(step.file for step in STEPS)))
@@ -321,7 +321,7 @@ def read_step(folder: Path, step: Step) -> dict[str, Any]:
     path, hint = folder / step.file, f"run largesse {step.command} again"
     try:
         with path.open("rb") as file:
-            numbers = json.loads(file.read(MAX_BYTES), parse_constant=_refuse_constant)
+            numbers = json.loads(file.read(MAX_STEP_BYTES), parse_constant=_refuse_constant)
         if not isinstance(numbers, dict):
             raise ValueError("not an object")
     except FileNotFoundError as error:

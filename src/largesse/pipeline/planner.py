@@ -17,7 +17,7 @@ from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
 from largesse.records import Array, Customers, ExplorationSummary, ExplorationWay, Plan, Progress
 
-CERTAIN = ResponseVariance()  # of yes or no: it follows from the probability
+BINARY_VARIANCE = ResponseVariance()  # of yes or no: it follows from the probability
 MAX_OTHER_BUDGETS = 20  # under constraints, each with a plan of its own
 MAX_CELLS = 200_000  # customers × levels for which these are made
 TOO_MANY = (
@@ -32,7 +32,7 @@ def make_plan(
     policy: Policy,
     customers: ScoredCustomers,
     progress: Progress,
-    variance: ResponseVariance = CERTAIN,
+    variance: ResponseVariance = BINARY_VARIANCE,
 ) -> PlanResult:
     """Give every customer a level, within the campaign's budget and constraints.
 

@@ -27,11 +27,11 @@ from largesse.worlds import read_thornton, thornton_levels
 if TYPE_CHECKING:
     import pyarrow as pa
 
-HEIGHT = 800  # of a report in a notebook, in pixels
-TOP = ("title", "unit", "response_unit", "response_value")  # settings at the top of a campaign file
+FRAME_HEIGHT = 800  # of a report in a notebook, in pixels
+TOP_SETTINGS = ("title", "unit", "response_unit", "response_value")  # settings at the top of a campaign file
 SECTION_OF = {word: name for name, words in SECTIONS.items() if name != "model" for word in words}
-SETTINGS = (*TOP, "levels", "model", "seed", "engine", *SECTION_OF)
-LEVELS = ("costs", "names", "doses", "on_redemption", "contact_cost", "dose_unit")
+SETTINGS = (*TOP_SETTINGS, "levels", "model", "seed", "engine", *SECTION_OF)
+LEVEL_SETTINGS = ("costs", "names", "doses", "on_redemption", "contact_cost", "dose_unit")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Page:
 
     def _repr_html_(self) -> str:
         # A frame separates the style and script of the page from those of the notebook.
-        attributes = f'style="width:100%;height:{HEIGHT}px;border:0" sandbox="allow-scripts" title="Report"'
+        attributes = f'style="width:100%;height:{FRAME_HEIGHT}px;border:0" sandbox="allow-scripts" title="Report"'
         return f'<iframe srcdoc="{escape(self.html)}" {attributes}></iframe>'
 
     def save(self, path: str | Path) -> None:
@@ -174,7 +174,7 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
     if isinstance(levels, Mapping):
         levels = Levels(levels)
     if isinstance(levels, Levels):
-        words = [word for word in LEVELS if word != "dose_unit" or levels.dose_unit]
+        words = [word for word in LEVEL_SETTINGS if word != "dose_unit" or levels.dose_unit]
         if levels.observed and not any(levels.costs):
             words.remove("costs")
         given = {word: value for word in words if (value := getattr(levels, word)) is not None} | given
@@ -184,7 +184,7 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
     if given.get("propensity") is not None and not isinstance(given["propensity"], str):
         given["propensities"] = given.pop("propensity")  # of the levels, the same for all customers
     content: dict[str, Any] = {"log": files.LOG if log is None else os.fspath(log)}
-    content |= {word: given.pop(word) for word in TOP if word in given}
+    content |= {word: given.pop(word) for word in TOP_SETTINGS if word in given}
     if model := {word: given.pop(key) for key, word in (("model", "name"), ("seed", "seed")) if key in given}:
         content["model"] = model
     for word, value in given.items():
