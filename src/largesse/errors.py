@@ -293,7 +293,7 @@ def _likeness(name: str, other: str) -> float:
 
 
 def join_some(values: Sequence[object], limit: int = MAX_VALUES_LISTED) -> str:
-    """List the first few values, and how many more there are.
+    """List the first few values and the number of the others.
 
     >>> join_some([1, 2, 3], limit=2)
     '1, 2, … (1 more)'

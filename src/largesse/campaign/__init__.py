@@ -1,4 +1,4 @@
-"""The campaign file: read, checked, written, and drafted for a table that has none yet."""
+"""The campaign file: reader, checks, writer, and drafts for undescribed tables."""
 
 from largesse.campaign.column_roles import MAX_LEVELS as MAX_LEVELS
 from largesse.campaign.column_roles import Guess as Guess

@@ -206,7 +206,7 @@ def find_consequences(table: pa.Table, roles: Mapping[str, str]) -> dict[str, st
 
 
 def _find_filled(column: pa.ChunkedArray) -> Array:
-    """Return which rows (n,) hold more than nothing: no null, no zero, no empty text."""
+    """Return a mask (n,) of rows without null, zero and empty text."""
     kind = kind_of(column.type)
     if kind == "number":
         values = as_floats(column)

@@ -110,7 +110,7 @@ class CampaignDraft:
         return order_levels(self.level.words) if self.level is not None and self.level.words else None
 
     def find_parse(self, features: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return how to parse the text of columns that have a role or are features, if there is one way to read it."""
+        """Return the notation of text columns that have a role or are features, if there is only one."""
         used = {*self.guess.roles.values(), *(self.features if features is None else features)}
         return {
             name: suggestion.ways[0]
@@ -313,7 +313,7 @@ def _write_features(draft: CampaignDraft) -> list[str]:
 
 
 def _write_parse(draft: CampaignDraft) -> list[str]:
-    """State how text that holds numbers or dates is parsed; ask if there are two ways."""
+    """Write the notation of text that holds numbers or dates; ask if two are possible."""
     lines, sure = [], draft.find_parse()
     for name, suggestion in draft.written.items():
         ways, example = " or ".join(to_toml(way) for way in suggestion.ways), to_toml(suggestion.example)

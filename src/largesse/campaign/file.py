@@ -1,7 +1,7 @@
 """The campaign file: one small TOML that names columns, levels, costs and budget.
 
 `read_campaign` checks all of it and names everything that is wrong together; `Campaign.text` writes it back with every
-default spelt out, so that a run folder says exactly what was run.
+default spelt out, so that a run folder states all settings of its run.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Campaign:
 
     @property
     def text(self) -> str:
-        """The campaign as TOML, every default spelt out; where it is written to is not part of it."""
+        """The campaign as TOML with every default spelt out, except for `out`."""
         levels = {word: getattr(self.levels, word) for word in SECTIONS["levels"] if word != "propensities"}
         if self.levels.observed and not any(self.levels.costs):
             del levels["costs"]

@@ -1,4 +1,4 @@
-"""The commands of one campaign: from a table to a report, step by step or in one go."""
+"""Commands of one campaign: demo, init, run, fit, plan, evaluate, report, export, doctor."""
 
 from __future__ import annotations
 

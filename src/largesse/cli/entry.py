@@ -1,4 +1,4 @@
-"""The entry point of the command line: its list of commands, and the handling of errors and signals."""
+"""Entry point of the command line: the list of commands, errors and signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands between campaigns: check and test a plan, write the next log, pace, serve; the studio and the experiments."""
+"""Commands between campaigns: check, pace, power, log, ledger, studio, serve, experiment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how commands print."""
+"""Shared options of commands, and the output of results."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Files and folders that replace earlier ones as a whole.
+"""Atomic replacement of files and folders.
 
-New content is written under a temporary name next to its target, brought to the disk, and exchanged with the target. A kill at
+New content is written under a temporary name next to its target, flushed to the disk, and exchanged with the target. A kill at
 any instant leaves the old or the new content, and perhaps a temporary name, which the next command for the same target removes.
 One lock file per target keeps other commands away; other files in a folder come along.
 """
@@ -162,7 +162,7 @@ class _Replacement:
     files: frozenset[str] | None  # of a folder: the names that are replaced; None: a file
 
     def complete(self) -> None:
-        """Take over rights and other files of the old content, and bring everything to the disk."""
+        """Copy rights and other files of the old content, and flush everything to the disk."""
         if self.files is None:
             if self.path.exists():
                 _copy_rights(self.path, self.part)
@@ -182,7 +182,7 @@ class _Replacement:
             _sync_folder(Path(folder))
 
     def publish(self) -> bool:
-        """Replace the target; return whether there was one, which then has the temporary name."""
+        """Replace the target; return True if there was one, which then has the temporary name."""
         had_old = os.path.lexists(self.path)
         if self.files is None:
             self.part.replace(self.path)
@@ -239,13 +239,13 @@ def _sync(path: Path) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Bring the names in a folder to the disk, where the system can."""
+    """Flush the names in a folder to the disk, if the system can."""
     with suppress(OSError):
         _sync(path)
 
 
 def exchange(part: Path, path: Path) -> None:
-    """Exchange the names of two folders: in one step, or in three renames where the system has no such step.
+    """Exchange the names of two folders: in one step if the system can, else in three renames.
 
     A kill between the renames leaves the old folder as `….old`; `hold_folder` brings it back.
     """
@@ -287,7 +287,7 @@ def _find_renameat2() -> Callable[..., Any] | None:
 
 @contextmanager
 def hold_folder(target: Target) -> Iterator[None]:
-    """Keep other commands away from a folder, which need not exist yet, and clean up after a killed command."""
+    """Lock a folder, which need not exist yet, and clean up after a killed command."""
     path = resolve_replaceable(target)
     with ExitStack() as stack:
         with wrap_os_error(target):

@@ -1,4 +1,4 @@
-"""Paths of output: a regular file, a folder, or a name that is still free. Links are followed.
+"""Checks of output paths: a regular file, a folder, or a free name. Links are followed.
 
 Devices, FIFOs, sockets, mount points and open files of a process (`/dev/stdout`) are refused: output replaces its target, and
 these must stay.
@@ -131,7 +131,7 @@ def _refusal(what: str, hint: str) -> OutputError:
 
 @contextmanager
 def wrap_os_error(target: Target) -> Iterator[None]:
-    """Turn an error of the system into a sentence."""
+    """Turn an error of the system into an `OutputError`."""
     try:
         yield
     except OutputError:

@@ -1,4 +1,4 @@
-"""Records as JSON and named arrays, and back. The annotations of a record are the schema of its file.
+"""Serialisation of records to JSON and named arrays. The annotations of a record are the schema of its file.
 
 A value is a bool, an int, a float, a str, an `Array`, a tuple, a dict with names as keys, a frozen dataclass of such values, a
 model, or any of these `| None`. `pack` writes one; a `Reader` checks what it reads against the same annotations: a missing or
@@ -61,7 +61,7 @@ class Shaped:
 
 
 def _fits(axis: Any, length: int, lengths: dict[str, int]) -> bool:
-    """Return whether an axis such as "K-1" has the right length."""
+    """Check the length of an axis such as "K-1"."""
     if isinstance(axis, int):
         return axis == length
     match = re.fullmatch(r"([A-Za-z]\w*)([+-]\d+)?", axis)

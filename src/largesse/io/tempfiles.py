@@ -1,4 +1,4 @@
-"""Temporary files without a name, which vanish with the command however it ends, and temporary folders.
+"""Temporary files without a name, which vanish with the command, and temporary folders.
 
 A private folder belongs to a long-running command: it goes with the command, or, if that was killed, with the next one that is
 started there.

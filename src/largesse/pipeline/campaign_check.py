@@ -1,4 +1,4 @@
-"""The check of a new log against the plan of a run folder, and the size of a test of that plan."""
+"""Comparison of a new log with the plan of a run folder, and sample size of a test of that plan."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
 
 
 def read_numbers(folder: str | Path) -> dict[str, Any]:
-    """Return the numbers of the report of a run folder, which is only read."""
+    """Return the numbers of the report of a run folder."""
     with files.read_run_folder(folder) as home, files.expect_numbers(home):
         return _gather_numbers(home)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Reads and scores rows where they are."""
+    """Reads and scores rows on the machine that holds them."""
 
     def read_log(self, campaign: Campaign, source: Any = None) -> Log:
         """Read and check the campaign's log, or another source with the same columns."""
@@ -51,14 +51,14 @@ class Engine(Protocol):
 
 
 class ScoredCustomers(Protocol):
-    """Customers with their expected responses and costs, wherever they are."""
+    """Customers with their expected responses and costs, on any machine."""
 
     @property
     def n(self) -> int:
         """Number of customers."""
 
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
-        """Return what they cost and bring at falling prices: see `allocation.sum_at_prices`."""
+        """Return the sums of costs and responses at falling prices: see `allocation.sum_at_prices`."""
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> PricedPlan:
         """Return the best plan within an average or a total budget, all costs times `scale`: see `allocation.allocate`."""
@@ -70,7 +70,7 @@ class ScoredCustomers(Protocol):
         """Return all customers in memory: with all their features, curves (n, K) and expected costs (K,) or (n, K)."""
 
     def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
-        """Write a plan, each table all or nothing, in the customers' order; return who gets what, for the report."""
+        """Write a plan, each table all or nothing, in the customers' order; return the counts for the report."""
 
 
 class PricedPlan(PlanTotals, Protocol):
@@ -94,12 +94,12 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class PlanResult:
-    """A plan for customers, the policy that makes it, and what belongs to both."""
+    """A plan for customers, its policy, and the numbers that belong to both."""
 
     plan: PricedPlan
     policy: Policy
-    scale: float = 1.0  # what expected costs are multiplied by to plan
-    ratio: float = 1.0  # what they are multiplied by to be what is really paid
+    scale: float = 1.0  # factor of expected costs in planning
+    ratio: float = 1.0  # factor of expected costs that gives real costs
     confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
     explore: float = 0.0  # share of customers who get a level at random
     seed: int = 0  # of these levels
@@ -107,7 +107,7 @@ class PlanResult:
     listed: Array | None = None  # (points, n) the levels of those plans, where no price makes them
     excuse: str = ""  # why there are no plans at other budgets
     propensity: Array | None = None  # (n,) of a plan that explores for a goal
-    exploration: ExplorationSummary | None = None  # what the report says of it
+    exploration: ExplorationSummary | None = None  # summary for the report
 
     def decide(self, rows: Array, curves: Array, costs: Array) -> tuple[Array, Array | None]:
         """Return the levels (n,) of some customers and, where the plan explores, their propensities (n,).
@@ -124,7 +124,7 @@ class PlanResult:
         return drawn, probabilities[np.arange(len(rows)), drawn]
 
     def count_others(self, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:
-        """Count who gets what at other budgets, and what that is expected to cost: see `allocation.count_at_budgets`."""
+        """Count the levels of groups at other budgets, and their expected costs: see `allocation.count_at_budgets`."""
         if self.listed is not None:
             return count_levels(self.listed[:, batch[0]], batch, groups, n_groups)
         return count_at_budgets(self.points, batch, groups, n_groups, self.explore, self.seed)

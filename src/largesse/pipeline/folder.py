@@ -1,4 +1,4 @@
-"""The run folder: the names of its files, and how they are written and read back.
+"""The run folder: the names of its files, and their writers and readers.
 
 `campaign.toml` has every default spelt out. `policy.largesse`, `plan.parquet`, `frontier.parquet` and `scores.parquet` are for machines,
 `report.html` is for people, and `fit.json`, `plan.json` and `evaluation.json` are the numbers behind the report, one
@@ -58,7 +58,7 @@ from largesse.response import ResponseModel, WithCosts, describe_model
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a run, and the file in which it leaves its numbers for the report."""
+    """A step of a run, and the file of its numbers for the report."""
 
     file: str
     command: str
@@ -114,7 +114,7 @@ def renew_run_folder(batch: Batch, folder: Path) -> Path:
 
 
 def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) -> None:
-    """Refuse to replace what is no run folder or holds what the campaign reads; with `own_log` it brings its own log."""
+    """Refuse an output folder that is not a run folder or holds inputs of the campaign; `own_log`: the log is not an input."""
     target = resolve_folder(out)
     inputs = [campaign.customers, None if own_log else campaign.log]
     problems = [
@@ -127,7 +127,7 @@ def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) 
 
 
 def check_file(out: str | Path | None, *inputs: str | None, own: str = "") -> None:
-    """Refuse to write over something that is not a regular file, an input, or a run folder's file other than `own`."""
+    """Refuse to write over an input, a file of a run folder other than `own`, or anything but a regular file."""
     if out is None:
         return
     target = resolve_file(out)
@@ -139,7 +139,7 @@ def check_file(out: str | Path | None, *inputs: str | None, own: str = "") -> No
 
 
 def check_table(out: str | Path | None, *inputs: str | None, own: str = PLAN) -> None:
-    """Refuse to write a table to a name whose ending is not the name of a format, or where it must not be written."""
+    """Refuse a path of a table that has an unknown ending or must not be written over."""
     if out is not None and Path(out).suffix.lower() not in TABLE_ENDINGS:
         fail("output", Problem(f"{out} has an ending that names no table format", f"use {', '.join(TABLE_ENDINGS)}"))
     check_file(out, *inputs, own=own)
@@ -261,7 +261,7 @@ def write_study(folder: Path, study: Study) -> dict[str, Any]:
 
 
 def write_scores(folder: Path, campaign: Campaign, log: Log, held: HeldOut, propensities: Propensities | None) -> None:
-    """Cache what does not depend on the budget: out-of-fold curves and, where the log was examined, its propensities."""
+    """Cache out-of-fold curves and, if the log was examined, its propensities: they do not depend on the budget."""
     write_table(tabulate_scores(make_key(campaign, log), held, propensities), folder / SCORES)
 
 
@@ -345,7 +345,7 @@ def _refuse_constant(word: str) -> NoReturn:
 
 @contextmanager
 def expect_numbers(folder: Path) -> Iterator[None]:
-    """Refuse a run folder whose numbers make the block fail: each may have the right type, and still not fit the others."""
+    """Refuse a run folder whose numbers make the block fail: valid numbers may still contradict each other."""
     try:
         yield
     except LargesseError:

@@ -46,7 +46,7 @@ class Page:
         return f'<iframe srcdoc="{escape(self.html)}" {attributes}></iframe>'
 
     def save(self, path: str | Path) -> None:
-        """Write the page to a file, which needs nothing else."""
+        """Write the page to one file."""
         files.check_file(path)
         files.write_text(Path(path), self.html)
 
@@ -76,7 +76,7 @@ class Run(dict[str, Any]):
 
     @property
     def plan(self) -> pa.Table:
-        """Who gets which level, one row per customer."""
+        """The plan, one row per customer."""
         return read_table(self.folder / files.PLAN, what="plan", plain=("customer", "level"))
 
     @property

@@ -1,4 +1,4 @@
-"""What-if plans: another budget or other rules, next to a run folder, which stays unchanged."""
+"""What-if plans: another budget or other rules, next to an unchanged run folder."""
 
 from __future__ import annotations
 
