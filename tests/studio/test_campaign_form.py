@@ -135,15 +135,12 @@ def test_observed_costs_need_no_list(tmp_path: Path) -> None:
     assert made.levels.observed
 
 
-def test_a_role_that_is_taken_away_is_not_guessed_again(shop_log: Path) -> None:
+def test_roles_are_not_guessed_again_and_a_column_of_many_values_is_not_a_level(shop_log: Path) -> None:
     guessed = inspect_file(str(shop_log))
     assert guessed["roles"]["customer"] == "id"
     again = inspect_file(str(shop_log), {**guessed["roles"], "customer": None})
     assert again["roles"]["customer"] is None
     assert {column["name"]: column["role"] for column in again["columns"]}["id"] == "ignore"
-
-
-def test_a_column_of_many_values_is_no_level(shop_log: Path) -> None:
-    found = inspect_file(str(shop_log), {"level": "age", "response": "bought", "features": ["city"]})
-    assert found["levels"] is None
-    assert "distinct values" in found["problems"][0]["what"]
+    many = inspect_file(str(shop_log), {"level": "age", "response": "bought", "features": ["city"]})
+    assert many["levels"] is None
+    assert "distinct values" in many["problems"][0]["what"]

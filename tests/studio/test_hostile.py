@@ -1,5 +1,6 @@
 """Hostile and invalid requests to the studio: each is refused with a message, and nothing changes on the disk."""
 
+import re
 from typing import Any
 
 import pytest
@@ -49,17 +50,19 @@ ELSEWHERE = """
     //evil.example/ /docs /openapi.json
 """
 OUTSIDE = [
-    "../outside/secret.csv",
-    "link.csv",
-    "/etc/passwd",
-    ".private",
-    "run",
-    "x.csv",
-    "a\0b",
-    "..",
-    "photos/me.jpg",
-    5,
-    None,
+    *(
+        "../outside/secret.csv",
+        "link.csv",
+        "/etc/passwd",
+        ".private",
+        "run",
+        "x.csv",
+        "a\0b",
+        "..",
+        "photos/me.jpg",
+        5,
+        None,
+    )
 ]
 NAMES = [
     *("run", "photos", "table.csv", "linked", "link.csv", "damaged", "bare"),
@@ -111,32 +114,24 @@ CASES: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize(("status", "method", "target", "headers"), STRANGERS)
-def test_strangers_are_refused(
-    house: House, status: int, method: str, target: str, headers: list[tuple[str, str]]
-) -> None:
-    answer = knock(house.app, target, method=method, headers=headers)
-    assert answer.status == status
-    assert answer.json["error"]["message"]
+def test_strangers_are_refused(house: House) -> None:
+    for status, method, target, headers in STRANGERS:
+        answer = knock(house.app, target, method=method, headers=headers)
+        assert (answer.status, bool(answer.json["error"]["message"])) == (status, True), (method, target, headers)
 
 
-@pytest.mark.parametrize(("statuses", "method", "target", "body", "headers"), CASES, ids=range(len(CASES)))
-def test_invalid_requests_are_refused_and_change_nothing(
-    house: House, statuses: tuple[int, ...], method: str, target: str, body: Any, headers: list[tuple[str, str]]
-) -> None:
+def test_invalid_requests_are_refused_and_change_nothing(house: House) -> None:
     before = everything_in(house.folder)
-    answer = house.ask(target, method, body, headers=headers)
-    assert answer.status in statuses
+    for case in CASES:
+        statuses, method, target, body, headers = case
+        answer = house.ask(target, method, body, headers=headers)
+        assert answer.status in statuses, case
+        assert not re.search(b"root:|secret" if method == "GET" else b"root:", answer.body), case
+        assert answer.json["error"]["message"], case
+        assert answer.status != 404 or answer.json["error"]["problems"][0]["hint"], case
+        assert answer.status != 405 or method not in answer.headers["allow"].split(", "), case
+        assert list(house.private.iterdir()) == [], case
     assert everything_in(house.folder) == before
-    assert list(house.private.iterdir()) == []
-    assert b"root:" not in answer.body
-    assert answer.json["error"]["message"]
-    if method == "GET":
-        assert b"secret" not in answer.body
-    if answer.status == 404:
-        assert answer.json["error"]["problems"][0]["hint"]
-    if answer.status == 405:
-        assert method not in answer.headers["allow"].split(", ")
 
 
 def test_a_broken_upload_leaves_nothing(house: House) -> None:
@@ -175,15 +170,13 @@ def test_a_report_is_sandboxed(house: House) -> None:
     assert "default-src 'none'" in policy
 
 
-@pytest.mark.parametrize(
-    "part", ["plan.parquet", "plan.csv", "campaign.toml", "evaluation.json", "frontier.parquet", "report.html"]
-)
-def test_the_files_of_a_run_can_be_downloaded(house: House, part: str) -> None:
-    answer = house.ask(f"/api/runs/run/files/{part}")
-    assert answer.status == 200
-    assert answer.headers["content-disposition"] == f"attachment; filename*=UTF-8''run-{part}"
-    assert len(answer.body) == int(answer.headers["content-length"]) > 0
-    assert "sandbox" in answer.headers["content-security-policy"]
+def test_the_files_of_a_run_can_be_downloaded(house: House) -> None:
+    for part in ("plan.parquet", "plan.csv", "campaign.toml", "evaluation.json", "frontier.parquet", "report.html"):
+        answer = house.ask(f"/api/runs/run/files/{part}")
+        assert answer.status == 200
+        assert answer.headers["content-disposition"] == f"attachment; filename*=UTF-8''run-{part}"
+        assert len(answer.body) == int(answer.headers["content-length"]) > 0
+        assert "sandbox" in answer.headers["content-security-policy"]
 
 
 def test_a_run_that_misses_a_table_or_has_a_damaged_plan_is_409(own_house: House) -> None:

@@ -74,16 +74,13 @@ def test_a_draft_is_a_campaign_file_or_a_list_of_problems(running: Running, draf
     assert "costs is left blank" in running.post("/api/campaign", blank).json()["problems"][0]["what"]
 
 
-def test_the_log_is_examined_before_anything_is_learnt(running: Running, draft: dict[str, Any]) -> None:
+def test_a_log_is_examined_and_run_as_on_the_command_line_and_plans_are_tried_and_kept(
+    running: Running, draft: dict[str, Any], tmp_path: Path
+) -> None:
     job = running.wait(running.post("/api/doctor", {**draft, "budget": None, "levels": {}}))
     assert job["state"] == "done"
     assert job["result"]["verdict"] in ("fine", "careful", "no")
     assert sum(level["rows"] for level in job["result"]["levels"]) == 120
-
-
-def test_a_run_is_the_one_of_the_command_line_and_its_plans_can_be_tried_and_kept(
-    running: Running, draft: dict[str, Any], tmp_path: Path
-) -> None:
     job = running.wait(running.post("/api/runs", {"name": "first", "draft": draft}))
     assert (job["state"], job["result"], job["error"]) == ("done", {"run": "first"}, None)
     first = running.folder / "first"
@@ -145,29 +142,25 @@ def damaged_arrow() -> bytes:
     return bytes(content)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("cut.arrow", damaged_arrow()),
-        ("cut.parquet", b"PAR1" + b"\x00" * 100),
-        ("no.csv.gz", b"\x1f\x8b nonsense"),
-        ("program", b"\x7fELF" + b"\x00" * 200),
-        ("..%2f..%2fescape.csv", b"\x00\x01\x02"),
-        ("one.csv", b"a,b\n"),
-        ("twice.csv", b"a,a\n1,2\n"),
-    ],
-    ids=lambda one: one if isinstance(one, str) else "",
-)
-def test_a_table_that_cannot_be_read_is_refused_and_removed(running: Running, name: str, content: bytes) -> None:
+UNREADABLE = {
+    "cut.arrow": damaged_arrow(),
+    "cut.parquet": b"PAR1" + b"\x00" * 100,
+    "no.csv.gz": b"\x1f\x8b nonsense",
+    "program": b"\x7fELF" + b"\x00" * 200,
+    "..%2f..%2fescape.csv": b"\x00\x01\x02",
+    "one.csv": b"a,b\n",
+    "twice.csv": b"a,a\n1,2\n",
+}
+
+
+def test_unreadable_tables_are_refused_and_removed_and_thousands_of_columns_are_listed(running: Running) -> None:
     private = next(path for path in running.folder.iterdir() if path.name.startswith(".largesse-studio-"))
     before = set(private.iterdir())
-    answer = send(running, name, content)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["problems"][0]["what"]
-    assert set(private.iterdir()) == before
-
-
-def test_thousands_of_columns_are_listed(running: Running) -> None:
+    for name, content in UNREADABLE.items():
+        answer = send(running, name, content)
+        assert answer.status_code == 400, name
+        assert answer.json()["error"]["problems"][0]["what"], name
+        assert set(private.iterdir()) == before, name
     wide = ",".join(f"c{k}" for k in range(3000)) + "\n" + "\n".join(",".join(["1"] * 3000) for _ in range(3))
     table = send(running, "wide.csv", wide.encode()).json()
     assert len(table["columns"]) == 3000
@@ -177,36 +170,34 @@ def test_thousands_of_columns_are_listed(running: Running) -> None:
 # -- over the wire -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("request_line", "headers", "statuses"),
-    [
-        ("GET /static/../../etc/passwd HTTP/1.1", [], (404,)),
-        ("GET /static/%2e%2e%2f%2e%2e%2fetc/passwd HTTP/1.1", [], (404,)),
-        ("GET http://evil.example/ HTTP/1.1", [], (303, 400, 401, 404, 421, 200)),
-        ("GET / HTTP/1.1", ["Host: evil.example"], (400, 421)),
-        ("POST /api/runs HTTP/1.1", ["Content-Length: 999999999999"], (413,)),
-        ("POST /api/runs HTTP/1.1", ["Content-Length: -5"], (400,)),
-        ("POST /api/runs HTTP/1.1", ["Content-Length: 5", "Transfer-Encoding: chunked"], (400,)),
-        ("GET / HTTP/1.1", ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: x"], (200, 400, 426)),
-        ("GET / HTTP/1.1", ["X: " + "x" * 100_000], (200, 400, 431)),
-        ("NONSENSE", [], (400,)),
-    ],
-)
-def test_odd_requests_over_the_wire_are_answered_or_dropped(
-    running: Running, request_line: str, headers: list[str], statuses: tuple[int, ...]
-) -> None:
+ODD_REQUESTS: list[tuple[str, list[str], tuple[int, ...]]] = [
+    ("GET /static/../../etc/passwd HTTP/1.1", [], (404,)),
+    ("GET /static/%2e%2e%2f%2e%2e%2fetc/passwd HTTP/1.1", [], (404,)),
+    ("GET http://evil.example/ HTTP/1.1", [], (303, 400, 401, 404, 421, 200)),
+    ("GET / HTTP/1.1", ["Host: evil.example"], (400, 421)),
+    ("POST /api/runs HTTP/1.1", ["Content-Length: 999999999999"], (413,)),
+    ("POST /api/runs HTTP/1.1", ["Content-Length: -5"], (400,)),
+    ("POST /api/runs HTTP/1.1", ["Content-Length: 5", "Transfer-Encoding: chunked"], (400,)),
+    ("GET / HTTP/1.1", ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: x"], (200, 400, 426)),
+    ("GET / HTTP/1.1", ["X: " + "x" * 100_000], (200, 400, 431)),
+    ("NONSENSE", [], (400,)),
+]
+
+
+def test_odd_requests_over_the_wire_are_answered_or_dropped(running: Running) -> None:
     address = running.client.base_url
     cookie = "; ".join(f"{name}={value}" for name, value in running.client.cookies.items())
     own = [f"Host: {address.host}:{address.port}", f"Cookie: {cookie}", "X-Largesse: studio", "Connection: close"]
-    with socket.create_connection((address.host, address.port), timeout=10) as wire:
-        wire.sendall("\r\n".join([request_line, *own, *headers, "", ""]).encode())
-        answer = b""
-        while piece := wire.recv(65536):
-            answer += piece
-            if b"\r\n\r\n" in answer:
-                break
-    assert int(answer.split(b" ")[1]) in statuses
-    assert b"root:" not in answer
+    for request_line, headers, statuses in ODD_REQUESTS:
+        with socket.create_connection((address.host, address.port), timeout=10) as wire:
+            wire.sendall("\r\n".join([request_line, *own, *headers, "", ""]).encode())
+            answer = b""
+            while piece := wire.recv(65536):
+                answer += piece
+                if b"\r\n\r\n" in answer:
+                    break
+        assert int(answer.split(b" ")[1]) in statuses, request_line
+        assert b"root:" not in answer
     assert running.client.get("/api/state").status_code == 200
 
 
