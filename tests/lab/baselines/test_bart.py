@@ -1,4 +1,4 @@
-"""BART: our trees against stochtree's own predictions, intervals, links, columns, and what is refused."""
+"""BART: our trees compared with stochtree's own predictions, links, columns, weights, and invalid settings."""
 
 import functools
 
@@ -151,7 +151,7 @@ def test_trees_that_a_walk_could_leave_are_refused() -> None:
     assert issubclass(PolicyFileError, ValueError)
 
 
-def test_wrong_settings_are_named_together() -> None:
+def test_invalid_settings_are_named_together() -> None:
     with pytest.raises(InputError, match="3 things are wrong"):
         BART(trees=0, link="logit", level_weight=0).fit(*arrays())
     with pytest.raises(InputError, match="probit"):
