@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse.response.calibration import LEAST, MOST, Calibration, HeldOutScores, calibrate, fit_slope
+from largesse.response.calibration import MAX_SLOPE, MIN_SLOPE, Calibration, HeldOutScores, calibrate, fit_slope
 
 
 def held_out(scores: Array, place: Array, response: Array, *, binary: bool = True) -> HeldOutScores:
@@ -69,5 +69,5 @@ def test_models_that_are_the_same_for_everybody_are_left_alone(flat: str) -> Non
 def test_a_wild_slope_is_kept_in_bounds() -> None:
     scores, place, _ = case(200)
     apart = (scores[:, 1] > 0).astype(float)
-    assert calibrate(held_out(scores, place, apart), scores).slope == MOST
-    assert calibrate(held_out(scores, place, 1 - apart), scores).slope == LEAST
+    assert calibrate(held_out(scores, place, apart), scores).slope == MAX_SLOPE
+    assert calibrate(held_out(scores, place, 1 - apart), scores).slope == MIN_SLOPE

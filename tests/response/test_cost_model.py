@@ -15,7 +15,7 @@ from largesse.errors import InputError, PolicyFileError
 from largesse.policy.policy import Policy
 from largesse.records import Array, Customers, Log, Spending
 from largesse.response.boosting import Boosting
-from largesse.response.cost_model import REACH, Proportional, WithCosts, get_customer_costs, predict_in_blocks
+from largesse.response.cost_model import MAX_LOG_SCALE, Proportional, WithCosts, get_customer_costs, predict_in_blocks
 from largesse.response.linear import Linear
 from largesse.response.stacking import Stack
 
@@ -154,7 +154,7 @@ def test_sizes_may_fall_and_scales_beyond_the_log_are_not_believed() -> None:
     assert model.fit_.sizes[0] > model.fit_.sizes[1] > model.fit_.sizes[2] == 0
     far = model.predict(x * 1000)
     assert far.max() <= model.predict(x).max() * (1 + 1e-9)
-    assert model.fit_.high < REACH
+    assert model.fit_.high < MAX_LOG_SCALE
 
 
 def test_costs_below_zero_are_refused() -> None:

@@ -21,7 +21,7 @@ from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes
 from largesse.response.networks.sire import SIRE
 from largesse.response.responder_amounts import (
-    FEWEST,
+    MIN_RESPONDERS,
     Amounts,
     fit_amounts,
     has_two_parts,
@@ -250,7 +250,7 @@ def test_level_effects_are_shrunk_unless_many_responders_say_more() -> None:
     assert np.array_equal(falling.effects, np.zeros(3))
 
 
-@pytest.mark.parametrize("responders", [0, 1, 2, FEWEST - 1])
+@pytest.mark.parametrize("responders", [0, 1, 2, MIN_RESPONDERS - 1])
 def test_few_responders_have_one_amount_for_all(responders: int) -> None:
     log = purchases(300)
     late = np.cumsum(log.response > 0) > responders

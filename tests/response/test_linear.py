@@ -316,7 +316,7 @@ def test_gradients_on_principal_axes_find_what_newton_finds(
     for penalty in (0.3, 0.01, 0.03):
         newton = fit_regression(given, penalty=penalty)
         with monkeypatch.context() as patch:
-            patch.setattr(linear, "WIDE", 50)
+            patch.setattr(linear, "MAX_NEWTON_FEATURES", 50)
             turned = fit_regression(given, penalty=penalty)
         np.testing.assert_allclose(turned.predict(given.X), newton.predict(given.X), atol=2e-3)
         np.testing.assert_allclose(turned.increments, newton.increments, atol=2e-3)
@@ -326,7 +326,7 @@ def test_gradients_on_principal_axes_find_what_newton_finds(
 def test_penalties_that_no_longer_gain_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     given, fold = wide(300, 60, True), np.arange(300) % 3
     slow = linear.held_out_losses(given, fold)
-    monkeypatch.setattr(linear, "WIDE", 50)
+    monkeypatch.setattr(linear, "MAX_NEWTON_FEATURES", 50)
     losses = linear.held_out_losses(given, fold)
     made = np.isfinite(losses).all(axis=1)
     assert not made[0]

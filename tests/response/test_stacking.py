@@ -25,8 +25,8 @@ from largesse.response.level_effects import Link
 from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes
 from largesse.response.stacking import (
-    NONE,
-    SHRUNK,
+    DEVIATION_PRECISION,
+    SHRUNK_PRECISION,
     Blend,
     Members,
     Stack,
@@ -35,7 +35,7 @@ from largesse.response.stacking import (
     deviation_precision,
     unlink,
 )
-from largesse.response.thresholds import MANY, Thresholds
+from largesse.response.thresholds import MANY_FEATURES, Thresholds
 from largesse.stats import assign_folds, response_loss
 from largesse.stats.links import sigmoid
 from largesse.worlds.paper import simulate
@@ -104,9 +104,9 @@ def test_the_default_members_are_found_without_asking() -> None:
 
 
 def test_thresholds_are_among_the_default_members_where_features_are_many_and_responses_yes_or_no() -> None:
-    assert kinds(Stack(), MANY + 1) == ["Additive", "Thresholds", "Boosting", "Boosting"]
-    assert "Thresholds" not in kinds(Stack(), MANY)
-    assert "Thresholds" not in kinds(Stack(), MANY + 1, binary=False)
+    assert kinds(Stack(), MANY_FEATURES + 1) == ["Additive", "Thresholds", "Boosting", "Boosting"]
+    assert "Thresholds" not in kinds(Stack(), MANY_FEATURES)
+    assert "Thresholds" not in kinds(Stack(), MANY_FEATURES + 1, binary=False)
 
 
 def test_by_default_no_network_is_trained_and_no_bart_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -410,7 +410,9 @@ def log_of(scores: Array, *, amounts: bool = False, seed: int = 0, **more: Any) 
 
 def blend_of(held: Array, log: Log, precision: float | None = None) -> Blend:
     fold = assign_folds(log, 5)
-    return choose_blend(Members(held, [NONE if precision is None else precision] * len(held)), log, fold)[0]
+    return choose_blend(
+        Members(held, [DEVIATION_PRECISION if precision is None else precision] * len(held)), log, fold
+    )[0]
 
 
 def curves_of(base: Array, effects: Array = LADDER) -> Array:
@@ -567,14 +569,16 @@ def test_deviations_that_are_noise_are_hardly_used(n: int) -> None:
 
 def test_few_rows_leave_real_deviations_shrunk_and_those_of_members_that_shrink_themselves_less() -> None:
     held, log = deviating(400, real=1.0)
-    firm, loose, never = (blend_of(held, log, precision).shares[0] for precision in (NONE, SHRUNK, np.inf))
+    firm, loose, never = (
+        blend_of(held, log, precision).shares[0] for precision in (DEVIATION_PRECISION, SHRUNK_PRECISION, np.inf)
+    )
     assert never == 0 < firm < loose < 1.3
     assert firm < 0.7
 
 
 def test_how_firmly_deviations_are_held_depends_on_the_member() -> None:
-    assert deviation_precision(shrinks=False, only_base=False) == NONE > SHRUNK
-    assert deviation_precision(shrinks=True, only_base=False) == SHRUNK
+    assert deviation_precision(shrinks=False, only_base=False) == DEVIATION_PRECISION > SHRUNK_PRECISION
+    assert deviation_precision(shrinks=True, only_base=False) == SHRUNK_PRECISION
     assert deviation_precision(shrinks=True, only_base=True) == np.inf
 
 
@@ -583,7 +587,7 @@ def test_that_folds_disagree_about_levels_says_nothing_about_customers() -> None
     log = log_of(curves_of(base))
     fold = assign_folds(log, 5)
     ladders = np.random.default_rng(1).normal(size=(5, 4))[fold]
-    blend, choices = choose_blend(Members((base[:, None] + ladders)[None], [NONE]), log, fold)
+    blend, choices = choose_blend(Members((base[:, None] + ladders)[None], [DEVIATION_PRECISION]), log, fold)
     assert blend.shares.tolist() == [0.0]
     assert choices[0].name == "common increments"
 
@@ -593,7 +597,7 @@ def test_that_folds_disagree_about_levels_says_nothing_about_customers() -> None
 
 def test_choices_tell_what_was_tried() -> None:
     held, log = deviating(20_000, real=1.0)
-    _, choices = choose_blend(Members(held, [NONE]), log, assign_folds(log, 5))
+    _, choices = choose_blend(Members(held, [DEVIATION_PRECISION]), log, assign_folds(log, 5))
     assert [(choice.name, choice.chosen) for choice in choices] == [
         ("common increments", False),
         ("individual increments", True),
@@ -608,7 +612,7 @@ def test_clusters_count_in_the_choice() -> None:
 
     def fitted(**more: Any) -> tuple[float, float]:
         many = log_from_arrays(np.zeros((6000, 1)), *again, levels=LEVELS, **more)
-        blend, choices = choose_blend(Members(held[:, copies], [NONE]), many, assign_folds(many, 5))
+        blend, choices = choose_blend(Members(held[:, copies], [DEVIATION_PRECISION]), many, assign_folds(many, 5))
         return blend.shares[0], max(choice.se for choice in choices)
 
     (alone, sure), (together, unsure) = fitted(), fitted(cluster=copies)
@@ -619,7 +623,7 @@ def test_clusters_count_in_the_choice() -> None:
 def test_rows_beyond_the_most_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     held, log = deviating(4000, real=1.0)
     whole = blend_of(held, log)
-    monkeypatch.setattr("largesse.response.stacking.ROWS", 2000)
+    monkeypatch.setattr("largesse.response.stacking.MAX_ROWS", 2000)
     some = blend_of(held, log)
     assert some.weights[0] == pytest.approx(whole.weights[0], abs=0.2)
     assert some.weights[0] != whole.weights[0]
@@ -670,7 +674,7 @@ def test_the_curves_of_a_fold_do_not_depend_on_its_responses_once_members_are_fi
     log = log_from_arrays(
         np.zeros((n, 1)), level, (rng.random(n) < sigmoid(held[0, np.arange(n), level])).astype(float)
     )
-    fold, members = assign_folds(log, 5), Members(held, [NONE, NONE])
+    fold, members = assign_folds(log, 5), Members(held, [DEVIATION_PRECISION, DEVIATION_PRECISION])
     turned = replace(log, response=np.where(fold == 2, 1 - log.response, log.response))
     curves, others = (blend_held_out(members, one, fold)[0] for one in (log, turned))
     assert np.array_equal(curves[fold == 2], others[fold == 2])

@@ -9,7 +9,7 @@ from largesse.records import Array
 from largesse.response.base import ResponseModel
 from largesse.response.linear import Linear
 from largesse.response.stacking import Stack
-from largesse.response.thresholds import AXES, Lines, Shares, Thresholds, _Path, _usual_probabilities, fit_lines
+from largesse.response.thresholds import MAX_AXES, Lines, Shares, Thresholds, _Path, _usual_probabilities, fit_lines
 from largesse.stats.linalg import principal_axes
 from largesse.stats.links import sigmoid
 from largesse.worlds.paper import simulate
@@ -25,7 +25,7 @@ def shares(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, S
 
 def test_the_slope_of_the_loss_is_right() -> None:
     X, rows = shares()
-    path = _Path(principal_axes(X, AXES), np.ones(60, dtype=bool), rows)
+    path = _Path(principal_axes(X, MAX_AXES), np.ones(60, dtype=bool), rows)
     path.Z = path.Z.astype(np.float64)  # differences are taken of float64
     scale = np.full((4, 1), 0.7)
     at = np.random.default_rng(1).normal(size=4 * 4 + 4)

@@ -29,13 +29,13 @@ from largesse.response.cost_model import predict_in_blocks as predict_in_blocks
 from largesse.response.fold_ensemble import ModelScorer as ModelScorer
 from largesse.response.fold_ensemble import predict_held_out as predict_held_out
 from largesse.response.hurdle import Hurdle as Hurdle
+from largesse.response.level_effects import isotonic as isotonic
 from largesse.response.linear import Linear as Linear
 from largesse.response.model_catalogue import check_model_name as check_model_name
 from largesse.response.model_catalogue import describe_model as describe_model
 from largesse.response.model_catalogue import list_models as list_models
 from largesse.response.model_catalogue import make_model as make_model
 from largesse.response.model_catalogue import model_classes as model_classes
-from largesse.response.monotone import isotonic as isotonic
 from largesse.response.networks.network_settings import CONCAVE_EDGE as CONCAVE_EDGE
 from largesse.response.networks.network_settings import Balance as Balance
 from largesse.response.networks.network_settings import Network as Network

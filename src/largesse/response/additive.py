@@ -7,7 +7,6 @@ the hinges `scale` times less or more. With a scale of 0 this is `Linear`.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, final
@@ -36,12 +35,12 @@ from largesse.response.responder_amounts import (
 from largesse.stats import assign_folds, chosen, one_standard_error, sample_rows
 
 HINGE_SCALES = (0.0, 0.5, 2.0)
-ROWS = 400_000  # a few hundred coefficients are known well enough from these
+MAX_ROWS = 400_000  # a few hundred coefficients are known well enough from these
 CHOOSING_ROWS = 20_000  # and settings from these
 FOLDS = 5
-ROWS_AT_ONCE = 65_536  # whose hinges are held together when predicting
-WORK = 40_000_000_000  # rows × columns², which a fit costs; no more
-MOST_HINGES = 1500  # with more features than that allows, all keep straight lines: a fit costs their number cubed
+BLOCK_ROWS = 65_536  # whose hinges are held together when predicting
+MAX_WORK = 40_000_000_000  # rows × columns², which a fit costs; no more
+MAX_HINGES = 1500  # with more features than that allows, all keep straight lines: a fit costs their number cubed
 QUANTILE_ROWS = 20_000  # rows, spread over the table, that give the quantiles
 
 
@@ -66,7 +65,7 @@ class Hinges:
 
 
 def place_hinges(X: Array, knots: int) -> Hinges:
-    """Return the hinges of the features (n, p) that have values enough to bend between."""
+    """Place hinges on the features (n, p) that have enough distinct values."""
     X = X[:: -(-len(X) // QUANTILE_ROWS) or 1].astype(np.float64)
     places = np.quantile(X, np.arange(1, knots + 1) / (knots + 1), axis=0) if len(X) else np.zeros((knots, X.shape[1]))
     ends = np.concatenate([X.min(axis=0)[None], places, X.max(axis=0)[None]])
@@ -81,7 +80,7 @@ def place_hinges(X: Array, knots: int) -> Hinges:
 
 @dataclass(frozen=True, eq=False)
 class HingeShape:
-    """Which lines and hinges there are, and how free the hinges are."""
+    """The lines and hinges of an additive model, and the scale of the hinges."""
 
     hinges: Hinges
     scale: float  # of the hinges; 0 leaves straight lines
@@ -89,15 +88,6 @@ class HingeShape:
     def design(self, X: Array) -> Array:
         """Return lines and scaled hinges (n, q) of encoded features (n, p)."""
         return np.concatenate([X, X.dtype.type(self.scale) * self.hinges(X)], axis=1) if self.scale else X
-
-
-@dataclass(frozen=True, eq=False)
-class _Chosen:
-    """What held-out rows chose, and the fits of all folds with it."""
-
-    shape: HingeShape
-    penalty: float
-    fits: list[Regression]
 
 
 @final
@@ -146,9 +136,9 @@ class Additive(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
         few, some = take_rows(X, log, sample_rows(len(log), CHOOSING_ROWS, self.seed))
-        found = self._choose(self._hinges(X), few, some, assign_folds(some, FOLDS, self.seed))
-        X, log = take_rows(X, log, sample_rows(len(log), _most_rows(found.shape, X.shape[1]), self.seed))
-        self.fit_ = _fit(X, log, found)
+        penalty, _ = self._choose(self._hinges(X), few, some, assign_folds(some, FOLDS, self.seed))
+        X, log = take_rows(X, log, sample_rows(len(log), _max_rows(self.shape_, X.shape[1]), self.seed))
+        self.fit_ = fit_regression(regression_rows(self.shape_.design(X), log), penalty=penalty)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one fitted model per fold of encoded features (n, p), each trained without it; settings chosen for all."""
@@ -157,19 +147,18 @@ class Additive(ResponseModel):
         log = mark_responders(log) if two else log
         hinges = self._hinges(X)
         kept = sample_rows(len(log), CHOOSING_ROWS, self.seed)
-        found = self._choose(hinges, *take_rows(X, log, kept), fold[kept])
-        fits = found.fits
+        penalty, fits = self._choose(hinges, *take_rows(X, log, kept), fold[kept])
         if len(X) > CHOOSING_ROWS:
-            kept = sample_rows(len(log), _most_rows(found.shape, X.shape[1]), self.seed)
-            rows = regression_rows(found.shape.design(X[kept]), log.bare.take(kept))
-            fits = fit_regression_folds(rows, fold[kept], found.penalty)
-        return [self._single(fit, much) for fit, much in zip(fits, amounts, strict=True)]
+            kept = sample_rows(len(log), _max_rows(self.shape_, X.shape[1]), self.seed)
+            rows = regression_rows(self.shape_.design(X[kept]), log.bare.take(kept))
+            fits = fit_regression_folds(rows, fold[kept], penalty)
+        return [self._copy_with(fit_=fit, amounts_=mean) for fit, mean in zip(fits, amounts, strict=True)]
 
     def _hinges(self, X: Array) -> Hinges:
-        return place_hinges(X if X.shape[1] * self.knots <= MOST_HINGES else X[:, :0], self.knots)
+        return place_hinges(X if X.shape[1] * self.knots <= MAX_HINGES else X[:, :0], self.knots)
 
-    def _choose(self, hinges: Hinges, X: Array, log: Log, fold: Array) -> _Chosen:
-        """Choose scale and penalty on held-out rows, and keep the first as the model's shape."""
+    def _choose(self, hinges: Hinges, X: Array, log: Log, fold: Array) -> tuple[float, list[Regression]]:
+        """Choose the shape and the penalty on held-out rows; return the penalty and the fits of all folds."""
         rows = regression_rows(X, log)
         tried: list[tuple[HingeShape, float]] = []  # and the best penalty of each shape
         losses: list[Array] = []
@@ -184,20 +173,13 @@ class Additive(ResponseModel):
             names, np.array(losses), log.weight, log.cluster, of="Additive: shapes of features"
         )
         shape, penalty = tried[chosen(choices)]
-        fits = fit_regression_folds(replace(rows, X=shape.design(X)), fold, penalty)
         self.shape_, self.choices_ = shape, choices
-        return _Chosen(shape, penalty, fits)
-
-    def _single(self, fit: Regression, amounts: Amounts | None) -> ResponseModel:
-        """Return a copy of this model with another fit."""
-        one = copy.copy(self)
-        one.fit_, one.amounts_ = fit, amounts
-        return one
+        return penalty, fit_regression_folds(replace(rows, X=shape.design(X)), fold, penalty)
 
     def _curves(self, X: Array) -> Array:
         curves = np.empty((len(X), self.levels_))
-        for first in range(0, len(X), ROWS_AT_ONCE):
-            rows = slice(first, first + ROWS_AT_ONCE)
+        for first in range(0, len(X), BLOCK_ROWS):
+            rows = slice(first, first + BLOCK_ROWS)
             curves[rows] = self.fit_.predict(self.shape_.design(X[rows].astype(np.float64)))
         return multiply_by_amounts(curves, self.amounts_, X)
 
@@ -213,12 +195,7 @@ class Additive(ResponseModel):
             raise ValueError(f"{len(self.fit_.coef)} coefficients of {columns} lines and hinges")
 
 
-def _most_rows(shape: HingeShape, features: int) -> int:
-    """Return how many rows lines and hinges of this many features are fitted to at most."""
+def _max_rows(shape: HingeShape, features: int) -> int:
+    """Return the largest number of rows to fit, given the number of features."""
     columns = features + (shape.hinges.knots.size if shape.scale else 0)
-    return int(min(ROWS, max(WORK // max(columns, 1) ** 2, CHOOSING_ROWS)))
-
-
-def _fit(X: Array, log: Log, found: _Chosen) -> Regression:
-    rows = regression_rows(found.shape.design(X), log)
-    return fit_regression(rows, penalty=found.penalty)
+    return int(min(MAX_ROWS, max(MAX_WORK // max(columns, 1) ** 2, CHOOSING_ROWS)))

@@ -1,7 +1,8 @@
-"""The contract that everything that learns from a log keeps, and that of response models."""
+"""Base classes of estimators that learn from a log, and of response models."""
 
 from __future__ import annotations
 
+import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -20,14 +21,14 @@ from largesse.response.saved_settings import learnt_hints, pack_settings, unpack
 from largesse.response.shuffled_features import shuffle_features
 from largesse.stats import assign_folds, cores, side_by_side
 
-BYTES = 30  # that a fit takes for each cell of its matrix: copies of it, one of them in float64
-WORTH = 200_000  # cells, from which threads pay
-FOLDS = 5  # that rows are held out by, unless a model has a number of its own
-BLOCK = 4096  # rows that are looked at together where a curve may not depend on who else is in the table
+FIT_BYTES_PER_CELL = 30  # that a fit takes for each cell of its matrix: copies of it, one of them in float64
+MIN_THREADED_CELLS = 200_000  # cells, from which threads pay
+DEFAULT_FOLDS = 5  # that rows are held out by, unless a model has a number of its own
+BLOCK_ROWS = 4096  # rows that are looked at together where a curve may not depend on who else is in the table
 
 
 class Configurable:
-    """Something with settings: its constructor's arguments, as scikit-learn's `clone` and parameter names ask for them."""
+    """An object with settings: its constructor's arguments, as scikit-learn's `clone` and searches need them."""
 
     @classmethod
     def parameter_names(cls) -> list[str]:
@@ -82,7 +83,7 @@ class Configurable:
 
 
 class Learner(Configurable, ABC):
-    """Something that learns from a log: parameters, fitting, encoding, saving.
+    """An estimator that learns from a log: parameters, fitting, encoding, saving.
 
     `sklearn.base.clone` works on all of them. What a class learns are the names that end in an underscore and have an
     annotation in its body; annotated in this way it is saved and read back without any code of its own (see `io.pack`).
@@ -117,7 +118,7 @@ class Learner(Configurable, ABC):
         return self
 
     def _begin_with(self, log: Log, fold: Array | None) -> Array:
-        """Learn the encoding of a log, note what there is to know of it, and return its features (n, p)."""
+        """Fit the encoder to a log and return its encoded features (n, p)."""
         encoder = Encoder()
         X = encoder.fit_transform(log.features, log.response, seed=getattr(self, "seed", 0), fold=fold)
         self._begin(encoder, log)
@@ -125,12 +126,12 @@ class Learner(Configurable, ABC):
 
     def _encoding_folds(self, log: Log) -> Array | None:
         """Return the folds (n,) that a log is cut into: text of many values is encoded without a row's own fold."""
-        folds, seed = getattr(self, "folds", FOLDS), getattr(self, "seed", 0)
+        folds, seed = getattr(self, "folds", DEFAULT_FOLDS), getattr(self, "seed", 0)
         can = isinstance(folds, int) and isinstance(seed, int) and 2 <= folds <= len(log) and seed >= 0
         return assign_folds(log, folds, seed) if can and (log.clusters is None or log.clusters > 1) else None
 
     def _begin(self, encoder: Encoder, log: Log) -> None:
-        """Note what every learner knows about the log that it is about to learn from."""
+        """Store the encoder, and the number of levels, kind of response and fingerprint of a log."""
         self.encoder_ = encoder
         self.levels_, self.binary_, self.fingerprint_ = len(log.levels), log.binary, log.fingerprint
         self.choices_ = ()
@@ -170,7 +171,7 @@ class Learner(Configurable, ABC):
         return model
 
     def pack_into(self, place: str, arrays: Arrays) -> State:
-        """Return settings and what was learnt as JSON, and put its arrays under `place`; the encoder is not among it."""
+        """Return settings and learnt attributes as JSON without the encoder, and put their arrays under `place`."""
         hints = learnt_hints(type(self))
         at = f"{place}/" if place else ""
         learnt = {name: pack(getattr(self, name), hint, at + name, arrays) for name, hint in hints.items()}
@@ -190,8 +191,14 @@ class Learner(Configurable, ABC):
         model._check_learnt()
         return model
 
+    def _copy_with(self, **learnt: Any) -> Self:
+        """Return a shallow copy with other learnt attributes."""
+        other = copy.copy(self)
+        vars(other).update(learnt)
+        return other
+
     def _check_learnt(self) -> None:
-        """Raise ValueError where what was read has the declared types and shapes and still does not fit together."""
+        """Raise ValueError if learnt attributes of the declared types and shapes contradict each other."""
 
 
 class ResponseModel(Learner):
@@ -250,7 +257,7 @@ class ResponseModel(Learner):
         ]
 
     def fold_jobs(self, X: Array, log: Log, fold: Array) -> list[Callable[[], list[ResponseModel]]]:
-        """Return jobs, each of which fits some of the models of `fold_models`, in their order."""
+        """Return jobs that each fit some of the models of `fold_models`, in their order."""
         if type(self).fold_models is not ResponseModel.fold_models:
             return [partial(self.fold_models, X, log, fold)]
         bare = log.bare
@@ -262,30 +269,30 @@ class ResponseModel(Learner):
         return [partial(fit_without, f) for f in np.unique(fold)]
 
     def workers(self, X: Array) -> int:
-        """Return how many of these jobs may be done at the same time: small ones, or large ones, are better done in turn."""
-        room = memory_limit() // 2 // max(BYTES * X.size, 1)
-        return min(cores(), room) if self.threads and X.size >= WORTH else 1
+        """Return the number of threads for these jobs: small jobs gain nothing, and large ones need the memory."""
+        room = memory_limit() // 2 // max(FIT_BYTES_PER_CELL * X.size, 1)
+        return min(cores(), room) if self.threads and X.size >= MIN_THREADED_CELLS else 1
 
     def fit_held_out(self, log: Log, fold: Array) -> HeldOut:
-        """Learn from a log, and return what models that did not see its rows' folds (n,) expect of them."""
+        """Fit the model to a log, and return out-of-fold predictions of its rows with folds (n,)."""
         X = self._begin_with(log, fold)
         held = self._learn_held_out(X, log, fold)
         return replace(held, shuffled=shuffle_features(self.curves_without, self.encoder_, X, fold))
 
     def predict_held_out(self, log: Log, fold: Array) -> HeldOut:
-        """Return what copies of this model, fitted without each fold (n,) of a log in turn, expect of it."""
+        """Return predictions of a log, each by a copy of this model fitted without the row's fold (n,)."""
         one: ResponseModel = copy_unfitted(self)
         return one._hold_out(one._begin_with(log, fold), log, fold)
 
     def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
-        """Learn from encoded features (n, p) and a log, and return what models without each fold expect of its rows."""
+        """Fit the model to encoded features (n, p) and a log, and return out-of-fold predictions."""
         held = self._hold_out(X, log, fold)
         if not self.by_folds:
             self._learn(X, log)
         return held
 
     def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
-        """Return what models without each fold expect of its rows; they share the encoding of features (n, p)."""
+        """Return out-of-fold predictions; the fold models share the encoded features (n, p)."""
         curves = np.empty((len(log), len(log.levels)))
         self._without = self.fold_models(X, log, fold)
         for model, f in zip(self._without, np.unique(fold), strict=True):
@@ -293,9 +300,9 @@ class ResponseModel(Learner):
         return HeldOut(curves, fold)
 
     def curves_without(self, X: Array, place: int) -> Array:
-        """Return the curves (n, K) of encoded features (n, p) by what predicted the rows of one fold, after `fit_held_out`.
+        """Return curves (n, K) of encoded features (n, p) by the model without one fold, after `fit_held_out`.
 
-        The fold is given by its place among all folds. What predicts without it is not saved.
+        The fold is given by its place among all folds. Models without a fold are not saved.
         """
         return self._without[place]._curves(X)
 
@@ -305,9 +312,9 @@ class ResponseModel(Learner):
 
 
 def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, tracked: bool = False) -> Array:
-    """Return curves (n, K) of encoded features (n, p), block by block; the last block is filled up with zeros.
+    """Compute curves (n, K) of encoded features (n, p), block by block; the last block is filled up with zeros.
 
-    Blocks are dealt out to as many threads as there are workers.
+    One thread per worker takes blocks in turn.
 
     In tables of different lengths sums are rounded differently, in the seventh digit of a few rows. Here every sum is over a
     block of one length, so a customer's curve does not depend on who else is in the table.
@@ -318,13 +325,13 @@ def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, t
     def look(starts: range) -> list[Array]:
         parts = []
         for start in starts:
-            part = X[start : start + BLOCK]
-            short = BLOCK - len(part)
+            part = X[start : start + BLOCK_ROWS]
+            short = BLOCK_ROWS - len(part)
             whole = np.concatenate([part, np.zeros((short, X.shape[1]), dtype=X.dtype)]) if short else part
             parts.append(curves(whole)[: len(part)])
         return parts
 
-    starts = range(0, len(X), BLOCK)
+    starts = range(0, len(X), BLOCK_ROWS)
     each = max(-(-len(starts) // (8 * workers)), 1)  # a few jobs for each worker: some are slower
     jobs = [partial(look, starts[first : first + each]) for first in range(0, len(starts), each)]
     parts = [part for found in side_by_side(jobs, workers, tracked=tracked) for part in found]
@@ -333,17 +340,17 @@ def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, t
 
 def fit_copy(model: ResponseModel, X: Array, log: Log, encoder: Encoder) -> ResponseModel:
     """Return a copy of a model fitted to encoded features (n, p) and the log; it shares the encoder."""
-    copy = blank_copy(model, log, encoder)
-    copy._learn(X, log)
-    return copy
+    fitted = blank_copy(model, log, encoder)
+    fitted._learn(X, log)
+    return fitted
 
 
 def blank_copy(model: ResponseModel, log: Log, encoder: Encoder) -> ResponseModel:
     """Return an unfitted copy of a model that shares an encoder and is about to learn from the log."""
-    copy: ResponseModel = copy_unfitted(model)
-    # Part of a log of amounts may happen to hold only 0 and 1: what a model predicts follows the part it learnt from.
-    copy._begin(encoder, log)
-    return copy
+    blank: ResponseModel = copy_unfitted(model)
+    # Part of a log of amounts may happen to hold only 0 and 1: predictions follow the part that the model learns from.
+    blank._begin(encoder, log)
+    return blank
 
 
 def take_rows(X: Array, log: Log, rows: Array) -> tuple[Array, Log]:
@@ -360,7 +367,7 @@ def check_auto(learner: Learner, name: str) -> None:
 
 
 def copy_unfitted(model: Any) -> Any:
-    """Return an unfitted copy of a model, its nested models copied too (what scikit-learn's `clone` does)."""
+    """Return an unfitted copy of a model and of its nested models, as scikit-learn's `clone` does."""
     parameters = {
         name: copy_unfitted(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
         for name, value in model.get_params(deep=False).items()

@@ -15,16 +15,16 @@ import numpy as np
 from largesse.records import Array
 from largesse.stats import score_curvature, score_loss, score_slope
 
-BLOCK = 65_536  # rows
-STEPS = 60
-HALVINGS = 30
-RENEW = 6  # steps after which the curvature is measured again
-STILL = 1e-9  # keeps systems regular: a level may have no rows, a feature may repeat another
+BLOCK_ROWS = 65_536  # rows
+MAX_STEPS = 60
+MAX_HALVINGS = 30
+CURVATURE_STEPS = 6  # steps after which the curvature is measured again
+MIN_CURVATURE = 1e-9  # keeps systems regular: a level may have no rows, a feature may repeat another
 
 
 @dataclass(frozen=True, eq=False)
 class RegressionRows:
-    """What a regression is fitted to."""
+    """The rows that a regression is fitted to."""
 
     X: Array  # (n, p)
     level: Array  # (n,)
@@ -46,13 +46,13 @@ class RegressionRows:
 
     @property
     def spread(self) -> float:
-        """What responses are divided by: amounts by their standard deviation, 0/1 responses by one."""
+        """The unit of responses: the standard deviation of amounts, one for 0/1 responses."""
         return 1.0 if self.binary else float(np.std(self.response)) or 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class RegressionGrid:
-    """What is fitted: scores X·β + the increments up to a row's level + an intercept, q = p + K parameters."""
+    """Regressions by penalty and left-out fold: scores X·β + increments up to the level + intercept, q = p + K parameters."""
 
     rows: RegressionRows
     place: Array  # (n,) 0..F−1, the fold of each row
@@ -60,7 +60,7 @@ class RegressionGrid:
 
     @cached_property
     def folds(self) -> int:
-        """How many folds there are."""
+        """The number of folds."""
         return int(self.place.max()) + 1
 
     @cached_property
@@ -76,7 +76,7 @@ class RegressionGrid:
         return len(self.place) - np.bincount(self.place, minlength=self.folds)
 
     def fold_weights(self, rows: slice) -> Array:
-        """Return the weight (m, F) that rows have in the regression without each fold; what does not count counts alike."""
+        """Return the weight (m, F) of rows in the regression without each fold; equal weights if all weigh nothing."""
         own, counts = self.place[rows, None] != np.arange(self.folds), self.left > 0
         each = np.where(counts, self.rows.weight[rows, None], 1.0)
         return own * each / np.where(counts, self.left, self.sizes)
@@ -94,7 +94,7 @@ def fit_together(task: RegressionGrid, start: Array, lower: Array, tolerance: fl
     curvature = _measure_curvatures(task, start)
     value, slope = _evaluate(task, here)
     busy = np.ones((J, F), dtype=bool)
-    for step in range(1, STEPS + 1):
+    for step in range(1, MAX_STEPS + 1):
         move = _newton_moves(here, slope, curvature, task.ridges, lower, busy)
         # Half the slope along a move is what it will bring; where that is nothing, rounding must not decide.
         busy &= -0.5 * np.einsum("jfq,jfq->jf", slope, move) > tolerance
@@ -106,7 +106,7 @@ def fit_together(task: RegressionGrid, start: Array, lower: Array, tolerance: fl
         busy &= value < before - tolerance
         if not busy.any():
             break
-        if step % RENEW == 0:
+        if step % CURVATURE_STEPS == 0:
             curvature = _measure_curvatures(task, here[busy].mean(axis=0))
     return here
 
@@ -122,7 +122,7 @@ def held_out_scores(task: RegressionGrid, found: Array) -> Array:
 
 
 def _blocks(n: int) -> list[slice]:
-    return [slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)]
+    return [slice(first, min(first + BLOCK_ROWS, n)) for first in range(0, n, BLOCK_ROWS)]
 
 
 def _scores(task: RegressionGrid, rows: slice, parameters: Array) -> Array:
@@ -171,7 +171,7 @@ def _measure_curvatures(task: RegressionGrid, at: Array) -> Array:
     whole, left = parts.sum(axis=0), task.left[:, None, None]
     # A fold with all the weight leaves nothing to measure: the curvature of all rows will do.
     found = np.where(left > 0, (whole - parts) / np.where(left > 0, left, 1.0), whole / task.rows.weight.sum())
-    return found + STILL * np.eye(q)
+    return found + MIN_CURVATURE * np.eye(q)
 
 
 def _moments(X: Array, level: Array, curve: Array, K: int, reached: Array) -> Array:
@@ -203,7 +203,7 @@ def _go(
     """Return parameters, values and slopes after moves, each halved until it does not lead uphill."""
     share = np.ones(value.shape)
     there = here
-    for _ in range(HALVINGS):
+    for _ in range(MAX_HALVINGS):
         there = np.maximum(here + share[:, :, None] * move, lower)
         found, steep = _evaluate(task, there)
         uphill = found > value

@@ -10,8 +10,8 @@ from largesse.records import Array, Log
 from largesse.response.base import ResponseModel
 from largesse.stats import BoostedTrees, boosted_trees, one_thread, sigmoid
 
-ENOUGH = 200  # rows; with fewer, none are set aside for early stopping
-FEW = 10  # rows of the rarer response; with fewer, the rows set aside might not hold both
+MIN_STOPPING_ROWS = 200  # rows; with fewer, none are set aside for early stopping
+MIN_RARE_ROWS = 10  # rows of the rarer response; with fewer, the rows set aside might not hold both
 
 
 @final
@@ -61,7 +61,7 @@ class Boosting(ResponseModel):
 
         kind = HistGradientBoostingClassifier if log.binary else HistGradientBoostingRegressor
         rare = min(np.bincount(log.response.astype(np.int64), minlength=2)) if log.binary else len(log)
-        early = len(log) >= ENOUGH and rare >= FEW
+        early = len(log) >= MIN_STOPPING_ROWS and rare >= MIN_RARE_ROWS
         model = kind(
             max_iter=self.rounds,
             learning_rate=self.rate,

@@ -14,8 +14,8 @@ import numpy as np
 from largesse.records import Array
 from largesse.stats import minimise, score_curvature, score_loss, score_slope
 
-LEAST, MOST = 0.5, 2.0  # a slope beyond these is noise, or a model that should not be used
-FLAT = 1e-6  # bases that vary less are the same for all
+MIN_SLOPE, MAX_SLOPE = 0.5, 2.0  # a slope beyond these is noise, or a model that should not be used
+MIN_SPREAD = 1e-6  # bases that vary less are the same for all
 RIDGE = 1e-6  # decides where rows do not: a level without rows, or responses that a base separates
 TOLERANCE = 1e-13  # of the mean loss
 
@@ -36,7 +36,7 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
-    """What fold models expect of rows that they did not see, and what happened."""
+    """Out-of-fold scores of rows, and their responses."""
 
     held: Array  # (n, K) scores
     place: Array  # (n, K) one at the row's level, or shares of two neighbouring knots of a dose
@@ -48,10 +48,10 @@ class HeldOutScores:
 def calibrate(rows: HeldOutScores, together: Array) -> Calibration:
     """Return how the mean of fold models is to be stretched, given its scores (n, K) of the same rows."""
     base, mean = rows.held.mean(axis=1), together.mean(axis=1)
-    if base.std() < FLAT or mean.std() < FLAT:
+    if base.std() < MIN_SPREAD or mean.std() < MIN_SPREAD:
         return Calibration()
     slope = fit_slope(rows) * base.var() / mean.var()
-    return Calibration(float(np.clip(slope, LEAST, MOST)), float(mean.mean()))
+    return Calibration(float(np.clip(slope, MIN_SLOPE, MAX_SLOPE)), float(mean.mean()))
 
 
 def fit_slope(rows: HeldOutScores) -> float:

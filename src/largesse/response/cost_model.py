@@ -1,4 +1,4 @@
-"""A response model and, beside it, a model of what levels cost: for logs whose costs are observed."""
+"""A response model with a model of costs, for logs whose costs are observed."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ class WithCosts(ResponseModel):
         return self.model_._curves(X)
 
     def curves_without(self, X: Array, place: int) -> Array:
-        """Return the curves (n, K) of encoded features (n, p) by what predicted the rows of one fold, after `fit_held_out`."""
+        """Return curves (n, K) of encoded features (n, p) by the model without one fold, after `fit_held_out`."""
         return self.model_.curves_without(X, place)
 
     def predict_costs(self, customers: Any) -> Array:
-        """Return what every level is expected to cost each customer (n, K), never less than zero."""
+        """Return the expected cost (n, K) of every level for each customer, never below zero."""
         costs: Array = np.maximum(self.costs_._curves(self.encode(customers)), 0.0)
         return costs
 
@@ -98,7 +98,7 @@ class WithCosts(ResponseModel):
 
 
 def _of_costs(log: Log) -> Log:
-    """Return the log of what its rows cost; refuse one that does not say."""
+    """Return the log with costs as responses; refuse a log without observed costs."""
     if log.paid is None:
         hint = "name the column with what each row cost: read_log(…, cost_column=…); or fit the response model alone"
         refuse("WithCosts", [Problem("the log does not say what its rows cost", hint)])
@@ -144,7 +144,7 @@ def predict_in_blocks(
 PENALTIES = (1.0, 0.1, 0.03, 0.01, 1e-3, 1e-4)  # in units of the mean amount, the strongest first
 CHOOSING_ROWS = 20_000  # more rows do not make the choice of a penalty better, only slower
 CHOOSING_FOLDS = 5
-REACH = 30.0  # exp of more is no size of an amount
+MAX_LOG_SCALE = 30.0  # exp of more is no size of an amount
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,7 @@ class Proportional(ResponseModel):
         return self.fit_.predict(X)
 
     def _check_learnt(self) -> None:
-        if not self.fit_.low <= self.fit_.high <= 2 * REACH or self.fit_.low < -2 * REACH:
+        if not self.fit_.low <= self.fit_.high <= 2 * MAX_LOG_SCALE or self.fit_.low < -2 * MAX_LOG_SCALE:
             raise ValueError(f"scales from {self.fit_.low} to {self.fit_.high}")
 
 
@@ -232,7 +232,7 @@ def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[Scaling]:
     for penalty in penalties:
         if whole > 0:
             coef = _search(X, log, paid / whole, penalty, coef)
-        score = np.clip(X @ coef, -REACH, REACH)
+        score = np.clip(X @ coef, -MAX_LOG_SCALE, MAX_LOG_SCALE)
         mass = np.bincount(log.level, weights=log.weights * np.exp(score), minlength=K)
         sizes = np.divide(total, mass, out=np.zeros(K), where=mass > 0)
         found.append(Scaling(coef, sizes, float(score.min()), float(score.max()), penalty))
@@ -245,7 +245,7 @@ def _search(X: Array, log: Log, share: Array, penalty: float, start: Array) -> A
     size = np.bincount(log.level, weights=share, minlength=K)
 
     def scales(coef: Array) -> tuple[Array, Array]:
-        """Return the scale of every row (n,) as a share of its level's, and the logarithm of the latter (K,)."""
+        """Return each row's share (n,) of the scale of its level, and the logarithm of that scale (K,)."""
         score = X @ coef
         most = float(score.max())
         scale = log.weights * np.exp(score - most)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import final
 
 from largesse.records import Array, Log
@@ -75,12 +74,10 @@ class Hurdle(ResponseModel):
         chances = mark_responders(log) if two else log
         fitted = blank_copy(self._chance(), chances, self.encoder_).fold_models(X, chances, fold)
         amounts = fold_amounts(X, log, fold, self.encoder_, self.amount, self.seed) if two else [None] * len(fitted)
-        models: list[ResponseModel] = []
-        for chance, much in zip(fitted, amounts, strict=True):
-            one = copy.copy(self)
-            one.chance_, one.amounts_, one.choices_ = chance, much, chance.choices_
-            models.append(one)
-        return models
+        return [
+            self._copy_with(chance_=chance, amounts_=mean, choices_=chance.choices_)
+            for chance, mean in zip(fitted, amounts, strict=True)
+        ]
 
     def _chance(self) -> ResponseModel:
         check_auto(self, "chance")

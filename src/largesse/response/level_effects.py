@@ -8,13 +8,12 @@ import numpy as np
 
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.monotone import isotonic
 from largesse.stats import logit, minimise, score_curvature, score_loss, score_slope, sigmoid
 
 
 @dataclass(frozen=True)
 class Link:
-    """How expected responses become scores and back."""
+    """The link function between expected responses and scores."""
 
     binary: bool  # scores are logits; else responses in units
     unit: float = 1.0
@@ -27,16 +26,39 @@ class Link:
         """Return expected responses of scores."""
         return sigmoid(scores) if self.binary else self.unit * scores
 
-    def check(self) -> None:
-        """Refuse a unit in which nothing can be measured."""
-        if not 0 < self.unit < np.inf:
-            raise ValueError(f"responses in units of {self.unit}")
-
 
 def link_of(log: Log) -> Link:
     """Return the link of a log's responses."""
     return Link(True) if log.binary else Link(False, float(np.std(log.response)) or 1.0)
 
+
+# -- curves that never fall ---------------------------------------------------------------------------------------------
+
+
+def isotonic(curves: Array) -> Array:
+    """Return the non-falling curves (n, K) nearest to the given ones in squared distance; rising ones as they are.
+
+    >>> isotonic(np.array([[0.0, 3.0, 1.0], [0.0, 1.0, 2.0]]))
+    array([[0., 2., 2.],
+           [0., 1., 2.]])
+    """
+    falls = (np.diff(curves, axis=1) < 0).any(axis=1)
+    if not falls.any():
+        return curves
+    out, part = curves.copy(), curves[falls]
+    K = part.shape[1]
+    sums = np.concatenate([np.zeros((len(part), 1)), np.cumsum(part, axis=1)], axis=1)
+    best = np.full(part.shape, -np.inf)
+    # max over first ≤ k of min over last ≥ k of the mean from first to last: K²/2 passes, each over all customers.
+    for first in range(K):
+        means = (sums[:, first + 1 :] - sums[:, [first]]) / np.arange(1, K - first + 1)
+        lowest = np.minimum.accumulate(means[:, ::-1], axis=1)[:, ::-1]
+        best[:, first:] = np.maximum(best[:, first:], lowest)
+    out[falls] = np.maximum.accumulate(best, axis=1)  # equal values may differ by rounding
+    return out
+
+
+# -- ladders --------------------------------------------------------------------------------------------------------------
 
 TYPICAL_LOGIT = 0.3  # what the dearest level usually adds to a logit
 TYPICAL_SHARE = 0.075  # and to an amount, in standard deviations of the response
@@ -81,7 +103,7 @@ def _rise(doses: Array, middle: float, steep: float) -> Array:
 
 
 def average_ladder(effects: Array, covariance: Array, doses: Array, typical: float) -> Array:
-    """Return the ladder (K,), from 0 up and never falling: the posterior mean of what the levels add.
+    """Return the ladder (K,), from 0 up and never falling: the posterior mean of the effects of levels.
 
     Parameters
     ----------
@@ -130,13 +152,13 @@ def _walk(steps: int) -> Array:
     return np.minimum.outer(place, place) + 0.1 * np.eye(steps)
 
 
-STEPS = 100
+MAX_STEPS = 100
 TOLERANCE = 1e-9  # of the summed loss over the number of rows
-FLAT = 1e-6  # a base that varies less is the same for all
-READINGS = 20  # of the rows around a ladder
-ENOUGH = 0.01  # a ladder that moves by less between readings is final
-FARTHEST = 2.0  # that one reading moves an effect
-LOOSE = 1e-3  # precision that decides where rows do not: an empty level, or one at which all agree
+MIN_SPREAD = 1e-6  # a base that varies less is the same for all
+MAX_READINGS = 20  # of the rows around a ladder
+READING_TOLERANCE = 0.01  # a ladder that moves by less between readings is final
+MAX_MOVE = 2.0  # that one reading moves an effect
+WEAK_PRECISION = 1e-3  # precision that decides where rows do not: an empty level, or one at which all agree
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,18 +231,18 @@ def fit_scores(rows: ScoredRows, design: Array, offset: Array, prior: Prior, noi
         return slope, information(rows, design, score, noise) + np.diag(prior.precision + 1e-9)
 
     return minimise(
-        objective, derivatives, prior.mean, lower=prior.lower, steps=STEPS, tolerance=TOLERANCE * len(rows.level)
+        objective, derivatives, prior.mean, lower=prior.lower, steps=MAX_STEPS, tolerance=TOLERANCE * len(rows.level)
     )
 
 
 def information(rows: ScoredRows, design: Array, score: Array, noise: float) -> Array:
-    """Return what rows tell about the coefficients of a design (n, q): (q, q)."""
+    """Return the Fisher information (q, q) of rows about the coefficients of a design (n, q)."""
     curve = rows.curvatures(score) / noise
     return design.T @ (curve[:, None] * design)
 
 
 def measure_noise(rows: ScoredRows, design: Array, score: Array) -> float:
-    """Return the variance of the rows' slopes over what the loss expects of it: 1 for independent yes and no.
+    """Return the variance of the rows' slopes over its expectation under the loss: 1 for independent 0/1 responses.
 
     Weights, clusters and amounts that vary more than their mean all make rows worth less; one number says how much.
     """
@@ -236,7 +258,7 @@ def measure_noise(rows: ScoredRows, design: Array, score: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """Intercept, slope of the base, what levels add (K,), and how noisy the rows are."""
+    """Intercept, slope of the base, effects of levels (K,), and the noise of the rows."""
 
     intercept: float
     slope: float
@@ -246,13 +268,13 @@ class Ladder:
 
 def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     """Fit the common ladder to rows with a base (n,); its slope is 1 unless it is fitted, too."""
-    moves = slope and bool(base.std() > FLAT)
+    moves = slope and bool(base.std() > MIN_SPREAD)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else []), rows.reached()])
     offset = np.zeros(len(base)) if moves else base
     first = 2 if moves else 1
     start = np.zeros(design.shape[1])
     start[0] = rows.mean_score - float(rows.weight @ base) / (rows.weight.sum() or 1.0)
-    precision = np.full(len(start), LOOSE)
+    precision = np.full(len(start), WEAK_PRECISION)
     precision[0] = 1e-6
     if moves:
         start[1] = 1.0
@@ -262,17 +284,17 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     typical = TYPICAL_LOGIT if rows.link.binary else TYPICAL_SHARE
     # Where nearly all rows of a level agree, the curvature at the best fit says nothing of how sure they are. So the rows
     # are read again around the ladder itself: the effects that one Newton step leads to, and their covariance there.
-    for _ in range(READINGS):
+    for _ in range(MAX_READINGS):
         score = offset + design @ found
         told = information(rows, design, score, noise) + np.diag(precision)
         step = np.linalg.solve(told, -design.T @ rows.slopes(score) / noise - precision * (found - start))
-        effects = found[first:] + np.clip(step[first:], -FARTHEST, FARTHEST)
+        effects = found[first:] + np.clip(step[first:], -MAX_MOVE, MAX_MOVE)
         ladder = _settle(
             rows, base, average_ladder(effects, np.linalg.inv(told)[first:, first:], rows.doses, typical), noise, moves
         )
         there = np.array([ladder.intercept, *([ladder.slope] if moves else []), *ladder.effects[1:]])
         moved, found = np.abs(there - found).max(), there
-        if not rows.link.binary or moved < ENOUGH:
+        if not rows.link.binary or moved < READING_TOLERANCE:
             break
     return ladder
 

@@ -1,7 +1,7 @@
 """The plain regression: a linear base in the features plus a common increment for each level, never negative.
 
 On the logit scale for 0/1 responses, on the plain scale for amounts: s(x, k) = b + x·β + θ_1 + … + θ_k with θ ≥ 0.
-A ridge penalty, chosen on held-out rows, shrinks β. The increments are those of the averaged ladder (see `ladder`), since
+A ridge penalty, chosen on held-out rows, shrinks β. The increments are those of the averaged ladder (see `level_effects`), since
 plans are made of increments, and what they are shrunk to decides where a log says little.
 It is also the outcome model of a doubly robust score where no other model is given.
 """
@@ -45,11 +45,11 @@ STIFFNESS = 0.1  # holds increments together while coefficients are fitted; the 
 CHOOSING_ROWS = 20_000  # more rows than this do not make the choice of a penalty better, only slower
 CHOOSING_FOLDS = 5
 TOLERANCE = 1e-10  # of the mean loss
-NEAR = 1e-8  # the same where penalties are only compared
-ROUGH = 1e-4  # and where a fit is but a start
-BLOCK = 65_536  # rows
-WIDE = 800  # features, beyond which Newton's matrices cost more than gradients on principal axes
-GRADIENTS = 500
+COMPARISON_TOLERANCE = 1e-8  # the same where penalties are only compared
+START_TOLERANCE = 1e-4  # and where a fit is but a start
+BLOCK_ROWS = 65_536  # rows
+MAX_NEWTON_FEATURES = 800  # features, beyond which Newton's matrices cost more than gradients on principal axes
+MAX_GRADIENT_STEPS = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Regression:
 
     @property
     def level_effects(self) -> Array:
-        """What each level (K,) adds to the base: sums of increments."""
+        """Effect (K,) of each level on the score: sums of increments."""
         return np.concatenate([[0.0], np.cumsum(self.increments)])
 
     def predict(self, X: Array) -> Array:
@@ -163,7 +163,7 @@ def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
     """
     with one_thread():
         rows, _ = _turn(replace(rows, response=rows.response / rows.spread))
-        return _fit_without_folds(rows, fold, PENALTIES, NEAR)[1]
+        return _fit_without_folds(rows, fold, PENALTIES, COMPARISON_TOLERANCE)[1]
 
 
 def _settle(found: Array, rows: RegressionRows) -> Array:
@@ -178,7 +178,7 @@ def _settle(found: Array, rows: RegressionRows) -> Array:
 
 def _turn(rows: RegressionRows) -> tuple[RegressionRows, Axes | None]:
     """Return rows with many features on their principal axes: the ridge penalty is the same in all directions."""
-    if rows.X.shape[1] <= WIDE:
+    if rows.X.shape[1] <= MAX_NEWTON_FEATURES:
         return rows, None
     axes = principal_axes(rows.X)
     return replace(rows, X=axes.Z, size=axes.size), axes
@@ -196,7 +196,7 @@ def _choose(rows: RegressionRows, seed: int) -> float:
     if len(shuffled) < 2:
         return PENALTIES[-1]  # there is nothing to hold out
     rows = rows.take(shuffled)
-    _, losses = _fit_without_folds(rows, np.arange(len(shuffled)) % CHOOSING_FOLDS, PENALTIES, NEAR)
+    _, losses = _fit_without_folds(rows, np.arange(len(shuffled)) % CHOOSING_FOLDS, PENALTIES, COMPARISON_TOLERANCE)
     return PENALTIES[int(np.argmin(losses @ rows.weight))]
 
 
@@ -211,7 +211,7 @@ def _fit_without_folds(
     ridges = np.stack([_ridge(p, K, penalty, STIFFNESS) for penalty in penalties])
     if not rows.weight.any():
         rows = replace(rows, weight=np.ones(len(place)))
-    first = _minimise(rows, penalties[len(penalties) // 2], STIFFNESS, tolerance=ROUGH)
+    first = _minimise(rows, penalties[len(penalties) // 2], STIFFNESS, tolerance=START_TOLERANCE)
     task = RegressionGrid(rows, place, ridges)
     found = fit_together(task, first, _lower(p, K), tolerance)
     return found, score_loss(held_out_scores(task, found), rows.response, rows.binary)
@@ -297,7 +297,7 @@ def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, st
         return float(value), scale * slope
 
     bounds = [(None if end == -np.inf else end, None) for end in (lower / scale).tolist()]
-    options = {"maxiter": GRADIENTS, "ftol": TOLERANCE, "gtol": 1e-6}
+    options = {"maxiter": MAX_GRADIENT_STEPS, "ftol": TOLERANCE, "gtol": 1e-6}
     return scale * minimize(objective, start / scale, method="L-BFGS-B", jac=True, bounds=bounds, options=options).x
 
 
@@ -305,13 +305,9 @@ def _ridge(p: int, K: int, penalty: float, stiffness: float) -> Array:
     """Return the matrix of the penalties: β is shrunk to zero, increments to their mean, the intercept not at all."""
     ridge = np.zeros((p + K, p + K))
     ridge[:p, :p] = penalty * np.eye(p)
-    ridge[p : p + K - 1, p : p + K - 1] = stiffness_ridge(K, stiffness)
+    if K > 1:
+        ridge[p : p + K - 1, p : p + K - 1] = stiffness * (np.eye(K - 1) - 1.0 / (K - 1))
     return ridge
-
-
-def stiffness_ridge(K: int, stiffness: float) -> Array:
-    """Return the penalty matrix (K−1, K−1) that shrinks increments to their mean."""
-    return stiffness * (np.eye(K - 1) - 1.0 / (K - 1)) if K > 1 else np.zeros((0, 0))
 
 
 def _objective(parameters: Array, rows: RegressionRows, ridge: Array) -> float:
@@ -339,9 +335,9 @@ def _moments(X: Array, level: Array, curve: Array, K: int) -> tuple[Array, Array
     """Return Σ curve·x·xᵀ (p, p) and the sums per level Σ curve·x (K, p), in blocks that fit the cache."""
     p = X.shape[1]
     square, cross = np.zeros((p, p)), np.zeros((K, p))
-    for first in range(0, len(X), BLOCK):
-        part, code = X[first : first + BLOCK], level[first : first + BLOCK]
-        weighted = part * curve[first : first + BLOCK, None].astype(X.dtype) * X.dtype.type(len(X))
+    for first in range(0, len(X), BLOCK_ROWS):
+        part, code = X[first : first + BLOCK_ROWS], level[first : first + BLOCK_ROWS]
+        weighted = part * curve[first : first + BLOCK_ROWS, None].astype(X.dtype) * X.dtype.type(len(X))
         square += part.T @ weighted
         for k in range(K):
             cross[k] += weighted[code == k].sum(axis=0)

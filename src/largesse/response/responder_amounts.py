@@ -1,4 +1,4 @@
-"""How much those who respond respond with: the second part of a response that is mostly zero and has a long tail.
+"""The mean amount of responders: the second part of a hurdle model, for responses with many zeros and a long tail.
 
 Of such amounts a mean is E[response | x, k] = P(response > 0 | x, k) · E[response | response > 0, x, k]. The first factor is
 a matter of 0/1 responses, where every model of this package is at home. `Amounts` is the second,
@@ -27,14 +27,14 @@ from largesse.response.base import ResponseModel, fit_copy
 from largesse.response.boosting import Boosting
 from largesse.stats import assign_folds, minimise, sample_rows
 
-ZEROS = 0.1  # a smaller share of zeros is no part of its own
-FEWEST = 30  # responders; fewer have one mean amount for all
+MIN_SHARE_OF_ZEROS = 0.1  # a smaller share of zeros is no part of its own
+MIN_RESPONDERS = 30  # responders; fewer have one mean amount for all
 FOLDS = 5
-ROWS = 50_000  # responders that the model of amounts learns from
-FAR = 3.0  # robust standard deviations, beyond which a logarithm of an amount is taken to lie there
+MAX_ROWS = 50_000  # responders that the model of amounts learns from
+OUTLIER_DEVIATIONS = 3.0  # robust standard deviations, beyond which a logarithm of an amount is taken to lie there
 PRIOR_ROWS = 10.0  # that say the features tell nothing about amounts
-EFFECT = 0.2  # standard deviation of the prior of the dearest level's effect on the logarithm of amounts
-STEEPEST = 2.0  # a slope beyond is noise
+EFFECT_DEVIATION = 0.2  # standard deviation of the prior of the dearest level's effect on the logarithm of amounts
+MAX_SLOPE = 2.0  # a slope beyond is noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def looks_two_part(log: Log) -> bool:
     weight, positive = log.weights, log.response > 0
     amounts = log.response[positive]
     tail = np.average(amounts, weights=weight[positive] + 1e-300) >= np.median(amounts)
-    return bool(tail and weight[~positive].sum() >= ZEROS * weight.sum())
+    return bool(tail and weight[~positive].sum() >= MIN_SHARE_OF_ZEROS * weight.sum())
 
 
 def mark_responders(log: Log) -> Log:
@@ -84,10 +84,7 @@ def mark_responders(log: Log) -> Log:
 
 
 def split_amounts(X: Array, log: Log, encoder: Encoder, seed: int) -> tuple[Log, Amounts | None]:
-    """Return the log that a model of one response learns from, and what its curves are to be multiplied by.
-
-    The log itself and None, unless it looks like whether and how much.
-    """
+    """Return the log of 0/1 responses and the mean amounts of responders; the log itself and None if it has one part."""
     if not looks_two_part(log):
         return log, None
     return mark_responders(log), fit_amounts(X, log, encoder, "auto", seed)
@@ -110,7 +107,7 @@ def multiply_by_amounts(curves: Array, amounts: Amounts | None, X: Array) -> Arr
 def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str, seed: int) -> Amounts:
     """Fit how much responders respond with to encoded features (n, p) and a log; "auto" is small boosted trees."""
     rows = np.flatnonzero(log.response > 0)
-    rows = rows[sample_rows(len(rows), ROWS, seed)]
+    rows = rows[sample_rows(len(rows), MAX_ROWS, seed)]
     if not len(rows):
         return Amounts(None, 0.0, 0.0, np.zeros(len(log.levels)), 0.0, 0.0)  # nobody responds, with whatever amount
     X, log = X[rows], log.bare.take(rows)
@@ -120,7 +117,7 @@ def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str
     target = _draw_in(np.log(log.response))
     middle = float(np.average(target, weights=weight))
     found, held, slope = None, np.zeros(len(log)), 0.0
-    if len(log) >= FEWEST and (log.cluster is None or np.ptp(log.cluster) > 0):
+    if len(log) >= MIN_RESPONDERS and (log.cluster is None or np.ptp(log.cluster) > 0):
         one = replace(log, response=target, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
         found, held = _fit_held_out(X, one, encoder, model, seed)
         slope = _slope(held, target, weight)
@@ -132,14 +129,14 @@ def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str
 
 
 def _draw_in(target: Array) -> Array:
-    """Return logarithms with those far from the middle drawn in: a payment of a cent is no reason to expect little."""
+    """Winsorise logarithms: a payment of a cent is not a reason to expect little."""
     middle = np.median(target)
     spread = 1.4826 * float(np.median(np.abs(target - middle))) or float(target.std())
-    return np.clip(target, middle - FAR * spread, middle + FAR * spread)
+    return np.clip(target, middle - OUTLIER_DEVIATIONS * spread, middle + OUTLIER_DEVIATIONS * spread)
 
 
 def _fit_held_out(X: Array, log: Log, encoder: Encoder, model: ResponseModel, seed: int) -> tuple[ResponseModel, Array]:
-    """Return the model fitted to all rows, and what models without each row's fold say of it (n,)."""
+    """Return the model fitted to all rows, and its out-of-fold predictions (n,)."""
     fold = assign_folds(log, FOLDS, seed)
     held = np.empty(len(log))
     for f in np.unique(fold):
@@ -152,17 +149,17 @@ def _slope(held: Array, target: Array, weight: Array) -> float:
     """Return the slope of logarithms in held-out predictions (n,), shrunk a little; 0 where they do not rise together."""
     apart = held - np.average(held, weights=weight)
     square = float(weight @ apart**2) * (1.0 + PRIOR_ROWS / len(held))
-    return float(np.clip(weight @ (apart * target) / square, 0.0, STEEPEST)) if square > 1e-12 * weight.sum() else 0.0
+    return float(np.clip(weight @ (apart * target) / square, 0.0, MAX_SLOPE)) if square > 1e-12 * weight.sum() else 0.0
 
 
 def _level_effects(rest: Array, level: Array, weight: Array, K: int) -> Array:
-    """Return what each level (K,) adds to the logarithm of amounts: increments shrunk to zero, never below it."""
+    """Return the effect (K,) of each level on the logarithm of amounts: increments shrunk to zero, never below it."""
     if K == 1:
         return np.zeros(1)
     reached = np.tril(np.ones((K, K)))  # first the intercept, then the increments that a row at each level has
     weight = weight * (weight.sum() / (weight @ weight))  # weights sum to the rows that they are worth
     noise = float(np.average(rest**2, weights=weight))
-    prior = np.append(0.0, np.full(K - 1, noise * (K - 1) / EFFECT**2)) + 1e-9
+    prior = np.append(0.0, np.full(K - 1, noise * (K - 1) / EFFECT_DEVIATION**2)) + 1e-9
     square = reached.T @ np.diag(np.bincount(level, weight, K)) @ reached + np.diag(prior)
     pull = reached.T @ np.bincount(level, weight * rest, K)
     found = minimise(

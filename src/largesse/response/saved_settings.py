@@ -1,4 +1,4 @@
-"""Settings of models as JSON, and back: what `io.records` does for learnt values, for a constructor's arguments."""
+"""Constructor arguments of models as JSON and back; `io.records` does the same for learnt attributes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from largesse.io import NOT_FINITE, Reader, State, at_place, field_hints, read_s
 
 @cache
 def learnt_hints(kind: type) -> dict[str, Any]:
-    """Return the annotations of what a class of models learns: names that end in an underscore, the encoder apart."""
+    """Return the annotations of the learnt attributes of a class, without the encoder."""
     hints = get_type_hints(kind, include_extras=True)
     return {name: hint for name, hint in hints.items() if name.endswith("_") and name != "encoder_"}
 

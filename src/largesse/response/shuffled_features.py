@@ -1,7 +1,7 @@
-"""Held-out rows whose features are shuffled, one at a time: what models expect of them says which features matter.
+"""Permutation importance: predictions of held-out rows whose features are shuffled, one feature at a time.
 
-Encoded columns of a feature are shuffled among rows of one fold: text of many values is encoded without a row's own fold, so
-nothing that the row itself told comes in by the way. Some rows suffice to know how many decisions a feature moves.
+Encoded columns of a feature are shuffled among rows of one fold: text with many values is encoded without a row's own fold, so
+nothing of the row's own response leaks in. A sample of rows suffices.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 from largesse.data import Encoder
 from largesse.records import Array, Shuffled
 
-MOST = 3_000  # rows
-CELLS = 200_000  # rows × features, if there are more features
-LEAST = 500  # rows, however many features there are
+MAX_ROWS = 3_000  # rows
+MAX_CELLS = 200_000  # rows × features, if there are more features
+MIN_ROWS = 500  # rows, however many features there are
 
 Predict = Callable[[Array, int], Array]  # encoded features (n, p) and the place of a fold → curves (n, K)
 
 
 def shuffle_features(predict: Predict, encoder: Encoder, X: Array, fold: Array) -> Shuffled | None:
-    """Return what is expected of some rows (n, p), with folds (n,), when each feature in turn is shuffled among them.
+    """Predict a sample of rows (n, p), with folds (n,), with each feature shuffled in turn.
 
     `predict` gives the curves of rows by what did not see a fold. None where there is nothing to shuffle.
     """
@@ -29,7 +29,7 @@ def shuffle_features(predict: Predict, encoder: Encoder, X: Array, fold: Array) 
     features = tuple(dict.fromkeys(encoder.sources))
     if not features or not len(X):
         return None
-    most = int(np.clip(CELLS // len(features), LEAST, MOST))
+    most = int(np.clip(MAX_CELLS // len(features), MIN_ROWS, MAX_ROWS))
     rows = np.arange(0, len(X), max(-(-len(X) // most), 1))
     folds, place = np.unique(fold, return_inverse=True)
     some, place = X[rows], place[rows]

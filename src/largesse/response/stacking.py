@@ -27,8 +27,8 @@ from largesse.response.base import ResponseModel, check_auto, fit_copy
 from largesse.response.boosting import Boosting
 from largesse.response.fold_ensemble import fit_members, held_out_scores, mean_scores
 from largesse.response.level_effects import (
-    FLAT,
-    LOOSE,
+    MIN_SPREAD,
+    WEAK_PRECISION,
     Ladder,
     Link,
     Prior,
@@ -36,21 +36,23 @@ from largesse.response.level_effects import (
     fit_ladder,
     fit_scores,
     information,
+    isotonic,
     link_of,
     measure_noise,
     scored_rows,
 )
-from largesse.response.monotone import isotonic
 from largesse.response.responder_amounts import Amounts, fold_amounts, multiply_by_amounts, split_amounts
-from largesse.response.thresholds import MANY, Thresholds
+from largesse.response.thresholds import MANY_FEATURES, Thresholds
 from largesse.stats import assign_folds, least_loss, sample_rows
 
-ROWS = 200_000  # held-out rows that decide; more only take longer
-EQUAL = 10.0  # precision of the belief that all members' bases count alike
-NONE = 64.0  # precision of the belief that deviations count for nothing
-SHRUNK = 4.0  # the same for a member that has shrunk its deviations itself
-TILTED = 0.2  # prior probability that increments follow the base
-TILT = 0.5  # standard deviation of the tilt, where there is one: of a multiple, for one standard deviation of the base
+MAX_ROWS = 200_000  # held-out rows that decide; more only take longer
+WEIGHT_PRECISION = 10.0  # precision of the belief that all members' bases count alike
+DEVIATION_PRECISION = 64.0  # precision of the belief that deviations count for nothing
+SHRUNK_PRECISION = 4.0  # the same for a member that has shrunk its deviations itself
+TILT_PROBABILITY = 0.2  # prior probability that increments follow the base
+TILT_DEVIATION = (
+    0.5  # standard deviation of the tilt, where there is one: of a multiple, for one standard deviation of the base
+)
 TILT_REACH = 2.5  # standard deviations of the base, beyond which the tilt does not grow
 
 
@@ -61,7 +63,7 @@ def unlink(scores: Array, link: Link) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """How the scores of M members become one, all on the scale of the link."""
+    """Weights that blend the scores of M members, on the scale of the link."""
 
     link: Link
     weights: Annotated[Array, Shaped("M")]  # of the members' bases: not negative
@@ -82,12 +84,13 @@ class Blend:
         """Refuse a blend of another number of members, or of numbers that no fit can have found."""
         if len(self.weights) != members:
             raise ValueError(f"a blend of {len(self.weights)} members, of {members}")
-        self.link.check()
+        if not 0 < self.link.unit < np.inf:
+            raise ValueError(f"responses in units of {self.link.unit}")
         if (self.weights < 0).any() or (self.shares < 0).any():
             raise ValueError("a blend with negative weights or shares")
         if not np.isfinite([self.tilt, self.middle, self.spread]).all() or self.spread < 0:
             raise ValueError(f"a blend with a tilt of {self.tilt}, around {self.middle} ± {self.spread}")
-        if self.tilt and self.spread <= FLAT:
+        if self.tilt and self.spread <= MIN_SPREAD:
             raise ValueError(f"a blend with a tilt of {self.tilt} along bases that are the same for all")
 
     def scores(self, members: Array) -> Array:
@@ -105,7 +108,7 @@ class Blend:
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """What M members expect of held-out rows, on the scale of the link; the simplest member first."""
+    """Out-of-fold scores of M members, on the scale of the link; the simplest member first."""
 
     held: Array  # (M, n, K) scores, each row's from the fold model that did not see it
     precisions: Sequence[float]  # of the belief that a member's deviations count for nothing; infinite: they never do
@@ -113,14 +116,14 @@ class Members:
 
 def deviation_precision(shrinks: bool, only_base: bool) -> float:
     """Return how firmly a member's deviations are held to zero."""
-    return np.inf if only_base else SHRUNK if shrinks else NONE
+    return np.inf if only_base else SHRUNK_PRECISION if shrinks else DEVIATION_PRECISION
 
 
 def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tuple[Blend, tuple[Choice, ...]]:
-    """Choose how members become one on the held-out rows of a log and its folds (n,); return it and what was tried."""
+    """Fit the blend of members to held-out rows of a log with folds (n,); return it and the candidates."""
     rows, held = scored_rows(log, link_of(log)), members.held
-    if len(fold) > ROWS:
-        some = sample_rows(len(fold), ROWS, seed)
+    if len(fold) > MAX_ROWS:
+        some = sample_rows(len(fold), MAX_ROWS, seed)
         rows, held, fold = rows.take(some), held[:, some], fold[some]
     plain, made = _fit_blend(rows, replace(members, held=held), fold)
     return made, _list_choices([plain, made], held, rows)
@@ -131,7 +134,7 @@ def blend_held_out(members: Members, log: Log, fold: Array, seed: int = 0) -> tu
     rows, curves, blends = scored_rows(log, link_of(log)), np.empty(members.held.shape[1:]), []
     for f in np.unique(fold):
         others = np.flatnonzero(fold != f)
-        others = others[sample_rows(len(others), ROWS, seed)]
+        others = others[sample_rows(len(others), MAX_ROWS, seed)]
         _, blend = _fit_blend(rows.take(others), replace(members, held=members.held[:, others]), fold[others])
         curves[fold == f] = unlink(blend.scores(members.held[:, fold == f]), rows.link)
         blends.append(blend)
@@ -166,8 +169,8 @@ def _place(base: Array, weight: Array) -> tuple[float, float]:
 
 
 def _follow(base: Array, middle: float, spread: float) -> Array:
-    """Return what the tilt multiplies (n,): standardised bases, held to a few standard deviations."""
-    return np.clip((base - middle) / spread, -TILT_REACH, TILT_REACH) if spread > FLAT else np.zeros(len(base))
+    """Return standardised bases (n,), clipped to a few standard deviations: the factor of the tilt."""
+    return np.clip((base - middle) / spread, -TILT_REACH, TILT_REACH) if spread > MIN_SPREAD else np.zeros(len(base))
 
 
 def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
@@ -177,8 +180,8 @@ def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
     q = design.shape[1]
     start = np.zeros(q)
     start[0], start[1 : M + 1] = rows.mean_score, 1.0 / M
-    precision = np.full(q, LOOSE)
-    precision[0], precision[1 : M + 1] = 1e-6, EQUAL
+    precision = np.full(q, WEAK_PRECISION)
+    precision[0], precision[1 : M + 1] = 1e-6, WEIGHT_PRECISION
     lower = np.full(q, -np.inf)
     lower[1 : M + 1] = 0.0
     noise = measure_noise(rows, design[:, :1], np.full(len(bases), rows.mean_score))
@@ -186,10 +189,10 @@ def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
 
 
 def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place: tuple[float, float]) -> float:
-    """Return how much increments grow with the base: the mean of none and of a normal one, by what rows say of each."""
+    """Return the tilt of increments with the base: the posterior mean over no tilt and a normal one."""
     middle, spread = place
     # Of amounts, trees find as much.
-    if not rows.link.binary or spread <= FLAT or not np.ptp(lift):
+    if not rows.link.binary or spread <= MIN_SPREAD or not np.ptp(lift):
         return 0.0
     column = _follow(base, middle, spread) * lift[rows.level]
     design = np.column_stack([np.ones(len(base)), base - middle, column])
@@ -200,10 +203,10 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
     found = fit_scores(rows, design, offset, prior, ladder.noise)
     told = information(rows, design, offset + design @ found, ladder.noise) + np.diag(precision)
     variance = float(np.linalg.inv(told)[2, 2])
-    tilt, wide = float(found[2]), variance + TILT**2
+    tilt, wide = float(found[2]), variance + TILT_DEVIATION**2
     favour = 0.5 * np.log(variance / wide) + 0.5 * tilt**2 * (1.0 / variance - 1.0 / wide)
-    there = 1.0 / (1.0 + (1.0 - TILTED) / TILTED * np.exp(-np.clip(favour, -50.0, 50.0)))
-    return float(there * tilt * TILT**2 / wide)
+    there = 1.0 / (1.0 + (1.0 - TILT_PROBABILITY) / TILT_PROBABILITY * np.exp(-np.clip(favour, -50.0, 50.0)))
+    return float(there * tilt * TILT_DEVIATION**2 / wide)
 
 
 def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Array]:
@@ -224,9 +227,9 @@ def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Arra
 def _share_deviations(
     rows: ScoredRows, base: Array, ladder: Ladder, more: Array, own: Array, members: Members
 ) -> tuple[Array, float]:
-    """Return the shares (M,) of the members' deviations (M, n), and what the intercept changes by."""
+    """Return the shares (M,) of the members' deviations (M, n), and the change of the intercept."""
     M = len(own)
-    use = [m for m in range(M) if np.isfinite(members.precisions[m]) and own[m].std() > FLAT]
+    use = [m for m in range(M) if np.isfinite(members.precisions[m]) and own[m].std() > MIN_SPREAD]
     design = np.column_stack([np.ones(len(base)), *own[use]])
     precision = np.array([1e-6, *(members.precisions[m] for m in use)])
     lower = np.array([-np.inf, *np.zeros(len(use))])
@@ -248,7 +251,7 @@ def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple
     return tuple(replace(choice, chosen=choice is tried[-1]) for choice in tried)
 
 
-FEW = "few"  # the default's members without the boosting of small trees
+FEW_MODELS = "few"  # the default's members without the boosting of small trees
 MANY_ROWS = 50_000  # from which trees make larger steps; with four times as many they are twice as large
 
 
@@ -317,7 +320,7 @@ class Stack(ResponseModel):
         return HeldOut(curves, fold)
 
     def predict_by_fold(self, customers: Any) -> list[Array]:
-        """Return the curves (n, K) of customers by what each fold's rows were predicted by, after `fit_held_out`.
+        """Return curves (n, K) of customers by the models without each fold, after `fit_held_out`.
 
         These are what an evaluation judges. They are not saved.
         """
@@ -325,14 +328,14 @@ class Stack(ResponseModel):
         return [self.curves_without(X, place) for place in range(len(self._by_fold))]
 
     def curves_without(self, X: Array, place: int) -> Array:
-        """Return the curves (n, K) of encoded features (n, p) by what predicted the rows of one fold, after `fit_held_out`."""
+        """Return curves (n, K) of encoded features (n, p) by the model without one fold, after `fit_held_out`."""
         blend, amounts = self._by_fold[place]
         scores = np.array([blend.link.to_scores(member[place]._curves(X)) for member in self.members_])
         return multiply_by_amounts(unlink(blend.scores(scores), blend.link), amounts, X)
 
     def _learn_folds(self, X: Array, log: Log, fold: Array) -> tuple[Members, Log]:
-        """Fit members once per fold, and the blend to what they expect of held-out rows; return that, and of which log."""
-        if self.models != FEW:
+        """Fit members once per fold and the blend to their out-of-fold scores; return these scores and their log."""
+        if self.models != FEW_MODELS:
             check_auto(self, "models")
         if not isinstance(self.models, str) and not list(self.models):
             refuse("Stack", [Problem("there are no models to stack", "give at least one")])
@@ -351,13 +354,13 @@ class Stack(ResponseModel):
     def _default_models(self, X: Array, binary: bool) -> list[ResponseModel]:
         """Return the members for encoded features (n, p)."""
         # With few features the others say as much, and one more to weigh is one more to be wrong about.
-        thresholds = [Thresholds(seed=self.seed)] if binary and X.shape[1] > MANY else []
+        thresholds = [Thresholds(seed=self.seed)] if binary and X.shape[1] > MANY_FEATURES else []
         # Trees of many rows are worth larger steps: fewer of them take half the time and predict as well.
         hurry = float(np.clip(np.log2(len(X) / MANY_ROWS) / 2, 0.0, 1.0)) if len(X) else 0.0
         boosting = [
             Boosting(seed=self.seed, rate=0.05 * 2**hurry),
             Boosting(seed=self.seed, leaves=4, rounds=400, rate=0.06 * 2.5**hurry),  # sees few features together
-        ][: 1 if self.models == FEW else None]
+        ][: 1 if self.models == FEW_MODELS else None]
         return [Additive(seed=self.seed), *thresholds, *boosting]
 
     def _curves(self, X: Array) -> Array:

@@ -10,7 +10,6 @@ shares of their range.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, final
@@ -24,16 +23,18 @@ from largesse.stats import Axes, assign_folds, chosen, least_loss, one_thread, p
 
 PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # per row; the most shrunk first
 CHOOSING_ROWS = 20_000  # tell which penalty
-ROWS = 100_000  # tell a few hundred coefficients
+MAX_ROWS = 100_000  # tell a few hundred coefficients
 FOLDS = 5
-AXES = 400  # the longest: of the others a ridge penalty leaves next to nothing
-STEPS = 200
+MAX_AXES = 400  # the longest: of the others a ridge penalty leaves next to nothing
+MAX_STEPS = 200
 TOLERANCE = 1e-7  # of the mean loss
 STIFFNESS = 0.01  # shrinks the lines' heights to the usual thresholds
-LEAST = 0.005  # the usual probability of any threshold, at least
-ROWS_AT_ONCE = 65_536
-MANY = 100  # features; with more, as embeddings have, `Stack` and `SIRE` give every level its own lines by default
-SMALLEST = 1e-9  # a probability whose logarithm is taken
+MIN_THRESHOLD_PROBABILITY = 0.005  # the usual probability of any threshold, at least
+BLOCK_ROWS = 65_536
+MANY_FEATURES = (
+    100  # features; with more, as embeddings have, `Stack` and `SIRE` give every level its own lines by default
+)
+MIN_PROBABILITY = 1e-9  # a probability whose logarithm is taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Lines:
 
 @final
 class Thresholds(ResponseModel):
-    """Where each customer begins to respond: a softmax of straight lines over levels, and never.
+    """Probabilities of the cheapest level that a customer responds to: a softmax of straight lines.
 
     Unlike `Linear`, every level has coefficients of its own, so that curves of customers differ in shape; the ridge
     penalty keeps that affordable with many correlated features, such as embeddings of images or text.
@@ -93,7 +94,7 @@ class Thresholds(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        X, log = take_rows(X, log, sample_rows(len(log), ROWS, self.seed))
+        X, log = take_rows(X, log, sample_rows(len(log), MAX_ROWS, self.seed))
         few, some = take_rows(X, log, sample_rows(len(log), CHOOSING_ROWS, self.seed))
         self._choose(few, some, assign_folds(some, FOLDS, self.seed))
         self.lines_ = fit_lines(X, self._shares(log), self.penalty_)
@@ -106,9 +107,9 @@ class Thresholds(ResponseModel):
             lines = []
             for f in np.unique(fold):
                 others = np.flatnonzero(fold != f)
-                mine = others[sample_rows(len(others), ROWS, self.seed)]
+                mine = others[sample_rows(len(others), MAX_ROWS, self.seed)]
                 lines.append(fit_lines(X[mine], self._shares(log.bare.take(mine)), self.penalty_))
-        return [self._single(one) for one in lines]
+        return [self._copy_with(lines_=fold_lines) for fold_lines in lines]
 
     def _shares(self, log: Log) -> Shares:
         low, high = self.range_
@@ -128,17 +129,11 @@ class Thresholds(ResponseModel):
         self.penalty_ = tried[kept]
         return found[kept]
 
-    def _single(self, lines: Lines) -> ResponseModel:
-        """Return a copy of this model with other lines."""
-        one = copy.copy(self)
-        one.lines_ = lines
-        return one
-
     def _curves(self, X: Array) -> Array:
         low, high = self.range_
         curves = np.empty((len(X), self.levels_))
-        for first in range(0, len(X), ROWS_AT_ONCE):
-            curves[first : first + ROWS_AT_ONCE] = self.lines_.curves(X[first : first + ROWS_AT_ONCE])
+        for first in range(0, len(X), BLOCK_ROWS):
+            curves[first : first + BLOCK_ROWS] = self.lines_.curves(X[first : first + BLOCK_ROWS])
         return low + (high - low) * curves
 
 
@@ -147,7 +142,7 @@ class Thresholds(ResponseModel):
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """What is known of rows: their level, and on which side of it their threshold lies."""
+    """Levels of rows, and on which side of them their thresholds lie."""
 
     level: Array  # (n,)
     share: Array  # (n,) responses in [0, 1]
@@ -169,7 +164,7 @@ def fit_lines_folds(X: Array, rows: Shares, fold: Array, penalties: Sequence[flo
     found: list[list[Lines]] = []
     losses: list[Array] = []
     with one_thread():
-        axes = principal_axes(X, AXES)
+        axes = principal_axes(X, MAX_AXES)
         paths = [_Path(axes, fold != f, rows) for f in parts]
         for penalty in penalties:
             found.append([path.fit(penalty) for path in paths])
@@ -189,9 +184,9 @@ def _held_out(lines: Sequence[Lines], X: Array, rows: Shares, fold: Array) -> Ar
 
 
 def fit_lines(X: Array, rows: Shares, penalty: float) -> Lines:
-    """Return the lines for features (n, p) and what is known of the rows."""
+    """Fit the lines to features (n, p) and rows."""
     with one_thread():
-        return _Path(principal_axes(X, AXES), np.ones(len(X), dtype=bool), rows).fit(penalty)
+        return _Path(principal_axes(X, MAX_AXES), np.ones(len(X), dtype=bool), rows).fit(penalty)
 
 
 class _Path:
@@ -211,7 +206,7 @@ class _Path:
         # On these axes the curvature is nearly diagonal: scaled by its size, all directions are about as steep.
         scale = 1.0 / np.sqrt(0.5 * mean * (1.0 - mean) * self.axes.size + penalty)[:, None]
         start = np.concatenate([(self.B / scale).ravel(), self.heights])
-        options = {"maxiter": STEPS, "ftol": TOLERANCE}
+        options = {"maxiter": MAX_STEPS, "ftol": TOLERANCE}
         end = minimize(self._objective, start, (scale, penalty), "L-BFGS-B", jac=True, options=options).x
         self.B, self.heights = self._parts(end, scale)
         return Lines(self.axes.V @ self.B, self.heights)
@@ -234,7 +229,7 @@ class _Path:
         level, share, weight = self.rows.level, self.rows.share, self.rows.weight
         probability = softmax((self.Z @ B.astype(self.Z.dtype)).astype(np.float64) + heights)
         before = np.arange(self.K + 1) <= level[:, None]
-        at = np.clip((probability * before).sum(axis=1), SMALLEST, 1.0 - SMALLEST)
+        at = np.clip((probability * before).sum(axis=1), MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
         pull = (1.0 - share) / (1.0 - at) - share / at  # of the loss in f
         slope = (weight * pull)[:, None] * probability * (before - at[:, None])
         return float(weight @ _share_loss(at, share)), slope
@@ -251,13 +246,13 @@ def _usual_probabilities(rows: Shares) -> Array:
     mean, middle = float(weight @ share), float(weight @ level)
     spread = float(weight @ (level - middle) ** 2)
     slope = float(weight @ ((level - middle) * (share - mean))) / spread if spread > 0 else 0.0
-    slope = float(np.clip(slope, LEAST, (1.0 - mean) / K))
-    begins = np.concatenate([[max(mean - slope * middle, slope, LEAST)], np.full(K - 1, slope)])
-    never = max(1.0 - float(begins.sum()), LEAST)
+    slope = float(np.clip(slope, MIN_THRESHOLD_PROBABILITY, (1.0 - mean) / K))
+    begins = np.concatenate([[max(mean - slope * middle, slope, MIN_THRESHOLD_PROBABILITY)], np.full(K - 1, slope)])
+    never = max(1.0 - float(begins.sum()), MIN_THRESHOLD_PROBABILITY)
     return np.append(begins, never) / (begins.sum() + never)
 
 
 def _share_loss(at: Array, share: Array) -> Array:
     """Return the log loss of each row (n,): responses may lie between 0 and 1."""
-    at = np.clip(at, SMALLEST, 1.0 - SMALLEST)
+    at = np.clip(at, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
     return -(share * np.log(at) + (1.0 - share) * np.log1p(-at))

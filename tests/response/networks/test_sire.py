@@ -300,7 +300,7 @@ def test_rare_responses_with_large_steps_are_learnt_from_a_good_start() -> None:
 def test_a_small_log_is_seen_as_often_as_it_needs() -> None:
     X, level, response = arrays(n=60)
     few = sire(batch=512, epochs=4).fit(X, level, response).predict(X)
-    many = sire(batch=512, epochs=4 * search.LEAST_STEPS).fit(X, level, response).predict(X)
+    many = sire(batch=512, epochs=4 * search.MIN_STEPS).fit(X, level, response).predict(X)
     assert np.abs(few - response.mean()).max() > 0.02
     assert np.abs(few - many).max() > 1e-4
 

@@ -15,7 +15,7 @@ from largesse.response.networks.hsic import hsic_penalty
 from largesse.response.networks.layers import forward
 from largesse.response.networks.network_settings import Balance, NetworkShape, Training
 from largesse.response.networks.sire_loss import (
-    AT_ONCE,
+    MODELS_AT_ONCE,
     mean_scores,
     predict_scores,
     response_losses,
@@ -115,7 +115,7 @@ def test_groups_give_the_same_as_all_at_once(usual: TrainedNetworks, monkeypatch
 
 def test_models_with_many_rows_are_cut_into_groups() -> None:
     many = models(2, stop=np.zeros((2, 10_000_000), np.int8), stop_weight=np.zeros((2, 0)))
-    assert models_at_once(job(models())) == AT_ONCE  # on a CPU
+    assert models_at_once(job(models())) == MODELS_AT_ONCE  # on a CPU
     assert models_at_once(job(many)) == 1
 
 

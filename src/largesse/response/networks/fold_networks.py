@@ -1,4 +1,4 @@
-"""What fitted networks are: arrays of weights, the scale of their response, and what turns scores into curves."""
+"""Fitted networks: arrays of weights, the scale of the response, and the way from scores to curves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from largesse.errors import require_part
 from largesse.io import Shaped
 from largesse.records import Array, Choice
 from largesse.response.calibration import Calibration
-from largesse.response.monotone import isotonic
+from largesse.response.level_effects import isotonic
 from largesse.response.networks.network_settings import NetworkShape
 from largesse.response.networks.second_stage import CurveCorrection, apply_correction
 from largesse.stats import sigmoid
@@ -20,7 +20,7 @@ from largesse.stats import sigmoid
 
 @dataclass(frozen=True)
 class ResponseScale:
-    """How scores and responses belong together: logits of responses in [0, 1], or standardised amounts."""
+    """Scale of scores: logits of responses in [0, 1], or standardised amounts."""
 
     bounded: bool
     mean: float = 0.0
@@ -69,7 +69,7 @@ def check_depth(params: dict[str, Array], *depths: int) -> None:
 
 
 def choose_least(names: Sequence[str], losses: Array, of: str = "") -> tuple[Choice, ...]:
-    """Return what was tried, the least loss (candidates,) chosen; one number each, so that standard errors are unknown.
+    """List candidates with their losses (candidates,) and choose the least; standard errors are unknown.
 
     >>> [choice.chosen for choice in choose_least(["a", "b", "c"], np.array([2.0, np.nan, 1.0]))]
     [False, False, True]
@@ -103,8 +103,13 @@ class FoldNetworks:
         return self.calibration(mean_scores(self.params, X, self.shape, self.gate))
 
     def curves(self, X: Array) -> Array:
-        """Return the expected responses (n, K) of encoded features (n, p)."""
-        return self._correct(self.scale.responses(self.scores(X)), X)
+        """Return the expected responses (n, K) of encoded features (n, p); corrected ones never fall in the level."""
+        curves = self.scale.responses(self.scores(X))
+        if self.correction is None:
+            return curves
+        first = {name: value[: self.folds] for name, value in self.params.items()}  # the members it was learnt with
+        moved = apply_correction(self.correction, curves, first, X, self.shape)
+        return isotonic(np.clip(moved, 0.0, 1.0) if self.scale.bounded else moved)
 
     def single(self, fold: int) -> FoldNetworks:
         """Return the networks of one fold alone."""
@@ -129,11 +134,3 @@ class FoldNetworks:
         check_depth(self.params, self.shape.depth)
         wanted = param_shapes(self.shape)
         check_shapes(self.params, {name: (models, *size) for name, size in wanted.items()})
-
-    def _correct(self, curves: Array, X: Array) -> Array:
-        """Return curves (n, K) after the second stage: non-decreasing, and inside [0, 1] where responses are."""
-        if self.correction is None:
-            return curves
-        first = {name: value[: self.folds] for name, value in self.params.items()}  # the members it was learnt with
-        moved = apply_correction(self.correction, curves, first, X, self.shape)
-        return isotonic(np.clip(moved, 0.0, 1.0) if self.scale.bounded else moved)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.lax import stop_gradient
 
-FEATURES = 256  # columns of a random feature map
+RANDOM_FEATURES = 256  # columns of a random feature map
 MEDIAN_ROWS = 128  # rows whose pairs decide a bandwidth
 
 # Tensor cores would round factors to ten bits: too coarse for distances.
@@ -56,7 +56,7 @@ def rbf_kernel(z: jax.Array, weight: jax.Array | None = None, bandwidth: float |
 def random_features(
     z: jax.Array,
     key: jax.Array | None = None,
-    features: int = FEATURES,
+    features: int = RANDOM_FEATURES,
     weight: jax.Array | None = None,
     bandwidth: float | None = None,
 ) -> jax.Array:

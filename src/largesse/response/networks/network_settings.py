@@ -32,7 +32,7 @@ FIRST_STEP = 0.2  # first increment of a network, on the scale of the score
 
 
 class _Setting:
-    """What the settings share: parameters as scikit-learn asks for them, and a short repr."""
+    """Base of the settings: parameters as scikit-learn needs them, and a short repr."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 -- scikit-learn's signature
         """Return the fields by name."""
@@ -76,7 +76,7 @@ class Network(_Setting):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Training(_Setting):
-    """How a network is trained.
+    """The training of a network.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Training(_Setting):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Balance(_Setting):
-    """Which HSIC measures the dependence between representation and level.
+    """The HSIC that measures the dependence between representation and level.
 
     Parameters
     ----------

@@ -24,15 +24,15 @@ from largesse.response.networks.network_settings import NetworkShape
 from largesse.stats import chosen, one_standard_error
 
 TAU = 0.1  # propensities well above it count as they are
-STRENGTHS = (1.0, 0.1, 0.01)  # of the ridge, per row and standardised column
+RIDGES = (1.0, 0.1, 0.01)  # of the ridge, per row and standardised column
 # (terms, strength): the smallest correction first
-CANDIDATES = (("none", 0.0), ("levels", 0.0), *(("base", s) for s in STRENGTHS), *(("slope", s) for s in STRENGTHS))
-AT_ONCE = 16_384  # rows corrected at a time
+CANDIDATES = (("none", 0.0), ("levels", 0.0), *(("base", s) for s in RIDGES), *(("slope", s) for s in RIDGES))
+BLOCK_ROWS = 16_384  # rows corrected at a time
 
 
 @dataclass(frozen=True, eq=False)
 class CurveCorrection:
-    """What is added to curves, on the scale of the response: one ridge regression for each of M fold models."""
+    """Corrections of curves on the scale of the response: one ridge regression for each of M fold models."""
 
     terms: str  # of CANDIDATES
     coef: Annotated[Array, Shaped("M", "q")]  # K constants, then width slopes of z, then width slopes of z × level
@@ -40,7 +40,7 @@ class CurveCorrection:
     scale: Annotated[Array, Shaped("M", "width")]
 
     def increments(self, z: Array, K: int) -> Array:
-        """Return what to add (n, K) for representations z (M, n, width)."""
+        """Return the corrections (n, K) for representations z (M, n, width)."""
         total = np.zeros((z.shape[1], K))
         for one, coef, centre, scale in zip(z, self.coef, self.centre, self.scale, strict=True):
             total += _increments((one - centre) / scale, coef, K)
@@ -48,7 +48,7 @@ class CurveCorrection:
 
 
 class ChosenCorrection(NamedTuple):
-    """The chosen correction, None for no correction, and what it was chosen from."""
+    """The chosen correction, None for no correction, and its candidates."""
 
     correction: CurveCorrection | None
     choices: tuple[Choice, ...]
@@ -129,7 +129,7 @@ def _design(z: Array, level: Array, K: int, terms: str) -> Array:
 
 
 def _increments(z: Array, coef: Array, K: int) -> Array:
-    """Return what one regression adds (n, K) at every level for standardised z (n, width)."""
+    """Return the corrections (n, K) of one regression for standardised z (n, width)."""
     width = z.shape[1]
     out = np.tile(coef[:K], (len(z), 1))
     # Sums along rows, not matrix products: a row's curve must not depend on which rows come with it.
@@ -147,7 +147,7 @@ def apply_correction(
     from largesse.response.networks.sire_loss import represent
 
     out = curves.copy()
-    for first in range(0, len(X), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
+    for first in range(0, len(X), BLOCK_ROWS):
+        part = slice(first, first + BLOCK_ROWS)
         out[part] += correction.increments(represent(params, X[part], shape), curves.shape[1])
     return out

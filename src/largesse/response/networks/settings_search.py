@@ -37,7 +37,7 @@ from largesse.stats import (
 
 DR_FOLDS = 5
 CHOOSING_ROWS = 20_000  # settings are chosen on these; the networks that are kept learn from all rows
-LEAST_STEPS = 3  # per epoch: with fewer, as many more epochs are trained
+MIN_STEPS = 3  # per epoch: with fewer, as many more epochs are trained
 STRETCH = 10  # epochs between two checks whether all networks have stopped
 CALIBRATION_ROWS = 50_000  # for the calibration of the mean
 
@@ -46,7 +46,7 @@ Candidate = tuple[float, float]  # penalty on deviations, κ
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """What a search tries, and how networks are trained."""
+    """The candidates of a search, and the training of its networks."""
 
     head: str
     penalties: tuple[float, ...]  # the most shrunk first
@@ -187,7 +187,7 @@ class Search:
         stop_rows, stop_weight = row_sets([np.flatnonzero(fold == part) for part in parts], weight)
         sets = (train_rows, train_weight, stop_rows, stop_weight)
         rows = train_rows.shape[1]
-        more = max(1, LEAST_STEPS // max(1, rows // recipe.training.batch))  # epochs of small logs have few steps
+        more = max(1, MIN_STEPS // max(1, rows // recipe.training.batch))  # epochs of small logs have few steps
         training = replace(
             recipe.training, epochs=recipe.training.epochs * more, patience=recipe.training.patience * more
         )
@@ -324,7 +324,7 @@ class Search:
         return replace(networks, calibration=calibration)
 
     def _calibrate(self, best: Candidate, networks: FoldNetworks) -> Calibration:
-        """Return how the mean of the fold networks is to be stretched; a single network is left as it is."""
+        """Return the calibration of the mean of fold networks; a single network is not calibrated."""
         task = self.task
         if networks.folds < 2:
             return Calibration()

@@ -6,7 +6,6 @@ towards common ones by an amount chosen on held-out rows, and the networks of al
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, final
@@ -36,7 +35,7 @@ from largesse.response.responder_amounts import (
     multiply_by_amounts,
     split_amounts,
 )
-from largesse.response.thresholds import MANY
+from largesse.response.thresholds import MANY_FEATURES
 from largesse.stats import assign_folds
 
 PENALTIES = (np.inf, 0.3, 0.03, 0.003)  # on a customer's own increments; the most shrunk first
@@ -83,12 +82,7 @@ class BalancedNetwork(ResponseModel):
         two = looks_two_part(log)
         self.learn_parts(X, mark_responders(log) if two else log, fold, np.unique(fold))
         amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * self.fit_.folds
-        singles: list[ResponseModel] = []
-        for j, much in enumerate(amounts):
-            one = copy.copy(self)
-            one.fit_, one.amounts_ = self.fit_.single(j), much
-            singles.append(one)
-        return singles
+        return [self._copy_with(fit_=self.fit_.single(j), amounts_=mean) for j, mean in enumerate(amounts)]
 
     def learn_parts(self, X: Array, log: Log, fold: Array, parts: Array, level_weight: Array | None = None) -> None:
         """Learn one network for each of some folds (n,), and their mean; see `SearchTask` for `level_weight` (n, K)."""
@@ -133,7 +127,7 @@ class BalancedNetwork(ResponseModel):
             return "free"
         if self.head != "auto":
             return self.head
-        return "cdf" if scale.bounded and features > MANY else "elastic"
+        return "cdf" if scale.bounded and features > MANY_FEATURES else "elastic"
 
     def _penalties(self, head: str) -> tuple[float, ...]:
         """Return the penalties on own increments that are tried, the most shrunk first."""
@@ -141,23 +135,17 @@ class BalancedNetwork(ResponseModel):
             return (0.0,)
         return PENALTIES if isinstance(self.shrinkage, str) else (float(self.shrinkage),)
 
-    def _head_problems(self, log: Log) -> list[Problem]:
-        """Return the problems of the settings of monotone heads."""
-        problems: list[Problem] = []
-        if not self.monotone:
-            return problems
-        if self.head not in ("auto", *MONOTONE):
-            problems.append(Problem(f"head={self.head!r}", suggest(str(self.head), ("auto", *MONOTONE))))
-        if self.shrinkage != "auto" and (isinstance(self.shrinkage, str) or not self.shrinkage >= 0):
-            problems.append(Problem(f"shrinkage={self.shrinkage!r}", "a number, zero or more, or 'auto'"))
-        if self.head == "cdf" and not is_bounded(log.response):
-            hint = "use 'elastic' or 'increments' for amounts"
-            problems.append(Problem("head='cdf' is for responses in [0, 1]", hint))
-        return problems
-
     def _problems(self, log: Log) -> list[Problem]:
-        """Return everything that is wrong with the settings, for this log."""
-        problems = self._head_problems(log)
+        """List everything that is wrong with the settings, for this log."""
+        problems: list[Problem] = []
+        if self.monotone:
+            if self.head not in ("auto", *MONOTONE):
+                problems.append(Problem(f"head={self.head!r}", suggest(str(self.head), ("auto", *MONOTONE))))
+            if self.shrinkage != "auto" and (isinstance(self.shrinkage, str) or not self.shrinkage >= 0):
+                problems.append(Problem(f"shrinkage={self.shrinkage!r}", "a number, zero or more, or 'auto'"))
+            if self.head == "cdf" and not is_bounded(log.response):
+                hint = "use 'elastic' or 'increments' for amounts"
+                problems.append(Problem("head='cdf' is for responses in [0, 1]", hint))
         for name, default in (("network", NETWORK), ("training", TRAINING), ("balance", BALANCE)):
             problems += setting_problems(name, getattr(self, name), default)
         problems += whole_problems(self, ("members", "folds"))

@@ -1,4 +1,4 @@
-"""What one training step of SIRE and IRE does, and what their networks predict.
+"""The training step of SIRE and IRE, and the predictions of their networks.
 
 The loss of a batch is mean response loss + penalty · mean squared deviation + κ · HSIC(z, level).
 """
@@ -22,14 +22,14 @@ from largesse.response.networks.trainer import pad_rows
 from largesse.response.networks.training_jobs import TrainingProgram
 from largesse.stats import logit, sigmoid
 
-AT_ONCE = 5  # models in one program on a CPU
-MOST_STEPS = 100  # in one epoch: with more rows than that takes, each epoch takes a random part of them
+MODELS_AT_ONCE = 5  # models in one program on a CPU
+MAX_STEPS = 100  # in one epoch: with more rows than that takes, each epoch takes a random part of them
 SCORE_ROWS = 65_536  # rows scored at a time
 
 
 def steps_per_epoch(rows: int, batch: int) -> int:
     """Return how many steps an epoch over some rows has."""
-    return min(max(rows // batch, 1), MOST_STEPS)
+    return min(max(rows // batch, 1), MAX_STEPS)
 
 
 def response_losses(score: jax.Array, response: jax.Array, bounded: bool) -> jax.Array:
@@ -87,7 +87,7 @@ def sire_program(shape: NetworkShape, training: Training, balance: Balance | Non
         return (w @ response_losses(score, response[rows], shape.bounded)) / jnp.maximum(w.sum(), 1e-9)
 
     width = shape.features + shape.depth * shape.width + 3 * shape.levels
-    return TrainingProgram(start, draw, step, loss, lambda state: state[0], (0, 2), width, AT_ONCE)
+    return TrainingProgram(start, draw, step, loss, lambda state: state[0], (0, 2), width, MODELS_AT_ONCE)
 
 
 def _optimiser(training: Training, steps: int) -> optax.GradientTransformation:

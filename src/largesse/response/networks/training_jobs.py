@@ -17,7 +17,7 @@ from largesse.records import Array
 
 @dataclass(frozen=True)
 class TrainingProgram:
-    """What training does. `data` is shared by all models; `own` is what differs between them.
+    """The functions of a training. `data` is shared by all models, `own` differs between them.
 
     Programs compare by identity of their functions: make each one once (`functools.lru_cache`), or it compiles again.
     """
@@ -34,7 +34,7 @@ class TrainingProgram:
 
 @dataclass(frozen=True)
 class Loop:
-    """How long to train: looks at the held-out loss, steps between two looks, looks without gain before a model stops."""
+    """Length of a training: looks at the held-out loss, steps between two looks, looks without gain before a model stops."""
 
     looks: int
     steps: int
@@ -45,7 +45,7 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class TrainingJob:
-    """The training of M models. Models of one log and one seed start alike and see the same draws."""
+    """The training of M models. Models of one log and one seed have the same start and the same draws."""
 
     program: TrainingProgram
     loop: Loop
@@ -61,7 +61,7 @@ class TrainingJob:
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetworks:
-    """What training kept of every model, its held-out loss, and the look it was taken at."""
+    """The best weights of every model, their held-out loss, and the look at which they were found."""
 
     params: Any  # dict of arrays (M, …), or what the program keeps
     loss: Array  # (M,)

@@ -33,7 +33,7 @@ def train(job: TrainingJob) -> TrainedNetworks:
 
 @contextmanager
 def use_runner(runner: Runner) -> Iterator[None]:
-    """Let `runner` do what `train` is called for inside the block, in this thread."""
+    """Hand the jobs of this thread to `runner` inside the block."""
     token = _runner.set(runner)
     try:
         yield
