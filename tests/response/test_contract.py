@@ -125,21 +125,11 @@ def read(source: Any) -> Log:
 # ---------------------------------------------------------------------------------------------- scikit-learn's contract
 
 
-def test_the_constructor_only_stores(model: ResponseModel) -> None:
+def test_settings_are_stored_and_changed_by_name(model: ResponseModel) -> None:
     kind = type(model)
     marks = {name: object() for name in inspect.signature(kind).parameters}
-    made = kind(**marks)  # type: ignore[arg-type]
-    assert vars(made) == marks
+    assert vars(kind(**marks)) == marks  # type: ignore[arg-type]
     assert all(p.kind is p.KEYWORD_ONLY for p in inspect.signature(kind).parameters.values())
-
-
-def test_clone_copies_parameters_and_nothing_learnt(model: ResponseModel) -> None:
-    copy = clone(fit_once(model))
-    assert repr(copy) == repr(model)
-    assert not [name for name in vars(copy) if name.endswith("_")]
-
-
-def test_parameters_can_be_read_and_set(model: ResponseModel) -> None:
     assert model.set_params(seed=5) is model
     assert model.get_params()["seed"] == 5
     assert "seed=5" in repr(model)
@@ -147,22 +137,27 @@ def test_parameters_can_be_read_and_set(model: ResponseModel) -> None:
         model.set_params(sed=1)
 
 
-def test_learnt_names_end_in_an_underscore(model: ResponseModel) -> None:
-    assert all(name.endswith("_") for name in set(vars(fit_once(model))) - set(vars(model)))
+def test_fitting_adds_learnt_names_alone_and_clone_drops_them(model: ResponseModel) -> None:
+    fitted = fit_once(model)
+    assert all(name.endswith("_") for name in set(vars(fitted)) - set(vars(model)))
+    assert repr(clone(fitted)) == repr(fitted) == repr(model)
+    assert not [name for name in vars(clone(fitted)) if name.endswith("_")]
 
 
-def test_fitting_leaves_the_parameters_alone(model: ResponseModel) -> None:
-    assert repr(fit_once(model)) == repr(model)
+def test_choices_say_what_they_were_choices_of(model: ResponseModel) -> None:
+    choices = fit_once(model).choices_
+    assert all(choice.of for choice in choices)
+    assert sum(choice.chosen for choice in choices) >= len({choice.of for choice in choices})
 
 
 # ---------------------------------------------------------------------------------------------- fit and predict
 
 
-def test_a_log_and_its_arrays_teach_the_same(model: ResponseModel) -> None:
+def test_a_log_and_its_arrays_teach_the_same_bits(model: ResponseModel) -> None:
     X, level, response = arrays()
     log = log_from_arrays(X, level, response)
     one, other = clone(model).fit(log), fit_once(model)
-    assert np.array_equal(one.predict(X), other.predict(X))
+    assert one.predict(X).tobytes() == other.predict(X).tobytes()
     assert one.fingerprint_ == other.fingerprint_ == log.fingerprint
     for customers in (log, Customers(log.features), log.features, X.tolist()):
         assert np.array_equal(one.predict(customers), one.predict(X))
@@ -201,21 +196,12 @@ def test_something_is_learnt(model: ResponseModel, amounts: bool) -> None:
     assert (curves[:, 2] - curves[:, 0]).mean() > (5 if amounts else least)
 
 
-def test_the_same_seed_gives_the_same_bits(model: ResponseModel) -> None:
-    X, level, response = arrays()
-    one, other = clone(model).fit(X, level, response), fit_once(model)
-    assert one.predict(X).tobytes() == other.predict(X).tobytes()
-
-
 def test_each_row_is_predicted_on_its_own(model: ResponseModel) -> None:
     X, model = arrays()[0], fit_once(model)
     curves = model.predict(X)
     np.testing.assert_allclose(model.predict(X[::-1])[::-1], curves, rtol=1e-5)
     np.testing.assert_allclose(model.predict(X[3:4]), curves[3:4], rtol=1e-5)
-
-
-def test_no_customers_have_no_curves(model: ResponseModel) -> None:
-    assert fit_once(model).predict(np.zeros((0, 3))).shape == (0, 3)
+    assert model.predict(np.zeros((0, 3))).shape == (0, 3)
 
 
 def test_fitting_again_forgets_what_was_learnt_before(model: ResponseModel) -> None:
@@ -224,15 +210,15 @@ def test_fitting_again_forgets_what_was_learnt_before(model: ResponseModel) -> N
     assert np.array_equal(again.predict(X), fit_once(model).predict(X))
 
 
-# ---------------------------------------------------------------------------------------------- tables
+# ---------------------------------------------------------------------------------------------- tables and bad input
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
-def test_columns_are_found_by_name_in_any_frame(model: ResponseModel, frame: Any) -> None:
-    columns = table()
-    expected = _fit_table(repr(model)).predict(pa.table({"age": columns["age"], "city": columns["city"]}))
-    turned = frame({"extra": np.zeros(240), "city": columns["city"], "age": columns["age"]})
-    assert np.array_equal(_fit_table(repr(model)).predict(turned), expected)
+def test_columns_are_found_by_name_in_any_frame(model: ResponseModel) -> None:
+    columns, model = table(), _fit_table(repr(model))
+    expected = model.predict(pa.table({"age": columns["age"], "city": columns["city"]}))
+    for frame in (pd.DataFrame, pl.DataFrame, pa.table):
+        turned = frame({"extra": np.zeros(240), "city": columns["city"], "age": columns["age"]})
+        assert np.array_equal(model.predict(turned), expected)
 
 
 def test_categories_never_seen_and_missing_values_are_predicted(model: ResponseModel) -> None:
@@ -241,33 +227,34 @@ def test_categories_never_seen_and_missing_values_are_predicted(model: ResponseM
     assert isinstance(model, FREE) or (np.diff(curves, axis=1) >= 0).all()
 
 
-def test_bad_tables_are_refused_in_words(model: ResponseModel) -> None:
-    model = _fit_table(repr(model))
-    with pytest.raises(InputError, match="'city' is not in the table"):
-        model.predict(pa.table({"age": [30.0], "citi": ["Rome"]}))
-    with pytest.raises(InputError, match="'age' holds text"):
-        model.predict(pa.table({"age": ["old"], "city": ["Rome"]}))
-
-
-def test_bad_arrays_are_refused_in_words(model: ResponseModel) -> None:
+def test_bad_input_is_refused_in_words(model: ResponseModel) -> None:
     X, level, response = arrays()
-    with pytest.raises(InputError, match="no level or response"):
-        model.fit(X)
-    with pytest.raises(InputError, match=r"level has shape \(239,\)"):
-        model.fit(X, level[1:], response)
-    with pytest.raises(InputError, match=r"features have shape \(240,\)"):
-        model.fit(X[:, 0], level, response)
-    model = fit_once(model)
-    with pytest.raises(InputError, match="the array has 2 columns; the model was fitted with 3"):
-        model.predict(X[:, :2])
-
-
-def test_an_unfitted_model_says_so(model: ResponseModel) -> None:
     name = type(model).__name__
     with pytest.raises(NotFittedError, match=rf"call {name}\(\)\.fit\(log\) first"):
         model.predict(np.zeros((1, 3)))
     with pytest.raises(NotFittedError, match="not been fitted"):
         model.state()
+    for data, words in (
+        ((X,), "no level or response"),
+        ((X, level[1:], response), r"level has shape \(239,\)"),
+        ((X[:, 0], level, response), r"features have shape \(240,\)"),
+    ):
+        with pytest.raises(InputError, match=words):
+            model.fit(*data)
+    with pytest.raises(InputError, match="a log already holds its levels"):
+        model.fit(log_from_arrays(X, level, response), weight=np.ones(len(X)))
+    for customers, words in (
+        (X[:, :2], "the array has 2 columns; the model was fitted with 3"),
+        (np.column_stack([X, X[:, 0]]), "the array has 4 columns; the model was fitted with 3"),
+    ):
+        with pytest.raises(InputError, match=words):
+            fit_once(model).predict(customers)
+    for columns, words in (
+        ({"age": [30.0], "citi": ["Rome"]}, "'city' is not in the table"),
+        ({"age": ["old"], "city": ["Rome"]}, "'age' holds text"),
+    ):
+        with pytest.raises(InputError, match=words):
+            _fit_table(repr(model)).predict(pa.table(columns))
 
 
 # ---------------------------------------------------------------------------------------------- odd logs
@@ -282,22 +269,14 @@ def test_a_level_with_a_single_row_is_still_predicted(model: ResponseModel) -> N
     assert np.isfinite(curves).all()
 
 
-def test_one_feature_is_enough(model: ResponseModel) -> None:
-    X, level, response = arrays(p=1)
-    assert model.fit(X, level, response).predict(X).shape == (240, 3)
-
-
-def test_a_constant_feature_changes_nothing(model: ResponseModel) -> None:
+def test_one_feature_is_enough_and_constant_ones_change_nothing(model: ResponseModel) -> None:
     X, level, response = arrays()
     wide = np.column_stack([X, np.full(240, 7.0)])
-    one, other = fit_once(model), clone(model).fit(wide, level, response)
-    assert np.array_equal(one.predict(X), other.predict(wide))
-
-
-def test_only_constant_features_leave_one_curve_for_all(model: ResponseModel) -> None:
-    _, level, response = arrays()
-    curves = model.fit(np.ones((240, 2)), level, response).predict(np.ones((5, 2)))
-    assert np.ptp(curves, axis=0).max() == 0
+    assert np.array_equal(fit_once(model).predict(X), clone(model).fit(wide, level, response).predict(wide))
+    same = clone(model).fit(np.ones((240, 2)), level, response).predict(np.ones((5, 2)))
+    assert np.ptp(same, axis=0).max() == 0  # one curve for all
+    X, level, response = arrays(p=1)
+    assert model.fit(X, level, response).predict(X).shape == (240, 3)
 
 
 @pytest.mark.parametrize("events", [1, 2, 12])
@@ -309,12 +288,13 @@ def test_a_rare_response_can_be_learnt_from(model: ResponseModel, events: int) -
     assert curves.mean() < 0.1
 
 
-@pytest.mark.parametrize("factor", [1e-3, 1e3])
-def test_the_unit_of_an_amount_does_not_matter(model: ResponseModel, factor: float) -> None:
+def test_the_unit_of_an_amount_does_not_matter(model: ResponseModel) -> None:
     X, level, response = arrays(amounts=True)
     response -= 40  # some below zero: in no unit do they look like shares in [0, 1]
-    one, other = clone(model).fit(X, level, response), clone(model).fit(X, level, factor * response)
-    np.testing.assert_allclose(other.predict(X) / factor, one.predict(X), rtol=2e-3, atol=2e-3 * response.std())
+    curves = clone(model).fit(X, level, response).predict(X)
+    for factor in (1e-3, 1e3):
+        other = clone(model).fit(X, level, factor * response).predict(X)
+        np.testing.assert_allclose(other / factor, curves, rtol=2e-3, atol=2e-3 * response.std())
 
 
 # Boosting counts the rows of a leaf, batches are drawn by row, an adversary is a noisy teacher, and a posterior is surer
@@ -352,44 +332,15 @@ def test_weights_count_like_repeated_rows(model: ResponseModel) -> None:
 # ---------------------------------------------------------------------------------------------- saving
 
 
-@pytest.fixture
-def baselines_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let saved policies hold baselines of the lab, too."""
+@pytest.mark.parametrize("options", [{}, {"amounts": True}, None], ids=["0/1", "amounts", "table"])
+def test_a_saved_policy_has_the_same_curves_bit_for_bit(
+    model: ResponseModel, options: dict[str, Any] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("largesse.policy.policy.model_classes", lambda: model_classes() | BASELINES)
-
-
-@pytest.mark.parametrize("amounts", [False, True])
-@pytest.mark.usefixtures("baselines_known")
-def test_a_saved_policy_has_the_same_curves_bit_for_bit(model: ResponseModel, amounts: bool, tmp_path: Path) -> None:
-    options = {"amounts": True} if amounts else {}
-    X, model = arrays(**options)[0], fit_once(model, **options)
+    model = _fit_table(repr(model)) if options is None else fit_once(model, **options)
     Policy(model, Levels(costs=[0, 1, 2]), price=0.1).save(tmp_path / "policy")
     saved = Policy.load(tmp_path / "policy").model
-    assert saved.predict(X).tobytes() == model.predict(X).tobytes()
-    assert (saved.fingerprint_, saved.levels_, saved.binary_) == (model.fingerprint_, 3, not amounts)
-
-
-@pytest.mark.usefixtures("baselines_known")
-def test_a_saved_policy_encodes_tables_the_same(model: ResponseModel, tmp_path: Path) -> None:
-    log, model = read(table()), _fit_table(repr(model))
-    Policy(model, log.levels, price=0.1).save(tmp_path / "policy")
     odd = pa.table({"age": [30.0, None], "city": ["Lima", None]})
-    saved = Policy.load(tmp_path / "policy").model
-    assert saved.predict(log).tobytes() == model.predict(log).tobytes()
-    assert saved.predict(odd).tobytes() == model.predict(odd).tobytes()
-
-
-def test_arrays_of_another_width_and_a_log_with_extras_are_refused(model: ResponseModel) -> None:
-    X, level, response = arrays()
-    model = fit_once(model)
-    with pytest.raises(InputError, match="the array has 4 columns; the model was fitted with 3"):
-        model.predict(np.column_stack([X, X[:, 0]]))
-    with pytest.raises(InputError, match="a log already holds its levels"):
-        model.fit(log_from_arrays(X, level, response), weight=np.ones(len(X)))
-
-
-def test_choices_say_what_they_were_choices_of(model: ResponseModel) -> None:
-    model = fit_once(model)
-    assert all(choice.of for choice in model.choices_)
-    groups = {choice.of for choice in model.choices_}
-    assert sum(choice.chosen for choice in model.choices_) >= len(groups)
+    for customers in (read(table()), odd) if options is None else (arrays(**options)[0],):
+        assert saved.predict(customers).tobytes() == model.predict(customers).tobytes()
+    assert (saved.fingerprint_, saved.levels_, saved.binary_) == (model.fingerprint_, 3, not options)
