@@ -1,3 +1,7 @@
+"""Additive models: bent lines where the log bends, straight ones elsewhere."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -58,8 +62,6 @@ def test_each_fold_is_learnt_without_its_rows() -> None:
     assert len(parts) == 4
     other = log.response.copy()
     other[fold == 0] = 1 - other[fold == 0]
-    from dataclasses import replace
-
     moved = Additive.fold_models(model, X, replace(log, response=other), fold)
     # the settings are chosen for all folds together, so the first model may differ by them, but not by its coefficients' rows
     if moved[0].penalty_ == parts[0].penalty_ and moved[0].shape_.scale == parts[0].shape_.scale:

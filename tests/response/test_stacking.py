@@ -1,7 +1,9 @@
 """Stacks of models: the blend of their held-out scores, and the model that is made of it."""
 
 import sys
+from copy import copy, deepcopy
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,19 +71,20 @@ def chosen(model: Stack) -> str:
     return name
 
 
-def test_weights_are_not_negative_and_near_one_together() -> None:
-    model = Stack(models=small()).fit(*data(500, own=0))
-    assert model.weights_.shape == (2,)
-    assert (model.weights_ >= 0).all()
-    assert 0.5 < model.weights_.sum() < 2.0
-    assert [len(member) for member in model.members_] == [5, 5]
+@cache
+def straight() -> Stack:
+    """Members fitted to a log of straight lines and common increments: for reading only."""
+    return Stack(models=small()).fit(*data(2000, own=0))
 
 
 def test_the_member_that_fits_the_base_is_weighted_up() -> None:
-    straight = Stack(models=small()).fit(*data(2000, own=0))
-    bent = Stack(models=small()).fit(*data(2000, own=0, curved=1.5))
-    assert straight.weights_[0] > 0.7
-    assert bent.weights_[1] > 0.7
+    weights = straight().weights_
+    assert weights.shape == (2,)
+    assert (weights >= 0).all()
+    assert 0.5 < weights.sum() < 2.0
+    assert weights[0] > 0.7
+    assert [len(member) for member in straight().members_] == [5, 5]
+    assert Stack(models=small()).fit(*data(2000, own=0, curved=1.5)).weights_[1] > 0.7
 
 
 def test_members_that_see_different_parts_of_the_base_are_all_weighted() -> None:
@@ -98,12 +101,9 @@ def kinds(model: Stack, features: int = 50, binary: bool = True) -> list[str]:
     return [type(member).__name__ for member in model._default_models(np.zeros((10, features)), binary)]
 
 
-def test_the_default_members_are_found_without_asking() -> None:
+def test_thresholds_are_among_the_default_members_where_features_are_many_and_responses_yes_or_no() -> None:
     assert kinds(Stack()) == ["Additive", "Boosting", "Boosting"]
     assert all(member.get_params()["seed"] == 3 for member in Stack(seed=3)._default_models(np.zeros((10, 200)), True))
-
-
-def test_thresholds_are_among_the_default_members_where_features_are_many_and_responses_yes_or_no() -> None:
     assert kinds(Stack(), MANY_FEATURES + 1) == ["Additive", "Thresholds", "Boosting", "Boosting"]
     assert "Thresholds" not in kinds(Stack(), MANY_FEATURES)
     assert "Thresholds" not in kinds(Stack(), MANY_FEATURES + 1, binary=False)
@@ -144,8 +144,7 @@ def test_a_bart_that_saw_only_noise_has_little_say(seed: int) -> None:
 
 
 def test_members_without_a_say_are_not_asked_about_customers(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, level, response = data(1000, own=0)
-    model = Stack(models=small()).fit(X, level, response)
+    X, model = data(1000, own=0)[0], copy(straight())
     assert model.blend_.scores(scores_of(model, X)) == pytest.approx(
         np.log(model.predict(X)) - np.log1p(-model.predict(X))
     )
@@ -321,13 +320,6 @@ def test_a_saved_stack_is_the_same_and_can_be_fitted_again(tmp_path: Path) -> No
     assert kept.fit(X, level, response).predict(X).tobytes() == model.predict(X).tobytes()
 
 
-def test_a_state_with_fold_models_missing_is_refused() -> None:
-    state, arrays = Stack(models=small(), folds=2).fit(*data(200, own=0)).state()
-    state["learnt"]["members_"][1].pop()
-    with pytest.raises(ValueError, match=r"\[2, 1\] fold models of the members"):
-        Stack.from_state(state, arrays, model_classes())
-
-
 def test_thresholds_are_fitted_to_all_rows_for_new_customers_and_kept() -> None:
     X, level, response = data(400, own=0)
     model = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response)
@@ -335,24 +327,22 @@ def test_thresholds_are_fitted_to_all_rows_for_new_customers_and_kept() -> None:
     assert 0 in model.blend_.used
     alone = Thresholds(penalty=0.1).fit(X, level, response)
     np.testing.assert_allclose(model.whole_[0]._curves(model.encode(X)), alone.predict(X), atol=1e-6)
-    before = model.predict(X)
-    model.whole_ = (None,)
-    assert np.abs(model.predict(X) - before).max() > 1e-4
-    model = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response)
-    again = Stack.from_state(*model.state(), model_classes())
+    state, arrays = model.state()
+    again = Stack.from_state(state, arrays, model_classes())
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
-
-
-def test_a_saved_stack_whose_models_of_all_rows_are_of_no_member_is_refused() -> None:
-    X, level, response = data(200, own=0)
-    state, arrays = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response).state()
-    state["learnt"]["whole_"].append(None)
+    model.whole_ = (None,)
+    assert np.abs(model.predict(X) - again.predict(X)).max() > 1e-4
+    state["learnt"]["whole_"].append(None)  # of no member
     with pytest.raises(ValueError, match="fold models of the members"):
         Stack.from_state(state, arrays, model_classes())
 
 
-def test_a_saved_stack_whose_blend_no_fit_can_have_found_is_refused() -> None:
+def test_a_saved_stack_that_no_fit_can_have_found_is_refused() -> None:
     state, arrays = Stack(models=small(), folds=2).fit(*data(200, own=0)).state()
+    fewer = deepcopy(state)
+    fewer["learnt"]["members_"][1].pop()
+    with pytest.raises(ValueError, match=r"\[2, 1\] fold models of the members"):
+        Stack.from_state(fewer, arrays, model_classes())
     for place, number in (("weights", -1.0), ("shares", -1.0)):
         with pytest.raises(ValueError, match="negative"):
             Stack.from_state(state, {**arrays, f"blend_/{place}": np.full(2, number)}, model_classes())
