@@ -12,7 +12,7 @@ from largesse.response.networks.layers import head_outputs, head_scores, initial
 from largesse.response.networks.network_settings import HEADS, MONOTONE, NetworkShape
 from largesse.stats.links import sigmoid
 
-WIDTH, K, ROWS = 8, 5, 20_000
+WIDTH, K, ROWS = 8, 5, 20_000  # one number of rows for all: every head is compiled once
 SCALES = [pytest.param(True, id="bounded"), pytest.param(False, id="amounts")]
 Params = dict[str, jax.Array]
 _scores = jax.jit(head_scores, static_argnums=0)
@@ -33,9 +33,9 @@ def wild(head: str, bounded: bool, size: float, seed: int = 0, levels: int = K) 
     return {name: jnp.asarray(size * rng.normal(size=value.shape), jnp.float32) for name, value in names.items()}
 
 
-def drawn(rows: int, seed: int = 1) -> tuple[jax.Array, jax.Array]:
-    rng = np.random.default_rng(seed)
-    return jnp.asarray(rng.normal(size=(rows, WIDTH)), jnp.float32), jnp.asarray(rng.normal(size=rows), jnp.float32)
+def drawn() -> tuple[jax.Array, jax.Array]:
+    rng = np.random.default_rng(1)
+    return jnp.asarray(rng.normal(size=(ROWS, WIDTH)), jnp.float32), jnp.asarray(rng.normal(size=ROWS), jnp.float32)
 
 
 def score(
@@ -57,7 +57,7 @@ def curves(score: Array, bounded: bool) -> Array:
 def test_curves_never_fall_in_the_level(head: str, size: float, bounded: bool) -> None:
     if not allowed(head, bounded):
         pytest.skip("not a head for amounts")
-    found = score(head, wild(head, bounded, size), *drawn(ROWS), bounded)
+    found = score(head, wild(head, bounded, size), *drawn(), bounded)
     assert found.shape == (ROWS, K)
     assert np.isfinite(found).all()
     fall = -np.diff(curves(found, bounded), axis=1)
@@ -67,20 +67,20 @@ def test_curves_never_fall_in_the_level(head: str, size: float, bounded: bool) -
 @pytest.mark.parametrize("bounded", SCALES)
 @pytest.mark.parametrize("size", [0.3, 3.0, 30.0])
 def test_concave_increments_never_grow_on_the_scale_of_the_response(size: float, bounded: bool) -> None:
-    found = curves(score("concave", wild("concave", bounded, size), *drawn(ROWS), bounded), bounded)
+    found = curves(score("concave", wild("concave", bounded, size), *drawn(), bounded), bounded)
     growth = np.diff(found, n=2, axis=1)
     assert growth.max() <= 1e-6 * (1 if bounded else np.abs(found).max())
     assert np.diff(found, axis=1).max() > 0.01  # and they are not simply flat
 
 
 def test_free_curves_can_fall() -> None:
-    assert np.diff(score("free", wild("free", True, 1.0), *drawn(100), True), axis=1).min() < -0.1
+    assert np.diff(score("free", wild("free", True, 1.0), *drawn(), True), axis=1).min() < -0.1
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_two_levels_are_enough(head: str) -> None:
-    found = score(head, wild(head, True, 1.0, levels=2), *drawn(50), True, levels=2)
-    assert found.shape == (50, 2)
+    found = score(head, wild(head, True, 1.0, levels=2), *drawn(), True, levels=2)
+    assert found.shape == (ROWS, 2)
     assert head == "free" or np.diff(curves(found, True), axis=1).min() >= -1e-6
 
 
@@ -98,10 +98,10 @@ def test_a_head_reads_as_many_numbers_as_it_says(head: str, bounded: bool) -> No
 @pytest.mark.parametrize("head", ["shrunk", "elastic"])
 def test_a_gate_of_zero_gives_all_customers_the_common_increments(head: str, bounded: bool) -> None:
     params = wild(head, bounded, 1.0)
-    z, base = drawn(1000)
+    z, base = drawn()
     found, deviation = _scores(shape(head, bounded), params, z, base, 0.0)
     common = np.log1p(np.exp(np.asarray(params["steps"], dtype=np.float64)))
-    np.testing.assert_allclose(np.diff(found, axis=1), np.tile(common, (1000, 1)), atol=3e-6)
+    np.testing.assert_allclose(np.diff(found, axis=1), np.tile(common, (ROWS, 1)), atol=3e-6)
     assert not np.asarray(deviation).any()
     assert np.ptp(np.diff(score(head, params, z, base, bounded), axis=1), axis=0).min() > 0.1  # with a gate they differ
 
@@ -109,12 +109,12 @@ def test_a_gate_of_zero_gives_all_customers_the_common_increments(head: str, bou
 @pytest.mark.parametrize("head", ["shrunk", "elastic"])
 def test_own_increments_start_from_the_common_ones(head: str) -> None:
     params = initial_head(shape(head, True), jax.random.key(3), WIDTH)
-    steps = np.diff(score(head, params, *drawn(100), True), axis=1)
+    steps = np.diff(score(head, params, *drawn(), True), axis=1)
     np.testing.assert_allclose(steps, 0.2, atol=1e-5)
 
 
 def test_elastic_increments_are_the_common_ones_times_one_number_per_customer() -> None:
-    steps = np.diff(score("elastic", wild("elastic", True, 0.3), *drawn(100), True), axis=1)
+    steps = np.diff(score("elastic", wild("elastic", True, 0.3), *drawn(), True), axis=1)
     ratio = steps / steps[:1]
     np.testing.assert_allclose(ratio, ratio[:, :1] * np.ones(K - 1), rtol=1e-4)
 
@@ -124,7 +124,7 @@ def test_elastic_increments_are_the_common_ones_times_one_number_per_customer() 
 def test_the_base_shifts_every_level_equally(head: str, bounded: bool) -> None:
     if not allowed(head, bounded):
         pytest.skip("not a head for amounts")
-    params, (z, base) = wild(head, bounded, 0.5), drawn(500)
+    params, (z, base) = wild(head, bounded, 0.5), drawn()
     with_base = score(head, params, z, base, bounded)
     without = score(head, params, z, jnp.zeros_like(base), bounded)
     if head == "concave" and bounded:  # an equal shift of logits would not stay concave
@@ -139,12 +139,12 @@ def test_the_base_shifts_every_level_equally(head: str, bounded: bool) -> None:
 
 @pytest.mark.parametrize("size", [0.5, 5.0])
 def test_cdf_is_the_share_of_thresholds_at_or_below_the_level(size: float) -> None:
-    params, (z, _) = wild("cdf", True, size), drawn(2000)
+    params, (z, _) = wild("cdf", True, size), drawn()
     logits = np.asarray(z, np.float64) @ np.asarray(params["head_w"], np.float64) + np.asarray(params["head_b"])
     share = np.exp(logits - logits.max(axis=1, keepdims=True))
     share /= share.sum(axis=1, keepdims=True)
-    assert share.shape == (2000, K + 1)  # the last: those who respond at no level
-    found = sigmoid(score("cdf", params, z, jnp.zeros(2000), True))
+    assert share.shape == (ROWS, K + 1)  # the last: those who respond at no level
+    found = sigmoid(score("cdf", params, z, jnp.zeros(ROWS), True))
     np.testing.assert_allclose(found, np.cumsum(share, axis=1)[:, :K], atol=3e-6 * max(size, 1))
     shares = np.diff(found, axis=1, prepend=0, append=1)
     np.testing.assert_allclose(shares, share, atol=3e-6 * max(size, 1))
@@ -154,14 +154,14 @@ def test_cdf_is_the_share_of_thresholds_at_or_below_the_level(size: float) -> No
 def test_cdf_keeps_its_digits_in_both_tails() -> None:
     """A plain float32 sum of shares would round 1 − 1e−12 to 1."""
     params = {"head_w": jnp.zeros((WIDTH, K + 1)), "head_b": jnp.asarray([30.0, 0, 0, 0, 0, 2.0])}
-    found = score("cdf", params, jnp.zeros((1, WIDTH)), jnp.zeros(1), True)[0]
+    found = score("cdf", params, jnp.zeros((ROWS, WIDTH)), jnp.zeros(ROWS), True)[0]
     shares = np.exp([30.0, 0, 0, 0, 0, 2.0])
     plain = [np.log(shares[: k + 1].sum()) - np.log(shares[k + 1 :].sum()) for k in range(K)]
     np.testing.assert_allclose(found, plain, rtol=1e-6)
 
 
 def test_minmax_is_a_layer_with_positive_weights_from_the_level_to_the_output() -> None:
-    params, (z, base) = wild("minmax", True, 0.7), drawn(20)
+    params, (z, base) = wild("minmax", True, 0.7), drawn()
     p = {name: np.asarray(value, dtype=np.float64) for name, value in params.items()}
     expected = np.empty((20, K))
     for i in range(20):
@@ -172,15 +172,15 @@ def test_minmax_is_a_layer_with_positive_weights_from_the_level_to_the_output() 
                 inner += sum(float(z[i, j]) * p["head_w"][j, unit] for j in range(WIDTH))
                 total += abs(p["out_w"][unit]) * (inner if inner > 0 else np.expm1(inner))
             expected[i, k] = total
-    np.testing.assert_allclose(score("minmax", params, z, base, True), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(score("minmax", params, z, base, True)[:20], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_concave_shares_spread_their_mass_evenly_over_the_steps_before_them() -> None:
-    params, (z, _) = wild("concave", True, 0.5), drawn(200)
+    params, (z, _) = wild("concave", True, 0.5), drawn()
     logits = np.asarray(z, np.float64) @ np.asarray(params["head_w"], np.float64) + np.asarray(params["head_b"])
     share = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     expected = share[:, [0]] + sum(share[:, [j]] * np.minimum(np.arange(K), j) / j for j in range(1, K))
-    np.testing.assert_allclose(sigmoid(score("concave", params, z, jnp.zeros(200), True)), expected, atol=3e-6)
+    np.testing.assert_allclose(sigmoid(score("concave", params, z, jnp.zeros(ROWS), True)), expected, atol=3e-6)
 
 
 # ---------------------------------------------------------------------------------------------- slopes
@@ -200,7 +200,7 @@ def _slope(params: Params, head: str, z: jax.Array, base: jax.Array, bounded: bo
 def test_slopes_are_finite_at_extreme_inputs(head: str, size: float, bounded: bool) -> None:
     if not allowed(head, bounded):
         pytest.skip("not a head for amounts")
-    z, base = drawn(200)
+    z, base = (part[:200] for part in drawn())
     value, slope = _slope(wild(head, bounded, 3.0), head, size * z, size * base, bounded)
     assert np.isfinite(value)
     assert all(np.isfinite(part).all() for part in slope.values())

@@ -31,7 +31,7 @@ assert "jax" not in sys.modules
 
 def test_a_run_needs_no_jax_and_a_network_says_what_to_install(shop: Path, tmp_path: Path) -> None:
     campaign = shop / "campaign.toml"
-    campaign.write_text(campaign.read_text(encoding="utf-8").replace('"linear"', '"auto"'), encoding="utf-8")
+    campaign.write_text(campaign.read_text(encoding="utf-8").replace('"linear"', '"quick"'), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", BLOCK + RUN, str(shop), str(tmp_path / "run")],
         capture_output=True,
