@@ -91,7 +91,7 @@ def _share(spread: float, least: float, at: float) -> tuple[float, float]:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _write_row(spread: Array, least: Array, h: Array, a: float, out: Array, q: Array) -> float:
-    """Write a customer's probabilities and minus their slopes in a (K,); return the sum of the latter."""
+    """Write a customer's probabilities and minus their slopes in a (K,); return the sum of the slopes."""
     total, weight = 0.0, 0.0
     for k in range(len(h)):
         out[k], q[k] = _share(spread[k], least[k], a + h[k])

@@ -1,9 +1,9 @@
-"""Access control: which host, token and origin a request must have, and how large its body may be.
+"""Access control: host, token and origin of a request, and the size of its body.
 
-A page of a stranger may make the user's browser send requests to this server. Four checks stop it: the Host header must be this
-server's (a stranger's name that points here is refused), a token is required, requests that change something must come from a
-page of this server and carry a header that other pages cannot set, and the answers forbid browsers to guess types, to frame
-pages and to load anything from elsewhere. Starlette's TrustedHostMiddleware ignores the port, and answers in plain text.
+A page of another site may make the user's browser send requests to this server. Four checks stop it: the Host header must be this
+server's (another name that points here is refused), a token is required, requests that change something must come from a page of
+this server and carry a header that other pages cannot set, and the answers forbid browsers to guess types, to frame pages and to
+load anything from elsewhere. Starlette's TrustedHostMiddleware ignores the port, and answers in plain text.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ SECURITY_HEADERS = {
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """The requests that are let in.
+    """Rules of access to an application.
 
     Parameters
     ----------
     token
-        Required of every request; None: nothing is required.
+        Required in every request; None: no token is required.
     hosts
         Allowed values of the header Host, with the port; None: any.
     cookie
@@ -64,7 +64,7 @@ class AccessPolicy:
     open_paths
         Paths that need no token, such as a health check.
     hint
-        What to do if the token is missing or wrong.
+        The hint of the error if the token is missing or wrong.
     """
 
     token: str | None = None
@@ -165,7 +165,7 @@ class AuthMiddleware:
 
 
 def _limit(receive: Receive, max_bytes: int) -> Receive:
-    """Return a `receive` that refuses a body as soon as it is too large."""
+    """Return a `receive` that refuses a body that is too large."""
     n_bytes = 0
 
     async def limited() -> Message:

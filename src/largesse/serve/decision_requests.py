@@ -27,12 +27,12 @@ REASONS = {int(reason): reason.name.lower() for reason in Reason}
 
 @dataclass(frozen=True, eq=False)
 class ParsedRequest:
-    """A checked request, and the policy that decides it."""
+    """A checked request and its policy."""
 
     served: ServedPolicy
     request: str
     ids: list[Any]  # of the customers, as given
-    expected: Expected | None  # of each customer at each level, without a ledger …
+    expected: Expected | None  # responses and costs, without a ledger …
     for_ledger: DecisionRequest | None  # … and with one
 
 
@@ -53,7 +53,7 @@ def parse_request(
 
 
 def decide_alone(parsed: ParsedRequest) -> dict[str, Any]:
-    """Decide without a ledger; random levels follow from the policy's version, the request and the customer."""
+    """Decide without a ledger; random levels depend on the policy's version, the request and the customer alone."""
     assert parsed.expected is not None
     policy, ids, version = parsed.served.policy, parsed.ids, parsed.served.version
     probabilities = policy.mix(parsed.expected)
@@ -111,7 +111,7 @@ def _draw(probabilities: Array, version: str, request: str, names: Sequence[str]
     """Draw a level (n,) for each customer: the same for the same policy, request and name."""
     uniform = np.array([_hash_to_uniform(version, request, name) for name in names])
     levels = np.minimum((np.cumsum(probabilities, axis=1) <= uniform[:, None]).sum(axis=1), probabilities.shape[1] - 1)
-    # Rounding may end a sum short of one: the last level that has a probability is meant.
+    # Rounding may end a sum short of one: then take the last level that has a probability.
     for at in np.flatnonzero(probabilities[np.arange(len(levels)), levels] == 0):
         levels[at] = np.flatnonzero(probabilities[at])[-1]
     return levels
@@ -131,11 +131,11 @@ def check_keys(content: dict[str, Any], known: tuple[str, ...]) -> None:
     )
 
 
-def check_id(given: Any, *, required: bool) -> str:
+def check_id(request_id: Any, *, required: bool) -> str:
     """Return the id of a request, or a new one if none is given and none is required."""
-    if given is None and not required:
+    if request_id is None and not required:
         return uuid.uuid4().hex
-    if is_id(given):
-        return str(given)
+    if is_id(request_id):
+        return str(request_id)
     hint = f"give a text of 1 to {MAX_ID_LENGTH} printable letters, another one for every request: sent again, it gets the same answer"
-    raise InputError("request", [Problem(f"request_id is {repr_short(given)}", hint)])
+    raise InputError("request", [Problem(f"request_id is {repr_short(request_id)}", hint)])

@@ -1,4 +1,4 @@
-"""JSON parsing, JSON writing and error responses."""
+"""JSON bodies of requests, responses and errors."""
 
 from __future__ import annotations
 
@@ -44,17 +44,14 @@ def status_of(error: Exception) -> int:
 
 
 def describe_error(error: Exception) -> dict[str, Any]:
-    """Return an error as JSON types: a sentence, and each problem with what to do.
+    """Return an error as JSON types: a sentence, and each problem with its hint.
 
     >>> describe_error(RequestError(404, "there is no run 'x'", "reload the page"))["message"]
     "there is no run 'x'"
     """
     if not isinstance(error, LargesseError):
-        hint = "the terminal shows the details; trying again may help"
-        return {
-            "message": "something went wrong here",
-            "problems": [{"what": "this is a mistake of ours", "hint": hint}],
-        }
+        problem = {"what": "this is a mistake of ours", "hint": "the terminal shows the details; trying again may help"}
+        return {"message": "something went wrong here", "problems": [problem]}
     problems = [{"what": problem.what, "hint": problem.hint} for problem in error.problems]
     more = "" if len(problems) == 1 else f"{error.subject}: {len(problems)} things are wrong"
     return {"message": more or problems[0]["what"], "problems": problems}
@@ -84,9 +81,8 @@ def error_handlers(missing: str, hint: str) -> dict[Any, Any]:
         return error_response(error)
 
     async def apologise(_: Request, error: Exception) -> Response:
-        return json_response(
-            {"error": describe_error(error)}, 500
-        )  # Starlette raises the error again, and uvicorn logs it
+        # Starlette raises the error again, and uvicorn logs it.
+        return json_response({"error": describe_error(error)}, 500)
 
     async def refuse_address(request: Request, _: Exception) -> Response:
         return error_response(RequestError(404, missing.format(path=request.url.path[:80]), hint))
@@ -128,7 +124,7 @@ def read_json(body: bytes) -> dict[str, Any]:
     import orjson
 
     try:
-        found = orjson.loads(body)
+        content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         if str(error).startswith("depth limit"):
             fail("request", Problem("the body nests lists or objects too deeply", "send a flatter object"))
@@ -140,10 +136,10 @@ def read_json(body: bytes) -> dict[str, Any]:
             fail("request", Problem(got, "send both of the pair, or the character itself as UTF-8"))
         why = error.msg.partition(":")[0]
         fail("request", Problem(f"the body is not JSON: {why}: {place}", "send a JSON object in UTF-8"))
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         fail("request", Problem("the body is JSON, but not an object", "send a JSON object: {…}"))
-    _check_depth(found)
-    return found
+    _check_depth(content)
+    return content
 
 
 def _check_depth(value: Any, depth: int = 1) -> None:

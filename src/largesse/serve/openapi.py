@@ -1,4 +1,4 @@
-"""The description of a service: OpenAPI for programs, with the features of the current policy, and a page for people."""
+"""OpenAPI description of a service, with the features of its policy, and an HTML page of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def describe_api(served: ServedPolicy) -> Schema:
         "properties": {
             served.key: {"type": ["string", "integer"], "description": "The customer's id."},
             **{name: FEATURE_SCHEMAS.get(kind, FEATURE_SCHEMAS["text"]) for name, kind in features.items()},
-            **{name: {"type": "number", "description": "What a level costs."} for name in costs},
+            **{name: {"type": "number", "description": "Cost of a level."} for name in costs},
         },
         "required": [*features, *costs],
     }
@@ -75,7 +75,7 @@ def _example_answer(served: ServedPolicy) -> Schema:
 
 
 def render_docs(api: Schema) -> str:
-    """Return the description as a page that loads nothing."""
+    """Return the description as an HTML page without external resources."""
     from jinja2 import Environment
 
     template = Environment(autoescape=True, trim_blocks=True).from_string(_read("docs.html"))

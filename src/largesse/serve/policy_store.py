@@ -1,4 +1,4 @@
-"""The policy that is served: loaded from a run folder or a file, and again when the file changes."""
+"""The served policy: loaded from a run folder or a file, and again when the file changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from largesse.records import Customers
 from largesse.serve.pacing.population import Population, make_population
 
 VERSION_DIGITS = 12
-SAMPLE_CUSTOMERS = 20_000  # of a run, that a price is planned on
+SAMPLE_CUSTOMERS = 20_000  # of a run, to plan a price
 RELOAD_SECONDS = 1.0
 DEFAULT_KEY = "customer"  # holds a customer's id where the campaign names no column
 
@@ -37,7 +37,7 @@ class ServedPolicy:
     version: str  # a hash of the file
     budget: float | None = None  # average per customer, of the plan
     customer: str | None = None  # the column with the customer's id
-    parse: Mapping[str, Any] = field(default_factory=dict)  # how columns are written
+    parse: Mapping[str, Any] = field(default_factory=dict)  # formats of columns
     unit: str = ""
     rules: tuple[str, ...] = ()  # of the plan, besides the budget: a price cannot keep them
     explores_for: str = ""  # the goal of the plan's exploration, unless levels are drawn uniformly
@@ -130,7 +130,7 @@ def read_population(source: Path, policy: Policy, max_costs: Sequence[float] | N
     """Return a sample of a run's customers with offers: from the table that was planned for, or from the log."""
     if not source.is_dir():
         hint = "give the run folder that the policy file comes from"
-        fail("serve", Problem("nothing says what customers to expect", hint))
+        fail("serve", Problem("a policy file alone does not say which customers to expect", hint))
     return sample_population(read_campaign(source, blank_budget=True), policy, max_costs)[0]
 
 
@@ -168,7 +168,7 @@ class PolicyStore:
         self.current = load_policy(source)
         check(self.current)
         self.reloads = 0
-        self.problem: str | None = None  # why the newest policy is not served
+        self.problem: str | None = None  # with the newest policy, which is not served
         self._closed = threading.Event()
 
     def watch(self) -> None:

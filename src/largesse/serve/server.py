@@ -1,4 +1,4 @@
-"""Ports of this machine, and uvicorn on them: one process, or several that share a port."""
+"""Web server: a listening port, and uvicorn in one process or in several."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ logger = logging.getLogger("largesse.serve")
 
 
 def require_packages(extra: str, *packages: str) -> None:
-    """Refuse to go on without the packages of an extra."""
+    """Require the packages of an extra."""
     for package in packages:
         require_part(package, extra, extra)
 
@@ -83,7 +83,7 @@ def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = la
     server = Server(_configure(app, http=http))
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        # uvicorn raises a signal again after it has stopped; these handlers make that harmless.
+        # uvicorn raises a signal again after it has stopped; these handlers ignore it.
         before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
         if hasattr(signal, "SIGHUP"):  # the terminal was closed
             before[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
@@ -125,7 +125,7 @@ def open_service(settings: ServiceSettings) -> None:
         if settings.port is None and port != DEFAULT_PORT:
             logger.warning("port %d is in use; this service is at port %d", DEFAULT_PORT, port)
         greeting = f"Decisions at http://{host}:{port}/v1/decide; http://{host}:{port}/ says what to send."
-        with load_service(settings) as service:  # in several processes, too: one message says what is wrong
+        with load_service(settings) as service:  # with several workers, too: errors are reported once
             for warning in startup_warnings(service.store.current, service.ledger):
                 logger.warning(warning)
             if settings.workers == 1:
@@ -155,7 +155,7 @@ def run_workers(settings: ServiceSettings, token: str | None, bound: socket.sock
     factory = partial(make_worker_app, settings, token, bound.getsockname()[1])
     config = _configure(factory, factory=True, workers=settings.workers, http="httptools")
     if not settings.quiet:
-        logging.getLogger("uvicorn.error").setLevel(logging.INFO)  # it tells when a worker has died
+        logging.getLogger("uvicorn.error").setLevel(logging.INFO)  # it logs the death of a worker
     Multiprocess(config, [bound]).run()
 
 
@@ -167,7 +167,7 @@ def make_worker_app(settings: ServiceSettings, token: str | None, port: int) -> 
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:
         return _prepare(load_service(settings), settings, token, port)
-    except LargesseError as error:  # the policy or the ledger is missing now; that may pass
+    except LargesseError as error:  # the policy or the ledger may be missing for a moment
         logger.warning(str(error))
         time.sleep(RESTART_SECONDS)
         sys.exit(2)
@@ -181,7 +181,7 @@ def _follow_parent() -> None:
 
 
 class _VisibleFormatter(logging.Formatter):
-    """Writes control characters as escapes: messages hold names from files."""
+    """Formatter that escapes control characters: messages contain names from files."""
 
     def format(self, record: logging.LogRecord) -> str:
         return make_visible(super().format(record))
@@ -198,4 +198,4 @@ def configure_logging(*, quiet: bool = False) -> None:
         log = logging.getLogger(name)
         log.handlers, log.propagate = [messages, warnings], False
         log.setLevel(logging.WARNING if quiet or name != "largesse" else logging.INFO)
-    logging.raiseExceptions = False  # the service goes on when nobody reads its messages any more
+    logging.raiseExceptions = False  # the service goes on if its output is closed

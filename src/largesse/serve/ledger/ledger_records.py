@@ -49,7 +49,7 @@ class LedgerTerms:
 
     @property
     def kept(self) -> bool:
-        """Whether every promise can be redeemed: face values are reserved."""
+        """True if every promise can be redeemed: face values are reserved."""
         return self.promises == KEPT
 
     @property
@@ -59,11 +59,11 @@ class LedgerTerms:
 
     @property
     def promise_days(self) -> float:
-        """How many days a promise stands; the whole period if it stands until it is redeemed."""
+        """Days that a promise stands; the whole period if it stands until it is redeemed."""
         return self.days if self.valid is None else self.valid / DAY
 
     def counts_in_full(self, expires: int | None) -> bool:
-        """Whether a promise is kept and outlasts the period: nothing of it can be given again."""
+        """Return whether a promise is kept and outlasts the period: its money cannot be given again."""
         return self.kept and (expires is None or expires > self.ends)
 
     def describe(self) -> str:
@@ -125,7 +125,7 @@ def make_terms(
 
 
 class Reason(IntEnum):
-    """Why a customer got this level and no other."""
+    """Reason for the level of a customer."""
 
     PRICE = 0  # the best level at the price, or one that was drawn to explore
     BUDGET = 1  # a dearer one did not fit into what is left
@@ -259,12 +259,12 @@ class Standing:
 
     @property
     def open(self) -> bool:
-        """Whether the time of a promise is not over yet."""
+        """True if the time of a promise is not over yet."""
         return bool(self.promised or self.open_expected or self.late_face)
 
     @property
     def within(self) -> bool:
-        """Whether now is in the period."""
+        """True within the period."""
         return self.terms.starts <= self.now < self.terms.ends
 
     def as_dict(self) -> dict[str, Any]:
@@ -327,21 +327,21 @@ class Audit:
 
     @property
     def fine(self) -> bool:
-        """Whether there are no differences."""
+        """True without differences."""
         return not self.differences
 
 
-def is_id(given: Any) -> bool:
+def is_id(value: Any) -> bool:
     """Return whether a value is a valid id of a request or a customer."""
-    return isinstance(given, str) and 0 < len(given) <= MAX_ID_LENGTH and given.isprintable()
+    return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH and value.isprintable()
 
 
-def id_problems(given: Any, name: str) -> list[Problem]:
+def id_problems(value: Any, name: str) -> list[Problem]:
     """Return the problems of the id of a request or a customer."""
     hint = f"give a text of 1 to {MAX_ID_LENGTH} printable letters"
-    return [] if is_id(given) else [Problem(f"{name} is {repr_short(given)}", hint)]
+    return [] if is_id(value) else [Problem(f"{name} is {repr_short(value)}", hint)]
 
 
-def time_problems(given: Any) -> list[Problem]:
+def time_problems(value: Any) -> list[Problem]:
     """Return the problems of a time, if one is given."""
-    return [] if given is None else whole_problems(given, "now, in microseconds since 1970,", 0, MAX_TIME)
+    return [] if value is None else whole_problems(value, "now, in microseconds since 1970,", 0, MAX_TIME)

@@ -27,22 +27,22 @@ PLAIN_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?
 FLOAT_DIGITS = 3  # of a millionth: a float may be off by less
 
 
-def read_money(given: Any, name: str, *, up: bool) -> int:
+def read_money(value: Any, name: str, *, up: bool) -> int:
     """Convert an amount to millionths; finer parts are rounded up (a cost) or down (a budget).
 
     >>> read_money("19.99", "the total", up=False), read_money(0.1 + 0.2, "the cost", up=True)
     (19990000, 300000)
     """
     exact = None
-    if isinstance(given, str | int | float | Decimal | np.number) and not isinstance(given, bool):
+    if isinstance(value, str | int | float | Decimal | np.number) and not isinstance(value, bool):
         try:
-            exact = Decimal(str(given)) if not isinstance(given, str) or PLAIN_NUMBER.fullmatch(given) else None
+            exact = Decimal(str(value)) if not isinstance(value, str) or PLAIN_NUMBER.fullmatch(value) else None
         except (InvalidOperation, ValueError):  # ValueError: a whole number of thousands of digits
             exact = None
     if exact is None or not exact.is_finite() or not 0 <= exact <= MAX_UNITS:
         hint = f"give a number from 0 to {MAX_UNITS:,}, such as 50000 or 19.99"
-        fail("money", Problem(f"{name} is {repr_short(given)}", hint))
-    if isinstance(given, float | np.floating):
+        fail("money", Problem(f"{name} is {repr_short(value)}", hint))
+    if isinstance(value, float | np.floating):
         exact = round(exact, 6 + FLOAT_DIGITS)  # 0.1 + 0.2 is 0.3, as for `count_micros`
     return int((exact * MICROS).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
 
@@ -74,23 +74,23 @@ def as_units(micros: int) -> float:
     return micros / MICROS
 
 
-def read_time(given: Any, name: str, problems: list[Problem], *, last: bool = False) -> int:
+def read_time(value: Any, name: str, problems: list[Problem], *, last: bool = False) -> int:
     """Convert a date or time to microseconds since 1970, UTC; a `last` date means the end of that day."""
     moment: datetime | None = None
     try:
-        if isinstance(given, str) and re.fullmatch(r"[0-9]{4}(-?)[0-9]{2}\1[0-9]{2}", given.strip()):
-            given = date.fromisoformat(given.strip())
-        if isinstance(given, str) and "W" not in given:  # the end of a week is ambiguous
-            moment = datetime.fromisoformat(given.strip())
-        elif isinstance(given, datetime):
-            moment = given
-        elif isinstance(given, date):
-            moment = datetime(given.year, given.month, given.day, tzinfo=UTC) + timedelta(days=1 if last else 0)
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{4}(-?)[0-9]{2}\1[0-9]{2}", value.strip()):
+            value = date.fromisoformat(value.strip())
+        if isinstance(value, str) and "W" not in value:  # the end of a week is ambiguous
+            moment = datetime.fromisoformat(value.strip())
+        elif isinstance(value, datetime):
+            moment = value
+        elif isinstance(value, date):
+            moment = datetime(value.year, value.month, value.day, tzinfo=UTC) + timedelta(days=1 if last else 0)
     except (ValueError, OverflowError):
         moment = None
     if moment is None or moment != moment:  # the missing time of pandas
         hint = "give a date or a time: 2027-01-31, 2027-01-31T18:00+01:00"
-        problems.append(Problem(f"{name} is {repr_short(given)}", hint))
+        problems.append(Problem(f"{name} is {repr_short(value)}", hint))
         return 0
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     return (moment - EPOCH) // timedelta(microseconds=1)

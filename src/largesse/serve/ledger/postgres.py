@@ -1,4 +1,4 @@
-"""A ledger in PostgreSQL: for many machines. Each ledger has a schema of its own in the database."""
+"""Storage of a ledger in PostgreSQL, for many machines: each ledger has a schema of its own."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class PostgresStore:
         return self._connection
 
     def is_temporary(self, error: Exception) -> bool:
-        """Whether the server restarts, is not there yet, or asks to try again."""
+        """Return whether the server restarts, is not ready yet, or asks to try again."""
         state = getattr(error, "sqlstate", None)
         if state == IDLE_TIMEOUT:
             return True
@@ -127,14 +127,14 @@ class PostgresSession:
         """Return the time of the server: the clocks of machines may differ."""
         return int(self.fetch("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")[0][0])
 
-    def fetch(self, sql: str, given: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
-        self._cursor.execute(sql.replace("?", "%s"), tuple(given))
+        self._cursor.execute(sql.replace("?", "%s"), tuple(values))
         return list(self._cursor.fetchall())
 
-    def run(self, sql: str, given: Sequence[Any] = ()) -> None:
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Run a statement."""
-        self._cursor.execute(sql.replace("?", "%s"), tuple(given))
+        self._cursor.execute(sql.replace("?", "%s"), tuple(values))
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Add rows, all in one statement."""

@@ -1,4 +1,4 @@
-"""A ledger in one SQLite file: for one machine, with any number of processes."""
+"""Storage of a ledger in one SQLite file, for any number of processes on one machine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SqliteStore:
         return f"sqlite:///{self._path}"
 
     def prepare(self, create: Sequence[str]) -> None:
-        """Connect; run the statements that `create` the tables if the file is new, or refuse a file that is no ledger."""
+        """Connect; run the statements that `create` the tables if the file is new, or refuse another kind of file."""
         path, exists = self._path, self._path.exists()
         if not create and not (path.is_file() and path.stat().st_size):  # SQLite would fill an empty file
             hint = "check the address; largesse serve begins one with --total and --until"
@@ -123,7 +123,7 @@ class SqliteStore:
             raise MovedError
 
     def is_temporary(self, error: Exception) -> bool:
-        """Whether another process holds the file."""
+        """Return whether another process holds the file."""
         return isinstance(error, sqlite3.OperationalError) and _error_code(error) in BUSY
 
     def explain(self, error: Exception) -> Problem | None:
@@ -166,13 +166,13 @@ class SqliteSession:
         """Return the time of this machine: everyone who opens the file is on it."""
         return now_micros()
 
-    def fetch(self, sql: str, given: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
-        return self._connection.execute(sql, tuple(given)).fetchall()
+        return self._connection.execute(sql, tuple(values)).fetchall()
 
-    def run(self, sql: str, given: Sequence[Any] = ()) -> None:
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Run a statement."""
-        self._connection.execute(sql, tuple(given))
+        self._connection.execute(sql, tuple(values))
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Add rows."""

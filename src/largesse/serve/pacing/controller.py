@@ -78,7 +78,7 @@ class PacePlan:
 
     @property
     def is_sound(self) -> bool:
-        """Whether the lists match and all numbers are in their ranges."""
+        """True if the lists match and all numbers are in their ranges."""
         lists = (self.ahead[:-1], self.promised, self.paid, self.priced)
         numbers = [self.factor, self.customers, self.exploration_rate, *asdict(self.gains).values(), *self.ahead[-1:]]
         numbers += [value for part in (*lists, self.season) for value in part]
@@ -280,7 +280,7 @@ class Pacer:
 
 
 def _is_state(state: Array, days: float) -> bool:
-    """Whether numbers can be the state of a price: compiled loops do not check it."""
+    """Return whether numbers can be the state of a price: compiled loops do not check it."""
     from largesse.serve.pacing import kernels as k
 
     within = state[k.LAST] <= days and state[k.TODAY] <= days

@@ -71,7 +71,7 @@ class Streaming:
 
     @property
     def promise_days(self) -> float:
-        """How many days a promise stands."""
+        """Days that a promise stands."""
         return self.days / 4 if self.valid_days is None else self.valid_days
 
 

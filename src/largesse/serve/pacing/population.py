@@ -30,7 +30,7 @@ class Population:
 
     @property
     def on_redemption(self) -> bool:
-        """Whether anything is paid later."""
+        """True if any cost is paid on redemption."""
         return bool((self.face > 0).any())
 
     @property
