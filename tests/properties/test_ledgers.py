@@ -27,8 +27,8 @@ from largesse.errors import LargesseError, LedgerError
 from largesse.serve import (
     DecisionRequest,
     LedgerDecisions,
+    LedgerStanding,
     Pacer,
-    Standing,
     make_offers,
     make_population,
     make_terms,
@@ -340,7 +340,7 @@ def check_result(done: Any) -> None:
         assert done.repeated or ((done.propensity > 0) & (done.propensity <= 1 + 1e-9)).all(), done.propensity
         assert np.isfinite(done.price).all()
         assert (done.price >= 0).all()
-    if isinstance(done, Standing):
+    if isinstance(done, LedgerStanding):
         assert min(done.room, done.spent, done.promised) >= 0, done
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from largesse.serve import LedgerTerms, LevelChoice, Offers, Reason, Standing, make_terms, open_ledger
+from largesse.serve import LedgerStanding, LedgerTerms, LevelChoice, Offers, Reason, make_terms, open_ledger
 
 START = 1_800_000_000_000_000  # microseconds since 1970
 DAY = 86_400_000_000
@@ -43,7 +43,7 @@ class Dearest:
     A promise counts with its face value, or with what it is expected to cost if it holds while the budget lasts.
     """
 
-    def choose(self, standing: Standing, offers: Offers) -> LevelChoice:
+    def choose(self, standing: LedgerStanding, offers: Offers) -> LevelChoice:
         room, levels, reasons = standing.room if standing.within else 0, [], []
         kept, reserved = standing.terms.kept, standing.held
         costs = offers.at_once + (offers.face if kept else offers.expected)

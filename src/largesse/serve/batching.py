@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from largesse.serve.ledger.ledger import Ledger
-from largesse.serve.ledger.ledger_records import Chooser, DecisionRequest, LedgerDecisions
+from largesse.serve.ledger.ledger_records import DecisionRequest, LedgerDecisions, LevelChooser
 
 MAX_BATCH_CUSTOMERS = 1_000  # after these no more requests join the transaction
 
@@ -30,7 +30,7 @@ class PendingRequest(NamedTuple):
 class LedgerBatcher:
     """Books requests in one background thread, which ends with `stop`."""
 
-    def __init__(self, ledger: Ledger, chooser: Chooser) -> None:
+    def __init__(self, ledger: Ledger, chooser: LevelChooser) -> None:
         self._ledger, self._chooser = ledger, chooser
         self._queue: queue.SimpleQueue[PendingRequest | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="ledger-batches", daemon=True)

@@ -14,11 +14,11 @@ from largesse.errors import InputError, LargesseError, LedgerError
 from largesse.policy import Policy
 from largesse.serve import (
     Ledger,
+    LedgerStanding,
     LevelChoice,
     Offers,
     PacePlan,
     Pacer,
-    Standing,
     make_population,
     open_ledger,
     plan_pace,
@@ -195,7 +195,7 @@ def test_a_ledger_that_cannot_begin_leaves_no_file(tmp_path: Path, arguments: di
 
 def test_amounts_beyond_what_a_ledger_counts_are_refused(path: Path) -> None:
     class Dear:
-        def choose(self, _: Standing, offers: Offers) -> LevelChoice:
+        def choose(self, _: LedgerStanding, offers: Offers) -> LevelChoice:
             n = len(offers)
             return LevelChoice(np.ones(n, dtype=np.int64), np.ones(n), np.zeros(n), np.zeros(n, dtype=np.int64), (1.0,))
 

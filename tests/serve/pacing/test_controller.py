@@ -13,13 +13,13 @@ from largesse.errors import BudgetError, InputError
 from largesse.policy import Policy
 from largesse.response import Linear
 from largesse.serve import (
-    Gains,
+    ControllerGains,
+    LedgerStanding,
     LedgerTerms,
     Offers,
     PacePlan,
     Pacer,
     Population,
-    Standing,
     make_offers,
     make_population,
     open_ledger,
@@ -148,9 +148,11 @@ def test_outside_the_period_everyone_gets_the_cheapest_level_or_nothing(tmp_path
 def test_propensities_are_those_after_all_rules(total: float, fits: int) -> None:
     """Levels are drawn at random for some; one that does not fit is replaced by the best that does."""
     population, pacer = draw_population(), Pacer(seed=3)
-    plan = replace(plan_pace(population, fixed_terms(0.8 * N), N, exploration_rate=0.4), gains=Gains(window=0.0))
+    plan = replace(
+        plan_pace(population, fixed_terms(0.8 * N), N, exploration_rate=0.4), gains=ControllerGains(window=0.0)
+    )
     counts, propensities = np.zeros(K), np.zeros(K)
-    standing = Standing(fixed_terms(total), START, *(0,) * 11, state=(), plan=plan.as_dict())
+    standing = LedgerStanding(fixed_terms(total), START, *(0,) * 11, state=(), plan=plan.as_dict())
     offers = offers_of(population, np.zeros(1, dtype=np.int64))
     for _ in range(2000):
         choice = pacer.choose(standing, offers)

@@ -13,12 +13,12 @@ from largesse.errors import InputError
 from largesse.exploration import ExplorationRule, ResponseVariance, design_log, find_rule, make_task
 from largesse.records import Array
 from largesse.serve import (
+    LedgerStanding,
     LedgerTerms,
     Offers,
     PacePlan,
     Pacer,
     Population,
-    Standing,
     draw_stream,
     make_plan,
     open_ledger,
@@ -93,7 +93,7 @@ def spread_slowly(
 
 
 def decide(plan: PacePlan, total: float, rows: Array, seed: int = 0, **more: Any) -> Any:
-    standing = Standing(fixed_terms(total), START + DAY, *[0] * 11, state=(), plan=plan.as_dict())
+    standing = LedgerStanding(fixed_terms(total), START + DAY, *[0] * 11, state=(), plan=plan.as_dict())
     return Pacer(seed=seed).choose(standing, make_offers(rows, **more))
 
 

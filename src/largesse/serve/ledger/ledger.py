@@ -20,13 +20,13 @@ from typing import Any, TypeVar, final
 from largesse.errors import LargesseError, LedgerError, Problem, as_number, fail, refuse, repr_short
 from largesse.serve.ledger.ledger_records import (
     Audit,
-    Chooser,
     DecisionRequest,
     LedgerDecisions,
+    LedgerStanding,
     LedgerTerms,
+    LevelChooser,
     Offers,
     Redemption,
-    Standing,
     id_problems,
     time_problems,
 )
@@ -80,7 +80,7 @@ class Ledger:
         self,
         request: str,
         offers: Offers,
-        chooser: Chooser,
+        chooser: LevelChooser,
         *,
         policy: str = "",
         content: str | bytes | None = None,
@@ -107,7 +107,7 @@ class Ledger:
         return result
 
     def decide_together(
-        self, requests: Sequence[DecisionRequest], chooser: Chooser, *, now: int | None = None
+        self, requests: Sequence[DecisionRequest], chooser: LevelChooser, *, now: int | None = None
     ) -> list[LedgerDecisions | LargesseError]:
         """Decide several requests in one transaction, one after the other: the disk confirms them together.
 
@@ -144,11 +144,11 @@ class Ledger:
 
         return self._transact(work)
 
-    def standing(self, *, now: int | None = None, timeout: float | None = None) -> Standing:
+    def standing(self, *, now: int | None = None, timeout: float | None = None) -> LedgerStanding:
         """Return the standing of the budget, after promises whose time is over were released."""
         refuse("ledger", time_problems(now))
 
-        def work(session: Session) -> Standing:
+        def work(session: Session) -> LedgerStanding:
             before = read_standing(session, session.now() if now is None else int(now))
             standing = release_expired(session, before, all_requests=True)
             if standing is not before:
@@ -157,11 +157,11 @@ class Ledger:
 
         return self._transact(work, timeout)
 
-    def change_total(self, total: Any) -> Standing:
+    def change_total(self, total: Any) -> LedgerStanding:
         """Raise or lower the budget; not below the amount that is spent, and promised where promises are kept."""
         new_total = read_money(total, "the total", up=False)
 
-        def work(session: Session) -> Standing:
+        def work(session: Session) -> LedgerStanding:
             standing = release_expired(session, read_standing(session, session.now()), all_requests=True)
             kept = standing.terms.kept
             least = standing.spent + (standing.promised if kept else 0)

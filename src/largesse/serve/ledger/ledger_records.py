@@ -221,7 +221,7 @@ class LevelChoice:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LedgerStanding:
     """The sums of a ledger and the state of its price."""
 
     terms: LedgerTerms
@@ -276,10 +276,10 @@ class Standing:
         return {"total": as_units(terms.total), **money, **counts, **period, "promises": terms.promises}
 
 
-class Chooser(Protocol):
+class LevelChooser(Protocol):
     """Picks a level for each customer of a request; called while the ledger is locked."""
 
-    def choose(self, standing: Standing, offers: Offers) -> LevelChoice:
+    def choose(self, standing: LedgerStanding, offers: Offers) -> LevelChoice:
         """Return levels whose costs fit into `standing.room`."""
         ...
 

@@ -21,13 +21,13 @@ from largesse.records import Array
 from largesse.serve.ledger.ledger_records import (
     LATE,
     PROMISES,
-    Chooser,
     DecisionRequest,
     LedgerDecisions,
+    LedgerStanding,
     LedgerTerms,
     LevelChoice,
+    LevelChooser,
     Redemption,
-    Standing,
 )
 from largesse.serve.ledger.money_time import format_money, format_time
 from largesse.serve.ledger.postgres import PostgresSession
@@ -144,7 +144,7 @@ MAX_INTEGER = 2**63 - 1  # of a database
 # -- the ledger's row ----------------------------------------------------------------------------------------------------
 
 
-def read_standing(session: Session, now: int) -> Standing:
+def read_standing(session: Session, now: int) -> LedgerStanding:
     """Read the ledger's row."""
     rows = session.fetch(READ_LEDGER)
     if not rows:
@@ -159,7 +159,7 @@ def read_standing(session: Session, now: int) -> Standing:
             raise ValueError
     except (TypeError, ValueError, OverflowError, RecursionError):
         refuse_damaged()
-    return Standing(terms, now, **counts, state=price_state, plan=price_plan)
+    return LedgerStanding(terms, now, **counts, state=price_state, plan=price_plan)
 
 
 def read_terms(values: Sequence[Any]) -> LedgerTerms:
@@ -195,7 +195,7 @@ def write_plan(plan: Any) -> str:
         fail("ledger", Problem("the price's plan is no dict of numbers", "give PacePlan.as_dict()"))
 
 
-def write_standing(session: Session, standing: Standing) -> None:
+def write_standing(session: Session, standing: LedgerStanding) -> None:
     """Write the sums and the state of the price."""
     counts = [getattr(standing, name) for name in COUNTS]
     if max(counts) > MAX_INTEGER:
@@ -204,7 +204,7 @@ def write_standing(session: Session, standing: Standing) -> None:
     session.run(WRITE_LEDGER, [*counts, json.dumps(standing.state)])
 
 
-def release_expired(session: Session, standing: Standing, *, all_requests: bool = False) -> Standing:
+def release_expired(session: Session, standing: LedgerStanding, *, all_requests: bool = False) -> LedgerStanding:
     """Close requests whose time is over: promises that were not redeemed are released."""
     if not standing.open:
         return standing
@@ -234,11 +234,11 @@ def release_expired(session: Session, standing: Standing, *, all_requests: bool 
 
 
 def decide_requests(
-    session: Session, now: int, chooser: Chooser, requests: Sequence[DecisionRequest]
+    session: Session, now: int, chooser: LevelChooser, requests: Sequence[DecisionRequest]
 ) -> list[LedgerDecisions | LargesseError]:
     """Decide requests one after the other; a request that is refused writes nothing, and its error is returned."""
     results: list[LedgerDecisions | LargesseError] = []
-    standing: Standing | None = None
+    standing: LedgerStanding | None = None
     for request in requests:
         try:
             refuse("request", request.problems())
@@ -282,7 +282,7 @@ def _recall(session: Session, request: str, digest: str, row: tuple[Any, ...]) -
     )
 
 
-def _apply_choice(request: DecisionRequest, choice: LevelChoice, standing: Standing) -> LedgerDecisions:
+def _apply_choice(request: DecisionRequest, choice: LevelChoice, standing: LedgerStanding) -> LedgerDecisions:
     """Return the decisions of a choice; a choice that does not fit is a mistake of the chooser, and nothing is kept."""
     offers, levels = request.offers, np.asarray(choice.levels, dtype=np.int64)
     rows, terms = np.arange(len(offers)), standing.terms
@@ -342,7 +342,7 @@ def _write_decisions(session: Session, decided: LedgerDecisions, digest: str, nu
     session.insert("decision", names | {name: column.tolist() for name, column in columns.items()})
 
 
-def _count_decisions(standing: Standing, decided: LedgerDecisions, choice: LevelChoice) -> Standing:
+def _count_decisions(standing: LedgerStanding, decided: LedgerDecisions, choice: LevelChoice) -> LedgerStanding:
     """Return the standing after decisions."""
     at_once, face = _exact_sum(decided.at_once), _exact_sum(decided.face)
     in_full = standing.terms.counts_in_full(decided.expires_at)

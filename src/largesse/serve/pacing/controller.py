@@ -21,7 +21,7 @@ from largesse.errors import BudgetError, Problem, as_number, fail, refuse, repr_
 from largesse.exploration import ExplorationRule
 from largesse.io import Reader, pack
 from largesse.records import Array
-from largesse.serve.ledger.ledger_records import LedgerTerms, LevelChoice, Offers, Standing
+from largesse.serve.ledger.ledger_records import LedgerStanding, LedgerTerms, LevelChoice, Offers
 from largesse.serve.ledger.money_time import DAY, MICROS, format_time
 from largesse.serve.pacing.forecast import Forecast, first_weekday, sum_ahead
 from largesse.serve.pacing.population import Population
@@ -34,7 +34,7 @@ MONEY = (  # of a ledger, after the total, as `kernels` counts it
 
 
 @dataclass(frozen=True)
-class Gains:
+class ControllerGains:
     """Gains of the controller. The defaults were chosen on random streams: see docs/results/pacing.md."""
 
     window: float = 0.05  # customers, as a share of the forecast, over which a deviation of the spend is corrected
@@ -68,7 +68,7 @@ class PacePlan:
     elasticity: float  # by how many per cent the cost falls when the price rises by one
     season: tuple[float, ...] = FLAT_WEEK  # weights of the days of the week, Monday first
     exploration_rate: float = 0.0  # share of customers who get a level at random
-    gains: Gains = Gains()
+    gains: ControllerGains = ControllerGains()
     exploration: ExplorationRule | None = None  # draws levels instead
 
     @property
@@ -150,7 +150,7 @@ def plan_pace(
     season: tuple[float, ...] | None = None,
     exploration_rate: float = 0.0,
     exploration: ExplorationRule | None = None,
-    gains: Gains = Gains(),  # noqa: B008  frozen
+    gains: ControllerGains = ControllerGains(),  # noqa: B008  frozen
 ) -> PacePlan:
     """Plan the price of a period from customers like those to come.
 
@@ -229,7 +229,7 @@ def _check_plan(
 
 @final
 class Pacer:
-    """Picks levels for a ledger by its price: the `Chooser` of `Ledger.decide`.
+    """Picks levels for a ledger by its price: the `LevelChooser` of `Ledger.decide`.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class Pacer:
         self._packed: tuple[Any, Array] | None = None
         _warm_up()  # a ledger must not wait for the compiler
 
-    def choose(self, standing: Standing, offers: Offers) -> LevelChoice:
+    def choose(self, standing: LedgerStanding, offers: Offers) -> LevelChoice:
         """Return levels whose costs fit into the budget, one customer after the other."""
         from largesse.serve.pacing import kernels as k
 
@@ -272,7 +272,7 @@ class Pacer:
         levels, reasons = out[:, 0].astype(np.int64), out[:, 3].astype(np.int64)
         return LevelChoice(levels, out[:, 1].copy(), out[:, 2].copy(), reasons, tuple(state.tolist()), reserved)
 
-    def _pack(self, standing: Standing) -> Array:
+    def _pack(self, standing: LedgerStanding) -> Array:
         if self._packed is None or self._packed[0] != (standing.plan, standing.terms):
             plan = PacePlan.from_dict(standing.plan).pack(standing.terms)
             self._packed = ((standing.plan, standing.terms), plan)

@@ -17,7 +17,7 @@ from largesse.exploration import ExplorationRule
 from largesse.records import Array
 from largesse.serve.ledger.ledger_records import LedgerTerms, Reason
 from largesse.serve.ledger.money_time import DAY, MICROS, as_units, count_time
-from largesse.serve.pacing.controller import Gains, PacePlan, plan_pace
+from largesse.serve.pacing.controller import ControllerGains, PacePlan, plan_pace
 from largesse.serve.pacing.forecast import DualPlan, find_points, solve_dual
 from largesse.serve.pacing.population import Population, known_costs, redeemed_costs
 from largesse.worlds import draw_world
@@ -216,7 +216,7 @@ class PacedStream:
 
 
 def make_plan(
-    stream: Stream, exploration: ExplorationRule | None = None, rate: float = 0.0, gains: Gains | None = None
+    stream: Stream, exploration: ExplorationRule | None = None, rate: float = 0.0, gains: ControllerGains | None = None
 ) -> PacePlan:
     """Plan a stream from the information before it begins; see `plan_pace`."""
     return plan_pace(
@@ -224,14 +224,14 @@ def make_plan(
         stream.terms,
         stream.traits.foreseen,
         season=stream.season,
-        gains=gains or Gains(),
+        gains=gains or ControllerGains(),
         exploration=exploration,
         exploration_rate=rate,
     )
 
 
 def pace_stream(
-    stream: Stream, way: str = WAYS[0], *, plan: PacePlan | None = None, gains: Gains | None = None
+    stream: Stream, way: str = WAYS[0], *, plan: PacePlan | None = None, gains: ControllerGains | None = None
 ) -> PacedStream:
     """Decide for all customers of a stream, in the order in which they come."""
     from largesse.serve.pacing import kernels as k
@@ -298,7 +298,7 @@ def compare_offline(paced: PacedStream, offline: OfflinePlan) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class StreamCourse:
     """Price and amounts of a stream over time; amounts are sums since the start, in units."""
 
     days: Array  # (p,)
@@ -310,7 +310,7 @@ class Course:
 
 def trace_course(
     stream: Stream, levels: Array, prices: Array | None = None, *, refused: Array | None = None, points: int = 31
-) -> Course:
+) -> StreamCourse:
     """Return the course of a stream that was decided by levels (n,); `refused` (n,) are not paid."""
     rows, times = np.arange(len(stream)), stream.times
     days = np.linspace(0, stream.terms.days, points)
@@ -331,7 +331,7 @@ def trace_course(
         for i in range(1, points):
             price[i] = prices[edges[i - 1] : edges[i]].mean() if edges[i] > edges[i - 1] else np.nan
         price[0] = price[1]
-    return Course(
+    return StreamCourse(
         days=days,
         price=price,
         spent=sum_until(times, at_once) + sum_until(times + np.where(redeemed, stream.delay, np.inf), face),
