@@ -292,12 +292,11 @@ def check_policy_file(kind: str, rng: Rng) -> None:
     from largesse_lab.baselines import BanditNet, banditnet
 
     reader, form = (BanditNet, banditnet.FORMAT) if kind == "banditnet" else (Policy, policy.FORMAT)
-    try:
-        packed = archive._pack(form, *draw_policy(kind, rng))
-    except (ValueError, RecursionError, TypeError):  # no file can hold this: nothing is tried
-        return
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "policy").write_bytes(packed)
+        try:
+            archive.write_archive(Path(folder) / "policy", form, *draw_policy(kind, rng))
+        except (ValueError, RecursionError, TypeError):  # no file can hold this: nothing is tried
+            return
         try:
             loaded = reader.load(Path(folder) / "policy")
         except PolicyFileError as error:

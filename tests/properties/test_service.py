@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -483,7 +484,10 @@ def put_sealed(path: Path, kind: str, rng: Rng) -> None:
         else:
             manifest = change(manifest, rng)
     try:
-        put(path, archive._pack(policy.FORMAT, manifest, arrays), rng)
+        with tempfile.TemporaryDirectory() as folder:
+            archive.write_archive(f"{folder}/sealed", policy.FORMAT, manifest, arrays)
+            raw = Path(f"{folder}/sealed").read_bytes()
+        put(path, raw, rng)
     except (ValueError, RecursionError, TypeError):  # no file can hold this
         return
 
