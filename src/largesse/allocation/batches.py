@@ -21,7 +21,7 @@ import numpy as np
 from largesse.allocation.checks import too_small, total_limit
 from largesse.allocation.price.hull import climb
 from largesse.allocation.price.rounding import Draft, keep_within, spend_rest
-from largesse.allocation.price.search import NUDGE, SAMPLE, Narrowing, Short, levels_at, price_search
+from largesse.allocation.price.search import NUDGE, SAMPLE_SIZE, Narrowing, Short, levels_at, price_search
 from largesse.records import Array
 
 Bracket = tuple[float, float]
@@ -29,8 +29,8 @@ Result = dict[str, Array]
 Task = Callable[[Array, Array, Array], Result]
 Ask = Callable[[Task], Iterable[Result]]
 
-GATHERED = 500_000  # customers that are decided in memory
-TIGHT = 4 * NUDGE  # relative width of a bracket whose steps are taken for ties
+MAX_GATHERED = 500_000  # customers that are decided in memory
+TIE_WIDTH = 4 * NUDGE  # relative width of a bracket whose steps are taken for ties
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class BatchPlan:
 
 
 def allocate_batches(
-    ask: Ask, n: int, budget: float | None = None, *, total: float | None = None, gathered: int = GATHERED
+    ask: Ask, n: int, budget: float | None = None, *, total: float | None = None, gathered: int = MAX_GATHERED
 ) -> BatchPlan:
     """Plan for n customers within an average or a total budget; at most `gathered` of them come to this machine.
 
@@ -98,7 +98,7 @@ def allocate_batches(
         if search.parted:
             curves, costs = rounds.take(search.draw())
             inside = search.bracket(curves, costs)
-        elif search.ends[0] > search.ends[1] * (1 + TIGHT):
+        elif search.ends[0] > search.ends[1] * (1 + TIE_WIDTH):
             inside = rounds.part(search)
         else:
             ends = rounds.split_ties(search)
@@ -163,7 +163,7 @@ class Rounds:
 
     def part(self, search: Narrowing) -> Bracket:
         """Return a bracket between two steps of a sample, or about one that many customers share, where the budget ends."""
-        size = min(SAMPLE, search.undecided)
+        size = min(SAMPLE_SIZE, search.undecided)
         curves, costs = self.take(search.rng.integers(0, search.undecided, size))
         steps = climb(curves, costs, np.arange(size), levels_at(curves, costs, search.ends[0]), search.ends[1])
         slope = np.unique(steps.slope)[::-1]

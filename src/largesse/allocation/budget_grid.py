@@ -19,9 +19,9 @@ from largesse.allocation.cost_calibration import EVEN, budget_at, correct
 from largesse.records import Array, Spending
 from largesse.stats import draw_rows_levels
 
-COUNT = 60  # budgets at most
+MAX_BUDGETS = 60  # budgets at most
 TRIED_PRICES = 2000  # of which those are kept whose budgets lie about evenly
-ROOM = 1e-10  # relative: a budget that is rounded down would be too small for the last step
+BUDGET_MARGIN = 1e-10  # relative: a budget that is rounded down would be too small for the last step
 SLOPE_RANGE = 1e4  # the steepest steps bring this many times as much as steps on average, the flattest that much less
 
 
@@ -86,7 +86,7 @@ def find_budget_points(
     *,
     explore: float = 0.0,
     worth: float | None = None,
-    count: int = COUNT,
+    count: int = MAX_BUDGETS,
 ) -> tuple[BudgetPoint, ...]:
     """Return plans at up to `count` budgets, the smallest first: each is the plan that `allocate` makes at its budget.
 
@@ -122,7 +122,7 @@ def find_budget_points(
         if corrected is not None:  # of prices that make one plan, the last stands
             same = found.get((point.spend, point.value))
             even = place == even_place or (same is not None and same.breaks_even)
-            budget = corrected.budget * (1 + ROOM)
+            budget = corrected.budget * (1 + BUDGET_MARGIN)
             found[point.spend, point.value] = replace(corrected, budget=budget, breaks_even=even)
     return tuple(found.values())
 
@@ -151,7 +151,7 @@ def _choose_prices(
     kept, last = {0, len(tried) - 1, *near.tolist()}, None
     if worth is not None:
         short = bisect_left(
-            range(len(tried)), True, key=lambda k: tried[k] < (1 - ROOM) * scale(float(spend[k])) / worth
+            range(len(tried)), True, key=lambda k: tried[k] < (1 - BUDGET_MARGIN) * scale(float(spend[k])) / worth
         )
         last = max(short - 1, 0)
         kept.add(last)

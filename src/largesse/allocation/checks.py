@@ -12,9 +12,9 @@ from largesse.errors import BudgetError, Problem, below_cheapest, budget_problem
 from largesse.levels import Levels
 from largesse.records import Array
 
-MOST = 1e150  # that a response or cost may be: sums and products of larger ones have no floats
-TINY = 1e-130  # costs between zero and this cannot be divided by
-KINDS = {"b": "true and false", "c": "complex numbers", "M": "dates", "m": "times", "U": "text", "S": "text"}
+MAX_NUMBER = 1e150  # that a response or cost may be: sums and products of larger ones have no floats
+MIN_COST = 1e-130  # costs between zero and this cannot be divided by
+DTYPE_NAMES = {"b": "true and false", "c": "complex numbers", "M": "dates", "m": "times", "U": "text", "S": "text"}
 
 
 def check_task(curves: Any, costs: Any) -> tuple[Array, Array]:
@@ -50,8 +50,8 @@ def _read_costs(costs: Any, curves: Array | None, problems: list[Problem]) -> Ar
         problems.append(Problem(f"costs have shape {paid.shape}, curves {curves.shape}", "give costs (K,) or (n, K)"))
     elif paid.min(initial=0) < 0:
         problems.append(Problem("costs hold negative numbers", "costs are zero or more"))
-    elif paid.dtype == np.float64 and ((paid < TINY) & (paid > 0)).any():
-        problems.append(Problem(f"costs hold numbers below {TINY:g}", "give zero, or costs in a smaller unit"))
+    elif paid.dtype == np.float64 and ((paid < MIN_COST) & (paid > 0)).any():
+        problems.append(Problem(f"costs hold numbers below {MIN_COST:g}", "give zero, or costs in a smaller unit"))
     return paid
 
 
@@ -64,7 +64,7 @@ def read_numbers(values: Any, name: str, problems: list[Problem]) -> Array | Non
         problems.append(Problem(f"{name} are not a table", "give rows of numbers, all of one length"))
         return None
     if table.dtype.kind not in "iuf":
-        words = KINDS.get(table.dtype.kind, "objects")
+        words = DTYPE_NAMES.get(table.dtype.kind, "objects")
         problems.append(Problem(f"{name} hold {words}, not numbers (dtype {table.dtype})", "give numbers"))
         return None
     if np.ma.is_masked(values):
@@ -74,7 +74,7 @@ def read_numbers(values: Any, name: str, problems: list[Problem]) -> Array | Non
         with np.errstate(over="ignore"):
             table = table.astype(np.float64)
     if not _moderate(table):
-        large = Problem(f"{name} hold numbers beyond {MOST:g}", "give them in a larger unit")
+        large = Problem(f"{name} hold numbers beyond {MAX_NUMBER:g}", "give them in a larger unit")
         problems.append(large if np.isfinite(table).all() else missing)
         return None
     return table
@@ -86,7 +86,7 @@ def _moderate(values: Array) -> bool:
         if values.dtype == np.float32:
             return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
         line = values.ravel(order="K")
-        return bool(np.isfinite(np.dot(line, line)) or (np.abs(line) <= MOST).all())
+        return bool(np.isfinite(np.dot(line, line)) or (np.abs(line) <= MAX_NUMBER).all())
 
 
 def total_limit(n: int, budget: float | None, total: float | None) -> float:

@@ -26,8 +26,8 @@ EVEN = 0.5  # the true spend is as likely above the budget as below it
 # How far the true spend lies from what models expect of held-out plans: the root mean square over simulations, rounded; and
 # this many standard errors of what the log's rows cost: with one, plans of random worlds that were to keep their budget with a
 # confidence of 95 % kept it in 90 % of them.
-DOUBT, NOISES = 0.1, 2.0
-MOST = 5.0  # the true spend is not believed to be further from what is expected than by this factor
+MODEL_ERROR, NOISE_FACTOR = 0.1, 2.0
+MAX_RATIO = 5.0  # the true spend is not believed to be further from what is expected than by this factor
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def correct(expected: Array, budget: float, spending: Spending, confidence: floa
     at = [float(np.interp(place, np.arange(len(ratio)), part)) for part in (ratio, error)]
     met = 0 < spend < math.inf and 0 < budget < math.inf
     scale = budget / spend if met else aim[-1] / expected[-1] if expected[-1] > 0 else 1.0
-    return Correction(float(np.clip(scale, 0.5 / MOST, 2 * MOST)), at[1] / at[0], at[0])
+    return Correction(float(np.clip(scale, 0.5 / MAX_RATIO, 2 * MAX_RATIO)), at[1] / at[0], at[0])
 
 
 def _aim(expected: Array, spending: Spending, confidence: float) -> tuple[Array, Array, Array]:
@@ -110,9 +110,9 @@ def _ratios(spending: Spending) -> tuple[Array, Array]:
         np.asarray(part, dtype=np.float64) for part in (spending.expected, spending.honest, spending.reach)
     )
     paid = expected > 1e-12 * max(float(expected.max()), 1e-300)
-    ratio = np.where(paid, np.clip(honest / np.where(paid, expected, 1.0), 1 / MOST, MOST), 1.0)
+    ratio = np.where(paid, np.clip(honest / np.where(paid, expected, 1.0), 1 / MAX_RATIO, MAX_RATIO), 1.0)
     error = np.where(paid, reach / np.where(paid, expected, 1.0), 0.0)
-    doubt = DOUBT**2 + (NOISES * spending.noise) ** 2
+    doubt = MODEL_ERROR**2 + (NOISE_FACTOR * spending.noise) ** 2
     known = doubt / (doubt + error**2)
     ratio, error = 1 + known * (ratio - 1), np.sqrt(known) * error
     return np.append(ratio[0], ratio), np.append(error[0], error)

@@ -28,13 +28,13 @@ from largesse.allocation.constraints.problem import Instance, Row
 from largesse.records import Array
 
 MAX_CHOICES = 20_000  # choices that a core may have
-SIZES = (400, 1000, 2500, 6000, MAX_CHOICES)  # of the cores that are tried while all that is open does not fit
-RELAXED = 3  # cores whose linear relaxation is solved
-NEAR = 1e-4  # relative; how close to the best a plan must be when any will do
-DIGITS = 1e-12  # relative; what sums of many rounded numbers can tell apart
-RANGE = 1e4  # HiGHS stops within a millionth of the best: objectives are made this large first
-SECONDS = 60.0  # for one programme; what is not proven by then remains in the gap
-CUTS = 200  # plans that only fit by rounding
+CORE_SIZES = (400, 1000, 2500, 6000, MAX_CHOICES)  # of the cores that are tried while all that is open does not fit
+RELAXATIONS = 3  # cores whose linear relaxation is solved
+GAP_OF_ANY_PLAN = 1e-4  # relative; how close to the best a plan must be when any will do
+SUM_PRECISION = 1e-12  # relative; what sums of many rounded numbers can tell apart
+OBJECTIVE_RANGE = 1e4  # HiGHS stops within a millionth of the best: objectives are made this large first
+TIME_LIMIT = 60.0  # for one programme; what is not proven by then remains in the gap
+MAX_CUTS = 200  # plans that only fit by rounding
 
 
 # -- the core -----------------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def is_small(instance: Instance) -> bool:
 
 def find_any_plan(instance: Instance) -> Answer:
     """Return a good plan of a small instance, searched for among all plans; if it has none, that is proven."""
-    return solve_program(build_program(instance, instance.levels, instance.allowed), NEAR)
+    return solve_program(build_program(instance, instance.levels, instance.allowed), GAP_OF_ANY_PLAN)
 
 
 def prove_under_rules(instance: Instance, start: Proof) -> Proof:
@@ -80,13 +80,13 @@ def prove_under_rules(instance: Instance, start: Proof) -> Proof:
     best = instance.levels.copy() if start.kept else None
     worth = instance.worth(best) if best is not None else -math.inf
     found, bound = _tighten(instance, start, worth)
-    for size in SIZES:
-        if bound - worth <= DIGITS * abs(worth):
+    for size in CORE_SIZES:
+        if bound - worth <= SUM_PRECISION * abs(worth):
             break
         lost = losses_at(instance, found)
         core = _core_choices(lost, bound - worth, size)
         program = build_program(instance, lost.best, core.choice)
-        answer = solve_program(program, 0.0, SECONDS if core.complete else SECONDS / 10)
+        answer = solve_program(program, 0.0, TIME_LIMIT if core.complete else TIME_LIMIT / 10)
         if answer.levels is not None:
             now = instance.worth(answer.levels)
             if now > worth:
@@ -115,7 +115,7 @@ def _core_choices(lost: Losses, gap: float, most: int) -> Core:
     Customers with one level left have no choice, and none is marked.
     """
     rows = np.arange(len(lost.best))
-    choice = np.isfinite(lost.loss) & (lost.loss <= gap * (1 + DIGITS))
+    choice = np.isfinite(lost.loss) & (lost.loss <= gap * (1 + SUM_PRECISION))
     choice[rows, lost.best] = True
     choice[choice.sum(axis=1) == 1] = False
     if choice.sum() <= most:
@@ -130,7 +130,7 @@ def _core_choices(lost: Losses, gap: float, most: int) -> Core:
 def _tighten(instance: Instance, start: Proof, worth: float) -> tuple[Multipliers, float]:
     """Return the multipliers of a core's linear relaxation if their bound is lower, else those known; and the bound."""
     found, bound = start.multipliers, start.bound
-    for _ in range(RELAXED):
+    for _ in range(RELAXATIONS):
         lost = losses_at(instance, found)
         core = _core_choices(lost, bound - worth, MAX_CHOICES)
         if not core.choice.any():
@@ -212,7 +212,7 @@ def used(instance: Instance, limit: Row, rows: Array, levels: Array) -> Array:
     return covered * (instance.paid(rows, levels) if limit.money else 1.0)
 
 
-def solve_program(program: Program, close: float = 0.0, seconds: float = SECONDS) -> Answer:
+def solve_program(program: Program, close: float = 0.0, seconds: float = TIME_LIMIT) -> Answer:
     """Return the best choice, up to `close` (relative), as far as it is found in some seconds."""
     instance = program.instance
     if not len(program.row):
@@ -222,10 +222,10 @@ def solve_program(program: Program, close: float = 0.0, seconds: float = SECONDS
     top = np.full(len(program.customer), -math.inf)
     np.maximum.at(top, program.place, program.net)
     below = top[program.place] - program.net
-    scale = RANGE / max(float(below.max(initial=0.0)), 1e-300)
+    scale = OBJECTIVE_RANGE / max(float(below.max(initial=0.0)), 1e-300)
     cuts: list[Cut] = []
     until = time.monotonic() + seconds
-    for _ in range(CUTS):
+    for _ in range(MAX_CUTS):
         found = _run_highs(program, below * scale, cuts, until - time.monotonic(), close)
         if found.x is None:
             return Answer(None, -math.inf if found.status == 2 else math.inf, found.status == 2)
@@ -351,8 +351,8 @@ def least_violations(program: Program, penalty: Array) -> Array | None:
     """
     cuts: list[Cut] = []
     kept = [r for r, price in zip(program.limits, penalty, strict=True) if math.isinf(price)]
-    for _ in range(CUTS):
-        found = _run_highs(program, np.zeros(len(program.row)), cuts, SECONDS, penalty=penalty)
+    for _ in range(MAX_CUTS):
+        found = _run_highs(program, np.zeros(len(program.row)), cuts, TIME_LIMIT, penalty=penalty)
         if found.x is None:
             return None
         levels = _read_levels(program, found.x)

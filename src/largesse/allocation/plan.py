@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation.checks import check_task, too_small, total_limit
-from largesse.allocation.constraints.base import Limit
 from largesse.allocation.constraints.dual import Multipliers
-from largesse.allocation.constraints.kinds import Budget, Constraints
 from largesse.allocation.constraints.problem import arrange_rules, pose
+from largesse.allocation.constraints.rules import Budget, Constraints, Limit
 from largesse.allocation.constraints.solve import plan_under_rules
 from largesse.allocation.exact import Proof, prove_under_rules
 from largesse.allocation.price.hull import as_rows, cheapest, climb

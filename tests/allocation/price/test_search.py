@@ -74,7 +74,7 @@ def test_the_order_of_many_customers_changes_nothing_of_value(name: str) -> None
 def test_a_bracket_that_misses_the_price_is_widened(monkeypatch: Any) -> None:
     curves, costs = task("common")
     expected = allocate(curves, costs, 1.0)
-    monkeypatch.setattr(search, "WIDTH", 1e-6)
+    monkeypatch.setattr(search, "BRACKET_WIDTH", 1e-6)
     plan = allocate(curves, costs, 1.0)
     assert (plan.price, plan.value) == (expected.price, expected.value)
 

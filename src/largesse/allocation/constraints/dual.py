@@ -18,7 +18,7 @@ from largesse.allocation.constraints.problem import Instance, Prices, Row, Rows,
 from largesse.records import Array
 
 SWEEPS, HALVINGS, CORRECTIONS = 9, 40, 2
-SETTLED = 1e-4  # relative; multipliers that move less are done
+CONVERGED = 1e-4  # relative; multipliers that move less are done
 ROUNDING = 1e-12  # relative; the bound is a sum of many rounded numbers
 
 
@@ -125,7 +125,7 @@ def find_multipliers(instance: Instance, near: Multipliers | None = None) -> Mul
         for v in range(len(single)):
             single[v] = _search_variable(instance, blocks, price, single, v, unit)
         after = np.concatenate([price, single])
-        if np.abs(after - before).max() <= SETTLED * np.abs(after).max(initial=1e-300):
+        if np.abs(after - before).max() <= CONVERGED * np.abs(after).max(initial=1e-300):
             break
     of_row = np.zeros(len(rules.rows))
     of_row[0], of_row[list(blocks.own)] = whole - floor, np.maximum(own - whole, 0.0)

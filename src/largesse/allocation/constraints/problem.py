@@ -13,13 +13,16 @@ from functools import cached_property
 
 import numpy as np
 
-from largesse.allocation.constraints.base import Limit, Rule, Segments
+from largesse.allocation.constraints.rules import Limit, Rule, Segments
 from largesse.allocation.price.hull import as_rows
 from largesse.records import Array
 
-SAMPLE = 32768  # customers on whom multipliers are found
-FEWEST = 50  # customers of a group in a sample that stands for it
-FINE, COARSE = 1e-9, 1e-5  # relative; how close multipliers are searched for among all customers, and in a sample
+SAMPLE_SIZE = 32768  # customers on whom multipliers are found
+MIN_GROUP_SAMPLE = 50  # customers of a group in a sample that stands for it
+TOLERANCE, SAMPLE_TOLERANCE = (
+    1e-9,
+    1e-5,
+)  # relative; how close multipliers are searched for among all customers, and in a sample
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,21 +220,23 @@ def _groups_of(limit: Limit, kinds: list[Segments], places: Array) -> Array:
 
 def pose(curves: Array, costs: Array, rules: Rows) -> Instance:
     """Return the instance of all customers."""
-    return Instance(curves, costs, rules, np.zeros(len(curves), dtype=np.int64), np.ones(rules.groups), FINE)
+    return Instance(curves, costs, rules, np.zeros(len(curves), dtype=np.int64), np.ones(rules.groups), TOLERANCE)
 
 
 def sample_customers(instance: Instance) -> Instance:
     """Return the instance of a sample of customers, weighted by group; the whole one if it is small or a group is."""
     rules, n, S = instance.rules, len(instance.levels), instance.rules.groups
-    if n <= 2 * SAMPLE:
+    if n <= 2 * SAMPLE_SIZE:
         return instance
-    rows = np.random.default_rng(0).integers(0, n, SAMPLE)
+    rows = np.random.default_rng(0).integers(0, n, SAMPLE_SIZE)
     there, here = np.bincount(rules.group, minlength=S), np.bincount(rules.group[rows], minlength=S)
-    if (here < np.minimum(there, FEWEST)).any():
+    if (here < np.minimum(there, MIN_GROUP_SAMPLE)).any():
         return instance
     allowed = rules.allowed[rows] if len(rules.allowed) else rules.allowed
     part = replace(rules, allowed=allowed, group=rules.group[rows])
     costs = instance.costs[rows] if len(instance.costs) > 1 else instance.costs
     curves, costs = as_rows(instance.curves[rows], costs)
     # A sample cannot tell multipliers apart that are closer than this.
-    return Instance(curves, costs, part, np.zeros(SAMPLE, dtype=np.int64), there / np.maximum(here, 1), COARSE)
+    return Instance(
+        curves, costs, part, np.zeros(SAMPLE_SIZE, dtype=np.int64), there / np.maximum(here, 1), SAMPLE_TOLERANCE
+    )

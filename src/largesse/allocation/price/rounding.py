@@ -12,7 +12,7 @@ from largesse.allocation.price.search import Found
 from largesse.records import Array
 
 FILL_ROUNDS = 16  # how often what is left is offered to the customer who gains most from it
-CARRIED = 1e-24  # relative; sums with a carry are exact to more digits than this
+CARRY_PRECISION = 1e-24  # relative; sums with a carry are exact to more digits than this
 
 
 @dataclass(eq=False)
@@ -49,7 +49,7 @@ def make_draft(found: Found, curves: Array, costs: Array, limit: float) -> Draft
 def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fraction:
     """Return the total cost, on the right side of the limit for certain."""
     total = sum(map(Fraction, parts), Fraction(0))
-    if math.isinf(limit) or abs(float(total - Fraction(limit))) > CARRIED * limit or not any(parts[1::2]):
+    if math.isinf(limit) or abs(float(total - Fraction(limit))) > CARRY_PRECISION * limit or not any(parts[1::2]):
         return total
     paid = costs[np.arange(len(levels)) if len(costs) > 1 else 0, levels]
     return Fraction(limit) + Fraction(math.fsum([*paid.tolist(), -limit]))

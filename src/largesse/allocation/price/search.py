@@ -15,10 +15,10 @@ import numpy as np
 from largesse.allocation.price.hull import climb
 from largesse.records import Array
 
-SAMPLE = 4096  # customers that bracket the price, and no more than an eighth of them
-FEW = 4096  # customers whose steps are looked at one by one
-WIDTH = 4.0  # standard errors of the sample's spend on either side
-WIDEST = 100.0  # then the bracket of the round before is taken instead
+SAMPLE_SIZE = 4096  # customers that bracket the price, and no more than an eighth of them
+MAX_SORTED = 4096  # customers whose steps are looked at one by one
+BRACKET_WIDTH = 4.0  # standard errors of the sample's spend on either side
+MAX_WIDTH = 100.0  # then the bracket of the round before is taken instead
 NUDGE = 1e-9  # relative; many customers may share a slope, and must all lie inside the bracket
 ROUNDING = 1e-12  # relative; running sums are rounded, the final check of a plan is exact
 
@@ -53,7 +53,7 @@ class Narrowing:
     undecided: int  # customers
     ends: tuple[float, float] = (math.inf, 0.0)
     known: float | None = None  # cost of the undecided at the high end
-    width: float = WIDTH
+    width: float = BRACKET_WIDTH
     parted: bool = True  # whether the last bracket decided a good share of the customers
     decided: list[Array] = field(default_factory=list)
     room: float = field(init=False)  # of the budget, for the undecided
@@ -64,8 +64,8 @@ class Narrowing:
 
     def draw(self) -> Array:
         """Return the places (size,) of a sample among the undecided; none where there is nothing to bracket."""
-        if self.undecided > FEW and self.width < WIDEST and self.limit < math.inf:
-            return self.rng.integers(0, self.undecided, min(SAMPLE, self.undecided // 8))
+        if self.undecided > MAX_SORTED and self.width < MAX_WIDTH and self.limit < math.inf:
+            return self.rng.integers(0, self.undecided, min(SAMPLE_SIZE, self.undecided // 8))
         return np.zeros(0, dtype=np.int64)
 
     def bracket(self, curves: Array, costs: Array) -> tuple[float, float]:
@@ -119,7 +119,7 @@ def price_search(curves: Array, costs: Array, limit: float, search: Narrowing | 
         search, levels = Narrowing(limit, len(curves)), np.empty(len(curves), dtype=np.int64)
     else:
         rows, levels = np.arange(len(curves)), levels_at(curves, costs, search.ends[0])
-    while rows is None or (len(rows) > FEW and search.parted):
+    while rows is None or (len(rows) > MAX_SORTED and search.parted):
         places = search.draw()
         sample = places if rows is None else rows[places]
         inside = search.bracket(curves[sample], costs[sample] if len(costs) > 1 else costs)
