@@ -18,10 +18,10 @@ from functools import partial
 
 import numpy as np
 
-from largesse.allocation.checks import too_small, total_limit
+from largesse.allocation.checks import make_budget_error, total_limit
 from largesse.allocation.price.hull import climb
-from largesse.allocation.price.rounding import Draft, keep_within, spend_rest
-from largesse.allocation.price.search import NUDGE, SAMPLE_SIZE, Narrowing, Short, levels_at, price_search
+from largesse.allocation.price.rounding import PlanDraft, keep_within, spend_rest
+from largesse.allocation.price.search import NUDGE, SAMPLE_SIZE, PriceSearch, Shortfall, levels_at, price_search
 from largesse.records import Array
 
 Bracket = tuple[float, float]
@@ -34,7 +34,7 @@ TIE_WIDTH = 4 * NUDGE  # relative width of a bracket whose steps are taken for t
 
 
 @dataclass(frozen=True, eq=False)
-class Decision:
+class BracketDecision:
     """The levels of all customers: what brackets decide, and the levels of those whom they leave undecided."""
 
     brackets: tuple[Bracket, ...]
@@ -65,7 +65,7 @@ class BatchPlan:
     price: float
     bound: float
     budget: float
-    decision: Decision
+    decision: BracketDecision
 
     @property
     def gap(self) -> float:
@@ -92,7 +92,7 @@ def allocate_batches(
     """
     limit = total_limit(n, budget, total)
     average = limit / n if budget is None else float(budget)
-    search, rounds = Narrowing(limit, n), Rounds(ask, gathered / n)
+    search, rounds = PriceSearch(limit, n), BatchRounds(ask, gathered / n)
     ends = (0, n)
     while search.undecided > gathered:
         if search.parted:
@@ -105,24 +105,24 @@ def allocate_batches(
             break
         short = rounds.classify(search, inside)
         if short is not None:
-            raise too_small(short.cheapest, limit, n, total is not None)
+            raise make_budget_error(short.cheapest, limit, n, total is not None)
     rows, curves, costs = rounds.gather(ends)
     found = price_search(curves, costs, limit, search if rounds.brackets else None)
-    if isinstance(found, Short):
-        raise too_small(found.cheapest, limit, n, total is not None)
+    if isinstance(found, Shortfall):
+        raise make_budget_error(found.cheapest, limit, n, total is not None)
     value, spend = (sum(map(Fraction, parts), Fraction(0)) for parts in (found.value, found.spend))
-    plan = Draft(curves, costs, found.levels, value, spend, limit)
+    plan = PlanDraft(curves, costs, found.levels, value, spend, limit)
     bound = float(value) + (found.price * max(plan.room, 0.0) if found.price > 0 else 0.0)
     keep_within(plan, found.rows)
     spend_rest(plan, found.rows)
     total_value = float(plan.value)
-    decision = Decision(tuple(rounds.brackets), rows, plan.levels)
+    decision = BracketDecision(tuple(rounds.brackets), rows, plan.levels)
     mean_spend = min(float(plan.spend) / n, average)
     return BatchPlan(n, total_value / n, mean_spend, found.price, max(bound, total_value) / n, average, decision)
 
 
 @dataclass(eq=False)
-class Rounds:
+class BatchRounds:
     """The rounds of a price search over batches: the brackets so far, and where the undecided are."""
 
     ask: Ask
@@ -145,13 +145,13 @@ class Rounds:
         _, curves, costs = _join(self.ask(partial(_take, tuple(self.brackets), wanted, self.firsts, self.before)))
         return curves[back], costs[back] if len(costs) > 1 else costs
 
-    def classify(self, search: Narrowing, inside: Bracket) -> Short | None:
+    def classify(self, search: PriceSearch, inside: Bracket) -> Shortfall | None:
         """Let every batch decide customers by one more bracket, if the price lies in it."""
         results = list(self.ask(partial(_classify, (*self.brackets, inside), self.share)))
         counts, firsts = ([int(result[name]) for result in results] for name in ("undecided", "first"))
         sums = np.array([result["sums"] for result in results])  # (b, 6)
         accepted = search.accept(inside, sum(counts), _add(sums))
-        if isinstance(accepted, Short):
+        if isinstance(accepted, Shortfall):
             return accepted
         if accepted:
             order = np.argsort(firsts)
@@ -161,7 +161,7 @@ class Rounds:
             self.sent = results if all("rows" in result for result in results) else None
         return None
 
-    def part(self, search: Narrowing) -> Bracket:
+    def part(self, search: PriceSearch) -> Bracket:
         """Return a bracket between two steps of a sample, or about one that many customers share, where the budget ends."""
         size = min(SAMPLE_SIZE, search.undecided)
         curves, costs = self.take(search.rng.integers(0, search.undecided, size))
@@ -174,7 +174,7 @@ class Rounds:
         k = int(np.argmax(over)) if over.any() else len(prices) - 1
         return float(prices[max(k - 1, 0)]), float(prices[max(k, 1)])
 
-    def split_ties(self, search: Narrowing) -> tuple[int, int]:
+    def split_ties(self, search: PriceSearch) -> tuple[int, int]:
         """Let customers who share a step take it in the order of their rows; return the rows of the batch where the budget ends."""
         high, low = self.ends.T
         spent = np.cumsum(low) + np.cumsum(high[::-1])[::-1] - high  # up to each batch everyone takes the step

@@ -101,7 +101,7 @@ def total_limit(n: int, budget: float | None, total: float | None) -> float:
     return float(given or 0.0) * (n if total is None else 1)
 
 
-def too_small(cheapest: float, limit: float, n: int, total: bool) -> BudgetError:
+def make_budget_error(cheapest: float, limit: float, n: int, total: bool) -> BudgetError:
     """Return the error that names what the cheapest plan costs, in the unit the budget was given in."""
     unit = 1 if total else n
     return below_cheapest("allocate", limit / unit, cheapest / unit, "" if total else " per customer")

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation.constraints.dual import Multipliers, certify
-from largesse.allocation.constraints.problem import Instance, Row
+from largesse.allocation.constraints.problem import Instance, LimitRow
 from largesse.records import Array
 
 MAX_CHOICES = 20_000  # choices that a core may have
@@ -70,7 +70,7 @@ def is_small(instance: Instance) -> bool:
     return instance.curves.size <= MAX_CHOICES
 
 
-def find_any_plan(instance: Instance) -> Answer:
+def find_any_plan(instance: Instance) -> ProgramSolution:
     """Return a good plan of a small instance, searched for among all plans; if it has none, that is proven."""
     return solve_program(build_program(instance, instance.levels, instance.allowed), GAP_OF_ANY_PLAN)
 
@@ -173,7 +173,7 @@ class Program:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class ProgramSolution:
     """The best levels (n,) a programme has, or none; and the total net value that no choice exceeds."""
 
     levels: Array | None
@@ -182,7 +182,7 @@ class Answer:
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class CuttingPlane:
     """A cutting plane over the choices: their weights (m,) sum to at most `most`."""
 
     weight: Array
@@ -196,15 +196,18 @@ def build_program(instance: Instance, base: Array, choice: Array) -> Program:
     others = np.setdiff1d(np.arange(len(base)), customer, assume_unique=True)
     limits = tuple(r for r, bound in enumerate(instance.rules.bounds) if math.isfinite(bound))
     rows = [instance.rules.rows[r] for r in limits]
-    uses = np.array([used(instance, limit, row, level) for limit in rows]).reshape(len(rows), len(row))
-    left = [Fraction(limit.bound) - Fraction(math.fsum(used(instance, limit, others, base[others]))) for limit in rows]
+    uses = np.array([use_of_limit(instance, limit, row, level) for limit in rows]).reshape(len(rows), len(row))
+    left = [
+        Fraction(limit.bound) - Fraction(math.fsum(use_of_limit(instance, limit, others, base[others])))
+        for limit in rows
+    ]
     net = instance.net(row, level)
     return Program(
         instance, base, row, level, net, customer, place, limits, uses, np.array([float(part) for part in left])
     )
 
 
-def used(instance: Instance, limit: Row, rows: Array, levels: Array) -> Array:
+def use_of_limit(instance: Instance, limit: LimitRow, rows: Array, levels: Array) -> Array:
     """Return what levels of some rows use of a limit."""
     there = np.zeros(instance.rules.groups, dtype=bool)
     there[limit.groups] = True
@@ -212,30 +215,30 @@ def used(instance: Instance, limit: Row, rows: Array, levels: Array) -> Array:
     return covered * (instance.paid(rows, levels) if limit.money else 1.0)
 
 
-def solve_program(program: Program, close: float = 0.0, seconds: float = TIME_LIMIT) -> Answer:
+def solve_program(program: Program, close: float = 0.0, seconds: float = TIME_LIMIT) -> ProgramSolution:
     """Return the best choice, up to `close` (relative), as far as it is found in some seconds."""
     instance = program.instance
     if not len(program.row):
         if (instance.slack(program.base) < 0).any():
-            return Answer(None, -math.inf, True)
-        return Answer(program.base, _worth(program, np.zeros(0), 0.0), True)
+            return ProgramSolution(None, -math.inf, True)
+        return ProgramSolution(program.base, _worth(program, np.zeros(0), 0.0), True)
     top = np.full(len(program.customer), -math.inf)
     np.maximum.at(top, program.place, program.net)
     below = top[program.place] - program.net
     scale = OBJECTIVE_RANGE / max(float(below.max(initial=0.0)), 1e-300)
-    cuts: list[Cut] = []
+    cuts: list[CuttingPlane] = []
     until = time.monotonic() + seconds
     for _ in range(MAX_CUTS):
         found = _run_highs(program, below * scale, cuts, until - time.monotonic(), close)
         if found.x is None:
-            return Answer(None, -math.inf if found.status == 2 else math.inf, found.status == 2)
+            return ProgramSolution(None, -math.inf if found.status == 2 else math.inf, found.status == 2)
         levels = _read_levels(program, found.x)
         slack = instance.slack(levels)
         if (slack >= 0).all():
             lost = found.fun if found.mip_dual_bound is None else min(found.mip_dual_bound, found.fun)
-            return Answer(levels, _worth(program, top, lost / scale), found.status == 0)
+            return ProgramSolution(levels, _worth(program, top, lost / scale), found.status == 0)
         cuts += [_cut(program, levels, r) for r in program.limits if slack[r] < 0]
-    return Answer(None, math.inf, False)
+    return ProgramSolution(None, math.inf, False)
 
 
 def _worth(program: Program, top: Array, lost: float) -> float:
@@ -253,19 +256,19 @@ def _read_levels(program: Program, x: Array) -> Array:
     return levels
 
 
-def _cut(program: Program, levels: Array, r: int) -> Cut:
+def _cut(program: Program, levels: Array, r: int) -> CuttingPlane:
     """Return the cut that not every customer uses as much of a limit as at these levels, which break it."""
     limit, at = program.instance.rules.rows[r], program.limits.index(r)
-    now = used(program.instance, limit, program.row, levels[program.row])
+    now = use_of_limit(program.instance, limit, program.row, levels[program.row])
     held = np.isin(program.instance.rules.group[program.row], limit.groups)
     worse = limit.sign * (program.uses[at] - now) >= 0
-    return Cut((held & worse).astype(np.float64), len(set(program.row[held])) - 1.0)
+    return CuttingPlane((held & worse).astype(np.float64), len(set(program.row[held])) - 1.0)
 
 
 def _run_highs(
     program: Program,
     objective: Array,
-    cuts: list[Cut],
+    cuts: list[CuttingPlane],
     seconds: float,
     close: float = 0.0,
     penalty: Array | None = None,
@@ -349,7 +352,7 @@ def least_violations(program: Program, penalty: Array) -> Array | None:
 
     `penalty` (R,) is what a unit costs; where it is infinite, the limit is kept.
     """
-    cuts: list[Cut] = []
+    cuts: list[CuttingPlane] = []
     kept = [r for r, price in zip(program.limits, penalty, strict=True) if math.isinf(price)]
     for _ in range(MAX_CUTS):
         found = _run_highs(program, np.zeros(len(program.row)), cuts, TIME_LIMIT, penalty=penalty)

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation.checks import check_task, too_small, total_limit
+from largesse.allocation.checks import check_task, make_budget_error, total_limit
 from largesse.allocation.constraints.dual import Multipliers
-from largesse.allocation.constraints.problem import arrange_rules, pose
+from largesse.allocation.constraints.problem import arrange_rules, make_instance
 from largesse.allocation.constraints.rules import Budget, Constraints, Limit
 from largesse.allocation.constraints.solve import plan_under_rules
 from largesse.allocation.exact import Proof, prove_under_rules
 from largesse.allocation.price.hull import as_rows, cheapest, climb
-from largesse.allocation.price.rounding import Draft, keep_within, make_draft, spend_rest
-from largesse.allocation.price.search import Short, price_search
+from largesse.allocation.price.rounding import PlanDraft, keep_within, make_draft, spend_rest
+from largesse.allocation.price.search import Shortfall, price_search
 from largesse.errors import Problem, refuse, repr_short
 from largesse.levels import Levels
 from largesse.records import Array, Frontier, Plan
@@ -71,8 +71,8 @@ def allocate(
         under = arrange_rules(limits, rules, curves.shape)
         return replace(plan_under_rules(curves, costs, under, average, exact), labels=labels)
     found = price_search(curves, costs, limit)
-    if isinstance(found, Short):
-        raise too_small(found.cheapest, limit, n, total is not None)
+    if isinstance(found, Shortfall):
+        raise make_budget_error(found.cheapest, limit, n, total is not None)
     plan = make_draft(found, curves, costs, limit)
     bound = float(plan.value) + (found.price * max(plan.room, 0.0) if found.price > 0 else 0.0)
     keep_within(plan, found.rows)
@@ -96,10 +96,10 @@ def _check_options(constraints: Any, exact: Any) -> None:
     refuse("allocate", problems)
 
 
-def _prove_within_budget(plan: Draft, price: float, bound: float) -> float:
+def _prove_within_budget(plan: PlanDraft, price: float, bound: float) -> float:
     """Improve a draft to the best whole plan, as far as its core can be solved; return the bound on the total value."""
     rules = arrange_rules([Budget(plan.limit)], (), plan.curves.shape)
-    instance = replace(pose(plan.curves, plan.costs, rules), levels=plan.levels.copy())
+    instance = replace(make_instance(plan.curves, plan.costs, rules), levels=plan.levels.copy())
     proof = prove_under_rules(instance, Proof(True, Multipliers(rules, np.array([price])), bound))
     for row in np.flatnonzero(instance.levels != plan.levels):
         plan.change(int(row), int(instance.levels[row]))

@@ -22,8 +22,8 @@ from largesse.progress import advance, track
 from largesse.propensity.balance import balance_propensities, learn_tilts
 from largesse.propensity.models import (
     CalibratedClassifier,
-    Calibration,
     Classifier,
+    LogitCalibration,
     PropensityModel,
     PropensityScorer,
     to_logits,
@@ -284,7 +284,9 @@ def _fit(model: Any, X: Array, target: Array, weight: Array, K: int) -> Classifi
 # -- calibration ------------------------------------------------------------------------------------------------------
 
 
-def _learn_calibration(found: Array, target: Array, weight: Array | None, taught: Array | None = None) -> Calibration:
+def _learn_calibration(
+    found: Array, target: Array, weight: Array | None, taught: Array | None = None
+) -> LogitCalibration:
     """Fit a regression of the target on the logits of probabilities (n, K) and on their squares, over all rows.
 
     Rows take part in their own calibration. It learns few numbers, from levels and not from responses, so cross-fitting
@@ -293,7 +295,7 @@ def _learn_calibration(found: Array, target: Array, weight: Array | None, taught
     taught = np.ones(len(target), dtype=bool) if taught is None else taught
     present, rows = np.unique(target[taught], return_inverse=True)
     logits = to_logits(found, present)[taught]
-    calibration = Calibration(present, logits.mean(axis=0), logits.std(axis=0), None)
+    calibration = LogitCalibration(present, logits.mean(axis=0), logits.std(axis=0), None)
     varies = (calibration.spread > 1e-6).any()
     if not varies or len(present) < 2 or taught.sum() < 50 * len(present):
         return calibration

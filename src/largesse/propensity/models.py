@@ -53,7 +53,7 @@ class Classifier:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class LogitCalibration:
     """A regression of the target on the logits of probabilities and on their squares; no `classifier` leaves them alone."""
 
     known: Array  # (m,) int64 kinds of the target
@@ -88,7 +88,7 @@ class CalibratedClassifier:
     """A classifier and its calibration."""
 
     classifier: Classifier
-    calibration: Calibration
+    calibration: LogitCalibration
 
     def __call__(self, X: Array) -> Array:
         """Return the probabilities (n, K) of encoded features (n, p)."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation.constraints.problem import Instance, Prices, Row, Rows, sample_customers
+from largesse.allocation.constraints.problem import CellPrices, Instance, LimitRow, LimitRows, sample_customers
 from largesse.records import Array
 
 SWEEPS, HALVINGS, CORRECTIONS = 9, 40, 2
@@ -26,11 +26,11 @@ ROUNDING = 1e-12  # relative; the bound is a sum of many rounded numbers
 class Multipliers:
     """The multiplier of each row (R,), zero or more."""
 
-    rules: Rows
+    rules: LimitRows
     of_row: Array
 
     @property
-    def prices(self) -> Prices:
+    def prices(self) -> CellPrices:
         """What they come to in each cell."""
         return self.rules.tables(self.of_row)
 
@@ -47,28 +47,28 @@ class Multipliers:
 
 
 @dataclass(frozen=True, eq=False)
-class Variable:
+class DualVariable:
     """A dual variable searched by itself: above zero it belongs to the row `most`, below to the row `least` (−1: none)."""
 
-    cells: Row
+    cells: LimitRow
     most: int
     least: int
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class DualBlocks:
     """The rows in blocks that are searched one after the other; row 0, the overall budget, is a block of its own."""
 
     own: tuple[int, ...]  # (B,) budgets of disjoint sets of groups, at all levels
     owner: Array  # (S,) which of them a group belongs to, or −1
-    variables: tuple[Variable, ...]
+    variables: tuple[DualVariable, ...]
 
     def group_prices(self, own: Array, floor: float) -> Array:
         """Return the price of each group (S,), given those of the own budgets (B,)."""
         return np.append(own, floor)[self.owner]
 
 
-def split_rows(rules: Rows) -> Blocks:
+def split_blocks(rules: LimitRows) -> DualBlocks:
     """Return the blocks: rows over the same cells are one variable."""
     owner = np.full(rules.groups, -1)
     own: list[int] = []
@@ -80,14 +80,14 @@ def split_rows(rules: Rows) -> Blocks:
         else:
             same.setdefault((row.money, row.groups.tobytes(), row.levels.tobytes()), []).append(r)
     variables = [
-        Variable(
+        DualVariable(
             rules.rows[rows[0]],
             min((r for r in rows if rules.rows[r].sign > 0), key=lambda r: rules.rows[r].bound, default=-1),
             max((r for r in rows if rules.rows[r].sign < 0), key=lambda r: rules.rows[r].bound, default=-1),
         )
         for rows in same.values()
     ]
-    return Blocks(tuple(own), owner, tuple(sorted(variables, key=lambda v: int(v.cells.levels.argmax()))))
+    return DualBlocks(tuple(own), owner, tuple(sorted(variables, key=lambda v: int(v.cells.levels.argmax()))))
 
 
 def solve_dual(instance: Instance) -> Multipliers:
@@ -109,7 +109,7 @@ def solve_dual(instance: Instance) -> Multipliers:
 def find_multipliers(instance: Instance, near: Multipliers | None = None) -> Multipliers:
     """Return multipliers at which plans nearly keep the limits, found one block at a time; `near` is where to begin."""
     rules, floor, unit = instance.rules, instance.rules.floor, _unit(instance)
-    blocks = split_rows(rules)
+    blocks = split_blocks(rules)
     own, whole, single = np.full(len(blocks.own), floor), floor, np.zeros(len(blocks.variables))
     if near is not None:
         own, whole, single = _begin(near, blocks, floor)
@@ -135,7 +135,7 @@ def find_multipliers(instance: Instance, near: Multipliers | None = None) -> Mul
     return Multipliers(rules, of_row)
 
 
-def _begin(near: Multipliers, blocks: Blocks, floor: float) -> tuple[Array, float, Array]:
+def _begin(near: Multipliers, blocks: DualBlocks, floor: float) -> tuple[Array, float, Array]:
     """Return the prices of own budgets and of the overall one, and the further variables, that multipliers stand for."""
     whole, extra = floor + float(near.of_row[0]), near.of_row[list(blocks.own)]
     value = np.append(near.of_row, 0.0)  # row −1 is none
@@ -143,7 +143,7 @@ def _begin(near: Multipliers, blocks: Blocks, floor: float) -> tuple[Array, floa
     return np.where(extra > 0, whole + extra, floor), whole, single
 
 
-def _tables(rules: Rows, blocks: Blocks, price: Array, single: Array) -> Prices:
+def _tables(rules: LimitRows, blocks: DualBlocks, price: Array, single: Array) -> CellPrices:
     """Return the prices of cells, given those of the groups (S,) and the further variables (V,)."""
     shape = (rules.groups, rules.levels.shape[1])
     cost, customer = np.repeat(price[:, None], shape[1], axis=1), np.zeros(shape)
@@ -151,10 +151,10 @@ def _tables(rules: Rows, blocks: Blocks, price: Array, single: Array) -> Prices:
         if value:
             table = cost if variable.cells.money else customer
             table[np.ix_(variable.cells.groups, variable.cells.levels)] += value
-    return Prices(cost, customer)
+    return CellPrices(cost, customer)
 
 
-def _own_fit(instance: Instance, blocks: Blocks, single: Array) -> Callable[[Array], Array]:
+def _own_fit(instance: Instance, blocks: DualBlocks, single: Array) -> Callable[[Array], Array]:
     """Return whether prices (B,) keep each of the own budgets."""
     limits = instance.rules.bounds[list(blocks.own)]
 
@@ -166,7 +166,7 @@ def _own_fit(instance: Instance, blocks: Blocks, single: Array) -> Callable[[Arr
     return fits
 
 
-def _all_fit(instance: Instance, blocks: Blocks, single: Array, own: Array) -> Callable[[Array], Array]:
+def _all_fit(instance: Instance, blocks: DualBlocks, single: Array, own: Array) -> Callable[[Array], Array]:
     """Return whether a price (1,), or a group's own where it is higher, keeps the overall budget."""
     above, rules = blocks.group_prices(own, instance.rules.floor), instance.rules
 
@@ -212,7 +212,7 @@ def _least(fits: Callable[[Array], Array], low: Array, guess: Array, unit: float
     return np.where(done, low, reach)
 
 
-def _search_variable(instance: Instance, blocks: Blocks, price: Array, single: Array, v: int, unit: float) -> float:
+def _search_variable(instance: Instance, blocks: DualBlocks, price: Array, single: Array, v: int, unit: float) -> float:
     """Return the value of variable v, the others as they are, at which neither too much nor too little is used."""
     variable, rows = blocks.variables[v], instance.rules.rows
     prices = _tables(instance.rules, blocks, price, np.where(np.arange(len(single)) == v, 0.0, single))

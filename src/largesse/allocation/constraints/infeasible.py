@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from largesse.allocation.constraints.problem import Instance, Row
+from largesse.allocation.constraints.problem import Instance, LimitRow
 from largesse.allocation.constraints.rules import Budget
 from largesse.allocation.exact import Program, build_program, least_violations
 from largesse.allocation.price.search import ROUNDING
@@ -36,7 +36,7 @@ def refuse_impossible(instance: Instance) -> None:
         raise BudgetError("constraints", problems)
 
 
-def _out_of_reach(instance: Instance, rows: list[Row]) -> list[Problem]:
+def _out_of_reach(instance: Instance, rows: list[LimitRow]) -> list[Problem]:
     """Name each limit that even the customers' extreme levels do not meet."""
     problems, n = [], len(instance.levels)
     extremes: dict[tuple[bool, bytes], Array] = {}  # by what is summed up: many limits differ in their groups alone
@@ -52,7 +52,7 @@ def _out_of_reach(instance: Instance, rows: list[Row]) -> list[Problem]:
     return problems
 
 
-def _extreme(instance: Instance, row: Row) -> Array:
+def _extreme(instance: Instance, row: LimitRow) -> Array:
     """Return the least (S,) that any levels of each group use of a limit; or the most, where the limit is a least one."""
     rules = instance.rules
     uses = row.sign * np.where(row.levels, instance.costs if row.money else 1.0, 0.0)
@@ -62,7 +62,7 @@ def _extreme(instance: Instance, row: Row) -> Array:
     return row.sign * np.bincount(rules.group, each, minlength=rules.groups)
 
 
-def _holds_back(other: Row, row: Row) -> bool:
+def _holds_back(other: LimitRow, row: LimitRow) -> bool:
     return other.sign > 0 and other.money == row.money and row.within(other)
 
 
@@ -92,11 +92,11 @@ def explain_infeasible(instance: Instance) -> BudgetError:
     )
 
 
-def _rows(program: Program) -> list[Row]:
+def _rows(program: Program) -> list[LimitRow]:
     return [program.instance.rules.rows[r] for r in program.limits]
 
 
-def _change(row: Row, by: float, instance: Instance) -> str:
+def _change(row: LimitRow, by: float, instance: Instance) -> str:
     """Say what a limit that is broken by so much must become."""
     return row.limit.changed(row.bound + row.sign * by, len(instance.levels))
 

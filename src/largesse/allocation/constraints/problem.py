@@ -26,7 +26,7 @@ TOLERANCE, SAMPLE_TOLERANCE = (
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class LimitRow:
     """One limit over groups and levels."""
 
     limit: Limit
@@ -40,16 +40,16 @@ class Row:
         """Return the sum of what cells (S, K) hold over those that the row covers."""
         return float(cells[self.groups][:, self.levels].sum())
 
-    def within(self, other: Row) -> bool:
+    def within(self, other: LimitRow) -> bool:
         """Whether every cell of this row is one of the other's."""
         return bool((self.levels <= other.levels).all() and np.isin(self.groups, other.groups).all())
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LimitRows:
     """All limits together: the overall budget first. And what else a plan must keep."""
 
-    rows: tuple[Row, ...]  # (R,)
+    rows: tuple[LimitRow, ...]  # (R,)
     group: Array  # (n,) int64 code of each customer's group
     groups: int  # S
     allowed: Array  # (n, K) bool, or (0, K) when everybody may get everything
@@ -84,7 +84,7 @@ class Rows:
         first = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=self.groups))])
         return first, which[order]
 
-    def tables(self, multiplier: Array) -> Prices:
+    def tables(self, multiplier: Array) -> CellPrices:
         """Return what the multipliers (R,) of the rows come to in each cell."""
         shape = (self.groups, self.levels.shape[1])
         price, fee = np.full(shape, self.floor), np.zeros(shape)
@@ -92,16 +92,16 @@ class Rows:
             if value:
                 table = price if row.money else fee
                 table[np.ix_(row.groups, row.levels)] += row.sign * value
-        return Prices(price, fee)
+        return CellPrices(price, fee)
 
-    def without_money(self) -> Rows:
+    def without_money(self) -> LimitRows:
         """Return the rows with every limit on money lifted, and no least return."""
         rows = tuple(replace(row, bound=row.sign * math.inf) if row.money else row for row in self.rows)
         return replace(self, rows=rows, floor=0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
+class CellPrices:
     """The dual prices of cells: of a unit of cost (S, K), and of a customer (S, K)."""
 
     cost: Array
@@ -109,14 +109,14 @@ class Prices:
 
 
 @dataclass(frozen=True, eq=False)
-class Response:
+class CellTotals:
     """What customers choose at prices: their worth net of them (S,), their cost (S, K) and number (S, K) per cell."""
 
     worth: Array
     spend: Array
     count: Array
 
-    def used(self, row: Row) -> float:
+    def used(self, row: LimitRow) -> float:
         """Return what is used of a limit."""
         return row.total(self.spend if row.money else self.count)
 
@@ -127,12 +127,12 @@ class Instance:
 
     curves: Array
     costs: Array
-    rules: Rows
+    rules: LimitRows
     levels: Array
     weight: Array  # (S,) how many customers each row of a group stands for
     close: float  # relative; how close multipliers are searched for
 
-    def respond(self, prices: Prices) -> Response:
+    def respond(self, prices: CellPrices) -> CellTotals:
         """Write the best levels at prices, and return what they come to."""
         from largesse.allocation.constraints.kernels import respond
 
@@ -140,7 +140,7 @@ class Instance:
         worth, spend, count = respond(
             self.curves, self.costs, rules.allowed, rules.group, prices.cost, prices.customer, self.levels
         )
-        return Response(worth * self.weight, spend * self.weight[:, None], count * self.weight[:, None])
+        return CellTotals(worth * self.weight, spend * self.weight[:, None], count * self.weight[:, None])
 
     def slack(self, levels: Array | None = None) -> Array:
         """Return what is left of each limit (R,), below zero where it is broken: the sign is exact."""
@@ -178,7 +178,7 @@ class Instance:
         return self.rules.allowed if len(self.rules.allowed) else np.ones(self.curves.shape, dtype=bool)
 
 
-def arrange_rules(limits: Sequence[Limit], rules: Sequence[Rule], shape: tuple[int, int]) -> Rows:
+def arrange_rules(limits: Sequence[Limit], rules: Sequence[Rule], shape: tuple[int, int]) -> LimitRows:
     """Return rules and limits, the overall budget first, for n customers and K levels."""
     n, K = shape
     bounds = [float(limit.limit(n)) for limit in limits]
@@ -186,7 +186,7 @@ def arrange_rules(limits: Sequence[Limit], rules: Sequence[Rule], shape: tuple[i
     kinds = list({id(s): s for s in (limits[r].segments for r in real) if s is not None}.values())
     group, places = _cross(kinds, n)
     rows = tuple(
-        Row(
+        LimitRow(
             limits[r],
             bounds[r],
             limits[r].money,
@@ -198,7 +198,7 @@ def arrange_rules(limits: Sequence[Limit], rules: Sequence[Rule], shape: tuple[i
     )
     masks = [mask for mask in (rule.allowed(n, K) for rule in rules) if mask is not None]
     allowed = np.ascontiguousarray(np.logical_and.reduce(masks)) if masks else np.zeros((0, K), dtype=bool)
-    return Rows(rows, group, len(places), allowed, max((rule.floor for rule in rules), default=0.0))
+    return LimitRows(rows, group, len(places), allowed, max((rule.floor for rule in rules), default=0.0))
 
 
 def _cross(kinds: list[Segments], n: int) -> tuple[Array, Array]:
@@ -218,7 +218,7 @@ def _groups_of(limit: Limit, kinds: list[Segments], places: Array) -> Array:
     return np.flatnonzero(places[:, at] == limit.segments.places[limit.segment])
 
 
-def pose(curves: Array, costs: Array, rules: Rows) -> Instance:
+def make_instance(curves: Array, costs: Array, rules: LimitRows) -> Instance:
     """Return the instance of all customers."""
     return Instance(curves, costs, rules, np.zeros(len(curves), dtype=np.int64), np.ones(rules.groups), TOLERANCE)
 

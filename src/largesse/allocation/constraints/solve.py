@@ -9,7 +9,7 @@ import numpy as np
 
 from largesse.allocation.constraints.dual import Multipliers, certify, solve_dual
 from largesse.allocation.constraints.infeasible import explain_failure, explain_infeasible, refuse_impossible
-from largesse.allocation.constraints.problem import Instance, Rows, pose
+from largesse.allocation.constraints.problem import Instance, LimitRows, make_instance
 from largesse.allocation.exact import Proof, find_any_plan, is_small, prove_under_rules
 from largesse.allocation.price.hull import as_rows
 from largesse.records import Array, Plan
@@ -27,12 +27,12 @@ class CheapStart:
     needed: float
 
 
-def plan_under_rules(curves: Array, costs: Array, rules: Rows, average: float, exact: bool = False) -> Plan:
+def plan_under_rules(curves: Array, costs: Array, rules: LimitRows, average: float, exact: bool = False) -> Plan:
     """Return the plan for checked curves (n, K), cost rows and rules; refuse rules that no plan can keep.
 
     With `exact`, the best whole plan, proven as far as a core of choices can be solved.
     """
-    instance = pose(curves, costs, rules)
+    instance = make_instance(curves, costs, rules)
     refuse_impossible(instance)
     found = solve_dual(instance)
     bound, needed = certify(instance, found), 0.0
@@ -61,7 +61,7 @@ def _start_cheaply(instance: Instance, found: Multipliers) -> CheapStart:
     saving = as_rows(-np.ascontiguousarray(np.broadcast_to(instance.costs, instance.curves.shape)), instance.costs)
     needed = math.inf
     for kept in (replace(rules, floor=0.0), rules.without_money()):
-        cheap = pose(*saving, kept)
+        cheap = make_instance(*saving, kept)
         low = solve_dual(cheap)
         needed = -certify(cheap, low)
         repair(cheap, low)
@@ -87,7 +87,7 @@ def _make_plan(instance: Instance, proof: Proof, average: float) -> Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pass:
+class RepairPass:
     """One pass over all customers for changes that move a sum of money or customers over some cells."""
 
     part: Array  # (S, K) bool
@@ -142,7 +142,7 @@ def _mend(instance: Instance, found: Multipliers, slack: Array, broken: Array) -
         is_open &= ~_cells(rules, np.flatnonzero(spent))
     target = np.zeros(len(rules.rows), dtype=bool)
     target[broken] = True
-    return _change(instance, found, slack, _Pass(part, money, sign, is_open, target, -math.inf))
+    return _change(instance, found, slack, RepairPass(part, money, sign, is_open, target, -math.inf))
 
 
 def _spend(instance: Instance, found: Multipliers, slack: Array) -> int:
@@ -151,10 +151,10 @@ def _spend(instance: Instance, found: Multipliers, slack: Array) -> int:
     full = (rules.signs > 0) & np.where(rules.money, slack <= 0, slack < 1)
     is_open = ~_cells(rules, np.flatnonzero(full))
     target = np.zeros(len(rules.rows), dtype=bool)
-    return _change(instance, found, slack, _Pass(np.ones_like(is_open), True, 1.0, is_open, target, rules.floor))
+    return _change(instance, found, slack, RepairPass(np.ones_like(is_open), True, 1.0, is_open, target, rules.floor))
 
 
-def _cells(rules: Rows, which: Array) -> Array:
+def _cells(rules: LimitRows, which: Array) -> Array:
     """Return the cells (S, K) that some rows cover."""
     cells = np.zeros((rules.groups, rules.levels.shape[1]), dtype=bool)
     for r in which:
@@ -162,7 +162,7 @@ def _cells(rules: Rows, which: Array) -> Array:
     return cells
 
 
-def _change(instance: Instance, found: Multipliers, slack: Array, way: _Pass) -> int:
+def _change(instance: Instance, found: Multipliers, slack: Array, way: RepairPass) -> int:
     """Make the best changes of one pass; return how many there were."""
     from largesse.allocation.constraints.kernels import accept, offers
 

@@ -15,7 +15,7 @@ from largesse.records import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class HullSteps:
     """Steps up the hulls of some rows (m,), row by row, each row's lowest step first."""
 
     place: Array  # whose step it is: the place among the rows
@@ -46,7 +46,7 @@ def cheapest(curves: Array, costs: Array) -> tuple[Array, Array]:
     return levels, sums[:4]
 
 
-def climb(curves: Array, costs: Array, rows: Array, levels: Array, low: float) -> Steps:
+def climb(curves: Array, costs: Array, rows: Array, levels: Array, low: float) -> HullSteps:
     """Return the steps up the hulls of some rows from their levels (n,), as far as they bring `low` per unit of cost."""
     from largesse.allocation.price.kernels import walk
 
@@ -54,4 +54,4 @@ def climb(curves: Array, costs: Array, rows: Array, levels: Array, low: float) -
     place, level = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     slope, cost = np.empty(most), np.empty(most)
     m = walk(curves, costs, rows, levels, low, place, level, slope, cost)
-    return Steps(place[:m], level[:m], slope[:m], cost[:m])
+    return HullSteps(place[:m], level[:m], slope[:m], cost[:m])

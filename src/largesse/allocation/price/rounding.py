@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from largesse.allocation.price.search import Found
+from largesse.allocation.price.search import PriceSolution
 from largesse.records import Array
 
 FILL_ROUNDS = 16  # how often what is left is offered to the customer who gains most from it
@@ -16,7 +16,7 @@ CARRY_PRECISION = 1e-24  # relative; sums with a carry are exact to more digits 
 
 
 @dataclass(eq=False)
-class Draft:
+class PlanDraft:
     """A plan being made: levels (n,), and its exact total value and cost as they change."""
 
     curves: Array  # (n, K)
@@ -40,10 +40,10 @@ class Draft:
         self.levels[row] = level
 
 
-def make_draft(found: Found, curves: Array, costs: Array, limit: float) -> Draft:
+def make_draft(found: PriceSolution, curves: Array, costs: Array, limit: float) -> PlanDraft:
     """Return the plan that a price search ended with."""
     spend = _exact(found.spend, found.levels, costs, limit)
-    return Draft(curves, costs, found.levels, sum(map(Fraction, found.value), Fraction(0)), spend, limit)
+    return PlanDraft(curves, costs, found.levels, sum(map(Fraction, found.value), Fraction(0)), spend, limit)
 
 
 def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fraction:
@@ -55,7 +55,7 @@ def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fra
     return Fraction(limit) + Fraction(math.fsum([*paid.tolist(), -limit]))
 
 
-def keep_within(plan: Draft, rows: Array) -> None:
+def keep_within(plan: PlanDraft, rows: Array) -> None:
     """Take back what only fitted by rounding: the change that loses least, until the exact cost is within the budget."""
     from largesse.allocation.price.kernels import best_change
 
@@ -70,7 +70,7 @@ def keep_within(plan: Draft, rows: Array) -> None:
             plan.change(row, level)
 
 
-def _save_a_little(plan: Draft) -> None:
+def _save_a_little(plan: PlanDraft) -> None:
     """Give customers their cheapest levels, the largest saving first, until the plan is within the budget.
 
     If it never is, it has become the cheapest plan itself: the budget is what that costs, rounded.
@@ -83,7 +83,7 @@ def _save_a_little(plan: Draft) -> None:
         plan.change(int(row), int(paid[row].argmin()))
 
 
-def spend_rest(plan: Draft, rows: Array) -> None:
+def spend_rest(plan: PlanDraft, rows: Array) -> None:
     """Offer what is left, again and again, to the customer who gains most from a level that still fits."""
     from largesse.allocation.price.kernels import best_change
 

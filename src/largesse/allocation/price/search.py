@@ -24,7 +24,7 @@ ROUNDING = 1e-12  # relative; running sums are rounded, the final check of a pla
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class PriceSolution:
     """The price, what every customer gets at it, and who was close to getting something else. Sums are totals."""
 
     levels: Array  # (n,) ties split as far as the budget goes
@@ -35,14 +35,14 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Short:
+class Shortfall:
     """The budget is below what the cheapest plan costs."""
 
     cheapest: float
 
 
 @dataclass(eq=False)
-class Narrowing:
+class PriceSearch:
     """The state of a price search: the bracket of the price, the undecided customers, and the sums of the decided ones.
 
     Whatever holds the customers, one array or a cluster, the same rounds lead to the same price: `draw` a sample of the
@@ -93,11 +93,11 @@ class Narrowing:
         low = slope[order[below]] * (1 - NUDGE) if below < len(slope) else ends[1]
         return float(min(high, ends[0])), float(max(low, ends[1]))
 
-    def accept(self, inside: tuple[float, float], found: int, sums: Array) -> bool | Short:
+    def accept(self, inside: tuple[float, float], found: int, sums: Array) -> bool | Shortfall:
         """Take over what `classify` says of a bracket; False if the price lies outside of it, and the next must be wider."""
         rest = self.room - sums[2]
         if sums[4] > rest and inside[0] == math.inf:
-            return Short(float(sums[2] + sums[4]))
+            return Shortfall(float(sums[2] + sums[4]))
         if (sums[4] > rest and inside[0] < self.ends[0]) or (sums[5] <= rest and inside[1] > self.ends[1]):
             self.width *= 4
             return False
@@ -107,7 +107,9 @@ class Narrowing:
         return True
 
 
-def price_search(curves: Array, costs: Array, limit: float, search: Narrowing | None = None) -> Found | Short:
+def price_search(
+    curves: Array, costs: Array, limit: float, search: PriceSearch | None = None
+) -> PriceSolution | Shortfall:
     """Return the price at which curves (n, K) and cost rows (1, K) or (n, K) spend a total of `limit`.
 
     With a `search` that others have begun, these are the customers it has left undecided.
@@ -116,7 +118,7 @@ def price_search(curves: Array, costs: Array, limit: float, search: Narrowing | 
 
     rows: Array | None = None  # the undecided; None is everybody
     if search is None:
-        search, levels = Narrowing(limit, len(curves)), np.empty(len(curves), dtype=np.int64)
+        search, levels = PriceSearch(limit, len(curves)), np.empty(len(curves), dtype=np.int64)
     else:
         rows, levels = np.arange(len(curves)), levels_at(curves, costs, search.ends[0])
     while rows is None or (len(rows) > MAX_SORTED and search.parted):
@@ -126,7 +128,7 @@ def price_search(curves: Array, costs: Array, limit: float, search: Narrowing | 
         unsure = np.empty(search.undecided, dtype=np.int64)  # memory is touched only as far as it is filled
         found, sums = classify(curves, costs, levels if rows is None else rows, rows is None, *inside, levels, unsure)
         accepted = search.accept(inside, found, sums)
-        if isinstance(accepted, Short):
+        if isinstance(accepted, Shortfall):
             return accepted
         if accepted:
             rows = unsure[:found]
@@ -144,7 +146,7 @@ def levels_at(curves: Array, costs: Array, price: float) -> Array:
 
 def _settled(
     curves: Array, costs: Array, rows: Array, levels: Array, low: float, decided: list[Array], limit: float
-) -> Found:
+) -> PriceSolution:
     """Select the price among the steps of the undecided rows, and take what it allows."""
     from largesse.allocation.price.kernels import select, settle, totals
 
@@ -155,4 +157,4 @@ def _settled(
     settle(curves, costs, rows, levels, price, room)
     sums = [*decided, totals(curves, costs, rows, levels)]
     value, spend = ([float(s) for part in sums for s in part[at : at + 2]] for at in (0, 2))
-    return Found(levels, price, value, spend, rows)
+    return PriceSolution(levels, price, value, spend, rows)

@@ -47,8 +47,8 @@ from largesse.pipeline.spark.chunks import (
 )
 from largesse.pipeline.spark.session import explain_failure, first_line, open_session, quiet
 from largesse.pipeline.spark.tasks import (
-    Costs,
-    Order,
+    ChunkCosts,
+    PlanTask,
     PolicyLevels,
     TableSpec,
     check_rows,
@@ -167,7 +167,7 @@ def check_target(target: str | None) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class SparkTable:
     """A table on Spark: a DataFrame of its rows, or of the numbers of `pieces` of files."""
 
     frame: Any
@@ -180,10 +180,10 @@ def is_frame(source: Any) -> bool:
     return hasattr(source, "mapInArrow") and hasattr(source, "sparkSession")
 
 
-def find_source(session: Any, source: Any, what: str) -> Source:
+def find_source(session: Any, source: Any, what: str) -> SparkTable:
     """Return the table of a DataFrame, a name, a path or an address; `what` names it in errors."""
     if is_frame(source):
-        return Source(source)
+        return SparkTable(source)
     if not isinstance(source, str | os.PathLike):
         hint = "give a Spark DataFrame, the name of a table, or a path"
         raise InputError(what, [Problem(f"not a table for Spark: got {type(source).__name__}", hint)])
@@ -191,12 +191,12 @@ def find_source(session: Any, source: Any, what: str) -> Source:
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
     if ADDRESS.match(text):
-        return Source(_read_address(session, text, what))
+        return SparkTable(_read_address(session, text, what))
     if name := _find_name(session, text, what):
-        return Source(session.table(name))
+        return SparkTable(session.table(name))
     pieces = tuple(piece for file in find_files(text, what) for piece in split_file(file, what))
     # One task for each piece; the rows of this DataFrame are the numbers of pieces.
-    return Source(session.range(0, len(pieces), 1, len(pieces)), TableSpec((), pieces=pieces), text)
+    return SparkTable(session.range(0, len(pieces), 1, len(pieces)), TableSpec((), pieces=pieces), text)
 
 
 def _find_name(session: Any, text: str, what: str) -> str:
@@ -222,7 +222,7 @@ def _read_address(session: Any, address: str, what: str) -> Any:
         raise InputError(what, [Problem(f"{address} cannot be read: {first_line(error)}", hint)]) from error
 
 
-def _list_texts(source: Source) -> list[str]:
+def _list_texts(source: SparkTable) -> list[str]:
     """Return the text columns of a table."""
     if source.spec.pieces is None:
         kinds = ("string", "char", "varchar")
@@ -329,7 +329,7 @@ class Spark:
         self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> Iterator[ScoredCustomers]:
         """Score customers on the executors; those that the driver has read, on the driver."""
-        if not isinstance(customers, Source):
+        if not isinstance(customers, SparkTable):
             with self._local.score(policy, customers, near, progress, log_scores) as scored:
                 yield scored
             return
@@ -337,11 +337,11 @@ class Spark:
             with report_to(progress):
                 start_stage("scoring customers")
                 chunks, ids = stack.enter_context(score_source(customers, policy))
-            costs = Costs(common_costs(policy.levels), len(policy.levels))
+            costs = ChunkCosts(common_costs(policy.levels), len(policy.levels))
             yield SparkCustomers(chunks, costs, customers.spec.features, ids, self.plan)
 
 
-def _count_customers(table: Source) -> tuple[int, int]:
+def _count_customers(table: SparkTable) -> tuple[int, int]:
     """Return the number of rows and columns of a table; no rows where only reading files would tell."""
     pieces = table.spec.pieces
     if pieces is None:
@@ -358,7 +358,7 @@ class SparkCustomers:
     """Fulfils `ScoredCustomers` with chunks that the executors keep."""
 
     chunks: ChunkedTable
-    costs: Costs
+    costs: ChunkCosts
     features: tuple[str, ...]
     ids: pa.DataType | None  # None: customers are numbered by their rows
     target: str | None = None  # a table or an address that executors write plans to
@@ -422,21 +422,21 @@ class SparkCustomers:
         with report_to(progress), ExitStack() as stack:
             start_stage("writing the plan", self.n)
             part = cast(Policy, PolicyLevels(plan.policy.levels))
-            order = Order(replace(plan, policy=part), self.costs, self.ids, self._choose_features(plan))
+            task = PlanTask(replace(plan, policy=part), self.costs, self.ids, self._choose_features(plan))
             writers = [stack.enter_context(open_writer(file)) for file in targets[self.target is not None :]]
             counts = list[PlanCounts]()
             for content in self.chunks.map(
-                partial(plan_chunk, bool(writers), order), "writing the plan", "scores", "rest"
+                partial(plan_chunk, bool(writers), task), "writing the plan", "scores", "rest"
             ):
                 counts = [
-                    functools.reduce(operator.add, [*counts, PlanCounts(order.features, **unpack_arrays(content))])
+                    functools.reduce(operator.add, [*counts, PlanCounts(task.features, **unpack_arrays(content))])
                 ]
                 for writer in writers:
                     writer.write(unpack_following(content))
                 advance(counts[0].n / self.n)
             if self.target is not None:
                 targets[0].path.unlink(missing_ok=True)
-                self._write_table(order, self.target)
+                self._write_table(task, self.target)
         return counts[0]
 
     def _choose_features(self, plan: PlanResult) -> tuple[GroupedFeature, ...]:
@@ -447,17 +447,17 @@ class SparkCustomers:
         batch, features = self.sample
         return choose_features(features, plan.decide(*batch)[0])
 
-    def _write_table(self, order: Order, target: str) -> None:
+    def _write_table(self, task: PlanTask, target: str) -> None:
         """Let the executors write the plan to a table or an address, with Spark's own writers."""
         import pyarrow as pa
         from pyspark.sql.pandas.types import from_arrow_schema
 
         rows, curves = np.zeros(0, dtype=np.int64), np.zeros((0, self.costs.levels))
         ids = pa.array([], pa.int64() if self.ids is None else self.ids)
-        decided = (rows, rows.astype(np.float64) if order.plan.explore else None)
-        schema = from_arrow_schema(order.plan.tabulate(ids, decided, curves, curves).schema)
+        decided = (rows, rows.astype(np.float64) if task.plan.explore else None)
+        schema = from_arrow_schema(task.plan.tabulate(ids, decided, curves, curves).schema)
         with explain_failure(f"writing {target}"):
-            writer = self.chunks.rows(partial(list_plan, order), schema, "scores", "rest").write.mode("overwrite")
+            writer = self.chunks.rows(partial(list_plan, task), schema, "scores", "rest").write.mode("overwrite")
             if not ADDRESS.match(target):
                 writer.saveAsTable(target.removeprefix(PREFIX))
             elif target.lower().endswith(".csv"):
@@ -467,7 +467,7 @@ class SparkCustomers:
 
 
 @contextmanager
-def score_source(source: Source, policy: Policy) -> Iterator[tuple[ChunkedTable, pa.DataType | None]]:
+def score_source(source: SparkTable, policy: Policy) -> Iterator[tuple[ChunkedTable, pa.DataType | None]]:
     """Score the customers of a table on the executors, and give the type of their ids; refuse what `Local` refuses."""
     import pyarrow as pa
 
@@ -490,7 +490,7 @@ def score_source(source: Source, policy: Policy) -> Iterator[tuple[ChunkedTable,
         yield chunks, schema.field(spec.customer).type if known else None
 
 
-def _merge_schemas(reports: Sequence[tuple[dict[str, Any], Any]], source: Source) -> pa.Schema:
+def _merge_schemas(reports: Sequence[tuple[dict[str, Any], Any]], source: SparkTable) -> pa.Schema:
     """Return the schema of the whole table; refuse files that do not fit together."""
     import pyarrow as pa
 

@@ -225,7 +225,7 @@ def find_ids(hashes: bytes, _first: int, rest: pa.Buffer) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
-class Costs:
+class ChunkCosts:
     """Costs of the levels: the same for everybody, or each customer's own."""
 
     common: tuple[float, ...] | None
@@ -241,12 +241,12 @@ class Costs:
         return np.arange(first, first + len(curves)), *as_rows(curves, own if self.scale == 1.0 else own * self.scale)
 
 
-def pack_batch(task: Any, costs: Costs, first: int, scores: pa.Buffer) -> bytes:
+def pack_batch(task: Any, costs: ChunkCosts, first: int, scores: pa.Buffer) -> bytes:
     """Return the result of a task for a chunk's customers: arrays by name."""
     return pack_arrays(task(*costs.read(first, scores)))
 
 
-def sum_chunk(prices: Sequence[float], costs: Costs, first: int, scores: pa.Buffer) -> dict[str, Any]:
+def sum_chunk(prices: Sequence[float], costs: ChunkCosts, first: int, scores: pa.Buffer) -> dict[str, Any]:
     """Return the fields of `PriceSums`."""
     return vars(sum_at_prices(*costs.read(first, scores)[1:], prices))
 
@@ -256,7 +256,7 @@ def survey_chunk(
     scale: float,
     highest: int,
     features: Sequence[str],
-    costs: Costs,
+    costs: ChunkCosts,
     first: int,
     scores: pa.Buffer,
     rest: pa.Buffer,
@@ -286,11 +286,11 @@ class PolicyLevels:
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class PlanTask:
     """The plan of any customers, as executors make it."""
 
     plan: PlanResult  # whose policy is `PolicyLevels`
-    costs: Costs
+    costs: ChunkCosts
     ids: pa.DataType | None  # None: customers are numbered by their rows
     features: tuple[GroupedFeature, ...] = ()  # whose groups are counted
 
@@ -301,23 +301,23 @@ class Order:
         return pa.array(rows) if self.ids is None else read_ids(rest).cast(self.ids)
 
 
-def plan_chunk(wanted: bool, order: Order, first: int, scores: pa.Buffer, rest: pa.Buffer) -> bytes:
+def plan_chunk(wanted: bool, task: PlanTask, first: int, scores: pa.Buffer, rest: pa.Buffer) -> bytes:
     """Return the counts of a chunk's customers and, if `wanted`, their plan."""
-    plan, batch = order.plan, order.costs.read(first, scores)
+    plan, batch = task.plan, task.costs.read(first, scores)
     rows, curves, expected = batch
     decided = plan.decide(*batch)
-    groups = number_groups(order.features, read_features(rest, [grouped.feature for grouped in order.features], rows))
+    groups = number_groups(task.features, read_features(rest, [grouped.feature for grouped in task.features], rows))
     paid = expected if plan.ratio == 1.0 else expected * plan.ratio
-    counts = count_plan(order.features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups))
-    table = plan.tabulate(order.name_customers(rows, rest), decided, curves, expected) if wanted else None
+    counts = count_plan(task.features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups))
+    table = plan.tabulate(task.name_customers(rows, rest), decided, curves, expected) if wanted else None
     return pack_arrays({name: values for name, values in vars(counts).items() if name != "features"}, table)
 
 
-def list_plan(order: Order, first: int, scores: pa.Buffer, rest: pa.Buffer) -> Iterator[pa.RecordBatch]:
+def list_plan(task: PlanTask, first: int, scores: pa.Buffer, rest: pa.Buffer) -> Iterator[pa.RecordBatch]:
     """Yield the plan of a chunk's customers."""
-    batch = order.costs.read(first, scores)
-    ids = order.name_customers(batch[0], rest)
-    yield from order.plan.tabulate(ids, order.plan.decide(*batch), *batch[1:]).to_batches()
+    batch = task.costs.read(first, scores)
+    ids = task.name_customers(batch[0], rest)
+    yield from task.plan.tabulate(ids, task.plan.decide(*batch), *batch[1:]).to_batches()
 
 
 def read_features(rest: pa.Buffer, names: Sequence[str], rows: Array) -> pa.Table:
