@@ -1,4 +1,4 @@
-"""What is given to the allocation room is refused in words, or read as it is; and never changed."""
+"""Bad input of the allocation is refused; arrays of any layout give the same plan and are never changed."""
 
 from decimal import Decimal
 from typing import Any
@@ -26,6 +26,12 @@ def test_a_budget_is_a_number_zero_or_more(budget: Any, name: str) -> None:
         allocate(CURVES, COSTS, **{name: budget})
 
 
+@pytest.mark.parametrize("wish", [{}, {"budget": 1, "total": 2}])
+def test_either_an_average_or_a_total_is_given(wish: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="either budget"):
+        allocate(CURVES, COSTS, **wish)
+
+
 @pytest.mark.parametrize(
     ("curves", "costs", "words"),
     [
@@ -46,6 +52,7 @@ def test_a_budget_is_a_number_zero_or_more(budget: Any, name: str) -> None:
         (np.ma.array(CURVES, mask=CURVES > 0.8), COSTS, "curves hold missing or infinite"),
         (CURVES.astype(np.longdouble) * np.longdouble("1e4000"), COSTS, "curves hold missing or infinite"),
         (CURVES, [0, np.nan, 2], "costs hold missing or infinite"),
+        (CURVES, [0, np.inf, 2], "costs hold missing or infinite"),
         (CURVES, [0, -1, 2], "costs hold negative"),
         (CURVES, [0, 1e308, 1.5e308], r"costs hold numbers beyond 1e\+150"),
         (CURVES, Levels(costs=[0, 1, 2], contact_cost=1e308), r"costs hold numbers beyond 1e\+150"),
@@ -58,6 +65,7 @@ def test_a_budget_is_a_number_zero_or_more(budget: Any, name: str) -> None:
         (np.zeros((3, 0)), [], "curves have shape"),
         (CURVES, [0, 1], "costs have shape"),
         (CURVES, 1, "costs have shape"),
+        (CURVES, [COSTS], r"costs have shape \(1, 3\)"),
         (CURVES, Levels(costs=[0, 1], on_redemption=True), "there are 2 levels"),
     ],
 )
@@ -107,6 +115,15 @@ def test_wishes_are_of_their_kind(wish: dict[str, Any], words: str) -> None:
         ({"least_return": 1e308}, "least_return is 1e"),
         ({"further": [1]}, "further is"),
         ({"further": None}, "further is"),
+        ({"eligible": np.ones((3, 3))}, r"eligible has shape \(3, 3\)"),
+        ({"caps": {7: 1}}, "caps names level 7"),
+        ({"caps": {1: -1}}, r"caps\[1\] is -1"),
+        ({"shares": {1: 1.5}}, r"shares\[1\] is 1.5"),
+        ({"segment_budgets": {"a": 1}}, "without segment"),
+        ({"segment": ["a"]}, r"segment has shape \(1,\)"),
+        ({"segment": ["a", "b"], "segment_budgets": {"c": 1}}, "which no customer is in"),
+        ({"segment": ["a", "b"], "segment_budgets": {"a": -1}}, "budget of segment 'a' is -1"),
+        ({"least_return": -1}, "least_return is -1"),
     ],
 )
 @pytest.mark.parametrize("exact", [False, True])

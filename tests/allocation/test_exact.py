@@ -14,7 +14,9 @@ from support.plans import KINDS, RULES, attempt, instances, keeps, paid_by, rule
 NEARLY = 1e-7  # HiGHS takes a budget to be kept when it is overdrawn by less
 
 
-def proves_within_budget(kind: Any, count: int) -> None:
+@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_is_the_best_whole_plan_within_a_budget(kind: Any, count: int) -> None:
     for (curves, costs, budget), best in zip(instances(kind, count), whole_optima(kind, count), strict=True):
         n = len(curves)
         plan = allocate(curves, costs, budget, exact=True)
@@ -22,17 +24,6 @@ def proves_within_budget(kind: Any, count: int) -> None:
         assert plan.gap <= 1e-9
         assert paid_by(plan.levels, costs, curves.shape) <= budget * n
         assert plan.value == math.fsum(curves[np.arange(n), plan.levels]) / n
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_exact_is_the_best_whole_plan_within_a_budget(kind: Any) -> None:
-    proves_within_budget(kind, 40)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_exact_is_the_best_whole_plan_within_a_budget_of_many(kind: Any) -> None:
-    proves_within_budget(kind, 500)
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -48,7 +39,9 @@ def test_exact_closes_the_gap_of_many_customers(own: bool) -> None:
     assert paid_by(proven.levels, costs, curves.shape) <= budget * n
 
 
-def proves(only: str, count: int) -> None:
+@pytest.mark.parametrize("count", [24, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("only", RULES)
+def test_exact_is_the_best_plan_under_rules(only: str, count: int) -> None:
     for seed in range(count):
         curves, costs, total, rules = ruled_instance(seed, only)
         n = len(curves)
@@ -64,17 +57,6 @@ def proves(only: str, count: int) -> None:
         assert judged is not None
         assert net == pytest.approx(judged[0], abs=1e-9), seed
         assert plan.gap <= 1e-9
-
-
-@pytest.mark.parametrize("only", RULES)
-def test_exact_is_the_best_plan_under_rules(only: str) -> None:
-    proves(only, 24)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("only", RULES)
-def test_exact_is_the_best_plan_under_rules_of_many(only: str) -> None:
-    proves(only, 500)
 
 
 def changed(words: str, total: float, n: int, rules: Constraints) -> list[tuple[float, Constraints]]:

@@ -1,6 +1,7 @@
 """More customers than are looked at one by one: the bracket and the selection must agree with a plain sort."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,11 @@ import pytest
 
 from largesse.allocation.plan import allocate, frontier
 from largesse.allocation.price import search
+from largesse.allocation.price.hull import as_rows, cheapest, climb
 from largesse.allocation.price.kernels import select
 from largesse.errors import BudgetError
 from largesse.records import Array
-from support.plans import full_path, paid_by
+from support.plans import KINDS, full_path, instances, paid_by
 
 N = 30_000
 
@@ -27,30 +29,39 @@ def task(name: str) -> tuple[Array, Array]:
         "single own": (curves.astype(np.float32), rng.random((N, 5), dtype=np.float32)),
         "heavy": (curves, np.sort(rng.pareto(1.1, (N, 5)), axis=1)),
         "ten curves": (np.cumsum(rng.random((10, 5)), axis=1)[rng.integers(0, 10, N)], costs),
+        "one curve": (np.tile([0.0, 0.1, 0.2, 0.35, 0.4], (N, 1)), costs),
         "sorted": (np.sort(curves, axis=0), costs),
         "flat": (np.full((N, 5), 0.5), costs),
         "free": (curves, np.array([0.0, 0.0, 1.0, 1.0, 2.0])),
     }[name]
 
 
-NAMES = ["common", "own", "own, unsorted", "single", "single own", "heavy", "ten curves", "sorted", "flat", "free"]
+NAMES = (
+    *("common", "own", "own, unsorted", "single", "single own", "heavy"),
+    *("ten curves", "one curve", "sorted", "flat", "free"),
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_price_and_bound_are_those_of_a_full_sort(name: str) -> None:
+def test_price_and_bound_are_those_of_a_full_sort_also_mapped_from_a_file(name: str, tmp_path: Path) -> None:
     curves, costs = task(name)
+    curves.tofile(tmp_path / "curves")
+    mapped = np.memmap(tmp_path / "curves", dtype=curves.dtype, mode="r", shape=curves.shape)
     path = full_path(curves, costs)
     spent = path.base_cost + np.cumsum(path.cost)
     most = path.base_cost + path.cost.sum()
-    for part in (0.0, 1e-4, 0.3, 0.7, 0.999, 1.5):
+    for part in (0.0, 1e-9, 1e-4, 0.3, 0.7, 0.999, 1.5):
         total = path.base_cost + part * (most - path.base_cost) + 1e-6 * (part == 0)
-        plan = allocate(curves, costs, total=total)
+        plan, other = allocate(curves, costs, total=total), allocate(mapped, costs, total=total)
         taken = int(np.searchsorted(spent, total * (1 + 1e-12), side="right"))
         price = path.slope[taken] if taken < len(path.slope) else 0.0
         assert plan.price == pytest.approx(price, rel=1e-6, abs=1e-12)
         assert plan.bound == pytest.approx(frontier(curves, costs).at(total / N), rel=1e-10)
-        assert plan.value >= plan.bound - path.gain.max(initial=0.0) / N - 1e-12
+        assert plan.gap <= path.gain.max(initial=0.0) / N + 1e-12
+        assert plan.value == math.fsum(curves[np.arange(N), plan.levels]) / N
         assert paid_by(plan.levels, costs, curves.shape) <= total
+        assert np.array_equal(plan.levels, other.levels)
+        assert (plan.value, plan.price, plan.bound) == (other.value, other.price, other.bound)
 
 
 def test_ties_are_split_and_the_budget_is_spent() -> None:
@@ -87,15 +98,6 @@ def test_many_customers_with_no_limit_get_the_best_and_with_too_little_are_refus
         allocate(curves, costs, float(costs.min(axis=1).mean()) * 0.99)
 
 
-def test_read_only_and_column_wise_curves_are_planned_alike() -> None:
-    curves, costs = task("single")
-    plan = allocate(curves, costs, 1.0)
-    frozen = curves.copy()
-    frozen.flags.writeable = False
-    for same in (frozen, np.asfortranarray(curves)):
-        assert np.array_equal(allocate(same, costs, 1.0).levels, plan.levels)
-
-
 def test_selection_finds_the_step_that_a_sort_finds() -> None:
     rng = np.random.default_rng(2)
     for m in (1, 2, 3, 50, 1000):
@@ -114,3 +116,20 @@ def test_the_budget_at_a_price_is_where_the_price_falls_below_it() -> None:
         assert front.price_at(budget * (1 + 1e-9)) < price <= front.price_at(budget * (1 - 1e-9))
     assert front.budget_at(math.inf) == front.spend[0]
     assert front.budget_at(0.0) == front.spend[-1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hull_agrees_with_a_slow_plain_one(kind: Any) -> None:
+    for curves, costs, _ in instances(kind, 20):
+        wide = np.broadcast_to(costs, curves.shape)
+        start, _ = cheapest(*as_rows(curves, np.asarray(costs)))
+        steps = climb(*as_rows(curves, np.asarray(costs)), np.arange(len(curves)), start, 0.0)
+        for i in range(len(curves)):
+            kept = [start[i], *steps.level[steps.place == i]]
+            cost, value = wide[i, kept], curves[i, kept]
+            assert cost[0] == wide[i].min()
+            assert (np.diff(cost) > 0).all()
+            assert (np.diff(value) > 0).all()
+            # Nothing lies above the hull.
+            above = np.interp(wide[i], cost, value)
+            assert (curves[i] <= above + 1e-12).all()
