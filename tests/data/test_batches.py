@@ -166,14 +166,10 @@ def test_a_file_that_changes_between_two_passes_is_refused(tmp_path: Path) -> No
 def test_few_values_are_known_without_reading_them(kind: str, tmp_path: Path) -> None:
     file = tmp_path / f"t.{kind}"
     WRITERS[kind](TABLE, file)
-    cells, columns = batches.most_cells(file)
-    assert 500 <= cells < 100_000  # never less than it has
-    assert 1 <= columns <= 5
-    assert batches.most_cells(TABLE) == (500, 5)
-    assert batches.has_at_most_rows(file, 1_000_000)
-    assert not batches.has_at_most_rows(file, 99)  # never told of a table that has more
-    assert batches.has_at_most_rows(TABLE, 100)
-    assert not batches.has_at_most_rows(TABLE, 99)
+    max_cells, max_rows = batches.bound_size(file)
+    assert 500 <= max_cells < 100_000  # never less than it has
+    assert 100 <= max_rows < 100_000
+    assert batches.bound_size(TABLE) == batches.bound_size(open_batches(TABLE)) == (500, 100)
 
 
 # -- pieces --------------------------------------------------------------------------------------------------------------

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from largesse.data.binning import find_grouping, group_column
 from largesse.data.columns import (
+    as_comparable,
     as_floats,
     as_seconds,
     count_words,
     decode_dictionary,
     is_number,
     kind_of,
-    nan_as_null,
     skip_reason,
     word_codes,
 )
@@ -74,8 +74,8 @@ def test_dates_become_seconds_codes_text_and_nan_missing() -> None:
     decoded = decode_dictionary(column("a", None, "b").dictionary_encode())
     assert decoded.to_pylist() == ["a", None, "b"]
     assert decoded.type == pa.string()
-    assert nan_as_null(column(1.0, float("nan"), None)).null_count == 2
-    assert nan_as_null(column("nan")).null_count == 0
+    assert as_comparable(column(1.0, float("nan"), None)).null_count == 2
+    assert as_comparable(column("nan")).null_count == 0
 
 
 TEXTS = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "c", "", "ä"])), min_size=1)

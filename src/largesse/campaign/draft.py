@@ -24,7 +24,6 @@ from largesse.data import (
     as_floats,
     check_columns,
     decode_dictionary,
-    is_yes_or_no,
     kind_of,
     read_notation,
     read_suggested,
@@ -118,7 +117,7 @@ class CampaignDraft:
             # As a feature, yes and no are as good as numbers.
             if len(suggestion.ways) == 1
             and name in used
-            and (not is_yes_or_no(suggestion) or name == self.guess.roles.get("response"))
+            and (not isinstance(suggestion.ways[0], dict) or name == self.guess.roles.get("response"))
         }
 
     def count_levels(self) -> dict[str, tuple[int, float | None]]:

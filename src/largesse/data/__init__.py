@@ -7,7 +7,7 @@ by batch, in any number of passes; `split_file` and `read_piece` read files in p
 
 from largesse.data.batches import Batches as Batches
 from largesse.data.batches import FilePiece as FilePiece
-from largesse.data.batches import has_at_most_rows as has_at_most_rows
+from largesse.data.batches import bound_size as bound_size
 from largesse.data.batches import open_batches as open_batches
 from largesse.data.batches import read_piece as read_piece
 from largesse.data.batches import split_file as split_file
@@ -34,7 +34,6 @@ from largesse.data.log import read_customers as read_customers
 from largesse.data.log import read_log as read_log
 from largesse.data.log import require_columns as require_columns
 from largesse.data.parsing import Suggestion as Suggestion
-from largesse.data.parsing import is_yes_or_no as is_yes_or_no
 from largesse.data.parsing import parse_numbers as parse_numbers
 from largesse.data.parsing import parse_problems as parse_problems
 from largesse.data.parsing import read_notation as read_notation

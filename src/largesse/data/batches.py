@@ -98,25 +98,15 @@ def open_batches(
     return Batches(schema, rows, partial(_read_all, parts, schema, what, plain))
 
 
-def has_at_most_rows(source: Any, rows: int, what: str = "table") -> bool:
-    """Whether the metadata or the sizes of its files prove that a table has at most so many rows."""
+def bound_size(source: Any, what: str = "table") -> tuple[float, float]:
+    """Return upper bounds of the numbers of values and rows of a table, by the metadata or the sizes of its files."""
     if isinstance(source, Batches):
-        return source.rows <= rows
-    if not isinstance(source, str | os.PathLike):
-        return len(from_memory(source, what)) <= rows
-    bounds = (_bound_cells(file, what) for file in find_files(source, what))
-    return sum(cells / max(columns, 1) for cells, columns in bounds) <= rows
-
-
-def most_cells(source: Any, what: str = "table") -> tuple[float, int]:
-    """Return an upper bound of the number of values of a table, by its metadata or size, and its minimum number of columns."""
-    if isinstance(source, Batches):
-        return source.rows * len(source.schema), len(source.schema)
+        return source.rows * len(source.schema), source.rows
     if not isinstance(source, str | os.PathLike):
         table = from_memory(source, what)
-        return table.num_rows * table.num_columns, table.num_columns
-    bounds, columns = zip(*(_bound_cells(file, what) for file in find_files(source, what)), strict=True)
-    return sum(bounds), min(columns)
+        return table.num_rows * table.num_columns, table.num_rows
+    bounds = [_bound_cells(file, what) for file in find_files(source, what)]
+    return sum(cells for cells, _ in bounds), sum(cells / max(columns, 1) for cells, columns in bounds)
 
 
 def _bound_cells(file: Path, what: str) -> tuple[float, int]:

@@ -18,7 +18,6 @@ from largesse.data.columns import (
     is_number,
     is_text,
     is_unusable,
-    nan_as_null,
     skip_reason,
 )
 from largesse.data.parsing import find_style, map_words, parse_numbers, reads_as_number
@@ -87,7 +86,7 @@ class TableChecker:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = nan_as_null(as_comparable(self.table.column(name)))
+        column = as_comparable(self.table.column(name))
         if column.null_count:
             self.add_problem(
                 f"the level column {name!r} is missing in {plural(column.null_count, 'row')}",
@@ -105,13 +104,6 @@ class TableChecker:
         keys = column if words else column.cast(pa.float64(), safe=False)
         index = pc.fill_null(pc.index_in(keys, value_set=lookup), -1)
         codes = np.asarray(index, dtype=np.int64)
-        self._check_unknown_levels(name, column, codes, values)
-        return codes, levels
-
-    def _check_unknown_levels(self, name: str, column: pa.ChunkedArray, codes: Array, values: Sequence[Any]) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         odd = column.filter(pa.array(codes < 0)).drop_null()
         if len(odd):
             unknown = sorted(as_words(pc.unique(odd)))
@@ -120,6 +112,7 @@ class TableChecker:
                 f"{name!r} holds a level that is not in the list in {plural(len(odd), 'row')}: {join_some(unknown)}",
                 f"the list is: {known}",
             )
+        return codes, levels
 
     def read_response(self, name: str, *, may_be_constant: bool = False) -> Array:
         """Return responses (n,), missing as NaN: finite numbers, few missing, and not constant unless `may_be_constant`."""
@@ -198,7 +191,6 @@ class TableChecker:
         return values
 
     def _check_effective_rows(self, name: str, weight: Array) -> None:
-        """Refuse weights that leave only a few rows to learn from."""
         effective = float(weight.sum()) ** 2 / float(weight @ weight)
         if effective < min(MIN_EFFECTIVE_ROWS, len(weight) / 2):
             top = np.argsort(-weight, kind="stable")[:3]
@@ -213,7 +205,7 @@ class TableChecker:
         """Return group numbers (n,) in order of appearance."""
         import pyarrow.compute as pc
 
-        column = nan_as_null(as_comparable(self.table.column(name)))
+        column = as_comparable(self.table.column(name))
         if self._refuse_type(name, role, column.type):
             return np.zeros(len(column), dtype=np.int64)
         if column.null_count:
@@ -227,7 +219,7 @@ class TableChecker:
         """Return customer ids (n,); each must be there, and be there once unless they may repeat."""
         import pyarrow.compute as pc
 
-        column = nan_as_null(as_comparable(self.table.column(name))).combine_chunks()
+        column = as_comparable(self.table.column(name)).combine_chunks()
         if self._refuse_type(name, "customer", column.type):
             return column
         if column.null_count:
@@ -356,22 +348,15 @@ class TableChecker:
         kind = column.type
         if pa.types.is_null(kind):
             return np.full(len(column), np.nan)
-        if is_text(kind) and (numbers := self._text_as_numbers(name, role, column)) is not None:
-            return numbers
+        words = list(count_words(column)) if is_text(kind) else []
+        if values := parse_numbers(words):  # numbers, yes or no as text
+            examples = join_some([f"{word!r} is {value:g}" for word, value in zip(words, values, strict=True)], 2)
+            self.notes.append(f"the {role} {name!r} is text, read as numbers: {examples}")
+            return as_floats(map_words(column, words, values))
         if not is_number(kind):
             self.add_problem(*_describe_non_numbers(name, role, column))
             return None
         return as_floats(column)
-
-    def _text_as_numbers(self, name: str, role: str, column: pa.ChunkedArray) -> Array | None:
-        """Return numbers, yes and no written as text, with a note, if there is one way to read them."""
-        words = list(count_words(column))
-        values = parse_numbers(words)
-        if not values:
-            return None
-        examples = join_some([f"{word!r} is {value:g}" for word, value in zip(words, values, strict=True)], 2)
-        self.notes.append(f"the {role} {name!r} is text, read as numbers: {examples}")
-        return as_floats(map_words(column, words, values))
 
 
 def _describe_non_numbers(name: str, role: str, column: pa.ChunkedArray) -> tuple[str, str]:

@@ -126,11 +126,15 @@ def decode_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def as_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column without dictionary encoding; float16, which Arrow cannot compare, becomes float32."""
+    """Return the column without dictionary encoding, float16 (which Arrow cannot compare) as float32, and NaN as null."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     column = decode_dictionary(column)
-    return column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+    column = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)  # pandas writes NaN, most files null
 
 
 def as_words(column: pa.Array | pa.ChunkedArray) -> list[str]:
@@ -142,16 +146,6 @@ def as_words(column: pa.Array | pa.ChunkedArray) -> list[str]:
     except (OverflowError, ValueError):
         whole = pa.int32() if column.type.bit_width == 32 else pa.int64()
         return [f"{column.type} {value}" for value in column.cast(whole).to_pylist()]
-
-
-def nan_as_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column with NaN as null: pandas writes NaN, most files null."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_floating(column.type):
-        return column
-    return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
 
 
 def count_words(column: pa.ChunkedArray) -> dict[str, int]:

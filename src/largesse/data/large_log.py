@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.batches import Batches, most_cells, open_batches
+from largesse.data.batches import Batches, bound_size, open_batches
 from largesse.data.checks import TableChecker
 from largesse.data.columns import (
     MIN_ROWS_FOR_IDENTIFIER,
@@ -61,8 +61,8 @@ def read_large(source: Any, spec: RoleSpec, most_rows: int | str, seed: int = 0)
     """Read a log of more rows than `most_rows` ("auto": than fit into memory); return None for a smaller one."""
     refuse("log", limit_problems(most_rows, "most_rows"))
     cells = FIT_MEMORY_SHARE * memory_limit() / FIT_BYTES_PER_NUMBER
-    bound, columns = most_cells(source, "log")
-    if bound <= (cells / max(ENCODED_WIDTHS.values()) if isinstance(most_rows, str) else most_rows * columns):
+    max_cells, max_rows = bound_size(source, "log")
+    if max_cells <= cells / max(ENCODED_WIDTHS.values()) if isinstance(most_rows, str) else max_rows <= most_rows:
         return None
     batches = open_batches(source, what="log", plain=spec.coded, texts=spec.texts)
     width = sum(ENCODED_WIDTHS.get(kind_of(field.type), 1) for field in batches.schema)

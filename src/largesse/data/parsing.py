@@ -337,14 +337,11 @@ def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[
         return values, []
     notation = NOTATIONS[way] if isinstance(way, str) else f"one of {join_some(list(way))}"
     got = f"{name!r} is not {notation} throughout: {join_some([repr(w) for w in odd])}"
-    return values, [Problem(got, _hint_at(way))]
-
-
-def _hint_at(way: Any) -> str:
-    if isinstance(way, Mapping):
-        return "map them all: give a number for each of these words"
-    kinds = "dates alike" if way in DATE_WAYS else "numbers alike"
-    return f'write all {kinds}, and nothing where one is missing; or parse it as "text"'
+    hint = "map them all: give a number for each of these words"
+    if not isinstance(way, Mapping):
+        kind = "dates" if way in DATE_WAYS else "numbers"
+        hint = f'write all {kind} alike, and nothing where one is missing; or parse it as "text"'
+    return values, [Problem(got, hint)]
 
 
 def _numbers_as(words: list[str], way: str) -> list[float | None]:
@@ -402,11 +399,6 @@ def _may_hold_numbers(column: pa.ChunkedArray) -> bool:
         SHAPE.fullmatch(word) or DATE.fullmatch(word) or word.strip().casefold() in (YES | NO)
         for word in count_words(sample)
     )
-
-
-def is_yes_or_no(suggestion: Suggestion | None) -> bool:
-    """Whether the values of a column are yes and no."""
-    return suggestion is not None and isinstance(suggestion.ways[0], dict)
 
 
 def read_suggested(table: pa.Table) -> tuple[pa.Table, dict[str, Suggestion]]:

@@ -151,11 +151,6 @@ def _count_others(given: GivenPropensities) -> tuple[float, float, float]:
     return float(missing.sum()), _add_up(spread, given.cluster), float((~likely).sum())
 
 
-def propensities_by_level(shares: Sequence[float], level: Array) -> Array:
-    """Return the propensity (n,) of every row from one probability for each level."""
-    return np.asarray(shares, dtype=np.float64)[np.maximum(level, 0)]
-
-
 def propensities_by_stratum(stratum: Array, level: Array, levels: int) -> Array:
     """Return the propensity (n,) of every row as the share of its level in its stratum."""
     cell = stratum * levels + np.maximum(level, 0)

@@ -12,7 +12,6 @@ from largesse.data.checks import TableChecker
 from largesse.data.parsing import parse_problems
 from largesse.data.propensity_checks import (
     GivenPropensities,
-    propensities_by_level,
     propensities_by_stratum,
     propensity_problems,
     share_mismatches,
@@ -111,7 +110,7 @@ def _read_propensity(
         return None
     if shares is not None:
         check.problems += (wrong := share_problems(shares, len(levels)))
-        return None if wrong else propensities_by_level(shares, codes)
+        return None if wrong else np.asarray(shares, dtype=np.float64)[np.maximum(codes, 0)]
     if "propensity_strata" in present:
         strata = check.read_groups(present["propensity_strata"], "propensity_strata")
         return None if strata.min() < 0 else propensities_by_stratum(strata, codes, len(levels))

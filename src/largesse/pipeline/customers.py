@@ -13,10 +13,10 @@ from largesse.campaign import Campaign, Planning
 from largesse.data import (
     Batches,
     as_floats,
+    bound_size,
     check_columns,
     check_customers,
     format_size,
-    has_at_most_rows,
     is_text,
     kind_of,
     memory_limit,
@@ -182,7 +182,7 @@ def open_table(
     A table without the id column is numbered by its rows.
     """
     customer, parse = campaign.columns.get("customer"), campaign.roles.get("parse") or {}
-    if isinstance(source, str | os.PathLike) and not has_at_most_rows(source, max_rows, "customers"):
+    if isinstance(source, str | os.PathLike) and bound_size(source, "customers")[1] > max_rows:
         refuse("customers", parse_problems(parse))
         stream = _open_stream(source, campaign.levels, customer, features, parse)
         if stream is not None:

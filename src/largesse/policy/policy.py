@@ -173,13 +173,11 @@ class Policy:
 
     def probabilities(self, customers: Any) -> Array:
         """Return the probability (n, K) of each level for each customer."""
-        return self._mix(*self._expected(customers))
+        return self.mix(Expected(*self._expected(customers)))
 
     def mix(self, expected: Expected) -> Array:
         """Return the probability (n, K) of each level from expected responses and costs."""
-        return self._mix(expected.responses, np.ascontiguousarray(expected.costs))
-
-    def _mix(self, curves: Array, costs: Array) -> Array:
+        curves, costs = expected.responses, np.ascontiguousarray(expected.costs)
         if self.exploration is not None:
             return self.exploration.probabilities(curves, costs)
         return Mixture(self._price(), self.tie_probability, self.exploration_rate).probabilities(curves, costs)
@@ -303,7 +301,12 @@ class Policy:
     def _expected(self, customers: Any) -> tuple[Array, Array]:
         """Return the expected responses (n, K) and costs (K,) or (n, K) of customers in any form."""
         customers = self._read(customers)
-        curves = self._curves(customers)
+        with np.errstate(all="ignore"):
+            curves = self.model.predict(customers)
+            finite = np.isfinite(curves.sum()) or np.isfinite(curves).all()
+        if not finite:
+            hint = "look for features far outside the log that it learnt from"
+            fail("policy", Problem("the model predicts numbers that are missing or infinite", hint))
         costs = expected_costs(self.levels, curves, get_customer_costs(self.model, customers))
         return curves, costs if self.scale == 1.0 else costs * self.scale
 
@@ -316,15 +319,6 @@ class Policy:
         ):
             return read_customers(customers, levels=self.levels)
         return customers
-
-    def _curves(self, customers: Any) -> Array:
-        with np.errstate(all="ignore"):
-            curves = self.model.predict(customers)
-            finite = np.isfinite(curves.sum()) or np.isfinite(curves).all()
-        if not finite:
-            hint = "look for features far outside the log that it learnt from"
-            fail("policy", Problem("the model predicts numbers that are missing or infinite", hint))
-        return curves
 
     def to_sql(
         self, dialect: str = "duckdb", *, table: str | Sequence[str] = "customers", customer: str | None = "customer"

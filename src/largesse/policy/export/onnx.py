@@ -174,14 +174,6 @@ class OnnxWriter:
 # -- steps that are more than one operator ----------------------------------------------------------------------------------
 
 
-def _write_constant(writer: OnnxWriter, value: Value) -> str:
-    return writer.hold(value.facts["row"][None, :])
-
-
-def _write_source(writer: OnnxWriter, value: Value) -> str:
-    return writer.take_input(value.facts["name"], value.step)
-
-
 def _write_scaled(writer: OnnxWriter, value: Value) -> str:
     scale, unit = value.facts["scale"], value.facts["unit"]
     raw = writer.write(value.needs[0])
@@ -238,10 +230,6 @@ def _write_means(writer: OnnxWriter, value: Value) -> str:
     flat = writer.add("Reshape", [code, writer.hold(np.array([-1]))])
     table = np.asarray(column.table, dtype=np.float32).astype(np.float64)
     return writer.add("Gather", [writer.hold(table), flat], axis=0)
-
-
-def _write_join(writer: OnnxWriter, value: Value) -> str:
-    return writer.add("Concat", [writer.write(need) for need in value.needs], axis=1)
 
 
 def _write_pick(writer: OnnxWriter, value: Value) -> str:
@@ -355,15 +343,15 @@ class TreeArrays:
 
 STEPS: Mapping[str, Callable[[OnnxWriter, Value], str]] = MappingProxyType(
     {
-        "constant": _write_constant,
-        "number": _write_source,
-        "seconds": _write_source,
-        "text": _write_source,
+        "constant": lambda writer, value: writer.hold(value.facts["row"][None, :]),
+        **dict.fromkeys(
+            ("number", "seconds", "text"), lambda writer, value: writer.take_input(value.facts["name"], value.step)
+        ),
         "scaled": _write_scaled,
         "wave": _write_wave,
         "words": _write_words,
         "means": _write_means,
-        "join": _write_join,
+        "join": lambda writer, value: writer.add("Concat", [writer.write(need) for need in value.needs], axis=1),
         "pick": _write_pick,
         "network": lambda writer, value: writer.write(value.needs[0]),
         "take": _write_take,

@@ -360,22 +360,6 @@ def _count_uses(outputs: Sequence[Value]) -> Counter[int]:
 # -- operations that are not elementwise ---------------------------------------------------------------
 
 
-def _write_constant(_writer: SqlWriter, value: Value) -> list[Term]:
-    return [Term(write_number(number)) for number in value.facts["row"]]
-
-
-def _write_number(writer: SqlWriter, value: Value) -> list[Term]:
-    return [writer.add_source(value.facts["name"], read_float)]
-
-
-def _write_seconds(writer: SqlWriter, value: Value) -> list[Term]:
-    return [writer.add_source(value.facts["name"], read_seconds)]
-
-
-def _write_text(writer: SqlWriter, value: Value) -> list[Term]:
-    return [writer.add_source(value.facts["name"], read_text)]
-
-
 def _is_known(column: str) -> str:
     return f"{column} BETWEEN -{LARGEST} AND {LARGEST}"
 
@@ -468,15 +452,6 @@ def _write_means(writer: SqlWriter, value: Value) -> list[Term]:
     return terms
 
 
-def _write_join(writer: SqlWriter, value: Value) -> list[Term]:
-    return [term for need in value.needs for term in writer.write(need)]
-
-
-def _write_pick(writer: SqlWriter, value: Value) -> list[Term]:
-    terms = writer.write(value.needs[0])
-    return [terms[column] for column in value.facts["columns"]]
-
-
 def _write_take(writer: SqlWriter, value: Value) -> list[Term]:
     table, place = writer.write(value.needs[0]), writer.write(value.needs[1])[0]
     listed = " ".join(f"WHEN {write_number(k)} THEN {term.text}" for k, term in enumerate(table))
@@ -538,17 +513,17 @@ def _write_tree(writer: SqlWriter, terms: Sequence[Term], trees: Any, node: int,
 
 STEPS: Mapping[str, Callable[[SqlWriter, Value], list[Term]]] = MappingProxyType(
     {
-        "constant": _write_constant,
-        "number": _write_number,
-        "seconds": _write_seconds,
-        "text": _write_text,
+        "constant": lambda _, value: [Term(write_number(number)) for number in value.facts["row"]],
+        "number": lambda writer, value: [writer.add_source(value.facts["name"], read_float)],
+        "seconds": lambda writer, value: [writer.add_source(value.facts["name"], read_seconds)],
+        "text": lambda writer, value: [writer.add_source(value.facts["name"], read_text)],
         "scaled": _write_scaled,
         "wave": _write_wave,
         "words": _write_words,
         "means": _write_means,
         "network": _write_network,
-        "join": _write_join,
-        "pick": _write_pick,
+        "join": lambda writer, value: [term for need in value.needs for term in writer.write(need)],
+        "pick": lambda writer, value: [writer.write(value.needs[0])[column] for column in value.facts["columns"]],
         "take": _write_take,
         "affine": _write_affine,
         "trees": _write_trees,
