@@ -33,6 +33,7 @@ from largesse.data.log import log_from_arrays as log_from_arrays
 from largesse.data.log import read_customers as read_customers
 from largesse.data.log import read_log as read_log
 from largesse.data.log import require_columns as require_columns
+from largesse.data.log_roles import CODED as CODED
 from largesse.data.parsing import Suggestion as Suggestion
 from largesse.data.parsing import parse_numbers as parse_numbers
 from largesse.data.parsing import parse_problems as parse_problems
@@ -40,7 +41,6 @@ from largesse.data.parsing import read_notation as read_notation
 from largesse.data.parsing import read_suggested as read_suggested
 from largesse.data.propensity_checks import GivenPropensities as GivenPropensities
 from largesse.data.propensity_checks import find_doubtful_levels as find_doubtful_levels
-from largesse.data.roles import CODED as CODED
 from largesse.data.row_encoder import EncodedRows as EncodedRows
 from largesse.data.row_encoder import Row as Row
 from largesse.data.row_encoder import RowEncoder as RowEncoder

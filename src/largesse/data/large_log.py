@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.data.batches import Batches, bound_size, open_batches
-from largesse.data.checks import TableChecker
 from largesse.data.columns import (
     MIN_ROWS_FOR_IDENTIFIER,
     MIN_UNIQUE_SHARE,
@@ -26,6 +25,7 @@ from largesse.data.columns import (
     is_number,
     kind_of,
 )
+from largesse.data.log_roles import RoleSpec, read_roles
 from largesse.data.parsing import (
     DATE_NAME,
     EXCEL_DAYS,
@@ -40,7 +40,7 @@ from largesse.data.parsing import (
     read_words,
     recognise_words,
 )
-from largesse.data.roles import RoleSpec, read_roles
+from largesse.data.table_checks import TableChecker
 from largesse.data.table_reader import check_columns, memory_limit
 from largesse.errors import Problem, fail, join_some, limit_problems, plural, refuse
 from largesse.progress import advance

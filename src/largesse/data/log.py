@@ -1,4 +1,4 @@
-"""Checked logs and tables of customers, from files, dataframes or arrays. The rules are in `checks`."""
+"""Checked logs and tables of customers, from files, dataframes or arrays. The rules are in `table_checks`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from largesse.data.batches import Batches
-from largesse.data.checks import TableChecker
 from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, word_codes
 from largesse.data.large_log import read_large
+from largesse.data.log_roles import make_role_spec, read_roles
 from largesse.data.parsing import parse_problems, read_notation
-from largesse.data.roles import make_role_spec, read_roles
+from largesse.data.table_checks import TableChecker
 from largesse.data.table_reader import check_columns, read_table
 from largesse.errors import InputError, Problem, fail, join_some, plural, refuse, suggest, worth_problems
 from largesse.levels import Levels

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from largesse.data.checks import TableChecker
 from largesse.data.parsing import parse_problems
 from largesse.data.propensity_checks import (
     GivenPropensities,
@@ -17,6 +16,7 @@ from largesse.data.propensity_checks import (
     share_mismatches,
     share_problems,
 )
+from largesse.data.table_checks import TableChecker
 from largesse.errors import Problem, refuse, repr_short, suggest
 from largesse.levels import Levels
 from largesse.records import ROLES, Array, Log
