@@ -1,9 +1,9 @@
-"""Logs whose truth is known, and the demo's real one.
+"""Simulated logs with known truth, and the real data of the demo.
 
-`draw_world` draws a world at random, `simulate` a log from one of five fixed ones, each with the true response of every
-customer at every level. `KnownTruth` says
-what any plan is really worth, how much the best plan is, and where between uniform and best a plan lies (skill).
-`read_thornton` is a randomised experiment with cash incentives.
+`draw_world` draws a random world; `simulate` draws a log of one of five fixed simulations. Both know the true response of
+every customer at every level. `KnownTruth` computes the true value of a plan, the value of the best plan, and the skill of
+a plan: its place between the best uniform mixture and the best plan. `read_thornton` reads a randomised experiment with
+cash incentives.
 """
 
 from largesse.worlds.oracle import KnownTruth as KnownTruth
@@ -14,5 +14,5 @@ from largesse.worlds.random_worlds import RandomLog as RandomLog
 from largesse.worlds.random_worlds import RandomWorld as RandomWorld
 from largesse.worlds.random_worlds import Traits as Traits
 from largesse.worlds.random_worlds import draw_world as draw_world
-from largesse.worlds.thornton import read_thornton as read_thornton
-from largesse.worlds.thornton import thornton_levels as thornton_levels
+from largesse.worlds.thornton_data import read_thornton as read_thornton
+from largesse.worlds.thornton_data import thornton_levels as thornton_levels

@@ -1,6 +1,6 @@
-"""Five simulations whose truth is known.
+"""Five simulations with known truth.
 
-All draw n customers with 50 uniform features and log one of five levels, which cost 0..4. Behind each lies the surface
+All draw n customers with 50 uniform features and log one of five levels, which cost 0..4. Responses depend on the surface
 h(x) = Σ_i a_i exp(−s Σ_j b_ij |x_j − c_ij|), with a, b, c uniform on (0, 1), and its standardised form t = (h − μ)/σ.
 
 ============  =========  ====  =================================  =======================================
@@ -36,14 +36,14 @@ from largesse.worlds.oracle import KnownTruth
 SIMULATIONS: tuple[str, ...] = ("literal", "unit", "averaged", "instrument", "confounded")
 
 _RESPONSES = ("bernoulli", "noiseless", "gaussian")
-_FEATURES = 50
-_BUMPS = 50  # the terms i of h
+_N_FEATURES = 50
+_N_TERMS = 50  # of h
 _LEVELS = np.arange(5)
-_SIDE = {"unit": 1.0}  # of the cube the features fill; 10 for the others
-_SCALE = {"literal": 1.0, "unit": 1.0, "averaged": 1 / 50, "instrument": 1 / 40, "confounded": 1 / 50}
-_INSTRUMENTS = 10  # in `instrument`, the first features drive the log and the others drive the response
-_MONTE_CARLO = 200_000
-_CHUNK = 20_000  # rows of the Monte-Carlo sample held at a time: 8 MB
+_CUBE_SIDES = {"unit": 1.0}  # of the features' range; 10 for the others
+_SURFACE_SCALES = {"literal": 1.0, "unit": 1.0, "averaged": 1 / 50, "instrument": 1 / 40, "confounded": 1 / 50}
+_N_INSTRUMENTS = 10  # in `instrument`, the first features drive the log, the others the response
+_MOMENT_ROWS = 200_000
+_CHUNK_ROWS = 20_000  # 8 MB
 
 # Streams of one seed: what is drawn for one purpose never shifts what is drawn for another.
 _WORLD, _MOMENTS, _LOG, _FRESH = range(4)
@@ -51,7 +51,7 @@ _WORLD, _MOMENTS, _LOG, _FRESH = range(4)
 
 @dataclass(frozen=True, eq=False)
 class Simulation(KnownTruth):
-    """Customers of a simulated world with their log, and the truth behind it; made by `simulate`."""
+    """Customers of a simulated world, their log and their true responses; made by `simulate`."""
 
     name: str
     features: Array  # (n, 50) float64
@@ -69,13 +69,13 @@ class Simulation(KnownTruth):
         return f"Simulation({self.name!r}, {len(self):,} customers)"
 
     def draw(self, n: int, seed: int) -> Simulation:
-        """Return n fresh customers of the same world (same a, b, c, μ, σ), different from those of the log."""
+        """Draw n customers of the same world (same a, b, c, μ, σ) who are not in the log."""
         _check_sizes(n, seed, self.mix)
-        return _draw(self.world, n, (_FRESH, seed), self.noise, self.mix)
+        return _draw_customers(self.world, n, (_FRESH, seed), self.noise, self.mix)
 
     @property
     def log(self) -> Log:
-        """The customers as a checked log, propensities given."""
+        """The customers as a checked log with known propensities."""
         levels = Levels(costs=self.costs)
         return log_from_arrays(self.features, self.level, self.response, levels=levels, propensity=self.propensity)
 
@@ -86,7 +86,7 @@ def simulate(name: str, n: int = 2500, seed: int = 0, *, response: str = "bernou
     Parameters
     ----------
     name
-        One of `SIMULATIONS`; the table at the head of this file says what they are.
+        One of `SIMULATIONS`, described in the table at the head of this file.
     n
         Number of customers. The first customers do not depend on how many follow.
     seed
@@ -115,7 +115,7 @@ def simulate(name: str, n: int = 2500, seed: int = 0, *, response: str = "bernou
         problems.append(Problem(f"there is no response {response!r}", suggest(str(response), _RESPONSES)))
     refuse("simulation", problems)
     _check_sizes(n, seed, mix)
-    return _draw(_world(name, seed), n, (_LOG,), response, mix)
+    return _draw_customers(_make_world(name, seed), n, (_LOG,), response, mix)
 
 
 def _check_sizes(n: int, seed: int, mix: float) -> None:
@@ -134,7 +134,7 @@ def _check_sizes(n: int, seed: int, mix: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Surface:
-    """One h, with what standardises it: J features, I terms."""
+    """One surface h of J features and I terms, with its mean and standard deviation."""
 
     a: Array  # (I,)
     b: Array  # (J, I): s·b_ij, zero for features that h does not see
@@ -144,7 +144,7 @@ class _Surface:
 
     def height(self, features: Array) -> Array:
         """Return h (n,) of features (n, J)."""
-        return _kernel()(features, self.a, self.b, self.c)
+        return _compile_heights()(features, self.a, self.b, self.c)
 
     def standardise(self, features: Array) -> Array:
         """Return t (n,) of features (n, J)."""
@@ -153,19 +153,19 @@ class _Surface:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """What customers of one simulation and seed share: how they respond and how the log chooses."""
+    """The surfaces, responses and logging policy of one simulation and seed."""
 
     name: str
     seed: int
     surfaces: tuple[_Surface, ...]  # t, and u for `confounded`
 
     def rng(self, *stream: int) -> np.random.Generator:
-        """Return the generator of one stream of the world's seed."""
+        """Return the random generator of one stream of the world's seed."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=stream))
 
     def features(self, n: int, rng: np.random.Generator) -> Array:
-        """Return n customers (n, 50)."""
-        return rng.random((n, _FEATURES)) * _SIDE.get(self.name, 10.0)
+        """Draw the features (n, 50) of n customers."""
+        return rng.random((n, _N_FEATURES)) * _CUBE_SIDES.get(self.name, 10.0)
 
     def truth(self, scores: list[Array]) -> Array:
         """Return f (n, K) from the standardised surfaces, each (n,)."""
@@ -177,7 +177,7 @@ class World:
     def propensities(self, features: Array, scores: list[Array], mix: float) -> Array:
         """Return ρ (n, K), mixed with the uniform distribution."""
         if self.name == "instrument":
-            tilt = 1.5 * (features[:, :_INSTRUMENTS].mean(axis=1) - 5) / 0.9
+            tilt = 1.5 * (features[:, :_N_INSTRUMENTS].mean(axis=1) - 5) / 0.9
             odds = np.exp(tilt[:, None] * (_LEVELS - 2))
         elif self.name == "confounded":
             odds = np.exp(scores[0][:, None] * (_LEVELS - 2) / 2)
@@ -187,39 +187,39 @@ class World:
 
 
 @lru_cache(maxsize=64)  # a world is 80 kB and its moments take longer than everything else
-def _world(name: str, seed: int) -> World:
-    bare = World(name, seed, ())
-    rng = bare.rng(_WORLD)
-    # Simulations of one seed share a, b and c: they differ only in what their names say.
-    surfaces = tuple(_surface(name, rng) for _ in range(2 if name == "confounded" else 1))
-    return World(name, seed, _with_moments(bare, surfaces))
+def _make_world(name: str, seed: int) -> World:
+    unscaled = World(name, seed, ())
+    rng = unscaled.rng(_WORLD)
+    # Simulations of one seed share a, b and c.
+    surfaces = tuple(_draw_surface(name, rng) for _ in range(2 if name == "confounded" else 1))
+    return World(name, seed, _add_moments(unscaled, surfaces))
 
 
-def _surface(name: str, rng: np.random.Generator) -> _Surface:
-    a, b, c = rng.random(_BUMPS), rng.random((_FEATURES, _BUMPS)), rng.random((_FEATURES, _BUMPS))
+def _draw_surface(name: str, rng: np.random.Generator) -> _Surface:
+    a, b, c = rng.random(_N_TERMS), rng.random((_N_FEATURES, _N_TERMS)), rng.random((_N_FEATURES, _N_TERMS))
     if name == "instrument":
-        b[:_INSTRUMENTS] = 0.0
-    surface = _Surface(a, b * _SCALE[name], c)
-    for part in (surface.a, surface.b, surface.c):
-        part.setflags(write=False)  # worlds are kept and shared
+        b[:_N_INSTRUMENTS] = 0.0
+    surface = _Surface(a, b * _SURFACE_SCALES[name], c)
+    for array in (surface.a, surface.b, surface.c):
+        array.setflags(write=False)  # worlds are kept and shared
     return surface
 
 
-def _with_moments(world: World, surfaces: tuple[_Surface, ...]) -> tuple[_Surface, ...]:
+def _add_moments(world: World, surfaces: tuple[_Surface, ...]) -> tuple[_Surface, ...]:
     rng = world.rng(_MOMENTS)
-    heights = np.empty((len(surfaces), _MONTE_CARLO))
-    for start in range(0, _MONTE_CARLO, _CHUNK):
-        features = world.features(_CHUNK, rng)
-        for row, surface in zip(heights, surfaces, strict=True):
-            row[start : start + _CHUNK] = surface.height(features)
+    heights = np.empty((len(surfaces), _MOMENT_ROWS))
+    for start in range(0, _MOMENT_ROWS, _CHUNK_ROWS):
+        features = world.features(_CHUNK_ROWS, rng)
+        for surface_heights, surface in zip(heights, surfaces, strict=True):
+            surface_heights[start : start + _CHUNK_ROWS] = surface.height(features)
     return tuple(
-        _Surface(surface.a, surface.b, surface.c, float(row.mean()), float(row.std()))
-        for row, surface in zip(heights, surfaces, strict=True)
+        _Surface(surface.a, surface.b, surface.c, float(surface_heights.mean()), float(surface_heights.std()))
+        for surface_heights, surface in zip(heights, surfaces, strict=True)
     )
 
 
 @cache
-def _kernel() -> Callable[[Array, Array, Array, Array], Array]:
+def _compile_heights() -> Callable[[Array, Array, Array, Array], Array]:
     """Return the compiled sum h: .15 s for 200,000 customers where NumPy in blocks of rows took .42 s."""
     import numba
 
@@ -245,19 +245,19 @@ def _kernel() -> Callable[[Array, Array, Array, Array], Array]:
 # ------------------------------------------------------------------------------------------------ the customers
 
 
-def _draw(world: World, n: int, stream: tuple[int, ...], noise: str, mix: float) -> Simulation:
+def _draw_customers(world: World, n: int, stream: tuple[int, ...], noise: str, mix: float) -> Simulation:
     # Separate generators: another noise or mix leaves the customers as they are, so that comparisons are paired.
-    for_features, for_levels, for_noise = world.rng(*stream).spawn(3)
-    features = world.features(n, for_features)
+    feature_rng, level_rng, noise_rng = world.rng(*stream).spawn(3)
+    features = world.features(n, feature_rng)
     scores = [surface.standardise(features) for surface in world.surfaces]
     truth, propensities = world.truth(scores), world.propensities(features, scores, mix)
-    level = draw_levels(propensities, for_levels)
+    level = draw_levels(propensities, level_rng)
     rows = np.arange(n)
     return Simulation(
         name=world.name,
         features=features,
         level=level,
-        response=_responses(truth[rows, level], noise, for_noise),
+        response=_draw_responses(truth[rows, level], noise, noise_rng),
         propensity=propensities[rows, level],
         propensities=propensities,
         truth=truth,
@@ -268,7 +268,7 @@ def _draw(world: World, n: int, stream: tuple[int, ...], noise: str, mix: float)
     )
 
 
-def _responses(expected: Array, noise: str, rng: np.random.Generator) -> Array:
+def _draw_responses(expected: Array, noise: str, rng: np.random.Generator) -> Array:
     if noise == "noiseless":
         return expected
     if noise == "gaussian":

@@ -1,14 +1,14 @@
-"""Worlds drawn at random: one seed decides everything about a log, and its truth is known.
+"""Random worlds with known truth: one seed draws a whole data-generating process.
 
 A default that is chosen on one family of simulations is a default for that family. Here a seed draws the number of levels
-and their doses, how the response rises with the dose, what makes customers differ, their features, how the log was made,
-and what a response is. `Traits` says what was drawn, in words and numbers.
+and their doses, the dose-response curve, the features and their effects, the logging policy, and the kind of response.
+`Traits` holds the drawn traits as words and numbers.
 
 The expected response to level k with dose share d_k ∈ [0, 1] is, on the logit scale or on the plain one,
 
     f(x, k) = base(x) + strength · m(x) · g(d_k; x),
 
-g the ladder from 0 to 1 and m(x) ≥ 0 what makes customers differ; it never falls in the level.
+g the ladder from 0 to 1 and m(x) ≥ 0 the effect modifier; f never falls in the level.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from largesse.errors import Problem, refuse
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.stats import draw_levels, sigmoid
-from largesse.worlds.functions import SHAPES, SHOWN, Columns, Surface, draw_columns, draw_surface
+from largesse.worlds.functions import MOMENT_ROWS, SURFACE_SHAPES, Columns, Surface, draw_columns, draw_surface
 from largesse.worlds.oracle import KnownTruth
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BUDGETS = (0.25, 0.5)  # shares of the dearest level's cost, at which plans are judged
-ROOM = 0.02  # the least that a plan of its own for everyone may gain, as a share of the dearest level's mean effect
+BUDGET_SHARES = (0.25, 0.5)  # of the dearest level's cost: the budgets of evaluated plans
+MIN_GAIN_SHARE = 0.02  # of the best plan over the best uniform mixture, relative to the dearest level's mean effect
 
 # Streams of one seed: what is drawn for one purpose never shifts what is drawn for another.
 _WORLD, _LOG, _FRESH = range(3)
@@ -40,18 +40,18 @@ _WORLD, _LOG, _FRESH = range(3)
 
 @dataclass(frozen=True)
 class Traits:
-    """What a seed drew."""
+    """The traits of a world."""
 
     levels: int
     doses: str  # equal, doubling, irregular
     response: str  # yes/no, amounts, gaussian
-    rate: float  # share of customers who respond in the middle of the levels
-    scale: str  # on which levels add up: logit, plain
+    rate: float  # share of customers who respond at the middle level
+    scale: str  # of the scores: logit, plain
     ladder: str  # equal, saturating, s-shaped, threshold, dose
     strength: float  # of the dearest level, on that scale
     base: str  # shape of the base surface
     base_spread: float
-    differ: str  # what makes increments differ: nothing, one feature, few, segment, own dose
+    differ: str  # cause of differences between increments: nothing, one feature, few, segment, own dose
     differ_spread: float
     features: int
     log: str  # random, shares, features, response, rule
@@ -59,16 +59,16 @@ class Traits:
 
     @property
     def regimes(self) -> dict[str, str]:
-        """The traits by which worlds are grouped, as words."""
-        few = "2–3" if self.levels < 4 else "4–6" if self.levels < 7 else "7–12"
-        words = ("response", "ladder", "base", "differ", "log", "doses")
-        wide = "up to 20" if self.features <= 20 else "21–60" if self.features <= 60 else "61–200"
-        return {**{word: getattr(self, word) for word in words}, "levels": few, "features": wide}
+        """The traits that group worlds, as words."""
+        level_range = "2–3" if self.levels < 4 else "4–6" if self.levels < 7 else "7–12"
+        names = ("response", "ladder", "base", "differ", "log", "doses")
+        feature_range = "up to 20" if self.features <= 20 else "21–60" if self.features <= 60 else "61–200"
+        return {**{name: getattr(self, name) for name in names}, "levels": level_range, "features": feature_range}
 
 
 @dataclass(frozen=True, eq=False)
 class RandomLog(KnownTruth):
-    """Customers of a drawn world, their log, and the truth behind it."""
+    """Customers of a random world, their log and their true responses."""
 
     table: pa.Table
     level: Array  # (n,) int64, as logged
@@ -80,15 +80,15 @@ class RandomLog(KnownTruth):
 
     @property
     def log(self) -> Log:
-        """The customers as a log; propensities are given where the world's log holds them."""
-        own = self.propensities[np.arange(len(self)), self.level]
+        """The customers as a log, with propensities if the world's log holds them."""
+        propensity = self.propensities[np.arange(len(self)), self.level]
         levels = Levels(costs=self.costs)
-        return Log(self.table, self.level, self.response, levels, propensity=own if self.known else None)
+        return Log(self.table, self.level, self.response, levels, propensity=propensity if self.known else None)
 
 
 @dataclass(frozen=True, eq=False)
 class RandomWorld:
-    """A world: how customers look, how they respond, and how the log chooses. Made by `draw_world`."""
+    """A data-generating process: features, responses and logging policy. Made by `draw_world`."""
 
     seed: int
     traits: Traits
@@ -96,28 +96,28 @@ class RandomWorld:
     columns: Columns
     intercept: float
     base: Surface
-    more: Surface  # what makes customers differ
+    modifier: Surface  # of the effect of levels
     amount: Surface
-    steer: Surface  # what the log follows, the base apart
+    log_surface: Surface  # that the logging policy follows besides the base
     shape: float  # of the ladder
     noise: float  # of amounts
-    lean: float  # how strongly the log follows, or how much of it is random
+    log_strength: float  # of the logging policy's dependence on its surface; in a rule, sets the random share
 
     @property
     def budgets(self) -> tuple[float, ...]:
-        """The budgets per customer at which plans are judged."""
-        return tuple(float(share * self.doses[-1]) for share in BUDGETS)
+        """The budgets per customer of evaluated plans."""
+        return tuple(float(share * self.doses[-1]) for share in BUDGET_SHARES)
 
     def draw_log(self, n: int) -> RandomLog:
-        """Return a log of n customers."""
+        """Draw a log of n customers."""
         return self._draw(n, (_LOG,))
 
     def draw_fresh(self, n: int, stream: int = 0) -> RandomLog:
-        """Return n customers who are not in the log."""
+        """Draw n customers who are not in the log."""
         return self._draw(n, (_FRESH, stream))
 
     def draw_next(self, n: int, choose: Callable[[pa.Table], Array], stream: int = 0) -> RandomLog:
-        """Return the log of n customers who are not in the log and whose levels are drawn with known probabilities.
+        """Draw a next log of n new customers, with levels drawn with known probabilities.
 
         They are the customers of `draw_fresh` with this stream; `choose` takes their table and returns probabilities (n, K).
         """
@@ -126,91 +126,91 @@ class RandomWorld:
     def _draw(self, n: int, stream: tuple[int, ...], choose: Callable[[pa.Table], Array] | None = None) -> RandomLog:
         if n < 1:
             refuse("world", [Problem(f"n = {n} customers", "draw at least one")])
-        for_features, for_levels, for_noise = _generator(self.seed, *stream).spawn(3)
-        table, behind = self.columns.draw(n, for_features)
-        propensities = self._propensities(behind) if choose is None else choose(table)
-        level = draw_levels(propensities, for_levels)
-        truth = self.expect(behind)
-        response = self._respond(behind, truth, level, for_noise)
+        feature_rng, level_rng, noise_rng = _generator(self.seed, *stream).spawn(3)
+        table, latent = self.columns.draw(n, feature_rng)
+        propensities = self._propensities(latent) if choose is None else choose(table)
+        level = draw_levels(propensities, level_rng)
+        truth = self.expect(latent)
+        response = self._draw_responses(latent, truth, level, noise_rng)
         known = self.traits.known or choose is not None
         return RandomLog(table, level, response, propensities, truth, self.doses, known)
 
     # -- how customers respond -------------------------------------------------------------------------------------
 
-    def _scores(self, behind: Array) -> Array:
-        """Return the scores (n, K) on the scale on which levels add up."""
+    def _scores(self, latent: Array) -> Array:
+        """Return the scores (n, K), to which levels add increments."""
         t = self.traits
-        more = self.more(behind)
+        modifier = self.modifier(latent)
         d = self.doses / self.doses[-1]
         if t.differ == "own dose":
-            half = np.clip(self.shape * np.exp(t.differ_spread * more), 0.02, 20.0)[:, None]
+            half = np.clip(self.shape * np.exp(t.differ_spread * modifier), 0.02, 20.0)[:, None]
             rise = d / (d + half) * (1 + half)
         else:
-            rise = climb(t.ladder, d, self.shape)[None, :]
-        factor = np.ones(len(behind))
+            rise = make_ladder(t.ladder, d, self.shape)[None, :]
+        factor = np.ones(len(latent))
         if t.differ in ("one feature", "few"):
-            factor = np.exp(t.differ_spread * more - t.differ_spread**2 / 2)
+            factor = np.exp(t.differ_spread * modifier - t.differ_spread**2 / 2)
         elif t.differ == "segment":
             share = 0.3
-            factor = np.where(more > 0.52, 1.0 / share, 0.0) * min(t.differ_spread, 1.0)
+            factor = np.where(modifier > 0.52, 1.0 / share, 0.0) * min(t.differ_spread, 1.0)
             factor += 1.0 - min(t.differ_spread, 1.0)
-        base = self.intercept + t.base_spread * self.base(behind)
+        base = self.intercept + t.base_spread * self.base(latent)
         return base[:, None] + t.strength * np.minimum(factor, 6.0)[:, None] * rise
 
-    def _chances(self, behind: Array) -> Array:
-        scores = self._scores(behind)
+    def _probabilities(self, latent: Array) -> Array:
+        scores = self._scores(latent)
         return sigmoid(scores) if self.traits.scale == "logit" else np.clip(scores, 0.001, 0.999)
 
-    def _amounts(self, behind: Array) -> Array:
+    def _amounts(self, latent: Array) -> Array:
         """Return the mean amount (n, K) of those who buy."""
-        rise = climb("saturating", self.doses / self.doses[-1], self.shape)
-        return np.exp(3.0 + 0.5 * self.amount(behind))[:, None] * (1.0 + 0.2 * rise)
+        rise = make_ladder("saturating", self.doses / self.doses[-1], self.shape)
+        return np.exp(3.0 + 0.5 * self.amount(latent))[:, None] * (1.0 + 0.2 * rise)
 
-    def expect(self, behind: Array) -> Array:
-        """Return the expected response (n, K) of customers, given the numbers behind them."""
+    def expect(self, latent: Array) -> Array:
+        """Return the expected response (n, K) of customers with latent variables (n, p)."""
         if self.traits.response == "gaussian":
-            return self._scores(behind)
-        chances = self._chances(behind)
-        return chances if self.traits.response == "yes/no" else chances * self._amounts(behind)
+            return self._scores(latent)
+        chances = self._probabilities(latent)
+        return chances if self.traits.response == "yes/no" else chances * self._amounts(latent)
 
-    def _respond(self, behind: Array, truth: Array, level: Array, rng: np.random.Generator) -> Array:
+    def _draw_responses(self, latent: Array, truth: Array, level: Array, rng: np.random.Generator) -> Array:
         rows = np.arange(len(level))
         if self.traits.response == "gaussian":
             return truth[rows, level] + self.noise * rng.standard_normal(len(level))
-        responds = (rng.random(len(level)) < self._chances(behind)[rows, level]).astype(np.float64)
+        responds = (rng.random(len(level)) < self._probabilities(latent)[rows, level]).astype(np.float64)
         if self.traits.response == "yes/no":
             return responds
         spread = self.noise * rng.standard_normal(len(level)) - self.noise**2 / 2
-        return responds * self._amounts(behind)[rows, level] * np.exp(spread)
+        return responds * self._amounts(latent)[rows, level] * np.exp(spread)
 
     # -- how the log chooses ---------------------------------------------------------------------------------------
 
-    def _propensities(self, behind: Array) -> Array:
-        K, way = len(self.doses), self.traits.log
+    def _propensities(self, latent: Array) -> Array:
+        K, logging = len(self.doses), self.traits.log
         place = np.linspace(-1.0, 1.0, K)
-        if way == "random":
-            return np.full((len(behind), K), 1.0 / K)
-        if way == "shares":
-            odds = np.exp(1.5 * np.sin(3.0 * self.lean + 2.5 * place))
-            return np.tile(odds / odds.sum(), (len(behind), 1))
-        score = self.base(behind) if way == "response" else self.steer(behind)
-        if way == "rule":
+        if logging == "random":
+            return np.full((len(latent), K), 1.0 / K)
+        if logging == "shares":
+            odds = np.exp(1.5 * np.sin(3.0 * self.log_strength + 2.5 * place))
+            return np.tile(odds / odds.sum(), (len(latent), 1))
+        score = self.base(latent) if logging == "response" else self.log_surface(latent)
+        if logging == "rule":
             # The company's rule: the higher the score, the dearer (or the cheaper) the level; some rows at random.
-            score = 0.7 * self.base(behind) + 0.7 * score
+            score = 0.7 * self.base(latent) + 0.7 * score
             edges = np.sqrt(0.98) * _normal_quantiles(K)
-            chosen = np.searchsorted(edges, score if self.lean > 0 else -score)
-            share = 0.1 + 0.2 * abs(self.lean)
-            return (1.0 - share) * np.eye(K)[chosen] + share / K
-        odds = np.exp(2.0 * self.lean * score[:, None] * place)
+            chosen = np.searchsorted(edges, score if self.log_strength > 0 else -score)
+            random_share = 0.1 + 0.2 * abs(self.log_strength)
+            return (1.0 - random_share) * np.eye(K)[chosen] + random_share / K
+        odds = np.exp(2.0 * self.log_strength * score[:, None] * place)
         return 0.95 * odds / odds.sum(axis=1, keepdims=True) + 0.05 / K
 
 
-def climb(ladder: str, d: Array, shape: float) -> Array:
-    """Return a ladder (K,) from 0 to 1 at dose shares d (K,), the first 0 and the last 1; `shape` lies in (0, 1).
+def make_ladder(ladder: str, d: Array, shape: float) -> Array:
+    """Return an increasing curve (K,) from 0 to 1 at dose shares d (K,); `shape` in (0, 1) sets its curvature or middle.
 
-    >>> climb("equal", np.array([0.0, 0.1, 1.0]), 0.5)
+    >>> make_ladder("equal", np.array([0.0, 0.1, 1.0]), 0.5)
     array([0. , 0.5, 1. ])
-    >>> climb("threshold", np.array([0.0, 0.1, 1.0]), 0.1)
+    >>> make_ladder("threshold", np.array([0.0, 0.1, 1.0]), 0.1)
     array([0., 1., 1.])
     """
     K = len(d)
@@ -228,51 +228,51 @@ def climb(ladder: str, d: Array, shape: float) -> Array:
 
 @lru_cache(maxsize=64)
 def draw_world(seed: int) -> RandomWorld:
-    """Draw the world of a seed.
+    """Draw the random world of a seed.
 
     >>> world = draw_world(3)
-    >>> one = world.draw_log(500)
-    >>> one.truth.shape == (500, world.traits.levels), bool((np.diff(one.truth, axis=1) >= 0).all())
+    >>> log = world.draw_log(500)
+    >>> log.truth.shape == (500, world.traits.levels), bool((np.diff(log.truth, axis=1) >= 0).all())
     (True, True)
     """
     if seed < 0:
         refuse("world", [Problem(f"seed = {seed}", "seeds are zero or more")])
     for attempt in range(100):
-        world = _draw_one(seed, _generator(seed, _WORLD, attempt))
+        world = _draw_candidate(seed, _generator(seed, _WORLD, attempt))
         fresh = world.draw_fresh(4000, 1)
-        whole = fresh.truth[:, -1].mean() - fresh.truth[:, 0].mean()
-        room = min(fresh.oracle_value(budget) - fresh.uniform_value(budget) for budget in world.budgets)
-        # Where nobody can do better than uniform there is no skill to speak of.
-        if room >= ROOM * whole > 0:
+        max_effect = fresh.truth[:, -1].mean() - fresh.truth[:, 0].mean()
+        min_gain = min(fresh.oracle_value(budget) - fresh.uniform_value(budget) for budget in world.budgets)
+        # Skill is undefined where no plan is better than a uniform mixture.
+        if min_gain >= MIN_GAIN_SHARE * max_effect > 0:
             break
     return world
 
 
-def _draw_one(seed: int, rng: np.random.Generator) -> RandomWorld:
+def _draw_candidate(seed: int, rng: np.random.Generator) -> RandomWorld:
     traits = _draw_traits(rng)
     columns = draw_columns(rng, traits.features)
-    _, shown = columns.draw(SHOWN, rng)
-    few = rng.random() < 0.5
-    width = int(rng.integers(2, 6)) if few else int(rng.integers(6, max(7, min(40, traits.features) + 1)))
-    base = draw_surface(rng, shown, traits.base, width)
-    wide = {"one feature": 1, "segment": 2}.get(traits.differ, 3)
-    shape = {"one feature": "linear", "segment": "trees"}.get(traits.differ, str(rng.choice(SHAPES)))
-    more = draw_surface(rng, shown, shape, wide)
-    amount = draw_surface(rng, shown, "additive", 4)
-    steer = draw_surface(rng, shown, "linear", 4)
+    _, sample = columns.draw(MOMENT_ROWS, rng)
+    is_narrow = rng.random() < 0.5
+    width = int(rng.integers(2, 6)) if is_narrow else int(rng.integers(6, max(7, min(40, traits.features) + 1)))
+    base = draw_surface(rng, sample, traits.base, width)
+    modifier_width = {"one feature": 1, "segment": 2}.get(traits.differ, 3)
+    modifier_shape = {"one feature": "linear", "segment": "trees"}.get(traits.differ, str(rng.choice(SURFACE_SHAPES)))
+    modifier = draw_surface(rng, sample, modifier_shape, modifier_width)
+    amount = draw_surface(rng, sample, "additive", 4)
+    log_surface = draw_surface(rng, sample, "linear", 4)
     noise = 1.0 if traits.response == "gaussian" else float(rng.uniform(0.4, 1.4))
     world = RandomWorld(
-        seed, traits, _draw_doses(rng, traits), columns, 0.0, base, more, amount, steer,
+        seed, traits, _draw_doses(rng, traits), columns, 0.0, base, modifier, amount, log_surface,
         float(rng.uniform(0.05, 0.95)), noise, float(rng.uniform(0.3, 1.0) * rng.choice([-1.0, 1.0])),
     )  # fmt: skip
     values = {field.name: getattr(world, field.name) for field in fields(world)}
-    return RandomWorld(**(values | {"intercept": _find_intercept(world, shown[:4000])}))
+    return RandomWorld(**(values | {"intercept": _find_intercept(world, sample[:4000])}))
 
 
 def _draw_traits(rng: np.random.Generator) -> Traits:
-    def pick(words: dict[str, float]) -> str:
-        odds = np.array(list(words.values()))
-        return str(rng.choice(list(words), p=odds / odds.sum()))
+    def pick(odds_by_name: dict[str, float]) -> str:
+        odds = np.array(list(odds_by_name.values()))
+        return str(rng.choice(list(odds_by_name), p=odds / odds.sum()))
 
     response = pick({"yes/no": 0.68, "amounts": 0.2, "gaussian": 0.12})
     scale = "plain" if response == "gaussian" else pick({"logit": 0.75, "plain": 0.25})
@@ -292,7 +292,7 @@ def _draw_traits(rng: np.random.Generator) -> Traits:
         scale=scale,
         ladder="saturating" if differ == "own dose" else ladder,
         strength=strength * (0.6 if response == "gaussian" else 1.0),
-        base=str(rng.choice(SHAPES)),
+        base=str(rng.choice(SURFACE_SHAPES)),
         base_spread=base_spread,
         differ=differ,
         differ_spread=float(rng.uniform(0.3, 1.2)),
@@ -311,9 +311,9 @@ def _draw_doses(rng: np.random.Generator, traits: Traits) -> Array:
     return np.arange(steps + 1, dtype=np.float64)
 
 
-def _find_intercept(world: RandomWorld, shown: Array) -> float:
-    """Return what makes the response rate in the middle of the levels the one that was drawn."""
-    scores, rate = world._scores(shown)[:, world.traits.levels // 2], world.traits.rate
+def _find_intercept(world: RandomWorld, sample: Array) -> float:
+    """Return the intercept that gives the drawn response rate at the middle level."""
+    scores, rate = world._scores(sample)[:, world.traits.levels // 2], world.traits.rate
     if world.traits.response == "gaussian":
         return 10.0
     if world.traits.scale == "plain":

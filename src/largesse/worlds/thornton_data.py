@@ -1,8 +1,8 @@
-"""Real data for the demo: randomised cash for collecting the result of an HIV test.
+"""Thornton's data for the demo: randomised cash for collecting the result of an HIV test.
 
 In rural Malawi, people who had been tested drew a voucher of 0 to 2.84 dollars, worth its amount only if they came for
 their result. The draws were random, but not equally generous everywhere: shares of the levels differ between three
-blocks of villages, so whoever learns from this log conditions on `block`.
+blocks of villages, so a model of this log must condition on `block`.
 
 Thornton, R. L. (2008). The Demand for, and Impact of, Learning HIV Status. American Economic Review 98(5), 1829–1863.
 """
@@ -21,14 +21,14 @@ from largesse.records import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NAMES = np.array(["none", "up to $0.50", "$0.50–1", "$1–2", "over $2"])
-_TOPS = np.array([0.0, 0.5, 1.0, 2.0])  # dollars; a level holds what is above the top before it and up to its own
+_LEVEL_NAMES = np.array(["none", "up to $0.50", "$0.50–1", "$1–2", "over $2"])
+_LEVEL_TOPS = np.array([0.0, 0.5, 1.0, 2.0])  # dollars: the largest amount of each level but the last
 _BLOCKS = np.array(["villages 1–50", "villages 51–99", "villages 100–145"])
 _LAST_VILLAGES = np.array([50, 99])
 
 
 def read_thornton() -> pa.Table:
-    """Return the 2,825 people whose draw, village and age are known, and whether they came for their result.
+    """Return the 2,825 people with a known draw, village and age, and their response: coming for the result.
 
     Columns: `customer` (row number in the source), `village`, `block`, `age`, `distance` (km to the centre that gave
     the results), `incentive` (a name of `thornton_levels`) and the response `got` (0 or 1).
@@ -39,7 +39,7 @@ def read_thornton() -> pa.Table:
     """
     import pyarrow as pa
 
-    people = _people()
+    people = _load_people()
     village = people["villnum"].to_numpy(dtype=np.int64)
     # `hiv2004` stays out: a result the person does not know yet must not steer the offer to come and learn it.
     return pa.table(
@@ -49,31 +49,31 @@ def read_thornton() -> pa.Table:
             "block": pa.array(_BLOCKS[np.searchsorted(_LAST_VILLAGES, village)]),
             "age": people["age"].to_numpy(dtype=np.float64),
             "distance": people["distvct"].to_numpy(dtype=np.float64),
-            "incentive": pa.array(_NAMES[_level(people)]),
+            "incentive": pa.array(_LEVEL_NAMES[_assign_levels(people)]),
             "got": people["got"].to_numpy(dtype=np.int64),
         }
     )
 
 
 def thornton_levels() -> Levels:
-    """Return the five levels; a level costs the mean amount drawn inside it, paid only to those who came.
+    """Return the five levels; each costs the mean of its drawn amounts, paid only to those who came.
 
     >>> thornton_levels().labels
     ('none', 'up to $0.50', '$0.50–1', '$1–2', 'over $2')
     """
-    people = _people()
-    level, dollars = _level(people), people["tinc"].to_numpy(dtype=np.float64)
-    costs = [round(float(dollars[level == k].mean()), 2) for k in range(len(_NAMES))]
-    return Levels(costs=costs, names=_NAMES.tolist(), on_redemption=True)
+    people = _load_people()
+    level, dollars = _assign_levels(people), people["tinc"].to_numpy(dtype=np.float64)
+    costs = [round(float(dollars[level == k].mean()), 2) for k in range(len(_LEVEL_NAMES))]
+    return Levels(costs=costs, names=_LEVEL_NAMES.tolist(), on_redemption=True)
 
 
-def _level(people: Any) -> Array:
+def _assign_levels(people: Any) -> Array:
     """Return the level (n,) of each amount drawn."""
-    return np.searchsorted(_TOPS, people["tinc"].to_numpy(dtype=np.float64), side="left")
+    return np.searchsorted(_LEVEL_TOPS, people["tinc"].to_numpy(dtype=np.float64), side="left")
 
 
 @cache
-def _people() -> Any:
+def _load_people() -> Any:
     """Return the complete rows of the source, a pandas frame."""
     require_part("pandas", "demo", "the Thornton data")  # causaldata reads with it
     people = require_part("causaldata", "demo", "the Thornton data").thornton_hiv.load_pandas().data

@@ -5,7 +5,7 @@ import pytest
 
 from largesse.errors import MissingPartError
 from largesse.records import Array
-from largesse.worlds.thornton import _people, read_thornton, thornton_levels
+from largesse.worlds.thornton_data import _load_people, read_thornton, thornton_levels
 
 
 def column(name: str) -> Array:
@@ -65,6 +65,6 @@ def test_a_missing_package_says_what_to_install(package: str, monkeypatch: pytes
     for name in [name for name in sys.modules if name.split(".")[0] in ("causaldata", package)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    _people.cache_clear()
+    _load_people.cache_clear()
     with pytest.raises(MissingPartError, match=rf"'{package}' is not installed\n   → pip install 'largesse\[demo\]'"):
         read_thornton()
