@@ -279,7 +279,7 @@ def kills(minutes: float, every: float, rows: int) -> None:
             booked = {row[0]: row for row in ledger.decisions()}
             lost = [key for key in answers if key not in booked]
             other = [key for key, one in answers.items() if booked[key][2] != one["decisions"][0]["level_number"]]
-            standing, fine = ledger.standing().as_dict(), ledger.audit().fine
+            standing, fine = ledger.standing().as_dict(), ledger.audit().matches
         print(
             f"{minutes:g} min, {killed} kills, {len(answers):,} decisions answered, {repeats} asked again, "
             f"{len(booked):,} booked, {len(lost)} lost, {len(other)} different, spent {standing['spent']:.2f} of 50,000, "

@@ -26,6 +26,7 @@ from largesse_lab.runner.request import Records, Request
 
 NAMES = (*EXPERIMENTS, "page")
 PACKAGES = ("largesse", "numpy", "jax", "scikit-learn", "stochtree")  # whose versions are recorded
+NOTES_MARK = "<!-- notes: kept when this page is written again -->"
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _find_problems(experiment: Experiment, options: RunOptions) -> list[Problem]
 
 def _count_processes(experiment: Experiment, options: RunOptions) -> int:
     """Return the number of processes that share the repeats: several if CPU cores, not a GPU, do the work."""
-    from largesse.stats import cores
+    from largesse.stats import count_cores
 
     if options.jobs is not None:
         return options.jobs
@@ -107,7 +108,7 @@ def _count_processes(experiment: Experiment, options: RunOptions) -> int:
         return 1
     import jax
 
-    processes = cores() if jax.default_backend() == "cpu" else 1
+    processes = count_cores() if jax.default_backend() == "cpu" else 1
     seeds, repeats = options.request.seeds, options.request.repeats
     worlds = processes if seeds is None else seeds[1] - seeds[0] + 1
     return min(processes, worlds, processes if repeats is None else repeats)
@@ -177,7 +178,7 @@ def _find_version(package: str) -> str | None:
 
 
 def write_page(folder: Path, experiment: Experiment, made: Mapping[str, Any], summary: Summary) -> None:
-    """Write the result page of an experiment and its figures."""
+    """Write the result page of an experiment and its figures; keep the notes at the end of an existing page."""
     section = experiment.write_results(summary)
     versions = ", ".join(f"{name} {version}" for name, version in (made.get("versions") or {}).items())
     repeats = f"{made['repeats']:,} repeats" if made.get("repeats") else ""
@@ -190,8 +191,11 @@ def write_page(folder: Path, experiment: Experiment, made: Mapping[str, Any], su
     paragraphs += [experiment.setup, *section.paragraphs]
     if experiment.differences:
         paragraphs.append(f"**Differences from the paper.** {experiment.differences}")
-    text = "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n"
-    process_pool.write_text(folder / f"{experiment.name}.md", text)
+    page = folder / f"{experiment.name}.md"
+    _, mark, notes = page.read_text(encoding="utf-8").partition(NOTES_MARK) if page.exists() else ("", "", "")
+    if mark:
+        paragraphs.append(f"{mark}\n\n{notes.strip()}")
+    process_pool.write_text(page, "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n")
     for file, draw in section.figures.items():
         process_pool.write_text(folder / file, draw() + "\n")
 

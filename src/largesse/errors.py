@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NoReturn
 
-BIDI = frozenset(
+DIRECTION_MARKS = frozenset(
     "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )  # turn the order of letters around
-MAX_NAME, MAX_PATH = 255, 4096  # bytes, on the usual file systems
+MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4096  # bytes, on the usual file systems
 MAX_VALUES_LISTED = 8  # values in a message
-MIN_WORTH = 1e-100  # and the inverse is the maximum: products with responses stay finite
-WORTH_RULE = "give what one unit of response is worth, in the unit of costs: a number above zero, like 0.35"
-BUDGET_RULE = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
+MIN_RESPONSE_VALUE = 1e-100  # and the inverse is the maximum: products with responses stay finite
+RESPONSE_VALUE_HINT = "give what one unit of response is worth, in the unit of costs: a number above zero, like 0.35"
+BUDGET_HINT = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _escape(letter: str) -> str:
 
 
 def _is_hidden(letter: str) -> bool:
-    return letter in BIDI or unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp")
+    return letter in DIRECTION_MARKS or unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp")
 
 
 def refuse(subject: str, problems: Sequence[Problem]) -> None:
@@ -161,21 +161,21 @@ def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = 
     number = as_number(budget)
     if number is not None and number >= 0 and (unlimited or number < float("inf")):
         return []
-    return [Problem(f"{name} is {repr_short(budget)}", BUDGET_RULE)]
+    return [Problem(f"{name} is {repr_short(budget)}", BUDGET_HINT)]
 
 
-def worth_problems(value: Any, name: str = "response_value") -> list[Problem]:
+def response_value_problems(value: Any, name: str = "response_value") -> list[Problem]:
     """Return the problems of the value of a response: it is a finite number above zero.
 
-    >>> worth_problems(0.35), worth_problems(None)
+    >>> response_value_problems(0.35), response_value_problems(None)
     ([], [])
-    >>> print(worth_problems(0)[0].what)
+    >>> print(response_value_problems(0)[0].what)
     response_value is 0
     """
     number = as_number(value)
-    if value is None or (number is not None and MIN_WORTH <= number <= 1 / MIN_WORTH):
+    if value is None or (number is not None and MIN_RESPONSE_VALUE <= number <= 1 / MIN_RESPONSE_VALUE):
         return []
-    return [Problem(f"{name} is {repr_short(value)}", WORTH_RULE)]
+    return [Problem(f"{name} is {repr_short(value)}", RESPONSE_VALUE_HINT)]
 
 
 def confidence_problems(value: Any, name: str) -> list[Problem]:
@@ -191,13 +191,13 @@ def confidence_problems(value: Any, name: str) -> list[Problem]:
     return [Problem(f"{name} is {repr_short(value)}", hint)]
 
 
-def limit_problems(most_rows: Any, name: str) -> list[Problem]:
+def row_limit_problems(most_rows: Any, name: str) -> list[Problem]:
     """Return the problems of a limit of rows: it is a whole number above zero, or "auto".
 
-    >>> limit_problems("auto", "most_rows"), limit_problems(1000, "most_rows")
+    >>> row_limit_problems("auto", "most_rows"), row_limit_problems(1000, "most_rows")
     ([], [])
     """
-    if (isinstance(most_rows, str) and most_rows == "auto") or not whole_problems(most_rows, name, 1):
+    if (isinstance(most_rows, str) and most_rows == "auto") or not integer_problems(most_rows, name, 1):
         return []
     return [Problem(f"{name} is {repr_short(most_rows)}", 'give a whole number of rows, or "auto"')]
 
@@ -216,10 +216,10 @@ def as_number(value: Any) -> float | None:
         return None
 
 
-def whole_problems(value: Any, name: str, least: int = 0, most: int | None = None) -> list[Problem]:
+def integer_problems(value: Any, name: str, least: int = 0, most: int | None = None) -> list[Problem]:
     """Return the problems of a whole number: it is an int, from `least` to `most`.
 
-    >>> print(whole_problems(2.5, "folds", least=2)[0])
+    >>> print(integer_problems(2.5, "folds", least=2)[0])
     folds is 2.5
        → give a whole number, 2 or more
     """
@@ -254,12 +254,12 @@ def path_problems(path: str | os.PathLike[str], name: str = "the path", *, writt
     shown = f"{name} {text if len(text) <= 80 else text[:77] + '…'!r}"
     if "\0" in text or (written and any("\ud800" <= letter <= "\udfff" for letter in text)):
         return [Problem(f"{shown} contains a NUL character or is not UTF-8", "rename the file or the folder")]
-    if len(raw) >= MAX_PATH or max(map(len, raw.split(os.sep.encode()))) > MAX_NAME:
-        return [Problem(f"{shown} is too long", f"a name has at most {MAX_NAME} bytes")]
+    if len(raw) >= MAX_PATH_BYTES or max(map(len, raw.split(os.sep.encode()))) > MAX_NAME_BYTES:
+        return [Problem(f"{shown} is too long", f"a name has at most {MAX_NAME_BYTES} bytes")]
     return []
 
 
-def below_cheapest(subject: str, budget: float, cheapest: float, unit: str = " per customer") -> BudgetError:
+def below_cheapest_error(subject: str, budget: float, cheapest: float, unit: str = " per customer") -> BudgetError:
     """Return the error for a budget below the cheapest plan."""
     got = f"the budget of {budget:g} is below the cheapest plan, which costs {cheapest:g}{unit}"
     return BudgetError(subject, [Problem(got, "raise the budget, or add a level that costs nothing")])

@@ -13,7 +13,7 @@ import numpy as np
 from largesse.errors import Problem, as_number, join_some, refuse, repr_short
 
 PER_UNIT = "per unit"  # of the response is paid for, where costs are paid on redemption
-SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, every other unit after it
+LEADING_SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, every other unit after it
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,9 @@ class Levels:
             return self.names
         if self.doses is None:
             return tuple(f"level {k}" for k in range(len(self)))
-        before, after = (self.dose_unit, "") if self.dose_unit in SYMBOLS else ("", f" {self.dose_unit}".rstrip())
+        before, after = (
+            (self.dose_unit, "") if self.dose_unit in LEADING_SYMBOLS else ("", f" {self.dose_unit}".rstrip())
+        )
         return tuple(f"{before}{label}{after}" for label in self.labels)
 
     @property

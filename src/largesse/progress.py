@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Part = TypeVar("Part")
-MIN_SECONDS = 2.0  # of a stage, before its end can be predicted and it is worth a line
-MIN_PAUSE, MIN_SHARE = 10.0, 0.2  # seconds between two lines of a stage, and at least this share of its time so far
+MIN_STAGE_SECONDS = 2.0  # of a stage, before its end can be predicted and it is worth a line
+MIN_LINE_SECONDS, MIN_LINE_SHARE = (
+    10.0,
+    0.2,
+)  # seconds between two lines of a stage, and at least this share of its time so far
 
 
 class Tracker:
@@ -100,7 +103,7 @@ class Tracker:
     def seconds_left(self) -> float | None:
         """Seconds until the end of the stage at its speed so far; None: too little of it is done."""
         gained = self.done - self._first
-        if not self.stage or self.seconds < MIN_SECONDS or gained <= 0.0:
+        if not self.stage or self.seconds < MIN_STAGE_SECONDS or gained <= 0.0:
             return None
         return self.seconds * (1.0 - self.done) / gained
 
@@ -263,17 +266,17 @@ def _show_bar(tracker: Tracker, console: Console) -> Iterator[None]:
 
 @contextmanager
 def _print_lines(tracker: Tracker) -> Iterator[None]:
-    stage, next_line = "", MIN_SECONDS
+    stage, next_line = "", MIN_STAGE_SECONDS
 
     def show(_stage: str, done: float) -> None:
         nonlocal stage, next_line
         if done == 0.0:
-            stage, next_line = _describe(tracker), MIN_SECONDS
+            stage, next_line = _describe(tracker), MIN_STAGE_SECONDS
         elif tracker.seconds >= next_line:
             left = tracker.seconds_left
             more = [] if left is None or done == 1.0 else [f"about {write_seconds(left)} left"]
             _write_line(" · ".join([stage, f"{int(100 * done)} %", *more]))
-            next_line = tracker.seconds + max(MIN_PAUSE, MIN_SHARE * tracker.seconds)
+            next_line = tracker.seconds + max(MIN_LINE_SECONDS, MIN_LINE_SHARE * tracker.seconds)
 
     tracker.listener = show
     yield

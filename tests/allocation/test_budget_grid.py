@@ -18,10 +18,10 @@ from largesse.allocation import (
     sum_at_prices,
 )
 from largesse.allocation.price.hull import as_rows
-from largesse.records import Array, Spending
-from largesse.stats import draw_rows_levels
+from largesse.records import Array, SpendingCurve
+from largesse.stats import draw_levels_of_rows
 
-SPENDING = Spending((3.0, 0.3, 0.1, 0.0), (0.0, 0.4, 1.2, 2.5), (0.0, 0.5, 1.3, 2.9), (0.0, 0.05, 0.08, 0.1))
+SPENDING = SpendingCurve((3.0, 0.3, 0.1, 0.0), (0.0, 0.4, 1.2, 2.5), (0.0, 0.5, 1.3, 2.9), (0.0, 0.05, 0.08, 0.1))
 
 
 def make_task(n: int = 3000, seed: int = 0) -> tuple[Array, Array]:
@@ -78,7 +78,7 @@ def test_points_are_the_plans_at_their_budgets_and_so_is_who_gets_what(seed: int
         levels = plan.levels
         if explore:
             mixed = explore / 4 + (1 - explore) * np.eye(4)[levels]
-            levels = draw_rows_levels(mixed, np.arange(len(levels)), 7)
+            levels = draw_levels_of_rows(mixed, np.arange(len(levels)), 7)
         plain = count_plainly(levels, curves, costs)
         assert (counts[k] == plain[0]).all()
         assert paid[k] == pytest.approx(plain[1], rel=1e-9)
@@ -139,7 +139,7 @@ def test_customers_for_whom_nothing_pays_have_one_point_and_no_point_counts_noth
 @pytest.mark.parametrize(("seed", "spending"), [(0, None), (1, None), (1, SPENDING)])
 @pytest.mark.parametrize("worth", [2.0, 8.0, 50.0, 1e-6])
 def test_one_point_takes_every_step_that_brings_what_it_costs(
-    seed: int, spending: Spending | None, worth: float
+    seed: int, spending: SpendingCurve | None, worth: float
 ) -> None:
     curves, costs = make_task(400, seed=seed)
     (point,) = [point for point in find_points(curves, costs, spending, worth=worth) if point.breaks_even]

@@ -8,7 +8,7 @@ import pytest
 from largesse.allocation.cost_calibration import Correction, correct_costs
 from largesse.allocation.plan import allocate, decide_at_price, frontier
 from largesse.errors import confidence_problems
-from largesse.records import Array, Spending
+from largesse.records import Array, SpendingCurve
 
 
 def make(n: int = 400, K: int = 4, seed: int = 0) -> tuple[Array, Array]:
@@ -18,7 +18,7 @@ def make(n: int = 400, K: int = 4, seed: int = 0) -> tuple[Array, Array]:
     return curves, curves * np.arange(K)
 
 
-def follow(curves: Array, costs: Array, ratio: float, error: float = 0.0) -> Spending:
+def follow(curves: Array, costs: Array, ratio: float, error: float = 0.0) -> SpendingCurve:
     """Return the spending curve of customers who really cost `ratio` times what is expected."""
     front = frontier(curves, costs)
     prices = [
@@ -28,7 +28,7 @@ def follow(curves: Array, costs: Array, ratio: float, error: float = 0.0) -> Spe
     ]
     rows = np.arange(len(curves))
     spent = [float(costs[rows, decide_at_price(curves, costs, price)].mean()) for price in prices]
-    return Spending(
+    return SpendingCurve(
         tuple(map(float, prices)), tuple(spent), tuple(ratio * s for s in spent), tuple(error * s for s in spent)
     )
 
@@ -88,7 +88,7 @@ def test_a_noisy_curve_gives_a_correction_within_reason() -> None:
     curves, costs = make()
     sure, rng = follow(curves, costs, 1.0), np.random.default_rng(0)
     for _ in range(20):
-        noisy = Spending(
+        noisy = SpendingCurve(
             sure.price,
             sure.expected,
             tuple(float(rng.normal(s, 3)) for s in sure.honest),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from largesse.allocation.plan import allocate, decide_at_price, frontier
 from largesse.errors import BudgetError
-from largesse.records.array import Array
+from largesse.records.array_type import Array
 from support.plans import KINDS, concave, full_path, instances, linear_optimum, paid_by, solved_instances, whole_optima
 
 # ---------------------------------------------------------------------------------------------- against HiGHS

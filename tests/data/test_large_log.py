@@ -11,7 +11,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.data import batches, csv_reader, digest_log, large_log, read_log
+from largesse.data import csv_reader, digest_log, large_log, read_log, table_batches
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Log
@@ -23,7 +23,7 @@ ROLES: dict[str, Any] = {"level": "coupon", "response": "bought"}
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "BATCH_ROWS", 128)
+    monkeypatch.setattr(table_batches, "READ_BATCH_ROWS", 128)
     monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 4000)
 
 
@@ -209,14 +209,14 @@ def test_the_digest_knows_features_sample_and_settings(tmp_path: Path, monkeypat
     assert digest(most_rows=299) != usual
     assert digest(seed=1) != usual
     assert digest(parse={"twofold": "decimal comma"}) != usual
-    monkeypatch.setattr(batches, "BATCH_ROWS", 77)
+    monkeypatch.setattr(table_batches, "READ_BATCH_ROWS", 77)
     assert digest() == usual
     source = write(tmp_path, table())
     assert digest(source) == usual  # type: ignore[arg-type]
 
 
 def test_text_of_very_many_words_stays_text_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_log, "MAX_WORDS", 100)
+    monkeypatch.setattr(large_log, "MAX_COUNTED_VALUES", 100)
     many = [f"{i // 2},5" for i in range(N)]
     log = read_log(table(price=many), levels=LEVELS, most_rows=300, **ROLES)
     assert any("'price' is read as text: it has more than 100 different values" in note for note in log.notes)

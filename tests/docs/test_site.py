@@ -8,11 +8,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from architecture import PAGE, write_page
 
 import largesse
 from largesse.campaign.file import SECTIONS, TOP
 
 ROOT = Path(__file__).resolve().parents[2]
+IMPORTED = re.compile(r"^(?:>>> )?from (largesse\.[\w.]+) import ([\w, ]+)", re.MULTILINE)
 LOADED = re.compile(r"<(?:script|img|link|iframe)\b[^>]+(?:src|href)=\"(?:https?:)?//")
 
 
@@ -59,3 +61,23 @@ def test_campaigns_on_pages_have_known_keys() -> None:
 def test_the_reference_has_every_public_name() -> None:
     entries = re.findall(r"^::: largesse\.(\w+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(entries) == sorted(name for name in dir(largesse) if name[0] != "_")
+
+
+def test_the_reference_has_every_imported_name() -> None:
+    """Names that a page imports from a package of largesse."""
+    reference = set(re.findall(r"^::: (\S+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE))
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for package, names in IMPORTED.findall(path.read_text(encoding="utf-8")):
+            assert {f"{package}.{name.strip()}" for name in names.split(",")} <= reference, path
+
+
+def test_the_command_page_lists_every_command() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `largesse (\w+)\b", page, re.MULTILINE)
+    commands = subprocess.run([sys.executable, "-m", "largesse", "--help"], capture_output=True, text=True, check=True)
+    described = commands.stdout.partition("Commands:")[2]
+    assert sorted(listed) == sorted(re.findall(r"^  (\w+)  +\S", described, re.MULTILINE))
+
+
+def test_the_map_lists_every_file() -> None:
+    assert write_page() == PAGE.read_text(encoding="utf-8"), "run python docs/tools/architecture.py"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from largesse.evaluation.bootstrap import (
-    _CHANGES,
+    _POISSON_CHANGES,
     MAX_MULTINOMIAL_CLUSTERS,
     POISSON_PARTS,
     bootstrap_interval,
@@ -13,19 +13,19 @@ from largesse.evaluation.bootstrap import (
 )
 from largesse.evaluation.estimators import ESTIMATORS, EstimateTerms, measure_influence, weight_rows
 from largesse.evaluation.policy_evaluation import evaluate
-from largesse.stats.intervals import mean_estimate
+from largesse.stats.intervals import t_estimate
 from largesse.worlds.paper import simulate
 
 
 def test_the_table_of_draws_has_mean_and_variance_one() -> None:
-    assert (sum(POISSON_PARTS), _CHANGES.mean(), _CHANGES.var()) == (256, 0.0, 1.0)
+    assert (sum(POISSON_PARTS), _POISSON_CHANGES.mean(), _POISSON_CHANGES.var()) == (256, 0.0, 1.0)
 
 
 @pytest.mark.parametrize("n", [300, MAX_MULTINOMIAL_CLUSTERS + 1])
 def test_it_agrees_with_the_influence_function_on_a_mean(n: int) -> None:
     rng = np.random.default_rng(0)
     values, weight = rng.exponential(size=n), rng.uniform(0.5, 2, n)
-    plain, found = mean_estimate(values, weight), bootstrap_interval(EstimateTerms(values), weight, replicates=600)
+    plain, found = t_estimate(values, weight), bootstrap_interval(EstimateTerms(values), weight, replicates=600)
     assert found.estimate == pytest.approx(plain.estimate)
     assert found.se == pytest.approx(plain.se, rel=0.12)
     assert found.interval == pytest.approx(plain.interval, abs=0.5 * plain.se)
@@ -39,7 +39,7 @@ def test_ratios_are_resampled_as_ratios(estimator: str) -> None:
         rng.random((n, 2)), rng.integers(0, 2, n), rng.normal(size=n), rng.uniform(0.2, 0.8, n), np.array([0.3, 0.7])
     )
     terms = ESTIMATORS[estimator].terms(rows)
-    plain = mean_estimate(measure_influence(terms, rows.weight), rows.weight)
+    plain = t_estimate(measure_influence(terms, rows.weight), rows.weight)
     found = bootstrap_interval(terms, rows.weight)
     assert found.estimate == pytest.approx(plain.estimate)
     assert found.se == pytest.approx(plain.se, rel=0.12)

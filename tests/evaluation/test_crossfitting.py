@@ -4,11 +4,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.data.log import log_from_arrays, read_log
+from largesse.data.checked_tables import log_from_arrays, read_log
 from largesse.evaluation.crossfitting import crossfit, score_rows
 from largesse.evaluation.policy_estimates import estimate_uniform
 from largesse.levels import Levels
-from largesse.records import Array, HeldOut, Log, Propensities, Scores
+from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores
 from largesse.response.base import copy_unfitted
 from largesse.response.linear import Linear
 from largesse.response.stacking import Stack
@@ -61,7 +61,7 @@ def slow_gamma(log: Log, curves: Array, propensity: Array) -> Array:
 
 def scored(log: Log, curves: Array) -> Scores:
     assert log.propensity is not None
-    return score_rows(log, HeldOut(curves, np.arange(len(log)) % 5), Propensities(log.propensity, "given"))
+    return score_rows(log, HeldOutPredictions(curves, np.arange(len(log)) % 5), Propensities(log.propensity, "given"))
 
 
 # ---------------------------------------------------------------------------------------------- the formula

@@ -11,7 +11,7 @@ from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.crossfitting import score_rows as scored
 from largesse.evaluation.estimators import (
     ESTIMATORS,
-    WeightedRows,
+    PolicyRows,
     _shrink,
     _switch,
     choose_constant,
@@ -30,7 +30,7 @@ from largesse.evaluation.policy_estimates import (
 )
 from largesse.evaluation.policy_evaluation import compare, evaluate
 from largesse.levels import Levels
-from largesse.records import Array, HeldOut, Log, Propensities, Scores
+from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores
 from largesse.worlds.paper import Simulation, simulate
 
 
@@ -99,7 +99,7 @@ def test_influence_predicts_what_leaving_a_row_out_does(name: str) -> None:
     scores = measure_influence(ESTIMATORS[name].terms(rows), rows.weight)
     for i in (3, 77, 500):
         rest = np.arange(2000) != i
-        part = WeightedRows(*(values[rest] for values in (rows.direct, rows.ratio, rows.residual, rows.outcome)))
+        part = PolicyRows(*(values[rest] for values in (rows.direct, rows.ratio, rows.residual, rows.outcome)))
         assert estimate_all(part)[name].estimate - whole == pytest.approx(
             -(scores[i] - whole) / 1999, rel=0.02, abs=1e-7
         )
@@ -127,7 +127,7 @@ def test_great_weights_are_held_back_where_that_pays() -> None:
     rng = np.random.default_rng(5)
     n = 5000
     ratio = np.where(rng.random(n) < 0.005, 200.0, 1.0)
-    rows = WeightedRows(rng.random(n), ratio, rng.normal(size=n), rng.normal(size=n), np.ones(n))
+    rows = PolicyRows(rng.random(n), ratio, rng.normal(size=n), rng.normal(size=n), np.ones(n))
     assert choose_constant(rows, _switch) < 200
     assert choose_constant(rows, _shrink) < 200**2 * 10
     found = estimate_all(rows)
@@ -139,7 +139,7 @@ def test_nothing_is_held_back_where_curves_are_wrong_and_rows_many() -> None:
     rng = np.random.default_rng(6)
     n = 20_000
     ratio = rng.uniform(0, 5, n)
-    rows = WeightedRows(np.zeros(n), ratio, 1 + ratio, 1 + ratio, np.ones(n))  # great weights miss most
+    rows = PolicyRows(np.zeros(n), ratio, 1 + ratio, 1 + ratio, np.ones(n))  # great weights miss most
     assert choose_constant(rows, _switch) == np.inf
     found = estimate_all(rows)
     assert found["switch"].estimate == pytest.approx(found["dr"].estimate)
@@ -182,7 +182,7 @@ def test_every_estimator_finds_the_truth(sim: Simulation, scores: Scores, estima
 def test_spend_on_redemption_is_judged_like_the_response(sim: Simulation, log: Log, scores: Scores) -> None:
     redeemed = replace(log, levels=Levels(costs=[0, 1, 2, 3, 4], on_redemption=True))
     assert log.propensity is not None
-    made = scored(redeemed, HeldOut(scores.curves, scores.fold), Propensities(log.propensity, "given"))
+    made = scored(redeemed, HeldOutPredictions(scores.curves, scores.fold), Propensities(log.propensity, "given"))
     levels = np.full(2000, 3)
     true = 3 * sim.truth[:, 3].mean()
     for estimator in ("ips", "snips", "dr", "sndr"):

@@ -5,11 +5,11 @@ import pytest
 
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.frontier_estimate import (
-    POINTS,
-    _share_area,
+    N_BUDGETS,
+    _weight_points,
     add_budget,
-    find_reach,
-    plan_budgets,
+    find_critical_value,
+    plan_at_budgets,
     plan_held_out,
     spread_budgets,
     trace_cost_curve,
@@ -34,16 +34,16 @@ def scores() -> Scores:
 
 @pytest.fixture(scope="module")
 def front(scores: Scores) -> tuple[FrontierPoint, ...]:
-    return trace_frontier(scores, plan_budgets(scores, spread_budgets(scores)))
+    return trace_frontier(scores, plan_at_budgets(scores, spread_budgets(scores)))
 
 
 def at(scores: Scores, *budgets: float, estimator: str = "dr") -> tuple[FrontierPoint, ...]:
-    return trace_frontier(scores, plan_budgets(scores, budgets), estimator)
+    return trace_frontier(scores, plan_at_budgets(scores, budgets), estimator)
 
 
 def test_points_run_from_the_cheapest_to_the_dearest_plan(front: tuple[FrontierPoint, ...]) -> None:
-    assert len(front) == POINTS
-    assert [point.budget for point in front] == pytest.approx(np.linspace(0, 4, POINTS).tolist())
+    assert len(front) == N_BUDGETS
+    assert [point.budget for point in front] == pytest.approx(np.linspace(0, 4, N_BUDGETS).tolist())
     assert (np.diff([point.budget for point in front]) > 0).all()
     assert (np.diff([point.promise for point in front]) > 0).all()
     assert (np.diff([point.price for point in front]) <= 0).all()
@@ -110,12 +110,12 @@ def test_one_point_has_one_interval(scores: Scores) -> None:
     assert point.band == pytest.approx(point.value.interval)
 
 
-@pytest.mark.parametrize(("same", "reach"), [(1.0, 1.96), (0.0, 3.03)])
-def test_the_reach_depends_on_how_alike_the_points_are(same: float, reach: float) -> None:
+@pytest.mark.parametrize(("same", "critical_value"), [(1.0, 1.96), (0.0, 3.03)])
+def test_the_critical_value_depends_on_the_correlation_of_the_points(same: float, critical_value: float) -> None:
     """Points that err together need no more than one; 21 that err apart need the quantile of the largest of 21."""
     rng = np.random.default_rng(0)
     parts = np.sqrt(same) * rng.normal(size=(20_000, 1)) + np.sqrt(1 - same) * rng.normal(size=(20_000, 21))
-    assert find_reach(parts) == pytest.approx(reach, abs=0.04)
+    assert find_critical_value(parts) == pytest.approx(critical_value, abs=0.04)
 
 
 def test_clusters_widen_the_band(scores: Scores) -> None:
@@ -134,7 +134,7 @@ def test_another_estimator_may_be_asked(scores: Scores) -> None:
 
 
 def cost_curve(scores: Scores) -> Qini:
-    plans = plan_budgets(scores, spread_budgets(scores))
+    plans = plan_at_budgets(scores, spread_budgets(scores))
     return trace_cost_curve(scores, plans, [point.spend.estimate for point in trace_frontier(scores, plans)])
 
 
@@ -194,8 +194,8 @@ def test_spends_that_are_estimated_are_put_on_one_level() -> None:
 
 
 def test_shares_of_the_area_sum_to_one() -> None:
-    assert _share_area(np.array([0.0, 1.0, 3.0])).tolist() == pytest.approx([1 / 6, 1 / 2, 1 / 3])
-    assert _share_area(np.array([2.0, 2.0])).tolist() == [0.5, 0.5]
+    assert _weight_points(np.array([0.0, 1.0, 3.0])).tolist() == pytest.approx([1 / 6, 1 / 2, 1 / 3])
+    assert _weight_points(np.array([2.0, 2.0])).tolist() == [0.5, 0.5]
 
 
 # ---------------------------------------------------------------------------------------------- plans

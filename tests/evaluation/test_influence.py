@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from largesse.evaluation.estimators import ESTIMATORS, weight_rows
-from largesse.evaluation.influence import Influence, estimate_all, find_carriers, join_intervals, measure_rows
+from largesse.evaluation.influence import Influence, estimate_all, find_nonzero_responses, join_intervals, measure_rows
 from largesse.evaluation.policy_estimates import (
     bootstrap_values,
     compare_references,
@@ -21,7 +21,7 @@ from largesse.evaluation.policy_estimates import (
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Scores
-from largesse.stats import mean_estimate
+from largesse.stats import t_estimate
 
 
 def draw_scores(seed: int, n: int = 1000, *, buyers: float = 0.05) -> tuple[Scores, Array]:
@@ -64,8 +64,8 @@ def test_intervals_of_biased_estimators_include_the_unbiased_one(name: str, rare
 def test_sums_and_multiples_keep_the_tail_and_the_unbiased_estimate() -> None:
     scores, policy = draw_scores(5)
     rows = weight_rows(scores.curves, scores.level, scores.response, scores.propensity, policy)
-    carriers = find_carriers(scores.response)
-    one, two = measure_rows(rows, "dr", carriers), measure_rows(rows, "switch", carriers)
+    nonzero = find_nonzero_responses(scores.response)
+    one, two = measure_rows(rows, "dr", nonzero), measure_rows(rows, "switch", nonzero)
     twice, none = (one + one).estimate(), one - one
     assert twice.interval == pytest.approx((one * 2.0).estimate().interval)
     assert none.estimate().interval == (0, 0)
@@ -146,7 +146,7 @@ def test_values_and_spends_of_few_answers_are_covered(estimator: str) -> None:
     for seed in range(200):
         scores, policy = draw_answers(seed)
         found = estimate_value(scores, policy, estimator)
-        short = [mean_estimate(part[np.arange(len(policy)), policy]) for part in (scores.gamma, scores.costs)]
+        short = [t_estimate(part[np.arange(len(policy)), policy]) for part in (scores.gamma, scores.costs)]
         truths = (0.05, 0.05 * policy.mean())
         inside += [one.low <= truth <= one.high for one, truth in zip(found, truths, strict=True)]
         plain += [one.low <= truth <= one.high for one, truth in zip(short, truths, strict=True)]

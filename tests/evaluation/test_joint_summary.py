@@ -10,9 +10,9 @@ import pytest
 from largesse.allocation import allocate
 from largesse.data import log_from_arrays
 from largesse.evaluation import make_study, summarise_jointly, summarise_study
-from largesse.evaluation.model_study import count_needed_rows, estimate_at, interpolate, value_best_mix
+from largesse.evaluation.budget_study import count_needed_rows, estimate_at, interpolate, value_best_mix
 from largesse.levels import Levels
-from largesse.records import BudgetSlider, BudgetStop, Estimate, NeededRows, PlanSummary, Reference, StudySummary
+from largesse.records import BudgetSlider, Estimate, NeededRows, PlanSummary, Reference, SliderPlan, StudySummary
 from largesse.response import Linear
 from support.plans import summarise
 
@@ -61,7 +61,7 @@ def test_at_judged_budgets_the_estimates_are_the_judged_ones(run: tuple[PlanSumm
 def test_every_stop_has_estimates_or_none(run: tuple[PlanSummary, StudySummary]) -> None:
     plan, study = run
     a, b = (point.budget for point in study.frontier.points[3:5])
-    stops = [BudgetStop(budget, budget, 0.0, 0.1, (), ()) for budget in ((a + b) / 2, 1e9, math.nan)]
+    stops = [SliderPlan(budget, budget, 0.0, 0.1, (), ()) for budget in ((a + b) / 2, 1e9, math.nan)]
     joint = summarise_jointly(replace(plan, frontier=BudgetSlider(tuple(stops))), study)
     between, *beyond = joint.frontier.estimates
     left, right = (point.value.estimate for point in study.frontier.points[3:5])

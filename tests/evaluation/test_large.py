@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse.data import read_log
-from largesse.evaluation import crossfit, doctor, estimate_value, evaluate, make_study, plan_held_out, spending
+from largesse.evaluation import crossfit, doctor, estimate_value, evaluate, make_study, plan_held_out, spend_by_price
 from largesse.evaluation import frontier_estimate as budgets
 from largesse.levels import Levels
 from largesse.records import Array, Log
@@ -144,10 +144,10 @@ def test_given_propensities_are_kept() -> None:
 def test_of_very_many_rows_not_all_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = crossfit(read(draw(4, 4000)[0], None), Linear())
     usual = budgets.spread_budgets(scores)
-    plans = budgets.plan_budgets(scores, usual[::4])
+    plans = budgets.plan_at_budgets(scores, usual[::4])
     before = budgets.trace_frontier(scores, plans)
-    monkeypatch.setattr(budgets, "MAX_ROWS", 300)
-    monkeypatch.setattr(budgets, "MAX_UNITS", 1000)
+    monkeypatch.setattr(budgets, "MAX_FRONTIER_ROWS", 300)
+    monkeypatch.setattr(budgets, "MAX_CORRELATION_UNITS", 1000)
     np.testing.assert_allclose(budgets.spread_budgets(scores), usual, rtol=1e-12, atol=1e-15)
     after = budgets.trace_frontier(scores, plans)
     for one, other in zip(before, after, strict=True):
@@ -159,10 +159,10 @@ def test_prices_at_which_spending_is_measured_need_not_see_all_of_many_rows(monk
     table, _ = draw(5, 4000)
     levels = Levels(costs=[0, 1, 2], on_redemption=True)
     scores = crossfit(read_log(table, levels=levels, level="level", response="bought"), Linear())
-    whole = spending.measure_spending(scores)
-    monkeypatch.setattr(spending, "MAX_ROWS", 300)
-    monkeypatch.setattr(spending, "SAMPLE_ROWS", 1000)
-    some = spending.measure_spending(scores)
+    whole = spend_by_price.measure_spending(scores)
+    monkeypatch.setattr(spend_by_price, "MAX_UNSAMPLED_ROWS", 300)
+    monkeypatch.setattr(spend_by_price, "PRICE_SAMPLE_ROWS", 1000)
+    some = spend_by_price.measure_spending(scores)
     assert whole is not None
     assert some is not None
     assert some.whole.honest[-1] == whole.whole.honest[-1]

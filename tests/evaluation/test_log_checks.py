@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.data.log import log_from_arrays
+from largesse.data.checked_tables import log_from_arrays
 from largesse.evaluation.log_checks import check_log, doctor, find_leaks, measure_explained
-from largesse.evaluation.overlap import answer_level, measure_overlap
+from largesse.evaluation.overlap_and_balance import answer_level, measure_overlap
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.randomisation import measure_dependence
 from largesse.propensity.estimate import encode_for_levels
@@ -182,7 +182,7 @@ def test_an_amount_that_never_varies_has_no_interval() -> None:
 def test_what_was_measured_on_a_sample_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = checked(two_levels())
     assert "sample" not in " ".join(finding.text for finding in whole.findings)
-    limits = {"log_checks.MAX_BALANCE_ROWS": 400, "randomisation.MAX_ROWS": 300, "log_checks.MAX_LEAK_ROWS": 200}
+    limits = {"log_checks.MAX_BALANCE_ROWS": 400, "randomisation.MAX_TEST_ROWS": 300, "log_checks.MAX_LEAK_ROWS": 200}
     for name, rows in limits.items():
         monkeypatch.setattr(f"largesse.evaluation.{name}", rows)
     found = checked(two_levels())

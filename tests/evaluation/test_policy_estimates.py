@@ -7,7 +7,6 @@ import pytest
 
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.lower_bounds import weigh_options
 from largesse.evaluation.policy_estimates import (
     compare_references,
     describe_mix,
@@ -19,9 +18,10 @@ from largesse.evaluation.policy_estimates import (
     name_mix,
     score_policy,
 )
+from largesse.evaluation.recommendation import recommend_policy
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
-from largesse.stats.intervals import mean_estimate
+from largesse.stats.intervals import t_estimate
 from largesse.worlds import simulate
 
 
@@ -91,7 +91,7 @@ def test_policy_value_is_the_mean_of_its_scores() -> None:
     )
     levels = rng.integers(0, 3, 40)
     value, spend = estimate_value(scores, levels)
-    assert value == mean_estimate(scores.gamma[np.arange(40), levels], scores.weight, scores.cluster)
+    assert value == t_estimate(scores.gamma[np.arange(40), levels], scores.weight, scores.cluster)
     assert spend.estimate == pytest.approx(np.average(levels, weights=scores.weight))
 
 
@@ -115,7 +115,7 @@ def test_references_are_paired_with_the_policy() -> None:
     assert same.spend.estimate <= spend.estimate + 1e-12
     assert same.difference.estimate == pytest.approx(value.estimate - same.value.estimate)
     own = scores.gamma[np.arange(60), levels]
-    assert before.difference == mean_estimate(own - scores.response, scores.weight)
+    assert before.difference == t_estimate(own - scores.response, scores.weight)
     assert before.value.estimate == scores.response.mean()
     assert before.spend.estimate == scores.paid.mean()
     assert before.detail == "the levels in the log"
@@ -179,7 +179,7 @@ def test_references_and_options_show_the_same_gain(uncertain: tuple[Log, Scores]
     log, scores = uncertain
     found = estimate_gain(scores, plan)
     assert compare_references(scores, score_policy(scores, plan), log.levels)[0].difference == found
-    option = weigh_options(log, scores, plan).options[0]
+    option = recommend_policy(log, scores, plan).options[0]
     assert option.gain == found
     assert option.at_least is not None
     assert option.at_least <= found.estimate - 1.64 * found.se

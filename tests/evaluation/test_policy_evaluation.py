@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.data.log import log_from_arrays
+from largesse.data.checked_tables import log_from_arrays
 from largesse.errors import BudgetError, InputError
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.frontier_estimate import plan_held_out

@@ -5,9 +5,9 @@ import pytest
 
 from largesse.data import log_from_arrays
 from largesse.errors import InputError
+from largesse.evaluation.budget_study import make_study
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.model_study import make_study
 from largesse.evaluation.policy_estimates import (
     bootstrap_values,
     estimate_difference,
@@ -20,7 +20,7 @@ from largesse.evaluation.profit import estimate_profit, find_candidates
 from largesse.levels import Levels
 from largesse.records import Array, Log, Profit, Scores
 from largesse.response import Linear
-from largesse.stats import mean_estimate
+from largesse.stats import t_estimate
 
 MODEL = Linear(penalty=0.03)
 WORTH = 2.5
@@ -58,7 +58,7 @@ def policy(log: Log) -> Array:
 
 def test_the_interval_is_that_of_the_difference_row_by_row(scores: Scores, policy: Array) -> None:
     rows = np.arange(len(policy))
-    slow = mean_estimate(WORTH * scores.gamma[rows, policy] - scores.costs[rows, policy])
+    slow = t_estimate(WORTH * scores.gamma[rows, policy] - scores.costs[rows, policy])
     found = find_profit(scores, policy)
     assert found.own.estimate == pytest.approx(slow.estimate)
     assert found.own.se == pytest.approx(slow.se)

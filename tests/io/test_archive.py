@@ -14,7 +14,7 @@ from safetensors.numpy import save as save_arrays
 
 from largesse.errors import OutputError, PolicyFileError
 from largesse.io import expected_content, read_archive, write_archive
-from largesse.io.archive import ARRAYS, MANIFEST, MAX_MEMBER_BYTES, MIN_PACKED_BYTES
+from largesse.io.archive import ARRAYS_MEMBER, MANIFEST_MEMBER, MAX_MEMBER_BYTES, MIN_PACKED_BYTES
 
 MADE = {"name": "Größe", "size": 2}
 NUMBERS = {"b": np.arange(6.0).reshape(2, 3), "a": np.arange(2, dtype=np.int32)}
@@ -38,7 +38,7 @@ def rezipped(path: Path, **members: bytes | None) -> Path:
 
 def manifest_of(path: Path) -> dict[str, Any]:
     with zipfile.ZipFile(path) as opened:
-        found: dict[str, Any] = json.loads(opened.read(MANIFEST))
+        found: dict[str, Any] = json.loads(opened.read(MANIFEST_MEMBER))
         return found
 
 
@@ -53,7 +53,7 @@ def test_an_archive_holds_text_and_numbers_in_the_same_bytes(tmp_path: Path) -> 
     assert (tmp_path / "again").read_bytes() == first
     assert archive(tmp_path, size=3).read_bytes() != first
     with zipfile.ZipFile(archive(tmp_path)) as opened:
-        assert opened.namelist() == [MANIFEST, ARRAYS]
+        assert opened.namelist() == [MANIFEST_MEMBER, ARRAYS_MEMBER]
         parts = [opened.read(name) for name in opened.namelist()]
     for part in parts:  # neither is a pickle: reading it ends before a STOP
         with pytest.raises((ValueError, UnicodeDecodeError)):
@@ -77,7 +77,7 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
             read_archive(path, "other")
     for manifest in (b"[]", b"{}", b'{"format": "other"}', b"\xff", b"[" * 100_000):
         with pytest.raises(PolicyFileError, match="not a policy file"):
-            read_archive(rezipped(archive(tmp_path), **{MANIFEST: manifest}), "made-up")
+            read_archive(rezipped(archive(tmp_path), **{MANIFEST_MEMBER: manifest}), "made-up")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
 )
 def test_an_archive_of_another_version_says_what_to_do(version: int | None, message: str, tmp_path: Path) -> None:
     path = archive(tmp_path)
-    rezipped(path, **{MANIFEST: json.dumps({**manifest_of(path), "version": version}).encode()})
+    rezipped(path, **{MANIFEST_MEMBER: json.dumps({**manifest_of(path), "version": version}).encode()})
     with pytest.raises(PolicyFileError, match=message):
         read_archive(path, "made-up")
 
@@ -101,12 +101,12 @@ def test_changed_and_missing_members_are_refused(tmp_path: Path) -> None:
         json.dumps({"format": "made-up", "version": 2, "x": x}).encode() for x in ("\ud800", float("nan"))
     )
     for changed, message in (
-        ({MANIFEST: other}, "digest"),
-        ({ARRAYS: save_arrays({**NUMBERS, "a": NUMBERS["a"] + 1})}, "digest"),
-        ({MANIFEST: lone}, "damaged"),
-        ({MANIFEST: constant}, "damaged"),
-        ({MANIFEST: None}, "damaged"),
-        ({ARRAYS: None}, "damaged"),
+        ({MANIFEST_MEMBER: other}, "digest"),
+        ({ARRAYS_MEMBER: save_arrays({**NUMBERS, "a": NUMBERS["a"] + 1})}, "digest"),
+        ({MANIFEST_MEMBER: lone}, "damaged"),
+        ({MANIFEST_MEMBER: constant}, "damaged"),
+        ({MANIFEST_MEMBER: None}, "damaged"),
+        ({ARRAYS_MEMBER: None}, "damaged"),
     ):
         with pytest.raises(PolicyFileError, match=message):
             read_archive(rezipped(archive(tmp_path), **changed), "made-up")
@@ -151,16 +151,16 @@ def refuses_cheaply(path: Path, message: str) -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", [MANIFEST, ARRAYS])
+@pytest.mark.parametrize("name", [MANIFEST_MEMBER, ARRAYS_MEMBER])
 def test_a_member_that_shrank_too_much_is_never_unpacked(name: str, tmp_path: Path) -> None:
-    path = zipped(tmp_path / "bomb", [(MANIFEST, b"{}"), (ARRAYS, b"")])
+    path = zipped(tmp_path / "bomb", [(MANIFEST_MEMBER, b"{}"), (ARRAYS_MEMBER, b"")])
     rezipped(path, **{name: None})
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as opened:
         opened.writestr(name, b" " * (2 * MIN_PACKED_BYTES))
     refuses_cheaply(path, rf"would unpack {name} from .* to 33,554,432 bytes")
 
 
-@pytest.mark.parametrize("name", [MANIFEST, ARRAYS])
+@pytest.mark.parametrize("name", [MANIFEST_MEMBER, ARRAYS_MEMBER])
 def test_a_member_larger_than_any_model_is_never_unpacked(name: str, tmp_path: Path) -> None:
     path = announced(archive(tmp_path), name, MAX_MEMBER_BYTES[name] + 1)
     refuses_cheaply(path, f"would unpack {name}")
@@ -168,9 +168,9 @@ def test_a_member_larger_than_any_model_is_never_unpacked(name: str, tmp_path: P
 
 @pytest.mark.parametrize("size", [0, 10, 2**23])
 def test_a_member_of_another_size_than_announced_is_refused(size: int, tmp_path: Path) -> None:
-    path = zipped(tmp_path / "lies", [(MANIFEST, b" " * 2**22), (ARRAYS, b"")])
+    path = zipped(tmp_path / "lies", [(MANIFEST_MEMBER, b" " * 2**22), (ARRAYS_MEMBER, b"")])
     with pytest.raises(PolicyFileError, match="damaged"):
-        read_archive(announced(path, MANIFEST, size), "made-up")
+        read_archive(announced(path, MANIFEST_MEMBER, size), "made-up")
 
 
 def test_unknown_members_and_other_packings_are_refused(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_an_archive_of_zeros_is_written_so_that_it_can_be_read(tmp_path: Path) -
 
 
 def test_an_archive_too_large_to_be_read_back_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MAX_MEMBER_BYTES, ARRAYS, 10)
+    monkeypatch.setitem(MAX_MEMBER_BYTES, ARRAYS_MEMBER, 10)
     with pytest.raises(OutputError, match="is the most that is read back"):
         archive(tmp_path)
     assert not list(tmp_path.iterdir())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from largesse.errors import OutputError
-from largesse.io import atomic_file, atomic_folder, can_recover, folders, hold_folder, write_together
+from largesse.io import atomic_file, atomic_folder, can_recover, file_transaction, folders, hold_folder
 from support.folders import earlier_run, everything_in
 
 RUN = {"marks": ("campaign.toml", "policy.largesse"), "files": ("campaign.toml", "policy.largesse", "report.html")}
@@ -115,7 +115,7 @@ def test_other_files_in_a_renewed_folder_come_along(tmp_path: Path) -> None:
     (out / "notes" / "deep").mkdir(parents=True)
     (out / "notes" / "deep" / "a.md").write_text("mine")
     (out / "link").symlink_to("notes")
-    with hold_folder(out), write_together() as batch:
+    with hold_folder(out), file_transaction() as batch:
         new = batch.add_folder(out, RUN["files"], renew=True)
         with atomic_file(new / "report.html") as part:
             part.write_text("new")
@@ -129,7 +129,7 @@ def test_other_files_in_a_renewed_folder_come_along(tmp_path: Path) -> None:
 
 
 def write_both(folder: Path, file: Path) -> None:
-    with hold_folder(folder), write_together() as batch:
+    with hold_folder(folder), file_transaction() as batch:
         batch.add_file(file).write_text("new")
         (batch.add_folder(folder, RUN["files"]) / "report.html").write_text("new")
 
@@ -237,7 +237,7 @@ def test_a_kill_at_any_instant_leaves_the_old_or_the_new(way: str, times: int, t
 def test_output_in_use_is_refused_after_a_wait(
     use: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folders, "MAX_WAIT", 0.05)
+    monkeypatch.setattr(folders, "MAX_LOCK_SECONDS", 0.05)
     with folders.lock_path(tmp_path / "out"), pytest.raises(OutputError, match="in use by another"):
         use(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

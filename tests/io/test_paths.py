@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from largesse.errors import OutputError
-from largesse.io import atomic_file, atomic_folder, resolve_file, resolve_folder, where_is
+from largesse.io import atomic_file, atomic_folder, resolve_file, resolve_folder, resolve_links
 
 
 def refuse(path: Any, message: str = ".", *writers: Callable[[Any], Any]) -> None:
@@ -70,8 +70,8 @@ def test_circular_links_are_refused_and_resolve_to_themselves(tmp_path: Path) ->
     for resolve in (resolve_file, resolve_folder):
         with pytest.raises(OutputError):
             resolve(tmp_path / "a")
-    assert where_is(tmp_path / "loop") == tmp_path / "loop"
-    assert where_is(tmp_path / "there") == tmp_path.resolve()
+    assert resolve_links(tmp_path / "loop") == tmp_path / "loop"
+    assert resolve_links(tmp_path / "there") == tmp_path.resolve()
 
 
 def test_mount_points_and_the_current_folder_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from largesse.errors import OutputError
-from largesse.io import Scratch, private_folder, scratch_file
+from largesse.io import ScratchFile, private_folder, scratch_file
 
 
 def test_a_scratch_file_has_no_name_and_holds_what_was_written(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_a_full_disk_is_an_error_of_output(tmp_path: Path) -> None:
             raise OSError(28, "No space left on device")
 
     with pytest.raises(OutputError, match="disk is full"):
-        Scratch(Full(), tmp_path).append(b"0")  # type: ignore[arg-type]
+        ScratchFile(Full(), tmp_path).append(b"0")  # type: ignore[arg-type]
 
 
 def test_a_private_folder_is_for_one_user_and_goes_at_the_end(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from largesse.errors import InputError, OutputError
-from largesse_lab.command import RunOptions, run, run_parallel
+from largesse_lab.command import NOTES_MARK, RunOptions, run, run_parallel
 from largesse_lab.experiments import EXPERIMENTS, rates
 from largesse_lab.runner.process_pool import gather_parts, run_commands
 from largesse_lab.runner.request import Request
@@ -51,6 +51,11 @@ def test_a_run_leaves_records_summary_page_and_figure_and_can_be_summarised_agai
     (tmp_path / "results.md").write_text("## How to read these pages\n")
     run("page", RunOptions(Request(), folder), quiet)
     assert "(../results.md#how-to-read-these-pages)" in (folder / "rates.md").read_text()
+    notes = f"\n{NOTES_MARK}\n\n## Why\n"
+    with (folder / "rates.md").open("a") as file:
+        file.write(notes)
+    run("page", RunOptions(Request(), folder), quiet)
+    assert (folder / "rates.md").read_text().endswith(f".\n{notes}")
 
 
 def test_files_that_are_no_results_are_refused_together_and_nothing_is_written(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline import check, plan, power, run
-from largesse.serve import pace, read_streaming
+from largesse.serve import pace, parse_pace_options
 from support.commands import Call
 
 
@@ -62,7 +62,7 @@ def test_inputs_are_not_written_over(run_copy: Path, shop: Path) -> None:
     with pytest.raises(InputError, match="is what is read"):
         check(run_copy, carry_out(run_copy, shop), out=shop / "customers.parquet")
     with pytest.raises(InputError, match="is what is read"):
-        pace(run_copy, read_streaming("simulated", {}), lambda *_: None, out=shop / "log.parquet")
+        pace(run_copy, parse_pace_options("simulated", {}), lambda *_: None, out=shop / "log.parquet")
 
 
 def test_the_command_answers_by_its_exit_code(run_copy: Path, shop: Path, call: Call) -> None:

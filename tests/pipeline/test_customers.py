@@ -17,7 +17,7 @@ import pytest
 
 from largesse.campaign import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
-from largesse.io import Scratch
+from largesse.io import ScratchFile
 from largesse.pipeline import commands
 from largesse.pipeline.customers import CustomerStream
 from largesse.pipeline.scoring import Local, choose_places, random_keys
@@ -29,7 +29,7 @@ from support.shops import CAMPAIGN, shop_table, write_shop
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.data.batches.BATCH_ROWS", 64)
+    monkeypatch.setattr("largesse.data.table_batches.READ_BATCH_ROWS", 64)
     monkeypatch.setattr("largesse.pipeline.scoring.BATCH_ROWS", 50)
     monkeypatch.setattr("largesse.pipeline.table_writer.GROUP_ROWS", 70)
 
@@ -311,8 +311,8 @@ def test_a_full_disk_leaves_nothing_behind(
         def write(self, _content: Any) -> None:
             raise OSError(28, "No space left on device")
 
-    real = Scratch.append
-    monkeypatch.setattr(Scratch, "append", lambda self, content: real(Scratch(Full(), self.near), content))  # type: ignore[arg-type]
+    real = ScratchFile.append
+    monkeypatch.setattr(ScratchFile, "append", lambda self, content: real(ScratchFile(Full(), self.near), content))  # type: ignore[arg-type]
     with pytest.raises(OutputError, match="the disk is full"):
         commands.plan(shop / "run", str(shop / "customers.parquet"), engine=Local(rows=10))
     assert everything_in(shop) == before

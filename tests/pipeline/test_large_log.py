@@ -46,7 +46,7 @@ def run(shop: Path) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def _small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("largesse.data.batches.BATCH_ROWS", 128)
+        patch.setattr("largesse.data.table_batches.READ_BATCH_ROWS", 128)
         yield
 
 

@@ -13,7 +13,7 @@ from largesse.evaluation import measure_importance, plan_held_out, score_rows
 from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.propensity import estimate_propensities
-from largesse.records import Explanation, Log, find_changes
+from largesse.records import Explanation, Log, find_next_levels
 from largesse.response import Linear, WithCosts, fit_out_of_fold
 from largesse.stats import assign_folds
 from largesse_lab.baselines import TLearner
@@ -47,7 +47,7 @@ def test_prices_that_change_a_level_are_those_that_a_scan_finds() -> None:
     costs = rng.uniform(0.1, 1, size=(200, 4)).cumsum(axis=1)
     price = 0.7
     levels = decide_at_price(curves, costs, price)
-    dearer, below, cheaper, above = find_changes(curves, costs, levels)
+    dearer, below, cheaper, above = find_next_levels(curves, costs, levels)
     assert (dearer >= 0).any()
     assert (dearer < 0).any()
     assert (cheaper < 0).any()
@@ -67,7 +67,7 @@ def test_prices_that_change_a_level_are_those_that_a_scan_finds() -> None:
 
 
 def test_levels_that_follow_at_the_same_price_are_passed_over() -> None:
-    found = find_changes(
+    found = find_next_levels(
         np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]), np.tile([0.0, 1.0, 2.0], (2, 1)), np.array([0, 2])
     )
     assert [part.tolist()[place] for part, place in zip(found, (0, 0, 1, 1), strict=True)] == [2, 1.0, 0, 1.0]
@@ -90,7 +90,7 @@ def test_words_name_levels_and_prices() -> None:
     curves, costs = np.array([[0.1, 0.9, 1.7], [0.1, 0.1, 0.1]]), np.tile([0.0, 1.0, 2.0], (2, 1))
     costs[0] = [0, 0.9, 2]
     levels = np.array([1, 0])
-    why = Explanation(curves, costs, 0.8, levels, *find_changes(curves, costs, levels), LEVELS.labels)
+    why = Explanation(curves, costs, 0.8, levels, *find_next_levels(curves, costs, levels), LEVELS.labels)
     assert why.words(0) == (
         "Gets 5 €: expected response 0.9 at a cost of 0.9, the best at a price of 0.8. "
         "Would get 10 € if the price of budget fell below 0.727, and none if the price of budget rose above 0.889."

@@ -5,10 +5,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.data.log import log_from_arrays
+from largesse.data.checked_tables import log_from_arrays
 from largesse.propensity.balance import learn_tilts
 from largesse.propensity.estimate import (
-    FLOOR,
+    MIN_PROPENSITY,
     _estimate,
     correct_curves,
     encode_for_levels,
@@ -21,9 +21,9 @@ from largesse.worlds.paper import simulate
 
 def test_given_propensities_are_used_as_they_are() -> None:
     log = log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0], propensity=[0.001, 0.2, 0.5, 1.0])
-    found = estimate_propensities(log, np.arange(4) % 2)
-    assert found.own is log.propensity
-    assert (found.source, found.clipped, found.clipped_weight) == ("given", 0, 0)
+    propensities = estimate_propensities(log, np.arange(4) % 2)
+    assert propensities.own is log.propensity
+    assert (propensities.source, propensities.clipped, propensities.clipped_weight) == ("given", 0, 0)
 
 
 def test_estimates_are_close_to_the_truth_in_a_big_log() -> None:
@@ -58,8 +58,8 @@ def test_rows_below_the_floor_are_raised_and_counted() -> None:
     log = log_from_arrays(x[:, None], level, rng.integers(0, 2, 2000))
     estimate = estimate_propensities(log, assign_folds(log, 5))
     found, clipped = estimate.own, estimate.clipped
-    assert found.min() == FLOOR
-    assert clipped == (found == FLOOR).sum() > 3
+    assert found.min() == MIN_PROPENSITY
+    assert clipped == (found == MIN_PROPENSITY).sum() > 3
     assert 0 < estimate.clipped_weight < 1
 
 
@@ -75,7 +75,7 @@ def test_a_level_with_one_row_is_raised_to_the_floor() -> None:
     log = log_from_arrays(rng.normal(size=(100, 2)), level, rng.integers(0, 2, 100))
     estimate = estimate_propensities(log, assign_folds(log, 5))
     found, clipped = estimate.own, estimate.clipped
-    assert found[5] == FLOOR
+    assert found[5] == MIN_PROPENSITY
     assert clipped == 1
 
 
@@ -93,11 +93,11 @@ def test_the_unit_of_weights_does_not_matter() -> None:
     rng = np.random.default_rng(4)
     X, weight = rng.normal(size=(300, 3)), rng.uniform(0.5, 2, 300)
     level = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
-    one, other = (
+    log, scaled = (
         log_from_arrays(X, level, rng.integers(0, 2, 300), weight=factor * weight) for factor in (1.0, 1000.0)
     )
-    fold = assign_folds(one, 5)
-    np.testing.assert_allclose(estimate_propensities(one, fold).own, estimate_propensities(other, fold).own, rtol=1e-6)
+    fold = assign_folds(log, 5)
+    np.testing.assert_allclose(estimate_propensities(log, fold).own, estimate_propensities(scaled, fold).own, rtol=1e-6)
 
 
 def test_trees_are_used_where_held_out_rows_prefer_them() -> None:
@@ -116,21 +116,21 @@ def test_held_out_logits_are_calibrated() -> None:
     for seed in range(4):
         sim = simulate("confounded", n=2000, seed=seed, mix=0.2)
         log, fold = replace(sim.log, propensity=None), assign_folds(sim.log, 5)
-        found = _estimate(log, fold, 0, encode_for_levels(log, fold=fold)).probabilities
-        own, true = np.log(found[np.arange(2000), sim.level]), np.log(sim.propensity)
-        slopes.append(np.polyfit(own, true, 1)[0])
+        probabilities = _estimate(log, fold, 0, encode_for_levels(log, fold=fold)).probabilities
+        estimated, true = np.log(probabilities[np.arange(2000), sim.level]), np.log(sim.propensity)
+        slopes.append(np.polyfit(estimated, true, 1)[0])
     assert 0.85 < np.mean(slopes) < 1.15
 
 
 def test_weighted_rows_of_every_level_look_like_all_rows() -> None:
     sim = simulate("confounded", n=2000, seed=1, mix=0.2)
     log = replace(sim.log, propensity=None)
-    found = estimate_propensities(log, assign_folds(log, 5)).own
+    propensity = estimate_propensities(log, assign_folds(log, 5)).own
     scaled = (sim.features - sim.features.mean(axis=0)) / sim.features.std(axis=0)
     for k in range(5):
-        own = sim.level == k
-        assert (1 / found[own]).sum() / 2000 == pytest.approx(1, abs=0.01)
-        assert np.abs(np.average(scaled[own], axis=0, weights=1 / found[own])).max() < 0.03
+        logged = sim.level == k
+        assert (1 / propensity[logged]).sum() / 2000 == pytest.approx(1, abs=0.01)
+        assert np.abs(np.average(scaled[logged], axis=0, weights=1 / propensity[logged])).max() < 0.03
 
 
 def test_several_logging_policies_are_mixed() -> None:
@@ -142,9 +142,9 @@ def test_several_logging_policies_are_mixed() -> None:
     log = log_from_arrays(x[:, None], (rng.random(6000) < high).astype(int), rng.integers(0, 2, 6000))
     mixture = 0.5 * 0.5 + 0.5 * steep
     true = np.where(log.level == 1, mixture, 1 - mixture)
-    found = estimate_propensities(replace(log, logger=logger), assign_folds(log, 5)).own
-    assert np.abs(found - true).mean() < 0.02
-    assert found.min() > 0.15  # the randomised rows bound the weights, which the targeted ones alone would not
+    propensity = estimate_propensities(replace(log, logger=logger), assign_folds(log, 5)).own
+    assert np.abs(propensity - true).mean() < 0.02
+    assert propensity.min() > 0.15  # the randomised rows bound the weights, which the targeted ones alone would not
 
 
 def small_log() -> Log:
@@ -154,11 +154,11 @@ def small_log() -> Log:
 
 
 def test_every_column_knows_its_feature() -> None:
-    found = encode_for_levels(small_log())
-    assert found.names == ("age", "city")
-    assert len(found.sources) == found.X.shape[1]
-    assert set(found.sources) == {"age", "city"}
-    assert found.rows.tolist() == list(range(60))
+    features = encode_for_levels(small_log())
+    assert features.names == ("age", "city")
+    assert len(features.sources) == features.X.shape[1]
+    assert set(features.sources) == {"age", "city"}
+    assert features.rows.tolist() == list(range(60))
 
 
 def test_a_sample_keeps_the_order_of_its_rows() -> None:
@@ -172,7 +172,7 @@ def test_a_sample_keeps_the_order_of_its_rows() -> None:
 
 def test_only_the_sample_may_be_encoded() -> None:
     log = small_log()
-    some = encode_for_levels(log, most=20, seed=3)
+    some = encode_for_levels(log, max_rows=20, seed=3)
     assert np.array_equal(some.rows, encode_for_levels(log).sample(20, seed=3).rows)
     assert len(some.X) == 20
     assert abs(some.X[:, 0].mean()) < 1e-6  # standardised among themselves
@@ -181,32 +181,34 @@ def test_only_the_sample_may_be_encoded() -> None:
 def test_only_the_logged_level_is_corrected() -> None:
     rng = np.random.default_rng(0)
     curves, level, outcome, propensity = rng.random((9, 3)), np.arange(9) % 3, rng.random(9), rng.uniform(0.1, 1, 9)
-    kept = curves.copy()
-    found = correct_curves(curves, level, outcome, propensity)
+    copy = curves.copy()
+    scores = correct_curves(curves, level, outcome, propensity)
     for i in range(9):
         for k in range(3):
             expected = curves[i, k] + (outcome[i] - curves[i, k]) / propensity[i] * (level[i] == k)
-            assert np.isclose(found[i, k], expected)
-    assert np.array_equal(curves, kept)
+            assert np.isclose(scores[i, k], expected)
+    assert np.array_equal(curves, copy)
 
 
 @pytest.mark.parametrize("kind", ["shares", "logistic", "boosting", "logging policies"])
 def test_a_model_packed_as_json_and_arrays_predicts_the_same(kind: str) -> None:
     rng = np.random.default_rng(5)
     x = rng.normal(size=(3000, 2))
-    apart = (x[:, 0] > 0) ^ (x[:, 1] > 0)  # no line tells these
-    level = np.where(apart, 0, rng.integers(0, 3, 3000)) if kind == "boosting" else rng.integers(0, 3, 3000)
+    differ = (x[:, 0] > 0) ^ (x[:, 1] > 0)  # no line tells these
+    level = np.where(differ, 0, rng.integers(0, 3, 3000)) if kind == "boosting" else rng.integers(0, 3, 3000)
     features = np.ones((3000, 1)) if kind == "shares" else x
     log = log_from_arrays(features, level, rng.integers(0, 2, 3000))
     if kind == "logging policies":
         log = replace(log, logger=(x[:, 0] > 0).astype(np.int64))
-    found = _estimate(log, assign_folds(log, 3), 0, encode_for_levels(log))
-    assert kind in (found.model, "logging policies")
-    scorer = found.learn()
-    tilts = learn_tilts(found.probabilities[np.arange(3000), level], encode_for_levels(log).X, level, np.ones(3000))[0]
-    for one in (scorer, replace(scorer, model=replace(scorer.model, tilts=tilts))):
-        restore, (state, arrays, *encoders) = one.__reduce__()
+    estimate = _estimate(log, assign_folds(log, 3), 0, encode_for_levels(log))
+    assert kind in (estimate.model, "logging policies")
+    scorer = estimate.learn()
+    tilts = learn_tilts(estimate.probabilities[np.arange(3000), level], encode_for_levels(log).X, level, np.ones(3000))[
+        0
+    ]
+    for variant in (scorer, replace(scorer, model=replace(scorer.model, tilts=tilts))):
+        restore, (state, arrays, *encoders) = variant.__reduce__()
         json.dumps([state, encoders], allow_nan=False)
-        probabilities = one(log.features)
+        probabilities = variant(log.features)
         assert np.array_equal(restore(state, arrays, *encoders)(log.features), probabilities)
-        assert np.array_equal(one.encode_and_predict(log.features)[:, -3:], probabilities)
+        assert np.array_equal(variant.encode_and_predict(log.features)[:, -3:], probabilities)

@@ -213,7 +213,7 @@ class Play:
         assert (standing.spent, standing.promised, standing.held) == model
         assert standing.room >= 0
         assert standing.spent + standing.held <= standing.terms.total
-        assert self.ledger.audit().fine, self.ledger.audit().differences
+        assert self.ledger.audit().matches, self.ledger.audit().differences
 
 
 def to_micros(amounts: Any) -> list[int]:

@@ -321,7 +321,7 @@ def check_ledger(served: Served) -> None:
     if served.model.total is None:
         return
     ledger = served.service.ledger
-    assert ledger.audit().fine, ledger.audit().differences
+    assert ledger.audit().matches, ledger.audit().differences
     compare_standing(served.model, ledger.standing().as_dict())
     answered = sum(len(said["decisions"]) for _, said in served.model.answers.values())
     assert len(list(ledger.decisions())) == answered
@@ -433,7 +433,7 @@ def take_ledger(service: Any, app: Any, folder: Path, kind: str, how: Callable[.
     try:
         with open_ledger(f"sqlite:///{folder}/l.db") as ledger:
             assert decided <= {row[0] for row in ledger.decisions()}
-            assert ledger.audit().fine
+            assert ledger.audit().matches
     except LargesseError:
         assert not decided, "decided, and the ledger cannot be read"
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from largesse.serve import AuthMiddleware
 from largesse.studio.handlers import Studio
-from largesse.studio.sandbox import StudioFolder
 from largesse.studio.studio_app import access_policy, make_app
+from largesse.studio.studio_files import StudioFolder
 from support.answers import check_error
 from support.commands import working_folder
 from support.examples import RNGS, examples

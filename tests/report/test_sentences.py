@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largesse.io import to_json
-from largesse.records import Estimate, Option
+from largesse.records import Estimate, PolicyOption
 from largesse.report.html_pages import write_answer
 from largesse.report.number_format import Units
 from largesse.report.sections.next_steps import view_next_steps
@@ -34,7 +34,7 @@ def recommend(gains: list[Estimate], reference: str) -> Numbers:
     """Return a plan, and maybe a simple rule, with these gains; the best bound above zero is recommended."""
     bounds = [None if gain.low != gain.low else gain.low for gain in gains]
     options = [
-        Option(name, "by 'age'", VALUE, VALUE, gain, bound, None)
+        PolicyOption(name, "by 'age'", VALUE, VALUE, gain, bound, None)
         for name, gain, bound in zip((PLAN, RULE), gains, bounds, strict=False)
     ]
     # of equal bounds, the simpler option's

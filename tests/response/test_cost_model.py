@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from largesse.data.log import log_from_arrays
+from largesse.data.checked_tables import log_from_arrays
 from largesse.errors import InputError, PolicyFileError
 from largesse.policy.policy import Policy
-from largesse.records import Array, Customers, Log, Spending
+from largesse.records import Array, Customers, Log, SpendingCurve
 from largesse.response.boosting import Boosting
 from largesse.response.cost_model import MAX_LOG_SCALE, Proportional, WithCosts, get_customer_costs, predict_in_blocks
 from largesse.response.linear import Linear
 from largesse.response.stacking import Stack
 
 MODEL = WithCosts(Linear(penalty=0.01), costs=Proportional(penalty=0.01))
-CURVE = Spending(price=(2.0, 0.0), expected=(0.0, 1.0), honest=(0.0, 1.2), reach=(0.0, 0.05), noise=0.1)
+CURVE = SpendingCurve(price=(2.0, 0.0), expected=(0.0, 1.0), honest=(0.0, 1.2), reach=(0.0, 0.05), noise=0.1)
 
 
 @cache

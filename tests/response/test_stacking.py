@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from largesse.allocation.plan import allocate
-from largesse.data.log import log_from_arrays
+from largesse.data.checked_tables import log_from_arrays
 from largesse.errors import InputError, MissingPartError
 from largesse.io import Reader, pack
 from largesse.levels import Levels

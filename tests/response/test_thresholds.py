@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from largesse.data.log import log_from_arrays
+from largesse.data.checked_tables import log_from_arrays
 from largesse.records import Array
 from largesse.response.base import ResponseModel
 from largesse.response.linear import Linear
 from largesse.response.stacking import Stack
 from largesse.response.thresholds import MAX_AXES, Lines, Shares, Thresholds, _Path, _usual_probabilities, fit_lines
-from largesse.stats.linalg import principal_axes
 from largesse.stats.links import sigmoid
+from largesse.stats.principal_components import principal_axes
 from largesse.worlds.paper import simulate
 from largesse_lab.nested_labels import generate_nested, make_bandit
 

@@ -12,7 +12,7 @@ import pytest
 from largesse.errors import LedgerError, Problem
 from largesse.serve import DecisionRequest, Ledger, LedgerDecisions
 from largesse.serve.batching import MAX_BATCH_CUSTOMERS, LedgerBatcher
-from largesse.serve.endpoints import THREADS, Service
+from largesse.serve.endpoints import N_THREADS, Service
 from support.ledgers import Dearest, make_offers
 
 
@@ -124,11 +124,13 @@ def test_metrics_answer_while_all_threads_wait_for_the_ledger(
     booked: tuple[Any, Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask, service = booked
-    monkeypatch.setattr("largesse.serve.endpoints.SCRAPE_SECONDS", 0.05)
+    monkeypatch.setattr("largesse.serve.endpoints.METRICS_TIMEOUT_SECONDS", 0.05)
     assert service.ledger is not None
-    with ThreadPoolExecutor(THREADS + 2) as pool:
+    with ThreadPoolExecutor(N_THREADS + 2) as pool:
         with service.ledger._lock:
-            waiting = [pool.submit(ask, "/v1/redeem", {"request_id": "r", "customer": "c"}) for _ in range(THREADS + 1)]
+            waiting = [
+                pool.submit(ask, "/v1/redeem", {"request_id": "r", "customer": "c"}) for _ in range(N_THREADS + 1)
+            ]
             metrics = pool.submit(ask, "/metrics").result(timeout=20).text
         assert "\nlargesse_ledger_up 0.0\n" in metrics
         assert {answer.result().status_code for answer in waiting} == {409}

@@ -33,7 +33,7 @@ def test_a_changed_policy_is_loaded_and_a_broken_one_is_not(run_copy: Path, cust
 
 
 def test_a_new_policy_is_loaded_without_a_request(run_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.serve.policy_store.RELOAD_SECONDS", 0.02)
+    monkeypatch.setattr("largesse.serve.policy_store.RELOAD_CHECK_SECONDS", 0.02)
     messages: queue.Queue[str] = queue.Queue()
     for level in ("info", "warning"):
         monkeypatch.setattr(logging.Logger, level, lambda _, text, *given: messages.put(text % given))
@@ -73,7 +73,7 @@ def test_a_policy_that_a_ledger_cannot_count_does_not_take_over(run_copy: Path, 
         policy.model.binary_ = False  # an amount: its list of costs is no limit
         for change, words in (
             ({"names": ("none", "small", "large")}, "other levels than the ledger's decisions"),
-            ({"on_redemption": True}, "nothing says the most that a level may cost"),
+            ({"on_redemption": True}, "maximum cost"),
         ):
             replace(policy, levels=replace(policy.levels, **change)).save(path)  # type: ignore[arg-type]
             service.store.refresh()

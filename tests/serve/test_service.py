@@ -255,7 +255,7 @@ def test_a_ledger_keeps_the_budget_and_each_request_once(booked: tuple[Ask, Serv
     assert 50 < budget["spent"] + budget["promised"] <= 60  # the price falls until the money is used
     assert budget["ends"] == "3000-01-01T00:00:00Z"
     assert service.ledger is not None
-    assert service.ledger.audit().fine
+    assert service.ledger.audit().matches
     assert "largesse_budget_total 60.0" in metrics
     assert f"\nlargesse_price {last.json()['price']!r}\n" in metrics
     described = ask("/openapi.json").json()["paths"]["/v1/budget"]["get"]["responses"]["200"]["content"]
@@ -367,7 +367,7 @@ def test_an_existing_ledger_is_opened_with_its_own_terms_and_levels(
         with pytest.raises(LargesseError, match=subject):
             load_service(ServiceSettings(ran, ledger=settings))
     with open_ledger(existing.address) as ledger:
-        assert ledger.audit().fine
+        assert ledger.audit().matches
     with sqlite3.connect(tmp_path / "spring.db") as database:
         database.execute("UPDATE ledger SET plan = ?", [json.dumps({**standing.plan, "levels": ["small", "large"]})])
     database.close()

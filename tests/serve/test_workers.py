@@ -99,7 +99,7 @@ def test_a_worker_that_is_killed_loses_no_decision(ran: Path, tmp_path: Path, cu
     with open_ledger(f"sqlite:///{tmp_path / 'spring.db'}") as ledger:
         booked = {row[0]: row for row in ledger.decisions()}
         assert set(booked) == {*answers, "first"}
-        assert ledger.audit().fine
+        assert ledger.audit().matches
         spent = sum(one["decisions"][0]["expected_cost"] for one in answers.values())
         assert ledger.standing().as_dict()["spent"] <= 200
         assert spent <= ledger.standing().as_dict()["spent"] + 1e-6

@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from largesse.stats.binomial import Answers
-from largesse.stats.intervals import FEW, _draw_ratios, _make_side, count_few, estimate_mean, is_rare, mean_estimate
+from largesse.stats.binomial import BinaryOutcomes
+from largesse.stats.intervals import (
+    MIN_TAIL_ROWS,
+    _draw_ratios,
+    _make_side,
+    count_if_too_few,
+    estimate_skewed_mean,
+    is_sparse_amount,
+    t_estimate,
+)
 
 BUYERS, SIGMA = 0.05, 1.5
 
@@ -23,7 +31,7 @@ def test_few_large_purchases_are_covered_where_a_t_interval_misses_them() -> Non
     plain = honest = given = 0
     for _ in range(300):
         values = draw_purchases(rng, 1000)
-        short, found = mean_estimate(values), estimate_mean(values, tail=values)
+        short, found = t_estimate(values), estimate_skewed_mean(values, tail=values)
         plain += short.low <= TRUTH <= short.high
         given += not math.isnan(found.high)
         honest += found.low <= TRUTH <= found.high
@@ -37,7 +45,7 @@ def test_differences_are_covered_on_both_sides() -> None:
     plain = honest = 0
     for _ in range(300):
         values = draw_purchases(rng, 2000) - draw_purchases(rng, 2000)
-        short, found = mean_estimate(values), estimate_mean(values, tail=values)
+        short, found = t_estimate(values), estimate_skewed_mean(values, tail=values)
         assert found.low <= short.low < short.high <= found.high
         plain += short.low <= 0 <= short.high
         honest += found.low <= 0 <= found.high
@@ -49,7 +57,7 @@ def test_intervals_that_are_right_stay_as_they_are(kind: str) -> None:
     rng = np.random.default_rng(2)
     for _ in range(20):
         values = 3.0 * (rng.random(600) < 0.1) if kind == "yes or no" else rng.normal(size=600)
-        short, found = mean_estimate(values), estimate_mean(values)
+        short, found = t_estimate(values), estimate_skewed_mean(values)
         assert (found.estimate, found.se) == (short.estimate, short.se)
         assert found.high - found.low <= 1.01 * (short.high - short.low)
 
@@ -59,44 +67,44 @@ def test_many_purchases_make_the_interval_an_ordinary_one() -> None:
     ratios = []
     for n in (1000, 10_000, 1_000_000):
         values = draw_purchases(rng, n)
-        short, found = mean_estimate(values), estimate_mean(values, tail=values)
+        short, found = t_estimate(values), estimate_skewed_mean(values, tail=values)
         ratios.append((found.high - found.low) / (short.high - short.low))
     assert ratios == sorted(ratios, reverse=True)
     assert ratios[-1] < 1.1
 
 
-@pytest.mark.parametrize("buyers", [0, 1, FEW - 1])
+@pytest.mark.parametrize("buyers", [0, 1, MIN_TAIL_ROWS - 1])
 def test_with_too_few_purchases_there_is_no_interval(buyers: int) -> None:
     values = np.r_[np.zeros(300), np.arange(buyers) + 1.0]
-    found = estimate_mean(values, tail=values)
+    found = estimate_skewed_mean(values, tail=values)
     assert found.estimate == pytest.approx(values.mean())
     assert math.isnan(found.low)
     assert math.isnan(found.high)
-    assert count_few(values) == buyers
+    assert count_if_too_few(values) == buyers
 
 
 def test_each_sign_needs_enough_rows_unless_it_hardly_counts() -> None:
-    assert count_few(np.r_[np.ones(30), -np.ones(9)]) == 9
-    assert count_few(np.r_[np.ones(30), -np.ones(FEW)]) is None
-    assert count_few(np.r_[np.ones(300), -np.ones(4)]) is None
+    assert count_if_too_few(np.r_[np.ones(30), -np.ones(9)]) == 9
+    assert count_if_too_few(np.r_[np.ones(30), -np.ones(MIN_TAIL_ROWS)]) is None
+    assert count_if_too_few(np.r_[np.ones(300), -np.ones(4)]) is None
 
 
 def test_clusters_are_the_terms_and_scaling_moves_nothing() -> None:
     rng = np.random.default_rng(4)
     values, weight = draw_purchases(rng, 2000), rng.uniform(0.5, 2, 2000)
-    alone = estimate_mean(values, weight, tail=values)
-    each = estimate_mean(values, weight, np.arange(2000), values)
+    alone = estimate_skewed_mean(values, weight, tail=values)
+    each = estimate_skewed_mean(values, weight, np.arange(2000), values)
     assert each.interval == pytest.approx(alone.interval)  # purchases are a tail either way
-    twice = estimate_mean(2 * values, 5 * weight, tail=2 * values)
+    twice = estimate_skewed_mean(2 * values, 5 * weight, tail=2 * values)
     assert twice.interval == pytest.approx((2 * alone.low, 2 * alone.high))
-    mirrored = estimate_mean(-values, weight, tail=-values)
+    mirrored = estimate_skewed_mean(-values, weight, tail=-values)
     assert mirrored.high == pytest.approx(-alone.low, rel=0.05, abs=0.05 * alone.se)
     assert -mirrored.low == pytest.approx(alone.high, rel=0.25)  # other draws
 
 
 def test_the_same_rows_have_the_same_interval() -> None:
     values = draw_purchases(np.random.default_rng(5), 3000)
-    assert estimate_mean(values, tail=values) == estimate_mean(values.copy(), tail=values.copy())
+    assert estimate_skewed_mean(values, tail=values) == estimate_skewed_mean(values.copy(), tail=values.copy())
 
 
 @pytest.mark.parametrize(
@@ -104,17 +112,17 @@ def test_the_same_rows_have_the_same_interval() -> None:
     [([0, 0, 1, 1], False), ([0, 0, 2.5, 1], True), ([1, 2, 3, 4], False), ([0, 0, 0, 0], False)],
 )
 def test_amounts_that_some_rows_lack_are_rare(outcome: list[float], rare: bool) -> None:
-    assert is_rare(np.array(outcome)) is rare
+    assert is_sparse_amount(np.array(outcome)) is rare
 
 
 def test_an_interval_allows_for_both_answers_and_amounts() -> None:
     rng = np.random.default_rng(6)
     yes, paid = rng.random(1000) < 0.2, draw_purchases(rng, 1000)
-    values, answers = 3.0 * yes - paid, Answers(np.full(1000, 3.0), yes)
-    both = estimate_mean(values, tail=-paid, answers=answers)
-    assert both.low < estimate_mean(values, answers=answers).low
-    assert both.high >= estimate_mean(values, answers=answers).high
-    assert both.se == mean_estimate(values).se
+    values, answers = 3.0 * yes - paid, BinaryOutcomes(np.full(1000, 3.0), yes)
+    both = estimate_skewed_mean(values, tail=-paid, answers=answers)
+    assert both.low < estimate_skewed_mean(values, answers=answers).low
+    assert both.high >= estimate_skewed_mean(values, answers=answers).high
+    assert both.se == t_estimate(values).se
 
 
 def test_errors_of_sums_next_to_nothing_are_numbers() -> None:
@@ -135,7 +143,7 @@ def slow_cluster_se(values: np.ndarray, weight: np.ndarray, cluster: np.ndarray)
 
 def test_mean_error_and_interval_are_the_textbook_ones() -> None:
     values = np.random.default_rng(0).normal(size=40)
-    found = mean_estimate(values)
+    found = t_estimate(values)
     assert found.estimate == pytest.approx(values.mean())
     assert found.se == pytest.approx(values.std(ddof=1) / math.sqrt(40))
     low, high = stats.t.interval(0.95, 39, values.mean(), stats.sem(values))
@@ -145,13 +153,13 @@ def test_mean_error_and_interval_are_the_textbook_ones() -> None:
 def test_weights_count_like_repeated_rows_in_the_mean() -> None:
     rng = np.random.default_rng(1)
     values, times = rng.normal(size=30), rng.integers(0, 4, 30)
-    assert mean_estimate(values, times.astype(float)).estimate == pytest.approx(np.repeat(values, times).mean())
+    assert t_estimate(values, times.astype(float)).estimate == pytest.approx(np.repeat(values, times).mean())
 
 
 def test_scaling_all_weights_changes_nothing() -> None:
     rng = np.random.default_rng(2)
     values, weight = rng.normal(size=30), rng.random(30)
-    one, other = mean_estimate(values, weight), mean_estimate(values, 7 * weight)
+    one, other = t_estimate(values, weight), t_estimate(values, 7 * weight)
     assert (one.estimate, one.se) == pytest.approx((other.estimate, other.se))
 
 
@@ -159,25 +167,25 @@ def test_cluster_error_agrees_with_a_slow_loop() -> None:
     rng = np.random.default_rng(3)
     cluster = rng.integers(0, 9, 60)
     values, weight = rng.normal(size=60) + cluster, rng.random(60)
-    found = mean_estimate(values, weight, cluster)
+    found = t_estimate(values, weight, cluster)
     assert found.se == pytest.approx(slow_cluster_se(values, weight, cluster))
     assert found.high - found.estimate == pytest.approx(stats.t.ppf(0.975, len(set(cluster.tolist())) - 1) * found.se)
 
 
 def test_clusters_of_one_row_change_nothing() -> None:
     values = np.random.default_rng(4).normal(size=20)
-    assert mean_estimate(values, None, np.arange(20)) == mean_estimate(values)
+    assert t_estimate(values, None, np.arange(20)) == t_estimate(values)
 
 
 def test_names_of_clusters_do_not_matter_and_missing_ones_do_not_count() -> None:
     values = np.random.default_rng(5).normal(size=20)
     cluster = np.arange(20) // 4
-    assert mean_estimate(values, None, 3 * cluster + 7) == mean_estimate(values, None, cluster)
+    assert t_estimate(values, None, 3 * cluster + 7) == t_estimate(values, None, cluster)
 
 
 def test_alike_rows_of_a_cluster_make_the_interval_wider() -> None:
     values = np.repeat(np.random.default_rng(6).normal(size=10), 5)
-    assert mean_estimate(values, None, np.repeat(np.arange(10), 5)).se > 2 * mean_estimate(values).se
+    assert t_estimate(values, None, np.repeat(np.arange(10), 5)).se > 2 * t_estimate(values).se
 
 
 def test_a_large_cluster_is_not_trusted_for_having_pulled_the_mean_to_itself() -> None:
@@ -187,7 +195,7 @@ def test_a_large_cluster_is_not_trusted_for_having_pulled_the_mean_to_itself() -
     held = {"jackknife": 0, "sums": 0}
     for _ in range(400):
         values = rng.normal(size=100) + rng.normal(size=11)[cluster]
-        found = mean_estimate(values, None, cluster)
+        found = t_estimate(values, None, cluster)
         parts = np.bincount(cluster, weights=values - values.mean())
         sums = math.sqrt(11 / 10 * (parts @ parts)) / 100
         held["jackknife"] += found.low <= 0 <= found.high
@@ -199,26 +207,26 @@ def test_a_large_cluster_is_not_trusted_for_having_pulled_the_mean_to_itself() -
 def test_few_buyers_make_an_interval_as_wide_as_the_exact_one(buyers: int, rows: int) -> None:
     values = np.zeros(rows)
     values[:buyers] = 1
-    found = mean_estimate(values)
+    found = t_estimate(values)
     exact = stats.beta.ppf([0.025, 0.975], [buyers, buyers + 1], [rows - buyers + 1, rows - buyers])
     textbook = 2 * stats.t.ppf(0.975, rows - 1) * found.se
     assert textbook < 0.95 * (exact[1] - exact[0]) < found.high - found.low
 
 
 def test_a_row_with_all_the_weight_has_a_mean_but_no_interval() -> None:
-    found = mean_estimate(np.array([3.0, 5.0]), np.array([1.0, 0.0]))
+    found = t_estimate(np.array([3.0, 5.0]), np.array([1.0, 0.0]))
     assert found.estimate == 3
     assert math.isnan(found.se)
 
 
 @pytest.mark.parametrize("cluster", [None, np.zeros(1, dtype=int)])
 def test_one_unit_has_a_mean_but_no_interval(cluster: np.ndarray | None) -> None:
-    found = mean_estimate(np.array([3.0]), None, cluster)
+    found = t_estimate(np.array([3.0]), None, cluster)
     assert found.estimate == 3
     assert all(math.isnan(x) for x in (found.se, found.low, found.high))
 
 
 def test_numbers_whose_squares_vanish_have_the_interval_of_larger_ones() -> None:
     values = np.random.default_rng(3).normal(size=50)
-    small, usual = mean_estimate(1e-90 * values, np.ones(50)), mean_estimate(values, np.ones(50))
+    small, usual = t_estimate(1e-90 * values, np.ones(50)), t_estimate(values, np.ones(50))
     assert small.high == pytest.approx(1e-90 * usual.high)

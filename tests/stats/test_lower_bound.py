@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from largesse.stats.lower_bound import POWERS, bound_mean
+from largesse.stats.lower_bound import STEP_POWERS, bound_mean
 
 
 def ratio(terms: np.ndarray, mean: float, coverage: float, parts: int) -> float:
     """Return the averaged ratio of products, as the definition has it."""
-    steps = np.sqrt(2 * parts * np.log(1 / (1 - coverage)) / len(terms)) * 2**POWERS
+    steps = np.sqrt(2 * parts * np.log(1 / (1 - coverage)) / len(terms)) * 2**STEP_POWERS
     return float(np.mean([np.prod(((1 + s * terms) / (1 + s * mean)) ** (1 / parts)) for s in steps]))
 
 

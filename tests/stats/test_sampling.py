@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.stats import draw_clusters, draw_rows
-from largesse.stats.sampling import draw_levels, sample_rows, share_rows, shuffle_rows, standardise
+from largesse.stats import draw_clusters, draw_rows_by_level
+from largesse.stats.sampling import allocate_rows, draw_levels, sample_rows, shuffle_rows
 
 
 def test_a_sample_has_distinct_rows_in_their_order() -> None:
@@ -46,19 +46,10 @@ def test_a_row_keeps_its_level_whatever_rows_follow() -> None:
     np.testing.assert_array_equal(draw_levels(probabilities[:20], seed=4), draw_levels(probabilities, seed=4)[:20])
 
 
-def test_standardised_columns_vary_by_one_and_constant_ones_are_dropped() -> None:
-    X = np.random.default_rng(5).normal(3, 7, size=(100, 3))
-    X[:, 1] = 2.0
-    found = standardise(X)
-    assert found.shape == (100, 2)
-    assert found.mean(axis=0) == pytest.approx(np.zeros(2), abs=1e-12)
-    assert found.std(axis=0) == pytest.approx(np.ones(2))
-
-
 @given(st.lists(st.integers(1, 10_000), min_size=2, max_size=8), st.integers(20, 5_000))
 def test_shares_add_up_and_rare_levels_keep_rows(counts: list[int], most: int) -> None:
     n = np.array(counts)
-    found = share_rows(n, most)
+    found = allocate_rows(n, most)
     assert (found <= n).all()
     assert found.sum() <= most
     assert (found >= np.minimum(n, most // (2 * len(n)))).all()
@@ -68,7 +59,7 @@ def test_shares_add_up_and_rare_levels_keep_rows(counts: list[int], most: int) -
 
 def test_a_level_that_is_not_rare_gets_its_share_and_no_weight() -> None:
     level = np.repeat([0, 1, 2], [5000, 3000, 2000])
-    rows, stands = draw_rows(level, 3, 1000)
+    rows, stands = draw_rows_by_level(level, 3, 1000)
     assert np.bincount(level[rows]).tolist() == [500, 300, 200]
     assert stands is None
     assert (np.diff(rows) > 0).all()
@@ -76,7 +67,7 @@ def test_a_level_that_is_not_rare_gets_its_share_and_no_weight() -> None:
 
 def test_weights_make_an_oversampled_level_count_as_it_does_in_the_log() -> None:
     level = np.repeat([0, 1], [99_000, 1000])
-    rows, stands = draw_rows(level, 2, 2000)
+    rows, stands = draw_rows_by_level(level, 2, 2000)
     assert stands is not None
     own = level[rows]
     assert (own == 1).sum() == 500
@@ -88,7 +79,7 @@ def test_every_row_of_a_level_is_drawn_equally_often() -> None:
     level = np.repeat([0, 1], [30, 10])
     times = np.zeros(40)
     for seed in range(2000):
-        times[draw_rows(level, 2, 20, seed)[0]] += 1
+        times[draw_rows_by_level(level, 2, 20, seed)[0]] += 1
     for k in (0, 1):
         own = times[level == k]
         assert np.abs(own - own.mean()).max() < 5 * np.sqrt(own.mean())

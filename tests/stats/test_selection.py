@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse.stats.intervals import mean_estimate
-from largesse.stats.selection import chosen, least_loss, one_standard_error
+from largesse.stats.intervals import t_estimate
+from largesse.stats.selection import choose_by_one_standard_error, choose_lowest_loss, chosen_index
 
 
 def kept(losses: Array, weight: Array | None = None, cluster: Array | None = None) -> str:
-    choices = one_standard_error([f"m{i}" for i in range(len(losses))], losses, weight, cluster)
+    choices = choose_by_one_standard_error([f"m{i}" for i in range(len(losses))], losses, weight, cluster)
     assert sum(choice.chosen for choice in choices) == 1
-    return choices[chosen(choices)].name
+    return choices[chosen_index(choices)].name
 
 
 def test_a_clearly_better_candidate_wins() -> None:
@@ -28,7 +28,7 @@ def test_the_simpler_one_wins_a_tie() -> None:
 def test_the_simpler_one_wins_within_one_paired_standard_error() -> None:
     base, wobble = np.random.default_rng(1).normal(size=(2, 100))
     wobble -= wobble.mean()
-    se = mean_estimate(wobble).se
+    se = t_estimate(wobble).se
     assert kept(np.array([base + wobble + 0.99 * se, base])) == "m0"
     assert kept(np.array([base + wobble + 1.01 * se, base])) == "m1"
 
@@ -45,9 +45,9 @@ def test_a_worse_one_between_two_good_ones_is_passed_over() -> None:
 
 def test_choices_hold_losses_differences_and_errors() -> None:
     losses = np.random.default_rng(4).normal(size=(2, 50)) + np.array([[1], [0]])
-    first, second = one_standard_error(["a", "b"], losses)
+    first, second = choose_by_one_standard_error(["a", "b"], losses)
     assert (first.name, first.loss) == ("a", pytest.approx(losses[0].mean()))
-    difference = mean_estimate(losses[0] - losses[1])
+    difference = t_estimate(losses[0] - losses[1])
     assert (first.difference, first.se) == (difference.estimate, difference.se)
     assert (second.difference, second.se, second.chosen) == (0, 0, True)
 
@@ -64,7 +64,12 @@ def test_weights_and_clusters_count_in_the_choice() -> None:
 
 def test_the_least_loss_wins_by_however_little() -> None:
     base = np.random.default_rng(6).normal(size=100)
-    choices = least_loss(["a", "b"], np.array([base + np.r_[1.0, np.zeros(99)] * 1e-6, base]))
-    assert chosen(choices) == 1
+    choices = choose_lowest_loss(["a", "b"], np.array([base + np.r_[1.0, np.zeros(99)] * 1e-6, base]))
+    assert chosen_index(choices) == 1
     weight = np.r_[1.0, np.full(99, 2.0)]
-    assert chosen(least_loss(["a", "b"], np.array([np.r_[0.0, np.ones(99)], np.r_[9.0, np.zeros(99)]]), weight)) == 1
+    assert (
+        chosen_index(
+            choose_lowest_loss(["a", "b"], np.array([np.r_[0.0, np.ones(99)], np.r_[9.0, np.zeros(99)]]), weight)
+        )
+        == 1
+    )

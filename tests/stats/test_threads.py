@@ -8,7 +8,14 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from largesse.stats import threads
-from largesse.stats.threads import cores, map_ahead, one_thread, read_ahead, side_by_side, write_behind
+from largesse.stats.threads import (
+    count_cores,
+    map_in_threads,
+    one_thread,
+    prefetch,
+    run_in_threads,
+    write_in_background,
+)
 
 
 def most_threads() -> int:
@@ -32,11 +39,11 @@ def test_the_threads_come_back_after_an_error() -> None:
 
 
 def test_there_is_a_core_to_run_on() -> None:
-    assert cores() >= 1
+    assert count_cores() >= 1
 
 
 def test_jobs_side_by_side_keep_their_order() -> None:
-    assert side_by_side([partial(pow, base, 2) for base in range(20)], workers=4) == [base**2 for base in range(20)]
+    assert run_in_threads([partial(pow, base, 2) for base in range(20)], workers=4) == [base**2 for base in range(20)]
 
 
 def test_the_first_error_ends_it_and_what_has_not_begun_does_not_begin() -> None:
@@ -50,7 +57,7 @@ def test_the_first_error_ends_it_and_what_has_not_begun_does_not_begin() -> None
         stop.wait(5)
 
     with pytest.raises(ValueError, match="the first"):
-        side_by_side([partial(job, number) for number in range(50)], workers=2)
+        run_in_threads([partial(job, number) for number in range(50)], workers=2)
     stop.set()
     assert len(began) < 10
 
@@ -64,7 +71,7 @@ def test_jobs_run_at_the_same_time_with_one_thread_each() -> None:
         both.wait()  # neither passes unless both are there
         return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"}
 
-    for pools in side_by_side([job, job], workers=2):
+    for pools in run_in_threads([job, job], workers=2):
         assert pools <= {1}
 
 
@@ -76,7 +83,7 @@ def test_items_are_read_ahead_in_their_order_by_another_thread() -> None:
             threads.append(threading.get_ident())
             yield k
 
-    reader = read_ahead(numbers())
+    reader = prefetch(numbers())
     assert [next(reader) for _ in range(5)] == [0, 1, 2, 3, 4]
     reader.close()  # type: ignore[attr-defined]
     assert len(threads) <= 7  # a reader that is closed stops
@@ -88,9 +95,9 @@ def test_results_are_mapped_ahead_and_written_behind_in_the_order_of_items() -> 
         time.sleep(0.002 * (k % 3))
         return k * k
 
-    assert list(map_ahead(square, range(20))) == [k * k for k in range(20)]
+    assert list(map_in_threads(square, range(20))) == [k * k for k in range(20)]
     written: list[int] = []
-    with write_behind(written.append) as add:
+    with write_in_background(written.append) as add:
         for k in range(10):
             add(k)
     assert written == list(range(10))
@@ -101,8 +108,8 @@ def test_errors_of_other_threads_reach_the_caller() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        list(read_ahead(map(fail, range(3))))
+        list(prefetch(map(fail, range(3))))
     with pytest.raises(ValueError, match="no"):
-        list(map_ahead(fail, range(3)))
-    with pytest.raises(ValueError, match="no"), write_behind(fail) as add:
+        list(map_in_threads(fail, range(3)))
+    with pytest.raises(ValueError, match="no"), write_in_background(fail) as add:
         add(1)

@@ -101,7 +101,7 @@ class Workers:
 
 def check_ledger(address: str, workers: Workers, total: int) -> None:
     """Every answer is in the ledger once, with the levels that were told; it adds up, and is within its total."""
-    from largesse.serve import ENTRY, open_ledger
+    from largesse.serve import DECISION_COLUMNS, open_ledger
 
     with open_ledger(address) as ledger:
         standing, audit, rows = ledger.standing(), ledger.audit(), list(ledger.decisions())
@@ -111,11 +111,13 @@ def check_ledger(address: str, workers: Workers, total: int) -> None:
     assert len(told) == workers.requests * len(workers.names)
     kept: dict[str, list[int]] = {}
     for row in rows:
-        kept.setdefault(row[ENTRY.index("request")], []).append(row[ENTRY.index("level")])
+        kept.setdefault(row[DECISION_COLUMNS.index("request")], []).append(row[DECISION_COLUMNS.index("level")])
     assert kept == told
-    assert set(Counter(row[ENTRY.index("customer")] for row in rows).values()) == {1}
-    face, paid = (sum(row[ENTRY.index(word)] or 0 for row in rows) for word in ("face", "paid"))
-    redeemed = sum(row[ENTRY.index("face")] for row in rows if row[ENTRY.index("paid")] is not None)
+    assert set(Counter(row[DECISION_COLUMNS.index("customer")] for row in rows).values()) == {1}
+    face, paid = (sum(row[DECISION_COLUMNS.index(word)] or 0 for row in rows) for word in ("face", "paid"))
+    redeemed = sum(
+        row[DECISION_COLUMNS.index("face")] for row in rows if row[DECISION_COLUMNS.index("paid")] is not None
+    )
     assert (standing.spent, standing.promised) == (paid, face - redeemed)
 
 

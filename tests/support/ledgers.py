@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from largesse.serve import LedgerStanding, LedgerTerms, LevelChoice, Offers, Reason, make_terms, open_ledger
+from largesse.serve import ChosenLevels, LedgerStanding, LedgerTerms, Offers, Reason, make_terms, open_ledger
 
 START = 1_800_000_000_000_000  # microseconds since 1970
 DAY = 86_400_000_000
@@ -43,9 +43,9 @@ class Dearest:
     A promise counts with its face value, or with what it is expected to cost if it holds while the budget lasts.
     """
 
-    def choose(self, standing: LedgerStanding, offers: Offers) -> LevelChoice:
-        room, levels, reasons = standing.room if standing.within else 0, [], []
-        kept, reserved = standing.terms.kept, standing.held
+    def choose(self, standing: LedgerStanding, offers: Offers) -> ChosenLevels:
+        room, levels, reasons = standing.room if standing.in_period else 0, [], []
+        kept, reserved = standing.terms.keeps_promises, standing.held
         costs = offers.at_once + (offers.face if kept else offers.expected)
         for row in costs:
             fits = [k for k, cost in enumerate(row) if cost <= room]
@@ -55,7 +55,7 @@ class Dearest:
         n = len(levels)
         reserved += int(offers.expected[np.arange(n), levels].sum())
         asked = (standing.state[0] if standing.state else 0.0) + 1
-        return LevelChoice(
+        return ChosenLevels(
             np.array(levels), np.ones(n), np.full(n, 0.25), np.array(reasons), (asked,), 0 if kept else reserved
         )
 

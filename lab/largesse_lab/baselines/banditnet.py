@@ -33,7 +33,7 @@ import numpy as np
 import optax
 
 from largesse.allocation import allocate, expected_costs
-from largesse.errors import Problem, below_cheapest, budget_problems, fail, refuse
+from largesse.errors import Problem, below_cheapest_error, budget_problems, fail, refuse
 from largesse.io import Shaped, expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
@@ -153,7 +153,7 @@ class BanditNet(Learner):
         self.levels_known_ = log.levels
         costs = self._costs(log.costs, len(log))
         if costs.min(axis=1).mean() > self.budget:
-            raise below_cheapest("BanditNet", self.budget, float(costs.min(axis=1).mean()))
+            raise below_cheapest_error("BanditNet", self.budget, float(costs.min(axis=1).mean()))
         trainer = Trainer(self._settings(), X, log, costs)
         with one_thread(X.size):
             shifts = self._shifts(trainer.rows.reward)
@@ -238,7 +238,7 @@ class BanditNet(Learner):
         refuse("BanditNet", budget_problems(budget, unlimited=True))
         least = float(costs.min(axis=1).mean()) if len(X) else 0.0
         if budget < least:
-            raise below_cheapest("BanditNet", budget, least)
+            raise below_cheapest_error("BanditNet", budget, least)
         return X, costs, budget
 
     # -- saving -----------------------------------------------------------------------------------------------------

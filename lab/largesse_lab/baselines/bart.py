@@ -17,7 +17,7 @@ import numpy as np
 
 from largesse.errors import Problem, refuse, require_part, suggest
 from largesse.io import Shaped
-from largesse.propensity import choose_strength
+from largesse.propensity import choose_inverse_penalty
 from largesse.records import Array, Log
 from largesse.response import ResponseModel
 from largesse.stats import Trees, one_thread, row_blocks, softmax
@@ -216,7 +216,7 @@ def _logging(X: Array, log: Log) -> Array:
         return found
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an unfinished fit is still a fit
-        model = LogisticRegression(C=choose_strength(X, log.level, weight, K), max_iter=200)
+        model = LogisticRegression(C=choose_inverse_penalty(X, log.level, weight, K), max_iter=200)
         model.fit(X, log.level, sample_weight=weight)
     coef, intercept = model.coef_, model.intercept_
     if len(model.classes_) == 2:  # the first of two classes is what the other is measured from

@@ -52,7 +52,7 @@ from largesse.response.networks import (
     train,
     trainer,
 )
-from largesse.stats import chosen, hold_out, one_thread
+from largesse.stats import chosen_index, hold_out, one_thread
 from largesse_lab.baselines.networks import (
     draw_batches,
     draw_by_steps,
@@ -183,7 +183,7 @@ class CFRNet(ResponseModel):
     def _choose(self, alphas: tuple[float, ...], params: dict[str, Array], losses: Array) -> None:
         each = losses.reshape(len(alphas), -1)  # (α, nets)
         self.choices_ = choose_least([f"α {alpha:g}" for alpha in alphas], each.mean(axis=1), of="CFRNet: settings")
-        best, P = chosen(self.choices_), each.shape[1]
+        best, P = chosen_index(self.choices_), each.shape[1]
         self.alpha_ = alphas[best]
         self.params_ = {name: value[best * P : (best + 1) * P] for name, value in params.items()}
 

@@ -21,12 +21,21 @@ from typing import Any, NoReturn, Self, final
 import numpy as np
 
 from largesse.data import Encoder, feature_table, log_from_arrays
-from largesse.errors import NotFittedError, Problem, as_number, below_cheapest, budget_problems, fail, percent, refuse
+from largesse.errors import (
+    NotFittedError,
+    Problem,
+    as_number,
+    below_cheapest_error,
+    budget_problems,
+    fail,
+    percent,
+    refuse,
+)
 from largesse.levels import Levels
-from largesse.records import FEW_ROWS, Array, Finding
+from largesse.records import MIN_LEVEL_ROWS, Array, Finding
 from largesse.response import SIRE, Configurable, Network, Training, copy_unfitted, encode_customers
 from largesse.response.networks import held_out_parts
-from largesse.stats import estimate_mean, is_rare, mean_estimate, one_thread
+from largesse.stats import estimate_skewed_mean, is_sparse_amount, one_thread, t_estimate
 
 HEADS = ("shrunk", "elastic", "increments")  # whose increments are free to differ between knots
 
@@ -231,7 +240,7 @@ def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> 
     refuse("best_doses", problems)
     n, left = len(curves), len(curves) * (budget - knots[0])
     if left < 0:
-        raise below_cheapest("best_doses", budget, float(knots[0]))
+        raise below_cheapest_error("best_doses", budget, float(knots[0]))
     place, first, last = (np.array(part, dtype=np.int64) for part in zip(*_hull_steps(curves, knots), strict=True))
     gain = curves[place, last] - curves[place, first]
     cost = knots[last] - knots[first]
@@ -377,10 +386,10 @@ def evaluate_doses(
         bandwidth = _choose_bandwidth(log, rows)
     scores = score_doses(rows, bandwidth)
     near = _kernel(rows, bandwidth) / rows.density
-    tail = near * log.response if is_rare(log.response) else None
-    value = estimate_mean(scores, log.weight, log.cluster, tail)
+    tail = near * log.response if is_sparse_amount(log.response) else None
+    value = estimate_skewed_mean(scores, log.weight, log.cluster, tail)
     paid = wanted * tail if on_redemption and tail is not None else None
-    spend = estimate_mean(wanted * (scores if on_redemption else 1.0), log.weight, log.cluster, paid)
+    spend = estimate_skewed_mean(wanted * (scores if on_redemption else 1.0), log.weight, log.cluster, paid)
     effective = _count_effective(log.weight * near)
     return DoseEvaluation(
         value=value.estimate,
@@ -411,7 +420,7 @@ def _warn(rows: JudgedDoses, bandwidth: float, effective: float) -> tuple[Findin
         found.append(Finding("range of doses", "no", text))
     if effective < MIN_EFFECTIVE:
         text = f"Few logged doses lie near the wanted ones (worth {effective:.0f} rows within {bandwidth:.3g})."
-        found.append(Finding("rows near the doses", "no" if effective < FEW_ROWS else "careful", text))
+        found.append(Finding("rows near the doses", "no" if effective < MIN_LEVEL_ROWS else "careful", text))
     return tuple(found)
 
 
@@ -438,7 +447,7 @@ def _choose_bandwidth(log: DoseLog, rows: JudgedDoses) -> float:
     widths = [share * float(np.ptp(log.dose)) for share in WIDTHS]
     low, high, chosen = -np.inf, np.inf, widths[-1]
     for width in reversed(widths):
-        found = mean_estimate(score_doses(rows, width), log.weight, log.cluster)
+        found = t_estimate(score_doses(rows, width), log.weight, log.cluster)
         low, high = max(low, found.low), min(high, found.high)
         if low > high:
             break

@@ -47,7 +47,7 @@ from largesse.response.networks import (
     trainer,
     whole_problems,
 )
-from largesse.stats import chosen, hold_out, one_thread
+from largesse.stats import chosen_index, hold_out, one_thread
 from largesse_lab.baselines.networks import (
     draw_by_steps,
     loop_of_steps,
@@ -148,7 +148,7 @@ class GANITE(ResponseModel):
         second = train(TrainingJob(program, loop, data, own, np.full(len(pairs), 2 * self.seed + 1)))
         names = [f"α {alphas[i]:g}, β {beta:g}" for i, beta in pairs]
         self.choices_ = choose_least(names, second.loss, of="GANITE: settings")
-        best = chosen(self.choices_)
+        best = chosen_index(self.choices_)
         self.alpha_, self.beta_ = alphas[source[best]], pairs[best][1]
         self.params_ = {name: value[best] for name, value in second.params.items()}
 

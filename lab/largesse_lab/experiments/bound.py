@@ -27,12 +27,12 @@ from largesse.evaluation import (
     find_best_mix,
     learn_rules,
     plan_held_out,
+    recommend_policy,
     score_rows,
-    weigh_options,
 )
 from largesse.exploration import find_mixture
 from largesse.propensity import estimate_propensities
-from largesse.records import Array, HeldOut, HeldOutPlan, Log, Option, Progress, Propensities, Scores
+from largesse.records import Array, HeldOutPlan, HeldOutPredictions, Log, PolicyOption, Progress, Propensities, Scores
 from largesse.response import Linear
 from largesse.worlds import RandomLog, draw_world
 from largesse_lab.experiments.base import table_experiment
@@ -75,7 +75,7 @@ def _measure_log(seed: int) -> dict[str, Any]:
     for source in SOURCES:
         log = replace(drawn.log, propensity=given if source == "given" else None)
         known = Propensities(given, "given") if source == "given" else estimate_propensities(log, base.fold, seed)
-        scores = score_rows(log, HeldOut(base.curves, base.fold), known)
+        scores = score_rows(log, HeldOutPredictions(base.curves, base.fold), known)
         record[source] = _judge(log, scores, plan, _FreshCustomers(fresh, recorder.fresh_curves, drawn.table))
     return record
 
@@ -97,7 +97,7 @@ class _FreshCustomers:
 
 def _judge(log: Log, scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> dict[str, Any]:
     """Return the bounds of both options and the truth about them."""
-    safety = weigh_options(log, scores, plan.levels, learnt=True)
+    safety = recommend_policy(log, scores, plan.levels, learnt=True)
     policies = {"this plan": _follow_plan(scores, plan, fresh)}
     rules = learn_rules(log, scores, plan.levels)
     if rules is not None:
@@ -142,7 +142,9 @@ def assign_groups(known: pa.ChunkedArray, fresh: pa.ChunkedArray) -> Array:
     return np.where(np.isfinite(fresh_values), np.searchsorted(tops[:-1], fresh_values, side="left"), missing)
 
 
-def _record_option(option: Option, scores: Scores, fresh: _FreshCustomers, policies: Sequence[Array]) -> dict[str, Any]:
+def _record_option(
+    option: PolicyOption, scores: Scores, fresh: _FreshCustomers, policies: Sequence[Array]
+) -> dict[str, Any]:
     value, spend = fresh.judge(policies)
     mix = find_best_mix(scores, option.spend.estimate)
     return {

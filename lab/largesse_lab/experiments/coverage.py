@@ -25,7 +25,7 @@ from largesse.errors import Problem, refuse
 from largesse.evaluation import (
     estimate_value,
     hold_out_rows,
-    plan_budgets,
+    plan_at_budgets,
     plan_held_out,
     score_rows,
     spread_budgets,
@@ -33,7 +33,7 @@ from largesse.evaluation import (
 )
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
-from largesse.records import Array, Estimate, HeldOut, HeldOutPlan, Log, Progress, Propensities, Scores
+from largesse.records import Array, Estimate, HeldOutPlan, HeldOutPredictions, Log, Progress, Propensities, Scores
 from largesse.response import Linear, ResponseModel, Stack
 from largesse.stats import assign_folds
 from largesse.worlds import SIMULATIONS, Simulation, simulate
@@ -124,7 +124,7 @@ def _measure_log(name: str, log: int, rows: int, mix: float, model: Callable[[],
     return record
 
 
-def _hold_out(model: ResponseModel, log: Log, fresh: Array, seed: int) -> tuple[HeldOut, list[Array]]:
+def _hold_out(model: ResponseModel, log: Log, fresh: Array, seed: int) -> tuple[HeldOutPredictions, list[Array]]:
     """Return the held-out rows of a log, and the curves of fresh customers by the model of each fold."""
     if isinstance(model, Stack):
         stack = Stack(models=model.models, folds=model.folds, seed=seed)
@@ -133,7 +133,7 @@ def _hold_out(model: ResponseModel, log: Log, fresh: Array, seed: int) -> tuple[
     return hold_out_rows(log, recorder, seed=seed), recorder.fresh_curves
 
 
-def _score(log: Log, base: HeldOut, estimated: Propensities, paid: str) -> Scores:
+def _score(log: Log, base: HeldOutPredictions, estimated: Propensities, paid: str) -> Scores:
     levels = Levels(costs=FACE, on_redemption=paid == "redeemed")
     return score_rows(replace(log, levels=levels), base, estimated)
 
@@ -209,7 +209,7 @@ def _find_frontier(
     scores: Scores, fresh: Simulation, fresh_curves: list[Array]
 ) -> tuple[tuple[HeldOutPlan, ...], Array]:
     """Return the plans at every budget, and the true value for fresh customers of the policies learnt for each."""
-    plans = plan_budgets(scores, spread_budgets(scores))
+    plans = plan_at_budgets(scores, spread_budgets(scores))
     fresh_curves = [curves[:BAND_FRESH_ROWS] for curves in fresh_curves]
     decided = [_decide_all(fresh_curves, plan.prices, "always") for plan in plans]
     return plans, np.array([_judge_levels(fresh, levels, "always")[0] for levels in decided])

@@ -29,8 +29,8 @@ from largesse.evaluation import (
     score_rows,
 )
 from largesse.levels import Levels
-from largesse.records import Array, Estimate, HeldOut, Log, Progress, Propensities, Scores
-from largesse.stats import mean_estimate
+from largesse.records import Array, Estimate, HeldOutPredictions, Log, Progress, Propensities, Scores
+from largesse.stats import t_estimate
 from largesse_lab.experiments.base import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.record_cache import RecordCache
@@ -104,7 +104,7 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
     estimates["spend"] = estimate_value(scores, policy)[1]
     estimates["difference"] = estimate_difference(scores, policy, cheapest).value
     estimates["ratio"] = estimate_ratio(scores, *score_policy(scores, policy))
-    plain = mean_estimate(scores.gamma[np.arange(len(policy)), policy], scores.weight, scores.cluster)
+    plain = t_estimate(scores.gamma[np.arange(len(policy)), policy], scores.weight, scores.cluster)
     estimates["t"] = plain
     places = {key: _locate(estimate, truth[key if key in truth else "value"]) for key, estimate in estimates.items()}
     width = (estimates["dr"].high - estimates["dr"].low) / (plain.high - plain.low)
@@ -199,7 +199,7 @@ def _score(case: LogCase, log: Log, feature: Array, seed: int) -> Scores:
     assert log.propensity is not None
     unit = np.arange(len(log)) if log.cluster is None else log.cluster
     fold = np.random.default_rng(seed).integers(0, FOLDS, int(unit.max()) + 1)[unit]
-    held_out = HeldOut(_fit_lines(log, feature, fold), fold)
+    held_out = HeldOutPredictions(_fit_lines(log, feature, fold), fold)
     return score_rows(log, held_out, Propensities(log.propensity, "given"))
 
 

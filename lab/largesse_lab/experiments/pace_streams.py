@@ -18,7 +18,7 @@ import numpy as np
 
 from largesse.errors import percent
 from largesse.records import Array, Progress
-from largesse.serve import WAYS, Stream, compare_offline, draw_stream, make_plan, pace_stream, plan_offline
+from largesse.serve import PACING_METHODS, Stream, compare_offline, draw_stream, make_plan, pace_stream, plan_offline
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.pages.comparison import Summary
 from largesse_lab.pages.figures import FigureText, draw_lines
@@ -52,17 +52,17 @@ def _measure_stream(seed: int) -> dict[str, Any]:
 
 
 def _pace(stream: Stream) -> dict[str, Any]:
-    """Return the results of each way by the rule of the stream's terms."""
+    """Return the results of each method by the rule of the stream's terms."""
     offline, plan = plan_offline(stream), make_plan(stream)
-    results = {way: pace_stream(stream, way, plan=plan) for way in WAYS}
+    results = {method: pace_stream(stream, method, plan=plan) for method in PACING_METHODS}
     base = results["pace"].base
     ways = {
-        way: {
+        method: {
             **compare_offline(result, offline),
-            "kept": result.kept and result.spent <= result.total and result.committed <= result.total,
+            "kept": result.within_budget and result.spent <= result.total and result.committed <= result.total,
             "bound": result.value / offline.bound,
         }
-        for way, result in results.items()
+        for method, result in results.items()
     }
     return {
         "priced": bool(offline.price > 0),

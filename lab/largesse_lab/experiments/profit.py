@@ -24,7 +24,7 @@ from largesse.evaluation import (
     crossfit,
     estimate_profit,
     estimate_value,
-    plan_budgets,
+    plan_at_budgets,
     score_level,
     score_policy,
     spread_budgets,
@@ -107,7 +107,7 @@ def _measure_log(seed: int) -> dict[str, Any]:
     scores = crossfit(log, recorder, seed=seed)
     fixed, fixed_fresh = (_decide(model.predict(table), levels, 1 / worth) for table in (log.features, customers.table))
     budgets = spread_budgets(scores)
-    plans = plan_budgets(scores, budgets)
+    plans = plan_at_budgets(scores, budgets)
     middle = plans[len(plans) // 2]
     traits = world.traits
     return {

@@ -20,7 +20,7 @@ from largesse.evaluation import crossfit, estimate_difference
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.response import make_model
-from largesse.serve import DAY, LedgerTerms, Pacer, make_offers, make_population, open_ledger, plan_pace
+from largesse.serve import DAY_MICROS, LedgerTerms, Pacer, make_offers, make_population, open_ledger, plan_pace
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.base import table_experiment
 from largesse_lab.pages.markdown import write_table
@@ -71,7 +71,7 @@ def _draw_by_ledger(
 ) -> tuple[RandomLog, float]:
     """Return the log of customers who come one after the other and are decided by a ledger, and their mean cost."""
     assert policy.exploration is not None
-    terms = LedgerTerms(int(budget * LOG_ROWS * 1e6), 0, DAYS * DAY)
+    terms = LedgerTerms(int(budget * LOG_ROWS * 1e6), 0, DAYS * DAY_MICROS)
     plan = plan_pace(make_population(policy, known.table), terms, LOG_ROWS, exploration=policy.exploration)
     names, pacer, decisions = [f"c{i}" for i in range(LOG_ROWS)], Pacer(world.seed), []
     with (
@@ -81,9 +81,9 @@ def _draw_by_ledger(
         for first in range(0, LOG_ROWS, MAX_CUSTOMERS):
             batch = new.table.slice(first, MAX_CUSTOMERS)
             offers = make_offers(policy, batch, names[first : first + len(batch)])
-            now = int((first + len(batch) / 2) / LOG_ROWS * DAYS * DAY)
+            now = int((first + len(batch) / 2) / LOG_ROWS * DAYS * DAY_MICROS)
             decisions.append(ledger.decide(f"r{first}", offers, pacer, now=now))
-        spent = ledger.standing(now=DAYS * DAY - 1).spent / 1e6 / LOG_ROWS
+        spent = ledger.standing(now=DAYS * DAY_MICROS - 1).spent / 1e6 / LOG_ROWS
     levels = np.concatenate([decision.levels for decision in decisions])
     propensity = np.concatenate([decision.propensity for decision in decisions])
     certain = np.eye(len(world.doses))[levels]

@@ -21,7 +21,7 @@ import numpy as np
 from largesse.allocation import allocate
 from largesse.errors import Problem, percent, refuse
 from largesse.records import Array, Progress
-from largesse.stats import mean_estimate, one_thread
+from largesse.stats import one_thread, t_estimate
 from largesse.worlds import RandomLog, draw_world
 from largesse_lab.experiments.base import Experiment
 from largesse_lab.pages.comparison import Summary, keep_latest, list_values
@@ -180,7 +180,7 @@ def _average(records: Records) -> dict[str, Any]:
     if not records:
         return {"worlds": 0}
     skill = np.array([find_skill(record) for record in records])
-    mean = mean_estimate(skill) if len(records) > 1 else None
+    mean = t_estimate(skill) if len(records) > 1 else None
     seconds = [record["seconds"] for record in records]
     return {
         "worlds": len(records),
@@ -211,7 +211,7 @@ def _subtract(first: Mapping[int, Any], second: Mapping[int, Any], worlds: set[i
     if len(shared) < 2:
         return None
     differences = np.array([find_skill(first[world]) - find_skill(second[world]) for world in shared])
-    mean = mean_estimate(differences)
+    mean = t_estimate(differences)
     return {
         "worlds": len(shared),
         "difference": mean.estimate,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.stats import mean_estimate
+from largesse.stats import t_estimate
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
 from largesse_lab.pages.markdown import DASH, Section, write_mean, write_table
 from largesse_lab.runner.request import Records
@@ -86,7 +86,7 @@ def subtract(records: Records, base: Records, column: str) -> dict[str, Any] | N
     differences = differences[np.isfinite(differences)]
     if len(differences) < 2:
         return None
-    mean = mean_estimate(differences)
+    mean = t_estimate(differences)
     return {"difference": mean.estimate, "low": mean.low, "high": mean.high, "n": len(differences)}
 
 

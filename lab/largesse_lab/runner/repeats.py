@@ -21,7 +21,7 @@ import numpy as np
 from largesse.allocation import allocate
 from largesse.errors import refuse
 from largesse.records import Array, Log, Progress
-from largesse.stats import cores
+from largesse.stats import count_cores
 from largesse.worlds import SIMULATIONS, simulate
 from largesse_lab.runner import measures
 from largesse_lab.runner.dynamic_programme import dynamic_programme
@@ -103,7 +103,7 @@ SIMULATED = TrialSource(simulate_trial, SIMULATIONS, "simulation")
 
 def make_trials(keys: Sequence[tuple[str, int]], source: TrialSource) -> list[Trial]:
     """Return several trials, drawn in parallel."""
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(count_cores()) as pool:
         return list(pool.map(lambda key: source.make(*key), keys))
 
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from largesse.allocation.cost_calibration import EVEN, budget_at, correct
-from largesse.records import Array, Spending
-from largesse.stats import draw_rows_levels
+from largesse.records import Array, SpendingCurve
+from largesse.stats import draw_levels_of_rows
 
 MAX_BUDGETS = 60  # budgets at most
 TRIED_PRICES = 2000  # of which those are kept whose budgets lie about evenly
@@ -81,7 +81,7 @@ def sum_at_prices(curves: Array, costs: Array, prices: Sequence[float]) -> Price
 
 def find_budget_points(
     sums_at: Callable[[Sequence[float]], PriceSums],
-    spending: Spending | None = None,
+    spending: SpendingCurve | None = None,
     confidence: float = EVEN,
     *,
     explore: float = 0.0,
@@ -158,7 +158,7 @@ def _choose_prices(
     return sorted(kept), last
 
 
-def _correct_point(point: BudgetPoint, paid: Array, spending: Spending, confidence: float) -> BudgetPoint | None:
+def _correct_point(point: BudgetPoint, paid: Array, spending: SpendingCurve, confidence: float) -> BudgetPoint | None:
     """Return a point at the budget that makes its plan where costs are expected; None where no budget does."""
     budget = budget_at(paid, point.spend, spending, confidence)
     fix = correct(paid, budget, spending, confidence)
@@ -195,7 +195,7 @@ def count_at_budgets(
     drawn = np.zeros((0, K), dtype=np.int64)
     if explore:
         every = [np.broadcast_to(explore / K + (1 - explore) * best, curves.shape) for best in np.eye(K)]
-        drawn = np.column_stack([draw_rows_levels(each, rows, seed) for each in every])
+        drawn = np.column_stack([draw_levels_of_rows(each, rows, seed) for each in every])
     prices = np.array([point.threshold for point in points])
     count_plans(curves, costs, prices, drawn, np.ascontiguousarray(groups), counts, spend)
     return np.cumsum(counts, axis=0), np.cumsum(spend, axis=0)

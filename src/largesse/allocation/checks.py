@@ -8,7 +8,7 @@ import numpy as np
 
 from largesse.allocation.costs import expected_costs
 from largesse.allocation.price.hull import as_rows
-from largesse.errors import BudgetError, Problem, below_cheapest, budget_problems, refuse
+from largesse.errors import BudgetError, Problem, below_cheapest_error, budget_problems, refuse
 from largesse.levels import Levels
 from largesse.records import Array
 
@@ -104,4 +104,4 @@ def total_limit(n: int, budget: float | None, total: float | None) -> float:
 def make_budget_error(cheapest: float, limit: float, n: int, total: bool) -> BudgetError:
     """Return the error that names what the cheapest plan costs, in the unit the budget was given in."""
     unit = 1 if total else n
-    return below_cheapest("allocate", limit / unit, cheapest / unit, "" if total else " per customer")
+    return below_cheapest_error("allocate", limit / unit, cheapest / unit, "" if total else " per customer")

@@ -1,6 +1,6 @@
 """Costs that are expected, not known: by how much they must be corrected so that a plan really costs its budget.
 
-A `Spending` says what plans at each price really cost on the log, and what the model expected of them. Customers are planned
+A `SpendingCurve` says what plans at each price really cost on the log, and what the model expected of them. Customers are planned
 at prices, too, so the ratio of the two carries over: at the price λ they really cost (what the model expects of them) ×
 (honest / expected at λ). The plan sought is the dearest one for which this is the budget. It is found by multiplying
 expected costs by one number: that changes the price of the plan at a given budget, and nothing else.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from largesse.allocation.plan import frontier
-from largesse.records import Array, Spending
+from largesse.records import Array, SpendingCurve
 from largesse.stats import t_quantile
 
 EVEN = 0.5  # the true spend is as likely above the budget as below it
@@ -47,7 +47,7 @@ class Correction:
 
 
 def correct_costs(
-    curves: Array, costs: Array, budget: float, spending: Spending | None, confidence: float = EVEN
+    curves: Array, costs: Array, budget: float, spending: SpendingCurve | None, confidence: float = EVEN
 ) -> Correction:
     """Return the correction with which a plan for these customers really costs `budget` on average.
 
@@ -65,7 +65,7 @@ def correct_costs(
 
     Examples
     --------
-    >>> twice = Spending(price=(1.0, 0.0), expected=(1.0, 2.0), honest=(2.0, 4.0), reach=(0.0, 0.0))
+    >>> twice = SpendingCurve(price=(1.0, 0.0), expected=(1.0, 2.0), honest=(2.0, 4.0), reach=(0.0, 0.0))
     >>> curves = np.array([[0.0, 1.0], [0.0, 0.5]])
     >>> correct_costs(curves, np.array([0.0, 1.0]), 0.5, twice).scale
     2.0
@@ -76,12 +76,12 @@ def correct_costs(
     return correct(np.array([front.spend[0], *map(front.budget_at, spending.price)]), budget, spending, confidence)
 
 
-def budget_at(expected: Array, spend: float, spending: Spending, confidence: float = EVEN) -> float:
+def budget_at(expected: Array, spend: float, spending: SpendingCurve, confidence: float = EVEN) -> float:
     """Return the budget at which a plan is expected to cost `spend`: the inverse of `correct`."""
     return float(np.interp(spend, expected, _aim(expected, spending, confidence)[0]))
 
 
-def correct(expected: Array, budget: float, spending: Spending, confidence: float = EVEN) -> Correction:
+def correct(expected: Array, budget: float, spending: SpendingCurve, confidence: float = EVEN) -> Correction:
     """Return the correction for customers from what the model expects them to cost, (m + 1,).
 
     That is at their cheapest levels, and at each price of `spending`.
@@ -94,14 +94,14 @@ def correct(expected: Array, budget: float, spending: Spending, confidence: floa
     return Correction(float(np.clip(scale, 0.5 / MAX_RATIO, 2 * MAX_RATIO)), at[1] / at[0], at[0])
 
 
-def _aim(expected: Array, spending: Spending, confidence: float) -> tuple[Array, Array, Array]:
+def _aim(expected: Array, spending: SpendingCurve, confidence: float) -> tuple[Array, Array, Array]:
     """Return the budgets (m + 1,) at which expected spends are met, the ratios behind them, and their standard errors."""
     ratio, error = _ratios(spending)
     beyond = t_quantile(1e9, 2 * confidence - 1) if confidence > EVEN else 0.0
     return _rising(expected * (ratio + beyond * error)), ratio, error
 
 
-def _ratios(spending: Spending) -> tuple[Array, Array]:
+def _ratios(spending: SpendingCurve) -> tuple[Array, Array]:
     """Return true / expected spend at the cheapest plan and at each price (m + 1,), and the standard error of each.
 
     The first price is that of the cheapest plan, too. Both allow for what the model itself says: the ratio is about one.

@@ -61,7 +61,7 @@ class DraftColumn:
     distinct: int
     values: Array | None  # finite numbers only
     learnable: bool = True  # whether it can be a feature
-    words: tuple[str, ...] = ()  # the values of a text column with at most `MAX_LEVELS` of them
+    words: tuple[str, ...] = ()  # the values of a text column with at most `MAX_SPLIT_LEVEL` of them
 
     @property
     def tokens(self) -> tuple[str, ...]:

@@ -19,13 +19,13 @@ import numpy as np
 from largesse.campaign.column_roles import MAX_LEVELS, DraftColumn, Guess, find_consequences, guess_roles
 from largesse.campaign.level_order import LevelOrder, is_nothing, order_levels
 from largesse.data import (
-    CODED,
+    PLAIN_TEXT_ROLES,
     Suggestion,
     as_floats,
     check_columns,
     decode_dictionary,
     kind_of,
-    read_notation,
+    parse_text_columns,
     read_suggested,
     read_table,
     skip_reason,
@@ -62,7 +62,7 @@ class TableProfile:
     def with_roles(self, guess: Guess) -> CampaignDraft:
         """Return the draft in which columns have these roles."""
         read, columns, written = self.read, dict(self.columns), dict(self.written)
-        for role in CODED:  # these are taken as they are written: "5 EUR" is the name of a level
+        for role in PLAIN_TEXT_ROLES:  # these are taken as they are written: "5 EUR" is the name of a level
             name = guess.roles.get(role, "")
             if name in written:
                 columns[name] = _profile_column(name, self.table.column(name))
@@ -308,7 +308,7 @@ def _write_features(draft: CampaignDraft) -> list[str]:
     lines += [f"# CHECK: left out ({why}): {join_some(names, MAX_LISTED)}" for why, names in reasons.items()]
     known = {*draft.guess.roles.values(), *draft.guess.left_out, *draft.written}
     plain = [name for name in draft.columns if name not in known]  # text that differs in every row, too
-    return [*lines, *(f"# CHECK: {note}" for note in read_notation(draft.table.select(plain), {}, ())[1])]
+    return [*lines, *(f"# CHECK: {note}" for note in parse_text_columns(draft.table.select(plain), {}, ())[1])]
 
 
 def _write_parse(draft: CampaignDraft) -> list[str]:

@@ -22,12 +22,12 @@ from largesse.errors import (
     budget_problems,
     confidence_problems,
     fail,
-    limit_problems,
     path_problems,
     refuse,
     repr_short,
+    response_value_problems,
+    row_limit_problems,
     suggest,
-    worth_problems,
 )
 from largesse.io import to_toml
 from largesse.levels import PER_UNIT, Levels
@@ -212,8 +212,8 @@ def campaign_from(
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
         problems.append(Problem(f"model.seed is {repr_short(seed)}", "a seed is a whole number from 0 to 2³² − 1"))
     most_rows = sections["data"].get("most_rows", "auto")
-    problems += limit_problems(most_rows, "data.most_rows")
-    problems += worth_problems(given.get("response_value"))
+    problems += row_limit_problems(most_rows, "data.most_rows")
+    problems += response_value_problems(given.get("response_value"))
     refuse("campaign", problems)
     assert levels is not None  # refused above otherwise
     worth = given.get("response_value")

@@ -74,8 +74,8 @@ def pace(
     from largesse import serve as service
 
     with show_progress(as_json or quiet) as progress:
-        streaming = service.read_streaming(stream, settings)
-        shown = service.pace(run_folder, streaming, progress, budget=budget, total=total, out=out)
+        pace_settings = service.parse_pace_options(stream, settings)
+        shown = service.pace(run_folder, pace_settings, progress, budget=budget, total=total, out=out)
     present(shown, lambda: print_pace(shown, out), as_json=as_json, quiet=quiet)
 
 

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from largesse.data.columns import Kind, as_floats, as_seconds, word_codes
+from largesse.data.column_values import Kind, as_floats, as_seconds, word_codes
 from largesse.io import at_place, read_record, read_scalar
 from largesse.records import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DAY = 86_400.0
+SECONDS_PER_DAY = 86_400.0
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
-MAX_MEAN = 1e30  # in the range of float32
-MAX_DEVIATIONS = 1e6  # standard deviations from the mean; values farther out are clipped
+MAX_TARGET_MEAN = 1e30  # in the range of float32
+MAX_STANDARD_DEVIATIONS = 1e6  # standard deviations from the mean; values farther out are clipped
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class NumberScale:
         if self.spread > 0:
             with np.errstate(over="ignore", invalid="ignore"):
                 deviations = (values - self.centre) / self.spread
-            columns.append(np.where(known, np.clip(deviations, -MAX_DEVIATIONS, MAX_DEVIATIONS), 0.0))
+            columns.append(np.where(known, np.clip(deviations, -MAX_STANDARD_DEVIATIONS, MAX_STANDARD_DEVIATIONS), 0.0))
         if self.missing:
             columns.append(~known)
         return stack_columns(columns, len(values))
@@ -123,9 +123,9 @@ class DateEncoder(ColumnEncoder):
 
     def encode_seconds(self, seconds: Array) -> Array:
         """Return seconds since 1970 (n,) as columns (n, q)."""
-        blocks = [self.scale.apply(seconds / DAY)]
+        blocks = [self.scale.apply(seconds / SECONDS_PER_DAY)]
         for cycle in self.cycles:
-            angle = np.where(np.isfinite(seconds), seconds, 0.0) * (2 * math.pi / (CYCLES[cycle] * DAY))
+            angle = np.where(np.isfinite(seconds), seconds, 0.0) * (2 * math.pi / (CYCLES[cycle] * SECONDS_PER_DAY))
             blocks.append(np.column_stack([np.sin(angle), np.cos(angle)]).astype(np.float32))
         return np.concatenate(blocks, axis=1)
 
@@ -178,7 +178,7 @@ class WordsEncoder(ColumnEncoder):
 
 @final
 @dataclass(frozen=True)
-class MeansEncoder(ColumnEncoder):
+class TargetMeanEncoder(ColumnEncoder):
     """Encoder of text by means of the target: of every word, of missing text if the log had any, and of unseen words."""
 
     encoding = "means"
@@ -195,7 +195,7 @@ class MeansEncoder(ColumnEncoder):
     def is_sound(self) -> bool:
         """Whether its fields are consistent."""
         widths = {len(row) for row in self.table}
-        in_range = all(abs(mean) <= MAX_MEAN for row in self.table for mean in row)
+        in_range = all(abs(mean) <= MAX_TARGET_MEAN for row in self.table for mean in row)
         rows = len(self.table) - len(self.words)
         return rows in (1, 2) and len(widths) == 1 and widths != {0} and in_range and _differ(self.words)
 
@@ -210,7 +210,7 @@ ENCODINGS: dict[str, type[ColumnEncoder]] = {
     "number": NumberEncoder,
     "date": DateEncoder,
     "words": WordsEncoder,
-    "means": MeansEncoder,
+    "means": TargetMeanEncoder,
 }
 
 

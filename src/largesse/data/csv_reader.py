@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK_BYTES = 1 << 24
-MISFIT = re.compile(
+MISFIT_MESSAGE = re.compile(
     r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to .+?: (?:invalid value|expected .*?offset in) '(.*)'",
     re.DOTALL,
 )
@@ -152,7 +152,7 @@ def _try_types(text: DelimitedText) -> DelimitedText:
             names, types = tuple(reader.schema.names), {column.name: column.type for column in reader.schema}
             rows = sum(batch.num_rows for batch in reader)
     except pa.ArrowInvalid as error:
-        misfit = MISFIT.search(str(error))
+        misfit = MISFIT_MESSAGE.search(str(error))
         if misfit is None or int(misfit[1]) >= len(names):
             raise
         name = names[int(misfit[1])]

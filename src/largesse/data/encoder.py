@@ -17,16 +17,16 @@ import numpy as np
 
 from largesse.data.column_encoders import (
     CYCLES,
-    DAY,
+    SECONDS_PER_DAY,
     ColumnEncoder,
     DateEncoder,
-    MeansEncoder,
     NumberEncoder,
     NumberScale,
+    TargetMeanEncoder,
     WordsEncoder,
     read_columns,
 )
-from largesse.data.columns import Kind, as_floats, as_seconds, count_words, decode_dictionary, kind_of, word_codes
+from largesse.data.column_values import Kind, as_floats, as_seconds, count_words, decode_dictionary, kind_of, word_codes
 from largesse.data.parsing import match_kinds
 from largesse.errors import Problem, refuse, suggest
 from largesse.io import to_json
@@ -90,7 +90,7 @@ class Encoder:
             return self._learn_text(name, column, target)
         if kind == "date":
             seconds = as_seconds(column)
-            date = DateEncoder(name, _learn_scale(seconds / DAY), _used_cycles(seconds))
+            date = DateEncoder(name, _learn_scale(seconds / SECONDS_PER_DAY), _used_cycles(seconds))
             return date, date.encode_seconds(seconds)
         values = as_floats(column)
         number = NumberEncoder(name, _learn_scale(values))
@@ -215,12 +215,12 @@ def _learn_scale(values: Array) -> NumberScale:
 def _used_cycles(seconds: Array) -> tuple[str, ...]:
     """Return the cycles that the log covers at least once; the day only if times are given."""
     known = seconds[np.isfinite(seconds)]
-    span = (known.max() - known.min()) / DAY if len(known) else 0.0
-    clock = bool(len(known) and np.any(known % DAY))
+    span = (known.max() - known.min()) / SECONDS_PER_DAY if len(known) else 0.0
+    clock = bool(len(known) and np.any(known % SECONDS_PER_DAY))
     return tuple(name for name, days in CYCLES.items() if span >= days and (name != "day" or clock))
 
 
-def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> tuple[MeansEncoder, Array]:
+def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> tuple[TargetMeanEncoder, Array]:
     """Return the standardised mean of every word, and the cross-fitted means (n, t) of the log's own rows."""
     from sklearn.model_selection import KFold, PredefinedSplit
     from sklearn.preprocessing import TargetEncoder
@@ -236,7 +236,7 @@ def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> 
     table = encoder.transform(codes_known[:, None])
     centre, spread = means.mean(axis=0), means.std(axis=0)
     spread[spread == 0] = 1.0
-    learnt = MeansEncoder(name, tuple(words), tuple(map(tuple, ((table - centre) / spread).tolist())))
+    learnt = TargetMeanEncoder(name, tuple(words), tuple(map(tuple, ((table - centre) / spread).tolist())))
     return learnt, ((means - centre) / spread).astype(np.float32)
 
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.batches import Batches, bound_size, open_batches
-from largesse.data.columns import (
+from largesse.data.column_values import (
     MIN_ROWS_FOR_IDENTIFIER,
     MIN_UNIQUE_SHARE,
     as_floats,
@@ -29,23 +28,24 @@ from largesse.data.log_roles import RoleSpec, read_roles
 from largesse.data.parsing import (
     DATE_NAME,
     EXCEL_DAYS,
-    SAMPLE_ROWS,
+    SAMPLED_CELLS,
     excel_note,
     map_words,
     may_be_read,
     parse_as,
     parse_problems,
+    parse_text_columns,
     parse_words,
-    read_notation,
     read_words,
     recognise_words,
 )
+from largesse.data.table_batches import Batches, bound_size, open_batches
 from largesse.data.table_checks import TableChecker
 from largesse.data.table_reader import check_columns, memory_limit
-from largesse.errors import Problem, fail, join_some, limit_problems, plural, refuse
+from largesse.errors import Problem, fail, join_some, plural, refuse, row_limit_problems
 from largesse.progress import advance
 from largesse.records import Array, Log, RowTask, Sample
-from largesse.stats import draw_clusters, draw_rows
+from largesse.stats import draw_clusters, draw_rows_by_level
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,13 +53,13 @@ if TYPE_CHECKING:
 FIT_BYTES_PER_NUMBER = 64  # of the encoded log, measured
 ENCODED_WIDTHS = {"text": 12, "date": 5}  # typical numbers per value; other kinds take one
 FIT_MEMORY_SHARE = 0.5
-MIN_OUTSIDE = 6  # one row in six at least stays outside of the sample
-MAX_WORDS = 1 << 20  # counted words of a column
+MIN_UNSAMPLED_PART = 6  # one row in six at least stays outside of the sample
+MAX_COUNTED_VALUES = 1 << 20  # counted words of a column
 
 
 def read_large(source: Any, spec: RoleSpec, most_rows: int | str, seed: int = 0) -> Log | None:
     """Read a log of more rows than `most_rows` ("auto": than fit into memory); return None for a smaller one."""
-    refuse("log", limit_problems(most_rows, "most_rows"))
+    refuse("log", row_limit_problems(most_rows, "most_rows"))
     cells = FIT_MEMORY_SHARE * memory_limit() / FIT_BYTES_PER_NUMBER
     max_cells, max_rows = bound_size(source, "log")
     if max_cells <= cells / max(ENCODED_WIDTHS.values()) if isinstance(most_rows, str) else max_rows <= most_rows:
@@ -126,7 +126,9 @@ def _check(batches: Batches, spec: RoleSpec, first_pass: _FirstPass) -> Log:
     notes: list[str] = []
     for name in names:
         if name in first_pass.roles.column_names:
-            parsed, more_notes, more_problems = read_notation(first_pass.roles.select([name]), spec.parse, spec.coded)
+            parsed, more_notes, more_problems = parse_text_columns(
+                first_pass.roles.select([name]), spec.parse, spec.coded
+            )
             notes += more_notes
             problems += more_problems
             columns.append(parsed.column(0))
@@ -202,7 +204,7 @@ def _draw(log: Log, batches: Batches, first_pass: _FirstPass, max_rows: int, see
     )  # their columns are in the log: nobody needs them twice
     features = _Features(batches, features_pass, log.features.column_names, known)
     log = log if known.all() else log.take(known)
-    m = min(max_rows, len(log) - len(log) // MIN_OUTSIDE)
+    m = min(max_rows, len(log) - len(log) // MIN_UNSAMPLED_PART)
     rows, stand_for = _draw_rows(log, m, seed)
     note = f"models learn from a random sample of {len(rows):,} of {len(log):,} rows; all rows judge them"
     log = replace(log, features=log.features.select([]), notes=(*log.notes, note))
@@ -216,7 +218,7 @@ def _draw_rows(log: Log, max_rows: int, seed: int) -> tuple[Array, Array | None]
     """Return the rows of the sample, and the rows that each represents if these differ; refuse a sample without one of the levels."""
     K = len(log.levels)
     rows, stand_for = (
-        draw_rows(log.level, K, max_rows, seed)
+        draw_rows_by_level(log.level, K, max_rows, seed)
         if log.cluster is None
         else (draw_clusters(log.cluster, max_rows, seed), None)
     )
@@ -289,11 +291,11 @@ class ColumnProfile:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        step = max(self.rows // SAMPLE_ROWS, 1)
+        step = max(self.rows // SAMPLED_CELLS, 1)
         column = decode_dictionary(column).cast(pa.string())
         spread_rows = column.take(np.arange(-self.seen % step, len(column), step))
         self.spread |= set(spread_rows.unique().drop_null().to_pylist())
-        if len(self.words) > MAX_WORDS:
+        if len(self.words) > MAX_COUNTED_VALUES:
             return
         tally = pc.value_counts(column.drop_null())
         for word, times in zip(tally.field("values").to_pylist(), tally.field("counts").to_pylist(), strict=True):
@@ -339,7 +341,7 @@ class ColumnReading:
 
 
 def choose_reading(profile: ColumnProfile) -> ColumnReading:
-    """Return the notation in which `read_notation` would read the whole column."""
+    """Return the notation in which `parse_text_columns` would read the whole column."""
     reading = ColumnReading(profile.name, profile.asked, bool(profile.words))
     if profile.asked is not None:
         is_parsed = profile.has_words and profile.asked not in ("text", "excel date")
@@ -352,8 +354,8 @@ def choose_reading(profile: ColumnProfile) -> ColumnReading:
     if profile.has_words:
         if not may_be_read(sorted(profile.spread)):
             return reading
-        if len(profile.words) > MAX_WORDS:
-            reason = f"it has more than {MAX_WORDS:,} different values; if they are numbers or dates, parse says how to read them"
+        if len(profile.words) > MAX_COUNTED_VALUES:
+            reason = f"it has more than {MAX_COUNTED_VALUES:,} different values; if they are numbers or dates, parse says how to read them"
             return replace(reading, notes=(f"column {profile.name!r} is read as text: {reason}",))
         words = sorted(profile.words, key=lambda word: (-profile.words[word], word))
         way, notes = recognise_words(profile.name, words, sorted(profile.spread))
@@ -405,7 +407,7 @@ def make_stand_in(profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedA
         if _is_identifier(profile, reading):
             return pa.chunked_array([pa.array([str(k) for k in range(MIN_ROWS_FOR_IDENTIFIER)]).dictionary_encode()])
         as_text = reading.way is None and profile.asked in (None, "text")
-        words = [*list(profile.words)[: 2 if as_text else SAMPLE_ROWS], *([None] if profile.nulls else [])]
+        words = [*list(profile.words)[: 2 if as_text else SAMPLED_CELLS], *([None] if profile.nulls else [])]
         stand_in = convert(pa.chunked_array([pa.array(words, pa.string())]), reading)
     elif profile.values is None:  # empty, or nothing that can be compared
         return pa.chunked_array([pa.nulls(2, profile.type)])

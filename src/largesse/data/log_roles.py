@@ -21,9 +21,9 @@ from largesse.errors import Problem, refuse, repr_short, suggest
 from largesse.levels import Levels
 from largesse.records import ROLES, Array, Log
 
-COLUMNS = tuple(role for role in ROLES if role != "features")
+COLUMN_ROLES = tuple(role for role in ROLES if role != "features")
 # Roles whose text is not dictionary-encoded.
-CODED = ("level", "logger", "cluster", "customer", "propensity_strata")
+PLAIN_TEXT_ROLES = ("level", "logger", "cluster", "customer", "propensity_strata")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class RoleSpec:
     @property
     def coded(self) -> set[str]:
         """The columns whose text is not dictionary-encoded."""
-        return {self.named[role] for role in CODED if role in self.named} - {*(self.features or ())}
+        return {self.named[role] for role in PLAIN_TEXT_ROLES if role in self.named} - {*(self.features or ())}
 
     @property
     def texts(self) -> list[str]:
@@ -52,7 +52,7 @@ def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
     """Return the arguments of `read_log` as a record; refuse arguments that are invalid for every log."""
     refuse("log", _argument_problems(levels, roles))
     # Column names are text, also those that were numbers in a dataframe.
-    named = {role: str(roles[role]) for role in ROLES if role in COLUMNS and _is_name(roles.get(role))}
+    named = {role: str(roles[role]) for role in ROLES if role in COLUMN_ROLES and _is_name(roles.get(role))}
     features = None if roles.get("features") is None else [str(name) for name in roles["features"]]
     shares = None if _is_name(roles.get("propensity")) else roles.get("propensity")
     return RoleSpec(levels, named, features, shares, roles.get("parse") or {}, bool(roles.get("absent")))
@@ -139,7 +139,7 @@ def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
     problems += [
         Problem(f"{role} is {repr_short(given)}", "give the name of one column")
         for role, given in roles.items()
-        if role in COLUMNS and role != "propensity" and given is not None and not _is_name(given)
+        if role in COLUMN_ROLES and role != "propensity" and given is not None and not _is_name(given)
     ]
     if isinstance(features, str):
         problems.append(Problem(f"features is the text {features!r}", f"give a list: features=[{features!r}]"))

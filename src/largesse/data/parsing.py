@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.columns import as_floats, as_words, count_words, decode_dictionary, is_number, is_text, kind_of
+from largesse.data.column_values import (
+    as_floats,
+    count_words,
+    decode_dictionary,
+    is_number,
+    is_text,
+    kind_of,
+    values_as_text,
+)
 from largesse.errors import Problem, join_some, percent
 
 if TYPE_CHECKING:
@@ -29,29 +37,29 @@ NOTATIONS = {
     "month first": "dates, the month first",
     "excel date": "Excel's day numbers",
 }
-YES = {"yes": 1, "y": 1, "ja": 1, "j": 1, "true": 1, "t": 1, "oui": 1, "si": 1, "sí": 1, "wahr": 1}
-NO = {"no": 0, "n": 0, "nein": 0, "false": 0, "f": 0, "non": 0, "falsch": 0}
+YES_WORDS = {"yes": 1, "y": 1, "ja": 1, "j": 1, "true": 1, "t": 1, "oui": 1, "si": 1, "sí": 1, "wahr": 1}
+NO_WORDS = {"no": 0, "n": 0, "nein": 0, "false": 0, "f": 0, "non": 0, "falsch": 0}
 MISSING_WORDS = {"", "-", "–", "—", ".", "?", "na", "n/a", "n.a.", "null", "none", "nan", "#n/a"}
 UNIT_PATTERN = r"€|\$|£|¥|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|AUD|CAD|%"
-GAP = " \u00a0\u2009\u202f'’"
-SHAPE = re.compile(
-    rf"\s*([+\-−]?)\s*({UNIT_PATTERN})?\s*([+\-−]?(?:[0-9][0-9.,{GAP}]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?)\s*({UNIT_PATTERN})?\s*"
+GROUP_SPACES = " \u00a0\u2009\u202f'’"
+NUMBER_SHAPE = re.compile(
+    rf"\s*([+\-−]?)\s*({UNIT_PATTERN})?\s*([+\-−]?(?:[0-9][0-9.,{GROUP_SPACES}]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?)\s*({UNIT_PATTERN})?\s*"
 )
-GROUPED = {"decimal point": ",", "decimal comma": "."}
+GROUP_MARKS = {"decimal point": ",", "decimal comma": "."}
 NUMBER_PATTERNS = {
     way: re.compile(
-        rf"[+-]?(?:[0-9]*|[1-9][0-9]{{0,2}}(?:[{group}{GAP}][0-9]{{3}})+)(?:\{mark}[0-9]*)?(?:[eE][+-]?[0-9]+)?"
+        rf"[+-]?(?:[0-9]*|[1-9][0-9]{{0,2}}(?:[{group}{GROUP_SPACES}][0-9]{{3}})+)(?:\{mark}[0-9]*)?(?:[eE][+-]?[0-9]+)?"
     )
     for way, group, mark in (("decimal point", ",", "."), ("decimal comma", ".", ","))
 }
-DATE = re.compile(r"\s*([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})\s*")
+DAY_MONTH_DATE = re.compile(r"\s*([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})\s*")
 ISO_DATE = re.compile(r"\s*([0-9]{4})-([0-9]{2})-([0-9]{2})\s*")  # can be read in one way only
-DATE_WAYS = ("day first", "month first", "excel date")
+DATE_NOTATIONS = ("day first", "month first", "excel date")
 EXCEL_DAYS = (20_000, 60_000)  # 1954 to 2064
 DATE_NAME = re.compile(r"date|datum|(^|_)(day|tag|since|seit|fecha)($|_)|_at$", re.IGNORECASE)
 MIN_NUMBER_SHARE = 0.5  # of the words of a text column that gets a note
 MAX_COUNTED_WORDS = 20  # non-numbers that a note counts; of more, it gives the share of numbers
-SAMPLE_ROWS = 1000  # a first look at a column
+SAMPLED_CELLS = 1000  # a first look at a column
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class NumberNotation:
     @property
     def certain(self) -> bool:
         """Whether every word can be read in one way only, and not all are plain digits."""
-        return not self.odd and (self.way in GROUPED or (self.way == "plain" and bool(self.unit)))
+        return not self.odd and (self.way in GROUP_MARKS or (self.way == "plain" and bool(self.unit)))
 
 
 def parse_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Problem]:
@@ -86,7 +94,7 @@ def parse_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Pro
     return problems
 
 
-def read_notation(
+def parse_text_columns(
     table: pa.Table, parse: Mapping[str, Any], skip: Collection[str] | None
 ) -> tuple[pa.Table, list[str], list[Problem]]:
     """Parse numbers and dates in text, by `parse` or where only one notation fits; return the table, notes and problems.
@@ -132,11 +140,11 @@ def find_style(words: Sequence[str]) -> NumberNotation:
     >>> find_style(["15,09", "7"]).way, find_style(["1,234"]).way, find_style(["5 EUR", "10 EUR"]).unit
     ('decimal comma', 'ambiguous', 'EUR')
     """
-    shapes = {word: SHAPE.fullmatch(word) for word in words}
+    shapes = {word: NUMBER_SHAPE.fullmatch(word) for word in words}
     odd = [word for word, shape in shapes.items() if shape is None]
     bodies = {word: (shape[1] + shape[3]).strip() for word, shape in shapes.items() if shape is not None}
     units = {(shape[2] or "") + (shape[4] or "") for shape in shapes.values() if shape is not None}
-    fits = {way: [w for w, body in bodies.items() if not _fits(body, way)] for way in GROUPED}
+    fits = {way: [w for w, body in bodies.items() if not _fits(body, way)] for way in GROUP_MARKS}
     best = min(fits, key=lambda way: len(fits[way]))
     odd += fits[best]
     share = 1 - len(odd) / max(len(words), 1)
@@ -157,13 +165,13 @@ def _fits(body: str, way: str) -> bool:
 
 def parse_number(word: str, way: str) -> float:
     """Parse a number in a notation; NaN for any other word."""
-    shape = SHAPE.fullmatch(word)
+    shape = NUMBER_SHAPE.fullmatch(word)
     if shape is None:
         return float("nan")
-    text = re.sub(f"[{GAP}]", "", (shape[1] + shape[3]).replace("−", "-"))
+    text = re.sub(f"[{GROUP_SPACES}]", "", (shape[1] + shape[3]).replace("−", "-"))
     if not _fits((shape[1] + shape[3]).strip(), way):
         return float("nan")
-    text = text.replace(GROUPED[way], "").replace(",", ".")
+    text = text.replace(GROUP_MARKS[way], "").replace(",", ".")
     return float(text) / (100 if "%" in (shape[2], shape[4]) else 1)
 
 
@@ -175,12 +183,12 @@ def reads_as_number(text: str) -> bool:
 def parse_numbers(words: Sequence[str]) -> list[float] | None:
     """Parse words as numbers (yes and no as 1 and 0) if only one notation fits, else return None."""
     folded = [word.strip().casefold() for word in words]
-    if len(folded) > 0 and set(folded) <= {*YES, *NO}:
-        return [float((YES | NO)[word]) for word in folded]
+    if len(folded) > 0 and set(folded) <= {*YES_WORDS, *NO_WORDS}:
+        return [float((YES_WORDS | NO_WORDS)[word]) for word in folded]
     style = find_style(words)
     if style.odd or style.way in ("ambiguous", "none"):
         return None
-    return [parse_number(word, style.way if style.way in GROUPED else "decimal point") for word in words]
+    return [parse_number(word, style.way if style.way in GROUP_MARKS else "decimal point") for word in words]
 
 
 def map_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.ChunkedArray:
@@ -197,7 +205,7 @@ def map_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.
 
 def _recognise(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:
     """Return a text column as numbers or dates if exactly one notation fits, and notes."""
-    step = max(len(column) // SAMPLE_ROWS, 1)
+    step = max(len(column) // SAMPLED_CELLS, 1)
     some_words = list(count_words(column.take(np.arange(0, len(column), step))))
     if not may_be_read(some_words):
         return column, []
@@ -208,7 +216,7 @@ def _recognise(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, lis
 
 def may_be_read(words: Sequence[str]) -> bool:
     """Whether some words look like numbers or dates."""
-    return any(SHAPE.fullmatch(word) or DATE.fullmatch(word) for word in words)
+    return any(NUMBER_SHAPE.fullmatch(word) or DAY_MONTH_DATE.fullmatch(word) for word in words)
 
 
 def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -216,13 +224,13 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
 
     `some_words` come from rows spread over the column.
     """
-    if any(DATE.fullmatch(word) for word in some_words):
+    if any(DAY_MONTH_DATE.fullmatch(word) for word in some_words):
         return _recognise_dates(name, words)
     style = find_style(words)
     example = words[0]
     if style.certain:
-        way = style.way if style.way in GROUPED else "decimal point"
-        how = NOTATIONS[way] if style.way in GROUPED else "numbers"
+        way = style.way if style.way in GROUP_MARKS else "decimal point"
+        how = NOTATIONS[way] if style.way in GROUP_MARKS else "numbers"
         unit = f" in {style.unit}" if style.unit else ""
         return way, [f"column {name!r} is read as {how}{unit}: {example!r} is {parse_number(example, way):g}"]
     if style.way == "ambiguous" and not style.odd:
@@ -246,7 +254,7 @@ def read_words(words: Sequence[str], way: str) -> list[Any]:
 
 
 def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]]:
-    parts = [DATE.fullmatch(word) for word in words]
+    parts = [DAY_MONTH_DATE.fullmatch(word) for word in words]
     odd = [word for word, part in zip(words, parts, strict=True) if part is None]
     if odd:
         return None, [f"column {name!r} is read as text: not all its dates are alike: {join_some([words[0], *odd], 4)}"]
@@ -263,7 +271,7 @@ def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]
 
 def date_way(words: Sequence[str]) -> str | None:
     """Return "day first" or "month first" for dates, or None if both are possible."""
-    parts = [part for part in map(DATE.fullmatch, words) if part]
+    parts = [part for part in map(DAY_MONTH_DATE.fullmatch, words) if part]
     first, second = max(int(p[1]) for p in parts), max(int(p[3]) for p in parts)
     if first > 12 >= second or (all(p[2] == "." for p in parts) and second <= 12):
         return "day first"
@@ -273,7 +281,7 @@ def date_way(words: Sequence[str]) -> str | None:
 def _to_date(word: str, way: str) -> Any:
     import datetime as dt
 
-    part, iso = DATE.fullmatch(word), ISO_DATE.fullmatch(word)
+    part, iso = DAY_MONTH_DATE.fullmatch(word), ISO_DATE.fullmatch(word)
     if iso is not None:
         year, month, day = iso.groups()
     elif part is not None:
@@ -302,7 +310,7 @@ def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Proble
     """Parse a column in a given notation; collect values that do not fit as problems."""
     import pyarrow as pa
 
-    if way in DATE_WAYS and kind_of(column.type) == "date":
+    if way in DATE_NOTATIONS and kind_of(column.type) == "date":
         return column
     if way == "text":
         texts = decode_dictionary(column)
@@ -315,7 +323,7 @@ def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Proble
         return pa.chunked_array([pa.array(as_floats(column) / 100, from_pandas=True)])
     if not isinstance(way, Mapping) and is_number(column.type):
         return column
-    words = as_words(decode_dictionary(column).cast(pa.string()).unique().drop_null())
+    words = values_as_text(decode_dictionary(column).cast(pa.string()).unique().drop_null())
     values, wrong = parse_words(name, words, way)
     problems += wrong
     return column if wrong else map_words(column, words, values)
@@ -339,13 +347,13 @@ def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[
     got = f"{name!r} is not {notation} throughout: {join_some([repr(w) for w in odd])}"
     hint = "map them all: give a number for each of these words"
     if not isinstance(way, Mapping):
-        kind = "dates" if way in DATE_WAYS else "numbers"
+        kind = "dates" if way in DATE_NOTATIONS else "numbers"
         hint = f'write all {kind} alike, and nothing where one is missing; or parse it as "text"'
     return values, [Problem(got, hint)]
 
 
 def _numbers_as(words: list[str], way: str) -> list[float | None]:
-    mark = way if way in GROUPED else "decimal point"
+    mark = way if way in GROUP_MARKS else "decimal point"
     numbers = [parse_number(word, mark) for word in words]
     share = 100 if way == "percent" else 1
     return [
@@ -378,15 +386,15 @@ def suggest_parse(column: pa.ChunkedArray) -> Suggestion | None:
         return None
     words = list(count_words(column))
     folded = {word: word.strip().casefold() for word in words}
-    if set(folded.values()) <= {*YES, *NO}:
-        return Suggestion(({word: (YES | NO)[fold] for word, fold in sorted(folded.items())},), words[0])
-    if all(DATE.fullmatch(word) for word in words):
+    if set(folded.values()) <= {*YES_WORDS, *NO_WORDS}:
+        return Suggestion(({word: (YES_WORDS | NO_WORDS)[fold] for word, fold in sorted(folded.items())},), words[0])
+    if all(DAY_MONTH_DATE.fullmatch(word) for word in words):
         way = date_way(words)
         return Suggestion((way,) if way else ("day first", "month first"), words[0])
     style = find_style(words)
     if style.certain:
         plain = "percent" if style.unit == "%" else "number"
-        return Suggestion((style.way if style.way in GROUPED else plain,), words[0])
+        return Suggestion((style.way if style.way in GROUP_MARKS else plain,), words[0])
     if style.way == "ambiguous" and not style.odd:
         return Suggestion(("decimal comma", "decimal point"), words[0])
     return None
@@ -394,9 +402,11 @@ def suggest_parse(column: pa.ChunkedArray) -> Suggestion | None:
 
 def _may_hold_numbers(column: pa.ChunkedArray) -> bool:
     """Whether some of a sample of the words look like numbers or dates."""
-    sample = column.take(np.arange(0, len(column), max(len(column) // SAMPLE_ROWS, 1)))
+    sample = column.take(np.arange(0, len(column), max(len(column) // SAMPLED_CELLS, 1)))
     return any(
-        SHAPE.fullmatch(word) or DATE.fullmatch(word) or word.strip().casefold() in (YES | NO)
+        NUMBER_SHAPE.fullmatch(word)
+        or DAY_MONTH_DATE.fullmatch(word)
+        or word.strip().casefold() in (YES_WORDS | NO_WORDS)
         for word in count_words(sample)
     )
 
@@ -406,7 +416,7 @@ def read_suggested(table: pa.Table) -> tuple[pa.Table, dict[str, Suggestion]]:
     ways = {name: suggest_parse(table.column(name)) for name in table.column_names}
     suggestions = {name: way for name, way in ways.items() if way is not None}
     unambiguous = {name: suggestion.ways[0] for name, suggestion in suggestions.items() if len(suggestion.ways) == 1}
-    parsed, _, _ = read_notation(table, unambiguous, None)
+    parsed, _, _ = parse_text_columns(table, unambiguous, None)
     # A column with an impossible date stays text.
     remaining = {
         name: suggestion

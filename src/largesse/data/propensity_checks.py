@@ -15,15 +15,17 @@ import numpy as np
 
 from largesse.errors import Problem, join_some
 from largesse.records import Array
-from largesse.stats import mean_estimate
+from largesse.stats import t_estimate
 
 # Propensities are refused if they are off by so many standard errors and by this factor.
 REFUSED_ERRORS, REFUSED_FACTOR = 5.0, 1.5
 REFUSED_SHARE_ERROR = 0.25  # difference between a share of rows and a propensity, relative to the propensity
 DOUBTED_ERRORS, DOUBTED_DIFFERENCE = 4.0, 0.1  # standard errors, and distance of a sum from one
-CERTAIN = 0.999
+CERTAIN_PROPENSITY = 0.999
 MIN_ROWS_FOR_DOUBT = 200
-LEAVE_OUT = "it is the probability with which the row's own level was chosen; leave the column out to have it estimated"
+PROPENSITY_HINT = (
+    "it is the probability with which the row's own level was chosen; leave the column out to have it estimated"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ def sum_levels(given: GivenPropensities, *, weighted: bool = True) -> list[Level
     for k, label in enumerate(given.labels):
         has_level = given.level == k
         if has_level.any():
-            estimate = mean_estimate(np.where(has_level, 1 / given.propensity, 0.0), weight, given.cluster)
+            estimate = t_estimate(np.where(has_level, 1 / given.propensity, 0.0), weight, given.cluster)
             se = np.fmax(estimate.se, _expected_se(given, has_level, weight))
             sums.append(
                 LevelSum(
@@ -94,9 +96,9 @@ def _add_up(spread: Array, cluster: Array | None) -> float:
 def propensity_problems(given: GivenPropensities, name: str) -> list[Problem]:
     """Return the problems of propensities that cannot be right: far off, beyond chance."""
     sums = sum_levels(given)
-    if len(sums) > 1 and (given.propensity >= CERTAIN).mean() >= CERTAIN:
+    if len(sums) > 1 and (given.propensity >= CERTAIN_PROPENSITY).mean() >= CERTAIN_PROPENSITY:
         got = f"{name} is 1 in every row, but the log has {len(sums)} levels"
-        return [Problem(f"{got}: {join_some([s.label for s in sums])}", LEAVE_OUT)]
+        return [Problem(f"{got}: {join_some([s.label for s in sums])}", PROPENSITY_HINT)]
     plain = sums if given.weight is None else sum_levels(given, weighted=False)
     # Weights may correct for rows that were left out, or distort: propensities are wrong only if wrong with and without them.
     high = [
@@ -106,11 +108,11 @@ def propensity_problems(given: GivenPropensities, name: str) -> list[Problem]:
     ]
     if high:
         what = f"{name} is too small: the sum of 1/propensity over a level's rows must be about the number of all rows"
-        return [Problem(f"{what}. {join_some([str(s) for s in high], 3)}", LEAVE_OUT)]
+        return [Problem(f"{what}. {join_some([str(s) for s in high], 3)}", PROPENSITY_HINT)]
     missing, se, seen = _count_others(given)
     if missing - seen > REFUSED_ERRORS * se and missing > REFUSED_FACTOR * seen:
         what = f"{name} is too large: by it, {missing:,.0f} rows should have got another level than the likeliest"
-        return [Problem(f"{what}, and {seen:,.0f} have a propensity below one half", LEAVE_OUT)]
+        return [Problem(f"{what}, and {seen:,.0f} have a propensity below one half", PROPENSITY_HINT)]
     return []
 
 

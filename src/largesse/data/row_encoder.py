@@ -17,7 +17,14 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.data.column_encoders import DAY, MAX_DEVIATIONS, DateEncoder, MeansEncoder, NumberEncoder, WordsEncoder
+from largesse.data.column_encoders import (
+    MAX_STANDARD_DEVIATIONS,
+    SECONDS_PER_DAY,
+    DateEncoder,
+    NumberEncoder,
+    TargetMeanEncoder,
+    WordsEncoder,
+)
 from largesse.data.encoder import Encoder
 from largesse.data.table_reader import read_table
 from largesse.errors import InputError, Problem, join_some, plural, refuse, repr_short, suggest
@@ -25,9 +32,9 @@ from largesse.records import Array
 
 Row = Mapping[str, Any]
 MAX_EXACT_INTEGER = 2**53  # of float64
-MAX_PROBLEMS = 5
-DAYS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-EPOCH = date(1970, 1, 1).toordinal()
+MAX_LISTED_CUSTOMERS = 5
+ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
 @final
@@ -80,7 +87,7 @@ class RowEncoder:
                 self._numbers.append((learnt.name, value, place + (value >= 0) if scale.missing else -1))
                 centres.append(scale.centre)
                 spreads.append(scale.spread or 1.0)
-            elif isinstance(learnt, WordsEncoder | MeansEncoder):
+            elif isinstance(learnt, WordsEncoder | TargetMeanEncoder):
                 self._add_text(learnt, place)
             elif isinstance(learnt, DateEncoder):
                 self._dates.append((learnt, place))
@@ -91,7 +98,7 @@ class RowEncoder:
         self._gaps = np.array([k for k, (_, _, at) in enumerate(self._numbers) if at >= 0], dtype=np.intp)
         self._marks = np.array([at for _, _, at in self._numbers if at >= 0], dtype=np.intp)
 
-    def _add_text(self, learnt: WordsEncoder | MeansEncoder, place: int) -> None:
+    def _add_text(self, learnt: WordsEncoder | TargetMeanEncoder, place: int) -> None:
         """Tabulate the encoding of each known text."""
         import pyarrow as pa
 
@@ -136,7 +143,9 @@ class RowEncoder:
     def _place_numbers(self, matrix: Array, values: Array) -> None:
         known = np.isfinite(values)
         with np.errstate(over="ignore", invalid="ignore"):
-            deviations = np.clip((values - self._centres) / self._spreads, -MAX_DEVIATIONS, MAX_DEVIATIONS)
+            deviations = np.clip(
+                (values - self._centres) / self._spreads, -MAX_STANDARD_DEVIATIONS, MAX_STANDARD_DEVIATIONS
+            )
         matrix[:, self._places] = np.where(known, deviations, 0.0)[:, self._values]
         matrix[:, self._marks] = ~known[:, self._gaps]
 
@@ -161,7 +170,7 @@ class RowEncoder:
         problems: list[Problem] = []
         for at, row in enumerate(rows):
             lacking = [name for name in self._encoder.features if name not in row]
-            if lacking and len(problems) < MAX_PROBLEMS:
+            if lacking and len(problems) < MAX_LISTED_CUSTOMERS:
                 where = "the customer lacks" if len(rows) == 1 else f"customer {at + 1} of {len(rows)} lacks"
                 what = f"the feature {repr_short(lacking[0])}" if len(lacking) == 1 else plural(len(lacking), "feature")
                 more = "" if len(lacking) == 1 else f": {join_some([repr_short(name)[1:-1] for name in lacking])}"
@@ -196,9 +205,9 @@ def _read_day(text: str | None) -> float:
     """Return a day such as 2026-01-31 in seconds since 1970, NaN for None; raise ValueError or TypeError for other values."""
     if text is None:
         return math.nan
-    if not DAYS.fullmatch(text):
+    if not ISO_DAY.fullmatch(text):
         raise ValueError
-    return (date.fromisoformat(text).toordinal() - EPOCH) * DAY
+    return (date.fromisoformat(text).toordinal() - EPOCH_ORDINAL) * SECONDS_PER_DAY
 
 
 def check_rows(given: Any, most: int) -> list[Row]:

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.columns import (
+from largesse.data.column_values import (
     as_comparable,
     as_floats,
-    as_words,
     count_words,
     decode_dictionary,
     is_number,
     is_text,
     is_unusable,
     skip_reason,
+    values_as_text,
 )
 from largesse.data.parsing import find_style, map_words, parse_numbers, reads_as_number
-from largesse.data.propensity_checks import LEAVE_OUT
+from largesse.data.propensity_checks import PROPENSITY_HINT
 from largesse.errors import Problem, join_some, percent, plural, suggest
 from largesse.levels import Levels
 from largesse.records import Array
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_RESPONSE = 1e30  # models work in float32, and with squares in float64
-MIN_WEIGHT, MAX_WEIGHT = 1e-100, 1e100  # squares of others are zero or infinite
-MIN_EFFECTIVE_ROWS = 10.0
+MIN_LARGEST_WEIGHT, MAX_LARGEST_WEIGHT = 1e-100, 1e100  # squares of others are zero or infinite
+MIN_WEIGHTED_ROWS = 10.0
 MIN_WEIGHT_SHARE = 1e-9  # of a level that can be estimated
 MAX_MISSING_RESPONSES = 0.2  # share; above it, missing probably means something
 
@@ -106,7 +106,7 @@ class TableChecker:
         codes = np.asarray(index, dtype=np.int64)
         odd = column.filter(pa.array(codes < 0)).drop_null()
         if len(odd):
-            unknown = sorted(as_words(pc.unique(odd)))
+            unknown = sorted(values_as_text(pc.unique(odd)))
             known = join_some([f"{v:g}" if isinstance(v, float) else v for v in values], 12)
             self.add_problem(
                 f"{name!r} holds a level that is not in the list in {plural(len(odd), 'row')}: {join_some(unknown)}",
@@ -162,7 +162,7 @@ class TableChecker:
             hint = f'if these are percentages: parse = {{"{name}" = "percent"}}; ' if percent else ""
             self.add_problem(
                 f"the propensity {name!r} is not in (0, 1] in {plural(int(bad.sum()), 'row')}: {examples}",
-                hint + LEAVE_OUT,
+                hint + PROPENSITY_HINT,
             )
             return None
         return values
@@ -182,7 +182,7 @@ class TableChecker:
         largest = float(values.max())
         if largest == 0:
             self.add_problem(f"every weight in {name!r} is zero", "at least one row must count")
-        elif not MIN_WEIGHT <= largest <= MAX_WEIGHT:
+        elif not MIN_LARGEST_WEIGHT <= largest <= MAX_LARGEST_WEIGHT:
             self.add_problem(
                 f"the largest weight in {name!r} is {largest:g}", "divide all weights by it: only ratios matter"
             )
@@ -192,7 +192,7 @@ class TableChecker:
 
     def _check_effective_rows(self, name: str, weight: Array) -> None:
         effective = float(weight.sum()) ** 2 / float(weight @ weight)
-        if effective < min(MIN_EFFECTIVE_ROWS, len(weight) / 2):
+        if effective < min(MIN_WEIGHTED_ROWS, len(weight) / 2):
             top = np.argsort(-weight, kind="stable")[:3]
             share = float(weight[top].sum() / weight.sum())
             self.add_problem(
@@ -229,7 +229,7 @@ class TableChecker:
         tally = pc.value_counts(column.drop_null())
         twice = tally.filter(pc.greater(tally.field("counts"), 1))
         if len(twice) and not repeats:
-            examples = join_some(as_words(twice.field("values")), 3)
+            examples = join_some(values_as_text(twice.field("values")), 3)
             hint = f"keep one row per customer, or, in a log, name {name!r} as the cluster too"
             self.add_problem(f"the customer id {name!r} repeats {plural(len(twice), 'customer')}: {examples}", hint)
         return column
@@ -369,7 +369,7 @@ def _describe_non_numbers(name: str, role: str, column: pa.ChunkedArray) -> tupl
         if style.way != "none" and 0 < rows < len(column) / 2:
             got = f"the {role} column {name!r} holds text in {plural(rows, 'row')}: {join_some([repr(w) for w in style.odd])}"
             return got, "write numbers there; leave the cell empty where there is none"
-    examples = join_some(as_words(column.slice(0, 3)))
+    examples = join_some(values_as_text(column.slice(0, 3)))
     return (
         f"the {role} column {name!r} does not hold numbers but {column.type}: {examples}",
         f'give numbers, or say how it is written: parse = {{{key} = "decimal comma"}} or {{{key} = {{yes = 1, no = 0}}}}',
@@ -425,6 +425,6 @@ def _describe_feature(name: str, column: pa.ChunkedArray) -> list[str]:
     if reason := skip_reason(name, column):
         return [f"column {name!r} is listed as a feature: {reason}"]
     if len(column) > 1 and all(len(pc.unique(part)) == 1 for part in (column.slice(0, 1000), column)):
-        value = join_some(as_words(decode_dictionary(column).slice(0, 1)))
+        value = join_some(values_as_text(decode_dictionary(column).slice(0, 1)))
         return [f"column {name!r} is {value} in every row: it says nothing"]
     return []

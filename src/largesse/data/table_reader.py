@@ -20,9 +20,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from largesse.data.columns import is_text, is_unusable
+from largesse.data.column_values import is_text, is_unusable
 from largesse.data.csv_reader import DelimitedText, describe_text, read_text
-from largesse.data.parsing import parse_problems, read_notation
+from largesse.data.parsing import parse_problems, parse_text_columns
 from largesse.errors import InputError, Problem, fail, join_some, path_problems, plural, refuse
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ TABLE_ENDINGS = {
 }
 KNOWN_KINDS = "Parquet (.parquet), CSV (.csv, .csv.gz) and Arrow/Feather (.arrow, .feather)"
 MAX_QUOTED_LETTERS = 200  # of a message of Arrow
-CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")  # bytes
-UNKNOWN_MEMORY = 1 << 40
+CONTAINER_LIMIT_FILE = Path("/sys/fs/cgroup/memory.max")  # bytes
+DEFAULT_MEMORY_BYTES = 1 << 40
 
 
 def read_table(
@@ -56,10 +56,10 @@ def read_table(
         texts = [name for name, way in parse.items() if way == "text"]
         table = _read_files(find_files(source, what), what, plain, texts)
     else:
-        table = encode_text(from_memory(source, what), plain)
+        table = encode_text(table_from_memory(source, what), plain)
     if not parse:
         return table
-    table, _, problems = read_notation(table, parse, None)
+    table, _, problems = parse_text_columns(table, parse, None)
     refuse(what, problems)
     return table
 
@@ -167,11 +167,11 @@ def read_file(file: Path, what: str, plain: Collection[str] = (), texts: Collect
 
     The columns `texts` of a CSV are text, even where they hold digits.
     """
-    with explain(file, what):
+    with wrap_read_error(file, what):
         check_file(file, what)
         kind = kind_of_file(file, what)
         if kind == "csv":
-            return checked(read_text(describe_csv(file, texts)))
+            return validate_table(read_text(describe_csv(file, texts)))
         return _read_arrow(file, what) if kind == "arrow" else _read_parquet(file, what, plain)
 
 
@@ -184,7 +184,7 @@ def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
     # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. pq.read_table would fail on
     # two columns of one name before an error could name them.
     with open_file(file) as stream, pq.ParquetFile(stream, read_dictionary=text_columns(schema, plain)) as opened:
-        return checked(opened.read())
+        return validate_table(opened.read())
 
 
 def _min_byte_width(kind: pa.DataType) -> float:
@@ -225,7 +225,7 @@ def _read_arrow(file: Path, what: str) -> pa.Table:
         size += max(batch.nbytes, 4 * batch.num_rows * batch.num_columns)  # run-ends grow when they are written out
         _check_memory(file, what, size, rows)
         parts.append(batch)
-    return checked(pa.Table.from_batches(parts, opened.schema))
+    return validate_table(pa.Table.from_batches(parts, opened.schema))
 
 
 def _check_memory(file: Path, what: str, size: float, rows: int) -> None:
@@ -242,7 +242,7 @@ def check_file(file: Path, what: str) -> None:
         fail(what, Problem(f"{file} is empty (0 bytes)", "was the export interrupted?"))
 
 
-def checked(table: pa.Table) -> pa.Table:
+def validate_table(table: pa.Table) -> pa.Table:
     """Validate every name, offset, length and code of a table; return the table."""
     import pyarrow as pa
 
@@ -278,7 +278,7 @@ def kind_of_file(file: Path, what: str) -> str:
 
 
 @contextmanager
-def explain(file: Path, what: str) -> Iterator[None]:
+def wrap_read_error(file: Path, what: str) -> Iterator[None]:
     """Turn errors of Arrow's readers into an `InputError` that names the file."""
     import pyarrow as pa
 
@@ -359,7 +359,7 @@ def _read_head(file: Path, size: int = 65536) -> str:
 # -- tables in memory --------------------------------------------------------------------------------------------------
 
 
-def from_memory(source: Any, what: str) -> pa.Table:
+def table_from_memory(source: Any, what: str) -> pa.Table:
     """Convert a table in memory to an Arrow table."""
     import pyarrow as pa
 
@@ -461,11 +461,11 @@ def _repeated_names(names: Sequence[str]) -> list[Problem]:
 @cache
 def memory_limit() -> int:
     """Return the memory of this machine or container in bytes."""
-    limits = [UNKNOWN_MEMORY]
+    limits = [DEFAULT_MEMORY_BYTES]
     if hasattr(os, "sysconf") and {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(os.sysconf_names):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     with suppress(OSError, ValueError):  # not a container, or one without a limit
-        limits.append(int(CONTAINER_LIMIT.read_text(encoding="ascii")))
+        limits.append(int(CONTAINER_LIMIT_FILE.read_text(encoding="ascii")))
     return min(limit for limit in limits if limit > 0)
 
 

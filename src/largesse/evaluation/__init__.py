@@ -3,30 +3,32 @@
 `evaluate` evaluates one policy, `compare` the difference of two, `make_study` a model at every budget: all numbers of a run,
 computed once. `crossfit` turns a log and a model into `Scores`, and every estimate is a mean of scores: `estimate_value`,
 `trace_frontier`, `trace_cost_curve`. `ESTIMATORS` lists the off-policy estimators; doubly robust is the default. `doctor` checks a
-log before any model is fitted. `weigh_options` compares a policy with a simple rule (`learn_rules`) and bounds the gain of either
+log before any model is fitted. `recommend_policy` compares a policy with a simple rule (`learn_rules`) and bounds the gain of either
 over the best uniform mix. `trace_profit` finds the most profitable budget. `measure_spending` estimates the real cost of plans where
 costs depend on customers' responses. `summarise_plan`, `summarise_study` and `summarise_jointly` make the records of a run.
 """
 
+from largesse.evaluation.budget_study import make_study as make_study
+from largesse.evaluation.budget_study import study_scores as study_scores
+from largesse.evaluation.budget_study import summarise_jointly as summarise_jointly
+from largesse.evaluation.budget_study import summarise_study as summarise_study
 from largesse.evaluation.crossfitting import compute_paid_costs as compute_paid_costs
 from largesse.evaluation.crossfitting import crossfit as crossfit
 from largesse.evaluation.crossfitting import hold_out_rows as hold_out_rows
 from largesse.evaluation.crossfitting import score_rows as score_rows
 from largesse.evaluation.estimators import ESTIMATORS as ESTIMATORS
-from largesse.evaluation.frontier_estimate import plan_budgets as plan_budgets
+from largesse.evaluation.frontier_estimate import plan_at_budgets as plan_at_budgets
 from largesse.evaluation.frontier_estimate import plan_held_out as plan_held_out
 from largesse.evaluation.frontier_estimate import spread_budgets as spread_budgets
 from largesse.evaluation.frontier_estimate import trace_frontier as trace_frontier
 from largesse.evaluation.influence import join_intervals as join_intervals
 from largesse.evaluation.log_checks import doctor as doctor
 from largesse.evaluation.log_checks import measure_explained as measure_explained
-from largesse.evaluation.lower_bounds import weigh_options as weigh_options
-from largesse.evaluation.model_study import make_study as make_study
-from largesse.evaluation.model_study import study_scores as study_scores
-from largesse.evaluation.model_study import summarise_jointly as summarise_jointly
-from largesse.evaluation.model_study import summarise_study as summarise_study
+from largesse.evaluation.one_column_rule import RULE_GROUPS as RULE_GROUPS
+from largesse.evaluation.one_column_rule import SimpleRule as SimpleRule
+from largesse.evaluation.one_column_rule import learn_rules as learn_rules
 from largesse.evaluation.plan_decisions import measure_importance as measure_importance
-from largesse.evaluation.plan_summary import MAX_SAMPLE_ROWS as MAX_SAMPLE_ROWS
+from largesse.evaluation.plan_summary import MAX_SUMMARY_ROWS as MAX_SUMMARY_ROWS
 from largesse.evaluation.plan_summary import GroupedFeature as GroupedFeature
 from largesse.evaluation.plan_summary import PlanCounts as PlanCounts
 from largesse.evaluation.plan_summary import PlanTotals as PlanTotals
@@ -48,10 +50,8 @@ from largesse.evaluation.policy_evaluation import as_policy as as_policy
 from largesse.evaluation.policy_evaluation import compare as compare
 from largesse.evaluation.policy_evaluation import evaluate as evaluate
 from largesse.evaluation.policy_evaluation import examine_held_out as examine_held_out
-from largesse.evaluation.policy_evaluation import settle as settle
+from largesse.evaluation.policy_evaluation import learn_policy as learn_policy
 from largesse.evaluation.profit import estimate_profit as estimate_profit
 from largesse.evaluation.profit import trace_profit as trace_profit
-from largesse.evaluation.simple_rule import RULE_GROUPS as RULE_GROUPS
-from largesse.evaluation.simple_rule import SimpleRule as SimpleRule
-from largesse.evaluation.simple_rule import learn_rules as learn_rules
-from largesse.evaluation.spending import measure_spending as measure_spending
+from largesse.evaluation.recommendation import recommend_policy as recommend_policy
+from largesse.evaluation.spend_by_price import measure_spending as measure_spending

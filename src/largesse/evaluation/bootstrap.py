@@ -13,10 +13,10 @@ from largesse.evaluation.estimators import EstimateTerms
 from largesse.records import Array, Estimate
 from largesse.stats import COVERAGE
 
-REPLICATES = 1000
+N_REPLICATES = 1000
 MAX_MULTINOMIAL_CLUSTERS = 20_000
 POISSON_PARTS = (94, 95, 46, 16, 4, 1)  # of 256: frequencies of 0, 1, … 5
-_CHANGES = np.repeat(np.arange(len(POISSON_PARTS), dtype=np.float32), POISSON_PARTS) - 1
+_POISSON_CHANGES = np.repeat(np.arange(len(POISSON_PARTS), dtype=np.float32), POISSON_PARTS) - 1
 
 
 def bootstrap_interval(
@@ -24,7 +24,7 @@ def bootstrap_interval(
     weight: Array | None = None,
     cluster: Array | None = None,
     *,
-    replicates: int = REPLICATES,
+    replicates: int = N_REPLICATES,
     seed: int = 0,
 ) -> Estimate:
     """Return an estimate with the standard deviation of its replicates and their central 95 %."""
@@ -63,7 +63,7 @@ def _draw_changes(clusters: int, rng: np.random.Generator) -> Array:
     """Return the number of times that each cluster is drawn, minus one, (clusters,)."""
     if clusters <= MAX_MULTINOMIAL_CLUSTERS:
         return (np.bincount(rng.integers(clusters, size=clusters), minlength=clusters) - 1).astype(np.float32)
-    return _CHANGES[np.frombuffer(rng.bytes(clusters), dtype=np.uint8)]
+    return _POISSON_CHANGES[np.frombuffer(rng.bytes(clusters), dtype=np.uint8)]
 
 
 def _combine(sums: Array) -> Array:

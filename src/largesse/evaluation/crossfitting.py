@@ -13,7 +13,7 @@ import numpy as np
 
 from largesse.allocation import expected_costs
 from largesse.propensity import correct_curves, estimate_propensities
-from largesse.records import Array, HeldOut, Log, Progress, Propensities, Scores
+from largesse.records import Array, HeldOutPredictions, Log, Progress, Propensities, Scores
 from largesse.response import Linear, WithCosts, predict_held_out
 from largesse.stats import assign_folds
 
@@ -38,7 +38,7 @@ def crossfit(
 
 def hold_out_rows(
     log: Log, model: Any = None, *, folds: int = 5, seed: int = 0, progress: Progress | None = None
-) -> HeldOut:
+) -> HeldOutPredictions:
     """Return the out-of-fold predictions of a log under a model; see `crossfit`."""
     fold = assign_folds(log, folds, seed)
     model = Linear(seed=seed) if model is None else model
@@ -53,7 +53,7 @@ def hold_out_rows(
     return replace(held, costs=np.maximum(costs, 0.0))
 
 
-def score_rows(log: Log, held: HeldOut, propensities: Propensities) -> Scores:
+def score_rows(log: Log, held: HeldOutPredictions, propensities: Propensities) -> Scores:
     """Return the scores of a log from its out-of-fold predictions."""
     levels, propensity, curves, costs = log.levels, propensities.own, held.curves, held.costs
     expected = np.broadcast_to(expected_costs(levels, curves, log.costs if costs is None else costs), curves.shape)

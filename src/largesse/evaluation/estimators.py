@@ -1,6 +1,6 @@
 """Off-policy estimators behind one interface; `ESTIMATORS` lists them with a sentence each.
 
-Each takes the rows of a log under a policy (`WeightedRows`) and returns `EstimateTerms`: the estimate is mean(plain) +
+Each takes the rows of a log under a policy (`PolicyRows`) and returns `EstimateTerms`: the estimate is mean(plain) +
 mean(top) / mean(bottom). From these follow the influence of every row, hence intervals, paired differences and bands, and the
 bootstrap. With w the ratio of the policy's probability of the logged level to the log's, q the curve under the policy, and
 e = r − f̂ the residual at the logged level:
@@ -28,12 +28,12 @@ import numpy as np
 
 from largesse.records import Array, Scores
 
-CHOOSING_ROWS = 20_000  # a constant needs no more rows to be chosen well
-CONSTANTS = 10
+MAX_TUNING_ROWS = 20_000  # a constant needs no more rows to be chosen well
+N_TUNING_CONSTANTS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedRows:
+class PolicyRows:
     """The rows of a log under one policy, for one outcome."""
 
     direct: Array  # (n,) the curve, averaged over the policy's probabilities
@@ -59,7 +59,7 @@ def gives_levels(policy: Array) -> bool:
 
 def weight_rows(
     curves: Array, level: Array, outcome: Array, propensity: Array, policy: Array, weight: Array | None = None
-) -> WeightedRows:
+) -> PolicyRows:
     """Weight the rows of a log by a policy.
 
     Parameters
@@ -82,15 +82,15 @@ def weight_rows(
     else:
         direct, ratio = np.einsum("nk,nk->n", policy, curves), policy[rows, level] / propensity
     np.subtract(outcome, residual, out=residual)
-    return WeightedRows(direct, ratio, residual, outcome, weight)
+    return PolicyRows(direct, ratio, residual, outcome, weight)
 
 
-def weight_responses(scores: Scores, policy: Array) -> WeightedRows:
+def weight_responses(scores: Scores, policy: Array) -> PolicyRows:
     """Weight the responses of a scored log by a policy."""
     return weight_rows(scores.curves, scores.level, scores.response, scores.propensity, policy, scores.weight)
 
 
-def weight_costs(scores: Scores, policy: Array) -> WeightedRows:
+def weight_costs(scores: Scores, policy: Array) -> PolicyRows:
     """Weight the costs of a scored log by a policy: an outcome like the response, paid at the logged level."""
     return weight_rows(scores.expected_costs, scores.level, scores.paid, scores.propensity, policy, scores.weight)
 
@@ -99,7 +99,7 @@ def weight_costs(scores: Scores, policy: Array) -> WeightedRows:
 class Estimator:
     """An estimator of a policy's value, and a few words about it."""
 
-    terms: Callable[[WeightedRows], EstimateTerms]
+    terms: Callable[[PolicyRows], EstimateTerms]
     description: str
     biased: bool = False  # by as much as its curves are wrong: its interval includes that of `dr`
 
@@ -161,7 +161,7 @@ def weighted_mean(values: Array, weight: Array | None) -> float:
 # -- bounded weights --------------------------------------------------------------------------------------------------
 
 
-def _correct(rows: WeightedRows, ratio: Array) -> EstimateTerms:
+def _correct(rows: PolicyRows, ratio: Array) -> EstimateTerms:
     """Return direct + ratio · residual, in the array of the ratio."""
     ratio *= rows.residual
     ratio += rows.direct
@@ -182,21 +182,21 @@ def _shrink(ratio: Array, constant: float) -> Array:
     return out
 
 
-def choose_constant(rows: WeightedRows, bound: Callable[[Array, float], Array]) -> float:
+def choose_constant(rows: PolicyRows, bound: Callable[[Array, float], Array]) -> float:
     """Return the constant with the smallest estimated bias² + variance; infinity leaves the weights alone.
 
     The squared bias is measured against the unbiased estimate, minus its expected noise, so that a small log does not
     mistake noise for bias.
     """
     n = len(rows.ratio)
-    sample = slice(None, None, max(n // CHOOSING_ROWS, 1))
+    sample = slice(None, None, max(n // MAX_TUNING_ROWS, 1))
     ratio, residual, direct = rows.ratio[sample], rows.residual[sample], rows.direct[sample]
     weight = np.ones(len(ratio)) if rows.weight is None else rows.weight[sample]
     weight = weight / weight.sum()
     positive = ratio[ratio > 0]
     constants = np.zeros(0)
     if len(positive):  # from the median of the positive weights to the largest
-        constants = np.geomspace(max(float(np.median(positive)), 1e-12), float(positive.max()), CONSTANTS)
+        constants = np.geomspace(max(float(np.median(positive)), 1e-12), float(positive.max()), N_TUNING_CONSTANTS)
         constants = constants**2 if bound is _shrink else constants[:-1]
     best, smallest = np.inf, _variance(direct + ratio * residual, weight) / n
     for constant in constants:

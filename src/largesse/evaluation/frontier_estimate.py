@@ -1,6 +1,6 @@
 """Off-policy estimates of the frontier: held-out plans at a grid of budgets, with a simultaneous band, and the cost curve.
 
-Every budget is planned once (`plan_budgets`); frontier and cost curve use the same plans.
+Every budget is planned once (`plan_at_budgets`); frontier and cost curve use the same plans.
 
 *Frontier.* Every budget has a pointwise interval, which holds for that budget, and a wider simultaneous one: with 95 %
 confidence the whole curve lies inside the band. How much wider it is follows from the correlations between budgets: it is
@@ -30,14 +30,14 @@ from largesse.evaluation.policy_estimates import (
     take_mean,
     take_means,
 )
-from largesse.evaluation.spending import FoldSpending, measure_spending
+from largesse.evaluation.spend_by_price import FoldSpending, measure_spending
 from largesse.records import Array, FrontierPoint, HeldOutPlan, Qini, QiniPoint, Scores
 from largesse.stats import COVERAGE, t_quantile
 
-POINTS = 21
-DRAWS = 20_000
-MAX_ROWS = 5_000_000  # larger logs are handled in parts, and correlations are measured on a sample
-MAX_UNITS = 1_000_000  # rows or clusters of that sample
+N_BUDGETS = 21
+N_ERROR_DRAWS = 20_000
+MAX_FRONTIER_ROWS = 5_000_000  # larger logs are handled in contributions, and correlations are measured on a sample
+MAX_CORRELATION_UNITS = 1_000_000  # rows or clusters of that sample
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
@@ -45,23 +45,25 @@ MAX_UNITS = 1_000_000  # rows or clusters of that sample
 
 def spread_budgets(scores: Scores) -> Array:
     """Return budgets spread evenly from the cheapest plan to the plan with the best level for every customer."""
-    if len(scores.curves) > MAX_ROWS:
-        low = weighted_mean(np.concatenate([costs.min(axis=1) for _, costs in _parts(scores)]), scores.weight)
-        return np.unique(np.linspace(low, find_budget_at(scores, 0.0), POINTS))
+    if len(scores.curves) > MAX_FRONTIER_ROWS:
+        low = weighted_mean(np.concatenate([costs.min(axis=1) for _, costs in _iterate_blocks(scores)]), scores.weight)
+        return np.unique(np.linspace(low, find_budget_at(scores, 0.0), N_BUDGETS))
     front = frontier(*_multiply_weights(scores, slice(None)))
-    return np.unique(np.linspace(float(front.spend[0]), float(front.spend[-1]), POINTS))
+    return np.unique(np.linspace(float(front.spend[0]), float(front.spend[-1]), N_BUDGETS))
 
 
 def find_budget_at(scores: Scores, price: float) -> float:
     """Return the expected cost of plans that take every step with a return of at least a price."""
-    spends = [costs[np.arange(len(costs)), decide_at_price(curves, costs, price)] for curves, costs in _parts(scores)]
+    spends = [
+        costs[np.arange(len(costs)), decide_at_price(curves, costs, price)] for curves, costs in _iterate_blocks(scores)
+    ]
     return weighted_mean(np.concatenate(spends), scores.weight)
 
 
-def _parts(scores: Scores) -> Iterator[tuple[Array, Array]]:
+def _iterate_blocks(scores: Scores) -> Iterator[tuple[Array, Array]]:
     """Return the curves and expected costs of the rows, part by part."""
-    for start in range(0, len(scores.curves), MAX_ROWS):
-        rows = slice(start, start + MAX_ROWS)
+    for start in range(0, len(scores.curves), MAX_FRONTIER_ROWS):
+        rows = slice(start, start + MAX_FRONTIER_ROWS)
         yield scores.curves[rows], scores.expected_costs[rows]
 
 
@@ -70,7 +72,7 @@ def add_budget(budgets: Array, budget: float) -> Array:
     return np.unique(np.append(budgets, min(max(budget, budgets[0]), budgets[-1])))
 
 
-def plan_budgets(
+def plan_at_budgets(
     scores: Scores, budgets: Iterable[float], spending: FoldSpending | None = None, confidence: float = EVEN
 ) -> tuple[HeldOutPlan, ...]:
     """Plan the log's rows at each of several average budgets; see `plan_held_out`."""
@@ -131,38 +133,38 @@ def _multiply_weights(scores: Scores, rows: Array | slice) -> tuple[Array, Array
 def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str = "dr") -> tuple[FrontierPoint, ...]:
     """Estimate value and spend at each plan's budget, with pointwise intervals and a simultaneous band."""
     units = count_units(scores)
-    sample = slice(None, None, -(-units // MAX_UNITS) if units > MAX_ROWS else 1)
-    parts = np.empty((len(range(units)[sample]), len(plans)), dtype=np.float32)  # only for correlations
+    sample = slice(None, None, -(-units // MAX_CORRELATION_UNITS) if units > MAX_FRONTIER_ROWS else 1)
+    contributions = np.empty((len(range(units)[sample]), len(plans)), dtype=np.float32)  # only for correlations
     points = []
     for j, plan in enumerate(plans):
         influence = score_policy(scores, plan.levels, estimator)
         value, spend = take_means(scores, influence)
-        parts[:, j] = sum_units(scores, influence.value.values - value.estimate)[sample]
+        contributions[:, j] = sum_units(scores, influence.value.values - value.estimate)[sample]
         promise = predict_value(scores.curves, plan.levels, scores.weight)
         finite = plan.prices[np.isfinite(plan.prices)]
         price = float(np.mean(finite)) if len(finite) else float("nan")
         points.append(FrontierPoint(plan.budget, value, spend, promise, price))
-    pointwise = t_quantile(len(parts) - 1) if len(parts) > 1 else float("nan")
-    times = find_reach(parts) / pointwise
+    pointwise = t_quantile(len(contributions) - 1) if len(contributions) > 1 else float("nan")
+    times = find_critical_value(contributions) / pointwise
     return tuple(replace(point, band=widen_interval(point.value, times).interval) for point in points)
 
 
-def find_reach(parts: Array, seed: int = 0, *, one_sided: bool = False) -> float:
+def find_critical_value(contributions: Array, seed: int = 0, *, one_sided: bool = False) -> float:
     """Return the half-width of a simultaneous 95 % band over all its points, in standard errors.
 
-    `parts` (units, points) are the centred contributions of rows or clusters to each point. Draws are those of a multiplier
+    `contributions` (units, points) are the centred contributions of rows or clusters to each point. Draws are those of a multiplier
     bootstrap with normal multipliers. `one_sided`: the band has lower ends only.
     """
-    size = np.sqrt(np.einsum("ub,ub->b", parts, parts, dtype=np.float64))
+    size = np.sqrt(np.einsum("ub,ub->b", contributions, contributions, dtype=np.float64))
     uncertain = size > 1e-6 * max(size.max(initial=0.0), 1e-300)
-    freedom, single = len(parts) - 1, 2 * COVERAGE - 1 if one_sided else COVERAGE
+    freedom, single = len(contributions) - 1, 2 * COVERAGE - 1 if one_sided else COVERAGE
     pointwise = t_quantile(freedom, single) if freedom > 0 else float("nan")
     if uncertain.sum() < 2:
         return pointwise
-    scaled = parts[:, uncertain] / size[uncertain].astype(parts.dtype)
+    scaled = contributions[:, uncertain] / size[uncertain].astype(contributions.dtype)
     spread, turn = np.linalg.eigh((scaled.T @ scaled).astype(np.float64))
     root = turn * np.sqrt(np.maximum(spread, 0.0))
-    draws = np.random.default_rng(seed).standard_normal((DRAWS, len(root))) @ root.T
+    draws = np.random.default_rng(seed).standard_normal((N_ERROR_DRAWS, len(root))) @ root.T
     normal = float(np.quantile((draws if one_sided else np.abs(draws)).max(axis=1), COVERAGE))
     # With few rows or clusters errors are not known to be normal: widen the band as much as one interval is widened.
     reach = max(normal * pointwise / t_quantile(1e9, single), pointwise)
@@ -176,11 +178,11 @@ def count_units(scores: Scores) -> int:
 
 def sum_units(scores: Scores, centred: Array) -> Array:
     """Return weighted sums over rows or clusters."""
-    parts: Array = scores.weight * centred
+    contributions: Array = scores.weight * centred
     if scores.cluster is None:
-        return parts
+        return contributions
     _, code = np.unique(scores.cluster, return_inverse=True)
-    return np.bincount(code, weights=parts)
+    return np.bincount(code, weights=contributions)
 
 
 # -- cost curve -------------------------------------------------------------------------------------------------------
@@ -190,7 +192,7 @@ def trace_cost_curve(
     scores: Scores, plans: Sequence[HeldOutPlan], spends: Sequence[float], estimator: str = "dr"
 ) -> Qini:
     """Estimate the gain over the first plan at each estimated spend, learnt and uniform, and the area between them."""
-    first, shares = score_policy(scores, plans[0].levels, estimator).value, _share_area(np.array(spends))
+    first, shares = score_policy(scores, plans[0].levels, estimator).value, _weight_points(np.array(spends))
     points, area = [], Influence(np.zeros(len(scores.weight)))
     for plan, spend, share in zip(plans, spends, shares, strict=True):
         mix = find_best_mix(scores, spend)
@@ -203,7 +205,7 @@ def trace_cost_curve(
     return Qini(tuple(points), take_mean(scores, area))
 
 
-def _share_area(spend: Array) -> Array:
+def _weight_points(spend: Array) -> Array:
     """Return the share of each point in the mean over the range of spends, by the trapezoidal rule."""
     steps = np.maximum(np.diff(spend), 0.0)
     if steps.sum() == 0:

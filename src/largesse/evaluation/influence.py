@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from largesse.evaluation.estimators import ESTIMATORS, WeightedRows, measure_influence, weighted_mean
+from largesse.evaluation.estimators import ESTIMATORS, PolicyRows, measure_influence, weighted_mean
 from largesse.records import Array, Estimate
-from largesse.stats import Answers, estimate_mean, find_yes, is_rare
+from largesse.stats import BinaryOutcomes, binary_mask, estimate_skewed_mean, is_sparse_amount
 
 
 @dataclass(frozen=True, eq=False)
-class Carriers:
+class NonzeroResponses:
     """Rows with a response other than zero, where few of them may carry an estimate."""
 
-    is_carrier: Array  # (n,) bool
+    is_nonzero: Array  # (n,) bool
     sizes: Array | None = None  # (n,) what a yes adds to the outcome of any row; None: amounts of any size
 
-    def pay(self, face: Array | None) -> Carriers:
-        """Return the carriers of costs paid on redemption, by the cost (n,) of each row's level."""
+    def pay(self, face: Array | None) -> NonzeroResponses:
+        """Return the nonzero of costs paid on redemption, by the cost (n,) of each row's level."""
         return self if self.sizes is None or face is None else replace(self, sizes=np.maximum(self.sizes, 0.0) * face)
 
 
@@ -35,7 +35,7 @@ class Influence:
     values: Array  # (n,)
     tail: Array | None = None  # (n,) what weighted outcomes add to the values, where only some rows have an outcome
     unbiased: Influence | None = None  # of the same quantity by `dr`, where the estimator itself may be biased
-    answers: Answers | None = None  # what each yes adds to the values, where responses are yes or no
+    answers: BinaryOutcomes | None = None  # what each yes adds to the values, where responses are yes or no
 
     def __add__(self, other: Influence) -> Influence:
         unbiased, answers = None, self.answers or other.answers
@@ -79,7 +79,7 @@ class Influence:
 
     def estimate(self, weight: Array | None = None, cluster: Array | None = None) -> Estimate:
         """Return the estimate with its interval; that of a biased estimator includes that of `dr`."""
-        estimate = estimate_mean(self.values, weight, cluster, self.tail, self.answers)
+        estimate = estimate_skewed_mean(self.values, weight, cluster, self.tail, self.answers)
         return estimate if self.unbiased is None else join_intervals(estimate, self.unbiased.estimate(weight, cluster))
 
 
@@ -98,47 +98,47 @@ class PolicyInfluence(NamedTuple):
         return self.value * response_value - self.spend
 
 
-def measure_rows(rows: WeightedRows, name: str, carriers: Carriers | None = None) -> Influence:
-    """Return the influence of rows on the estimate of one estimator; see `find_carriers`."""
+def measure_rows(rows: PolicyRows, name: str, nonzero: NonzeroResponses | None = None) -> Influence:
+    """Return the influence of rows on the estimate of one estimator; see `find_nonzero_responses`."""
     estimator = ESTIMATORS[name]
     terms = estimator.terms(rows)
     values = measure_influence(terms, rows.weight)
     if estimator.biased:
-        return Influence(values, None, measure_rows(rows, "dr", carriers))
-    return add_carriers(values, rows, carriers, terms.bottom)
+        return Influence(values, None, measure_rows(rows, "dr", nonzero))
+    return make_influence(values, rows, nonzero, terms.bottom)
 
 
-def add_carriers(
-    values: Array, rows: WeightedRows, carriers: Carriers | None, bottom: Array | None = None
+def make_influence(
+    values: Array, rows: PolicyRows, nonzero: NonzeroResponses | None, bottom: Array | None = None
 ) -> Influence:
-    """Return the influence of values (n,) with the contribution of carriers, in the unit of the estimate."""
-    if carriers is None or carriers.sizes is None:
-        return Influence(values, find_tail(rows, carriers, bottom))
+    """Return the influence of values (n,) with the contribution of nonzero, in the unit of the estimate."""
+    if nonzero is None or nonzero.sizes is None:
+        return Influence(values, find_tail(rows, nonzero, bottom))
     scale = 1.0 if bottom is None else weighted_mean(bottom, rows.weight)
-    stakes = rows.ratio * carriers.sizes / scale if scale != 0 else np.zeros(len(values))
-    return Influence(values, answers=Answers(stakes, carriers.is_carrier))
+    stakes = rows.ratio * nonzero.sizes / scale if scale != 0 else np.zeros(len(values))
+    return Influence(values, answers=BinaryOutcomes(stakes, nonzero.is_nonzero))
 
 
-def find_carriers(response: Array) -> Carriers | None:
+def find_nonzero_responses(response: Array) -> NonzeroResponses | None:
     """Return the rows with a response, where responses are yes or no, or amounts that many rows do not have."""
-    yes = find_yes(response)
+    yes = binary_mask(response)
     if yes is not None:
-        return Carriers(yes, np.broadcast_to(response[yes][0], response.shape))
-    return Carriers(response != 0) if is_rare(response) else None
+        return NonzeroResponses(yes, np.broadcast_to(response[yes][0], response.shape))
+    return NonzeroResponses(response != 0) if is_sparse_amount(response) else None
 
 
-def find_tail(rows: WeightedRows, carriers: Carriers | None, bottom: Array | None = None) -> Array | None:
-    """Return the weighted outcomes (n,) of carriers with amounts of any size, in the unit of the estimate."""
+def find_tail(rows: PolicyRows, nonzero: NonzeroResponses | None, bottom: Array | None = None) -> Array | None:
+    """Return the weighted outcomes (n,) of nonzero with amounts of any size, in the unit of the estimate."""
     scale = 1.0 if bottom is None else weighted_mean(bottom, rows.weight)
-    if carriers is None or carriers.sizes is not None or scale == 0:
+    if nonzero is None or nonzero.sizes is not None or scale == 0:
         return None
-    return carriers.is_carrier * rows.ratio * rows.outcome / scale
+    return nonzero.is_nonzero * rows.ratio * rows.outcome / scale
 
 
-def estimate_all(rows: WeightedRows, cluster: Array | None = None) -> dict[str, Estimate]:
+def estimate_all(rows: PolicyRows, cluster: Array | None = None) -> dict[str, Estimate]:
     """Return the estimate of every estimator with its interval, by name."""
-    carriers = find_carriers(rows.outcome)
-    return {name: measure_rows(rows, name, carriers).estimate(rows.weight, cluster) for name in ESTIMATORS}
+    nonzero = find_nonzero_responses(rows.outcome)
+    return {name: measure_rows(rows, name, nonzero).estimate(rows.weight, cluster) for name in ESTIMATORS}
 
 
 def join_intervals(estimate: Estimate, other: Estimate) -> Estimate:

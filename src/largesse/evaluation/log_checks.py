@@ -16,14 +16,14 @@ import numpy as np
 
 from largesse.data import GivenPropensities, find_doubtful_levels, group_column
 from largesse.errors import join_some, percent, plural
-from largesse.evaluation.overlap import measure_levels, measure_overlap
+from largesse.evaluation.overlap_and_balance import measure_levels, measure_overlap
 from largesse.evaluation.policy_estimates import MIN_RATIO_CLUSTERS
 from largesse.evaluation.randomisation import measure_dependence
 from largesse.evaluation.response_curves import MeanCurve, measure_curve
 from largesse.levels import PER_UNIT
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities
 from largesse.records import (
-    NOT_BY_CHANCE,
+    MAX_SIGNIFICANT_P,
     Array,
     Checkup,
     Dependence,
@@ -38,18 +38,18 @@ from largesse.stats import assign_folds, shuffle_rows, t_quantile
 
 MAX_BALANCE_ROWS = 100_000  # balance and independence need no more
 MAX_LEAK_ROWS = 50_000
-LEAK_GROUPS = 50
-SUSPECT_LEAK, SURE_LEAK = 0.5, 0.8  # shares of the variance that a feature explains on held-out rows
+N_LEAK_GROUPS = 50
+SUSPECTED_LEAK, CERTAIN_LEAK = 0.5, 0.8  # shares of the variance that a feature explains on held-out rows
 ANSWERS = ("no", "careful", "note", "fine")
-SHOWN_ROWS = 5
-MIN_CLUSTERS = 30
+MAX_HEAVY_ROWS = 5
+MIN_INTERVAL_CLUSTERS = 30
 MAX_TOP_SHARE = 0.1  # of all weight, on the 1 % of rows with the largest weights
 MAX_ROW_SHARE = 0.02  # of all weight
 MAX_CLIPPED_SHARE = 0.01  # of the rows
 MAX_FEATURE_DIFFERENCE = 0.5  # standard deviations after weighting: features from before the level hardly differ more
-UNBALANCED = 0.1  # standard deviations
-CERTAIN_FALL = 4.0  # standard errors
-SHOWN_FALLS = 3
+MAX_BALANCED_DIFFERENCE = 0.1  # standard deviations
+SEVERE_FALL = 4.0  # standard errors
+MAX_LISTED_FALLS = 3
 
 
 def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
@@ -86,12 +86,12 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         *_check_levels(log.levels.titles, overlap.rows, overlap.effective, overlap.smallest, overlap.answers),
         _check_randomisation(dependence, propensities, overlap),
         _check_propensities(propensities),
-        *_check_sums(log),
+        *_check_propensity_sums(log),
         _check_balance(overlap),
         _check_weights(log, propensities, heavy),
-        _check_rising(curve, log.levels.titles),
+        _check_level_order(curve, log.levels.titles),
         *_check_costs(log, propensities.own),
-        *_check_redeemed(log),
+        *_check_redemption(log),
         _check_leaks(leaks, min(MAX_LEAK_ROWS, len(log.seen)), len(log)),
         *_check_clusters(log.clusters),
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
@@ -149,7 +149,7 @@ def _check_randomisation(dependence: Dependence, propensities: Propensities, ove
     topic, p = "randomisation", f"p {'<' if dependence.p < 0.002 else '='} {max(dependence.p, 0.002):.2g}"
     if dependence.sampled:
         p += f", on a sample of {plural(dependence.units, dependence.of)}"
-    if dependence.p >= NOT_BY_CHANCE:
+    if dependence.p >= MAX_SIGNIFICANT_P:
         return Finding(topic, "fine", f"Levels look randomised: they do not follow the features ({p}).")
     text = f"Levels are not randomised: they follow the features ({p})."
     if propensities.source == "estimated":
@@ -158,7 +158,7 @@ def _check_randomisation(dependence: Dependence, propensities: Propensities, ove
         )
         return Finding(topic, "careful", f"{text} {more}")
     left = float(overlap.after.max(initial=0.0))
-    if left <= UNBALANCED:
+    if left <= MAX_BALANCED_DIFFERENCE:
         return Finding(topic, "fine", f"{text} The given propensities account for it: weighting restores balance.")
     more = f"The given propensities do not account for all of it: differences of up to {left:.2f} sd remain."
     return Finding(topic, "careful", f"{text} {more}")
@@ -175,7 +175,7 @@ def _check_propensities(propensities: Propensities) -> Finding:
     return Finding("propensities", "note", text)
 
 
-def _check_sums(log: Log) -> list[Finding]:
+def _check_propensity_sums(log: Log) -> list[Finding]:
     """Check that given propensities agree with the frequencies of the levels; no finding if they do."""
     if log.propensity is None:
         return []
@@ -194,7 +194,9 @@ def _check_sums(log: Log) -> list[Finding]:
 
 def _check_balance(overlap: Overlap) -> Finding:
     """Check that customers of different levels have the same features after weighting."""
-    unbalanced = [name for name, after in zip(overlap.features, overlap.after, strict=True) if after > 2 * UNBALANCED]
+    unbalanced = [
+        name for name, after in zip(overlap.features, overlap.after, strict=True) if after > 2 * MAX_BALANCED_DIFFERENCE
+    ]
     largest = f"{float(overlap.after.max(initial=0.0)):.2f} sd"
     largest += f" in a sample of {plural(overlap.sampled, 'row')}" if overlap.sampled else ""
     if not unbalanced:
@@ -212,7 +214,7 @@ def _check_clusters(clusters: int | None) -> list[Finding]:
     """Check that there are enough clusters for intervals; no finding where rows are independent."""
     if clusters is None:
         return []
-    if clusters < MIN_CLUSTERS:
+    if clusters < MIN_INTERVAL_CLUSTERS:
         ratio = ", and the return per unit of spend has no interval" if clusters < MIN_RATIO_CLUSTERS else ""
         text = f"The rows come from only {plural(clusters, 'cluster')}: intervals may be too narrow{ratio}."
         return [Finding("clusters", "careful", text)]
@@ -225,7 +227,7 @@ def _check_clusters(clusters: int | None) -> list[Finding]:
 def _find_heavy(log: Log, propensity: Array) -> tuple[HeavyRow, ...]:
     """Return the rows with the largest weights."""
     weight = log.weights / propensity
-    top = np.argsort(-weight, kind="stable")[:SHOWN_ROWS]
+    top = np.argsort(-weight, kind="stable")[:MAX_HEAVY_ROWS]
     labels, whole = log.levels.titles, weight.sum()
     return tuple(HeavyRow(int(i), labels[log.level[i]], float(propensity[i]), float(weight[i] / whole)) for i in top)
 
@@ -257,10 +259,10 @@ def _check_weights(log: Log, propensities: Propensities, heavy: tuple[HeavyRow, 
 # -- responses --------------------------------------------------------------------------------------------------------
 
 
-def _check_rising(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
+def _check_level_order(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
     """Check that the response rises with the level, as the models assume; a fall must be clear among all pairs together."""
-    reach = _reach_falls(len(labels))
-    clear = [fall for fall in curve.falls if fall.sure > reach]
+    threshold = _find_fall_threshold(len(labels))
+    clear = [fall for fall in curve.falls if fall.sure > threshold]
     if not clear:
         dips = sum(fall.low == fall.high + 1 for fall in curve.falls)
         more = f" ({dips} of {len(labels) - 1} steps dip within noise)" if dips else ""
@@ -268,9 +270,9 @@ def _check_rising(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
     first, *others = (
         f"from {labels[fall.high]!r} to {labels[fall.low]!r} by {fall.by:.3g} ± {1.96 * fall.se:.2g}" for fall in clear
     )
-    also = f" Also {', '.join(others[:SHOWN_FALLS])}" if others else ""
-    also += f" and {len(others) - SHOWN_FALLS} more." if len(others) > SHOWN_FALLS else "." if others else ""
-    if clear[0].sure <= max(CERTAIN_FALL, reach):
+    also = f" Also {', '.join(others[:MAX_LISTED_FALLS])}" if others else ""
+    also += f" and {len(others) - MAX_LISTED_FALLS} more." if len(others) > MAX_LISTED_FALLS else "." if others else ""
+    if clear[0].sure <= max(SEVERE_FALL, threshold):
         text = f"The mean response falls as the level rises, {first}.{also} The models assume that it never falls."
         return Finding("order of levels", "careful", text)
     text = f"The levels may be in the wrong order: the mean response clearly falls as the level rises, {first}.{also}"
@@ -278,7 +280,7 @@ def _check_rising(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
     return Finding("order of levels", "no", f"{text} {more}")
 
 
-def _reach_falls(levels: int) -> float:
+def _find_fall_threshold(levels: int) -> float:
     """Return the standard errors of a clear fall, by Bonferroni: one false finding in at most forty logs."""
     return t_quantile(1e9, 1 - 0.05 / max(comb(levels, 2), 1))
 
@@ -289,7 +291,7 @@ def _check_costs(log: Log, propensity: Array) -> list[Finding]:
         return []
     curve, labels = measure_curve(log.of_costs, propensity), log.levels.titles
     means = ", ".join(f"{label!r} {mean.estimate:.4g}" for label, mean in zip(labels, curve.weighted, strict=True))
-    if not curve.falls or curve.falls[0].sure <= _reach_falls(len(labels)):
+    if not curve.falls or curve.falls[0].sure <= _find_fall_threshold(len(labels)):
         text = f"Costs are observed; they do not clearly fall as the level rises. On average a row costs: {means}."
         return [Finding("costs", "fine", text)]
     fall = curve.falls[0]
@@ -298,7 +300,7 @@ def _check_costs(log: Log, propensity: Array) -> list[Finding]:
     return [Finding("costs", "careful", f"{text} {more}")]
 
 
-def _check_redeemed(log: Log) -> list[Finding]:
+def _check_redemption(log: Log) -> list[Finding]:
     """Check that a cost paid on redemption is not multiplied by an amount by mistake; no finding if it is not."""
     most = float(log.response.max())
     if log.levels.on_redemption is not True or most <= 1:
@@ -321,7 +323,7 @@ def _check_leaks(leaks: tuple[Leak, ...], sampled: int, rows: int) -> Finding:
         return Finding("suspicious features", "fine", f"No feature alone predicts the response or the level{where}.")
     named = ", ".join(f"{leak.feature!r} explains {percent(leak.explained)} of the {leak.of}" for leak in leaks[:3])
     named += f" (in a sample of {plural(sampled, 'row')})" if sampled < rows else ""
-    if leaks[0].explained >= SURE_LEAK:
+    if leaks[0].explained >= CERTAIN_LEAK:
         text = f"A feature nearly equals what it should predict: {named}. Leave it out unless it was known before the level."
         return Finding("suspicious features", "no", text)
     return Finding("suspicious features", "careful", f"Suspicious: {named}. Was it known before the level was chosen?")
@@ -341,10 +343,10 @@ def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
         targets["cost"] = log.paid[rows][:, None]
     leaks = []
     for name in log.features.column_names:
-        code = group_column(log.features.column(name).take(rows), LEAK_GROUPS).code
+        code = group_column(log.features.column(name).take(rows), N_LEAK_GROUPS).code
         for of, target in targets.items():
             share = measure_explained(code, target, half)
-            if share >= SUSPECT_LEAK:
+            if share >= SUSPECTED_LEAK:
                 leaks.append(Leak(name, of, share))
     return tuple(sorted(leaks, key=lambda leak: -leak.explained))
 

@@ -26,33 +26,35 @@ from largesse.evaluation.policy_estimates import (
 )
 from largesse.records import (
     Array,
-    Changes,
     DecisionExample,
+    DecisionImportance,
     DecisionSummary,
     HeldOutPlan,
-    LevelChange,
+    LevelGain,
+    LevelTransition,
     Log,
-    Move,
-    Mover,
-    PriceMove,
+    LoggedPolicyChanges,
+    PriceSensitivity,
     Scores,
-    Shuffled,
+    ShuffledPredictions,
     ValueSpend,
-    find_changes,
+    find_next_levels,
 )
 
-MAX_ROWS = 50_000  # a systematic sample of larger logs
+MAX_EXPLAINED_ROWS = 50_000  # a systematic sample of larger logs
 PRICE_CHANGES = (-0.25, -0.1, 0.1, 0.25)
 
 
-def explain_decisions(log: Log, scores: Scores, plan: HeldOutPlan, shuffled: Shuffled | None = None) -> DecisionSummary:
+def explain_decisions(
+    log: Log, scores: Scores, plan: HeldOutPlan, shuffled: ShuffledPredictions | None = None
+) -> DecisionSummary:
     """Explain a held-out plan: an example of each level, the effect of other prices, and the features that move decisions.
 
     Curves are out-of-fold, and prices those of the fold's plan. `shuffled` holds the curves of
     rows with shuffled features; without it, no importance is measured.
     """
     movers = () if shuffled is None else measure_importance(log, scores, plan, shuffled)
-    rows = np.arange(0, len(scores.level), max(-(-len(scores.level) // MAX_ROWS), 1))
+    rows = np.arange(0, len(scores.level), max(-(-len(scores.level) // MAX_EXPLAINED_ROWS), 1))
     known, price, scale = _find_prices(scores, plan, rows)
     if not known.any():
         return DecisionSummary(movers=movers)
@@ -66,7 +68,9 @@ def explain_decisions(log: Log, scores: Scores, plan: HeldOutPlan, shuffled: Shu
         share = float(weight[at_level].sum() / weight.sum())
         examples.append(_make_example(log, int(k), share, float(price[row]), curves[row], costs[row]))
     moves = tuple(
-        PriceMove(change, float(weight[_decide(curves, costs, price * (1 + change)) != levels].sum() / weight.sum()))
+        PriceSensitivity(
+            change, float(weight[_decide(curves, costs, price * (1 + change)) != levels].sum() / weight.sum())
+        )
         for change in PRICE_CHANGES
         if price.any()
     )
@@ -98,7 +102,7 @@ def _find_typical(curves: Array, rows: Array, weight: Array) -> int:
 
 def _make_example(log: Log, level: int, share: float, price: float, curve: Array, costs: Array) -> DecisionExample:
     labels = log.levels.titles
-    dearer, below, cheaper, above = (part[0] for part in find_changes(curve[None], costs[None], np.array([level])))
+    dearer, below, cheaper, above = (part[0] for part in find_next_levels(curve[None], costs[None], np.array([level])))
     return DecisionExample(
         level=labels[level],
         share=share,
@@ -112,7 +116,9 @@ def _make_example(log: Log, level: int, share: float, price: float, curve: Array
     )
 
 
-def measure_importance(log: Log, scores: Scores, plan: HeldOutPlan, shuffled: Shuffled) -> tuple[Mover, ...]:
+def measure_importance(
+    log: Log, scores: Scores, plan: HeldOutPlan, shuffled: ShuffledPredictions
+) -> tuple[DecisionImportance, ...]:
     """Return the effect of each feature on the decisions of a held-out plan, the largest first; no model is fitted.
 
     Rows are decided at the price of their fold's plan. Where costs are observed, their expectations are not shuffled.
@@ -135,14 +141,14 @@ def measure_importance(log: Log, scores: Scores, plan: HeldOutPlan, shuffled: Sh
     for feature, curves in zip(shuffled.features, shuffled.curves[:, known], strict=True):
         others = decide(curves)
         moved = float(np.average(others != levels, weights=sample.weight)) if sample.weight.any() else 0.0
-        movers.append(Mover(feature, moved, estimate_difference(worth, levels, others).value))
+        movers.append(DecisionImportance(feature, moved, estimate_difference(worth, levels, others).value))
     return tuple(sorted(movers, key=lambda mover: (-mover.moved, -mover.loss.estimate)))
 
 
 # -- changes from the logged levels -----------------------------------------------------------------------------------
 
 
-def measure_changes(scores: Scores, levels: Array) -> Changes:
+def measure_changes(scores: Scores, levels: Array) -> LoggedPolicyChanges:
     """Measure the changes from the logged levels to a plan with levels (n,); estimates are doubly robust.
 
     >>> from largesse.evaluation import crossfit
@@ -158,12 +164,12 @@ def measure_changes(scores: Scores, levels: Array) -> Changes:
     for level in np.unique(levels):
         given = levels == level
         value, spend = (take_mean(scores, part.within(given)) for part in more)
-        changes.append(LevelChange(int(level), float(scores.weight[given].sum()) / whole, value, spend))
+        changes.append(LevelGain(int(level), float(scores.weight[given].sum()) / whole, value, spend))
     start, end = (ValueSpend(*take_means(scores, policy)) for policy in (before, after))
-    return Changes(start, end, tuple(changes), _list_moves(scores, levels))
+    return LoggedPolicyChanges(start, end, tuple(changes), _list_moves(scores, levels))
 
 
-def _list_moves(scores: Scores, levels: Array) -> tuple[Move, ...]:
+def _list_moves(scores: Scores, levels: Array) -> tuple[LevelTransition, ...]:
     """Return the number of customers who move from one level to another, with their expected gain and cost."""
     K, rows, weight = scores.curves.shape[1], np.arange(len(levels)), scores.weight
     cell = scores.level.astype(np.int64) * K + levels
@@ -174,6 +180,8 @@ def _list_moves(scores: Scores, levels: Array) -> tuple[Move, ...]:
         gained = table[rows, levels] - table[rows, scores.level]
         means.append(np.bincount(cell, weights=weight * gained, minlength=K * K) / np.maximum(sizes, 1e-300))
     return tuple(
-        Move(k // K, k % K, int(counts[k]), float(sizes[k] / weight.sum()), float(means[0][k]), float(means[1][k]))
+        LevelTransition(
+            k // K, k % K, int(counts[k]), float(sizes[k] / weight.sum()), float(means[0][k]), float(means[1][k])
+        )
         for k in np.flatnonzero(counts).tolist()
     )

@@ -19,25 +19,25 @@ from largesse.records import (
     Array,
     BudgetSize,
     BudgetSlider,
-    BudgetStop,
     CustomerGroup,
     ExplorationSummary,
     FeatureGroups,
-    LevelMoney,
     LevelsByGroup,
-    MoneyByLevel,
+    LevelTotals,
     PlannedTotals,
     PlanSummary,
+    SliderPlan,
+    TotalsByLevel,
 )
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_FEATURES = 4
-GROUPS = 5
-MAX_SAMPLE_ROWS = 200_000  # enough to measure the share that a feature explains
+MAX_SUMMARY_FEATURES = 4
+N_FEATURE_GROUPS = 5
+MAX_SUMMARY_ROWS = 200_000  # enough to measure the share that a feature explains
 MIN_SEPARATION = 0.005  # share of the plan that a shown feature explains
-Batch: TypeAlias = tuple[Array, Array, Array]  # row numbers (n,), curves (n, K), cost rows (1, K) or (n, K)
+ScoredBatch: TypeAlias = tuple[Array, Array, Array]  # row numbers (n,), curves (n, K), cost rows (1, K) or (n, K)
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,13 @@ def choose_features(features: pa.Table, levels: Array) -> tuple[GroupedFeature, 
     """
     K, candidates = int(levels.max(initial=0)) + 1, []
     for name in features.column_names:
-        grouping = find_grouping(features.column(name), GROUPS)
+        grouping = find_grouping(features.column(name), N_FEATURE_GROUPS)
         code, size = grouping.code(features.column(name)), len(grouping.labels)
         share = measure_separation(np.bincount(code * K + levels, minlength=size * K).reshape(size, K))
         if share >= MIN_SEPARATION:
             candidates.append((-share, name, grouping))
     candidates.sort(key=lambda candidate: candidate[:2])
-    return tuple(GroupedFeature(name, grouping) for _, name, grouping in candidates[:MAX_FEATURES])
+    return tuple(GroupedFeature(name, grouping) for _, name, grouping in candidates[:MAX_SUMMARY_FEATURES])
 
 
 def number_groups(features: Sequence[GroupedFeature], table: pa.Table) -> tuple[Array, int]:
@@ -100,7 +100,7 @@ def count_plan(
     features: tuple[GroupedFeature, ...],
     groups: tuple[Array, int],
     levels: Array,
-    batch: Batch,
+    batch: ScoredBatch,
     others: tuple[Array, Array] | None = None,
 ) -> PlanCounts:
     """Count the customers of a batch at their levels (n,), in the groups of `number_groups`.
@@ -147,7 +147,7 @@ class CountedPlan:
     breaks_even: bool = False  # whether it takes every step that brings what it costs, and no other
 
 
-def arrange_plans(plan: PlanTotals, counts: PlanCounts, points: Sequence[BudgetPoint]) -> list[CountedPlan]:
+def order_plans(plan: PlanTotals, counts: PlanCounts, points: Sequence[BudgetPoint]) -> list[CountedPlan]:
     """Return the plan of the run and the plans at other budgets, by budget; without a second copy of the same plan."""
     others = [
         CountedPlan(
@@ -198,14 +198,14 @@ def summarise_plan(
     exploration: ExplorationSummary | None = None,
 ) -> PlanSummary:
     """Summarise a plan from counts of all customers; `labels` (K,) name the levels, `points` are the plans at other budgets."""
-    counted = arrange_plans(plan, counts, points)
+    counted = order_plans(plan, counts, points)
     budget = plan.budget if math.isfinite(plan.budget) else None
     stops = []
     for stop in counted:
         everyone = stop.counts[-1]
         shares, numbers = tuple((everyone / max(int(everyone.sum()), 1)).tolist()), tuple(everyone.tolist())
         stops.append(
-            BudgetStop(stop.budget, stop.spend, stop.value, stop.price, shares, numbers, stop.own, stop.breaks_even)
+            SliderPlan(stop.budget, stop.spend, stop.value, stop.price, shares, numbers, stop.own, stop.breaks_even)
         )
     return PlanSummary(
         customers=len(plan),
@@ -219,13 +219,13 @@ def summarise_plan(
     )
 
 
-def _sum_levels(labels: Sequence[str], counts: PlanCounts) -> MoneyByLevel:
+def _sum_levels(labels: Sequence[str], counts: PlanCounts) -> TotalsByLevel:
     """Return the cost and the extra response of each level, compared with the cheapest level for its customers."""
     spend, more, extra = counts.totals.tolist()
     total = sum(spend)
-    return MoneyByLevel(
+    return TotalsByLevel(
         tuple(
-            LevelMoney(
+            LevelTotals(
                 name=label,
                 customers=int(counts.counts[-1, k]),
                 share=float(counts.counts[-1, k] / counts.n),

@@ -17,29 +17,29 @@ from largesse.evaluation.bootstrap import bootstrap_interval
 from largesse.evaluation.estimators import (
     ESTIMATORS,
     EstimateTerms,
-    WeightedRows,
+    PolicyRows,
     gives_levels,
     weight_costs,
     weight_responses,
     weighted_mean,
 )
 from largesse.evaluation.influence import (
-    Carriers,
     Influence,
+    NonzeroResponses,
     PolicyInfluence,
-    add_carriers,
-    find_carriers,
+    find_nonzero_responses,
     find_tail,
+    make_influence,
     measure_rows,
 )
 from largesse.levels import Levels
-from largesse.records import FEW_ROWS, Array, Comparison, Estimate, Reference, Scores
-from largesse.stats import count_few
+from largesse.records import MIN_LEVEL_ROWS, Array, Comparison, Estimate, Reference, Scores
+from largesse.stats import count_if_too_few
 
 MIN_RATIO_BUYERS = 50
 MIN_RATIO_CLUSTERS = 20  # with 12 to 16, 95 % intervals of ratios covered .91 to .93, with 20 and more .94 to .97
-INTERVALS = ("influence", "bootstrap")
-BLOCK_ROWS = 1 << 18
+INTERVAL_KINDS = ("influence", "bootstrap")
+SCORE_BLOCK_ROWS = 1 << 18
 MIN_NAMED_SHARE = 0.005  # a smaller share of a mix is a rounding error
 
 # -- influence of rows ------------------------------------------------------------------------------------------------
@@ -47,27 +47,35 @@ MIN_NAMED_SHARE = 0.005  # a smaller share of a mix is a rounding error
 
 def score_policy(scores: Scores, policy: Array, estimator: str = "dr") -> PolicyInfluence:
     """Return the influence of each row on the estimates of value and spend."""
-    carriers, known = find_carriers(scores.response), _are_costs_known(scores)
-    payers = None if known else _find_payers(scores, carriers)
+    nonzero, known = find_nonzero_responses(scores.response), _are_costs_known(scores)
+    nonzero_costs = None if known else _find_nonzero_costs(scores, nonzero)
     if estimator == "dr":  # its scores are already there
-        value = add_carriers(_average(scores.gamma, policy), _weight(scores, policy, scores.response), carriers)
-        spend = _average(scores.costs, policy)
-        if payers is None or np.ptp(spend) == 0:  # a plan that costs every customer the same needs no payers
+        value = make_influence(
+            _average_scores(scores.gamma, policy), _weight_outcome(scores, policy, scores.response), nonzero
+        )
+        spend = _average_scores(scores.costs, policy)
+        if (
+            nonzero_costs is None or np.ptp(spend) == 0
+        ):  # a plan that costs every customer the same needs no nonzero_costs
             return PolicyInfluence(value, Influence(spend))
-        return PolicyInfluence(value, add_carriers(spend, _weight(scores, policy, scores.paid), payers))
-    value, paid = measure_rows(weight_responses(scores, policy), estimator, carriers), weight_costs(scores, policy)
-    return PolicyInfluence(value, Influence(paid.direct) if known else measure_rows(paid, estimator, payers))
+        return PolicyInfluence(
+            value, make_influence(spend, _weight_outcome(scores, policy, scores.paid), nonzero_costs)
+        )
+    value, paid = measure_rows(weight_responses(scores, policy), estimator, nonzero), weight_costs(scores, policy)
+    return PolicyInfluence(value, Influence(paid.direct) if known else measure_rows(paid, estimator, nonzero_costs))
 
 
 def score_log(scores: Scores) -> PolicyInfluence:
     """Return the influence of each row on the value and spend of the logged levels."""
-    carriers = find_carriers(scores.response)
+    nonzero = find_nonzero_responses(scores.response)
     ones, unused = np.ones(len(scores.response)), np.zeros(len(scores.response))
     rows, paid = (
-        WeightedRows(unused, ones, unused, outcome, scores.weight) for outcome in (scores.response, scores.paid)
+        PolicyRows(unused, ones, unused, outcome, scores.weight) for outcome in (scores.response, scores.paid)
     )
-    payers = None if _are_costs_known(scores) else _find_payers(scores, carriers)
-    return PolicyInfluence(add_carriers(scores.response, rows, carriers), add_carriers(scores.paid, paid, payers))
+    nonzero_costs = None if _are_costs_known(scores) else _find_nonzero_costs(scores, nonzero)
+    return PolicyInfluence(
+        make_influence(scores.response, rows, nonzero), make_influence(scores.paid, paid, nonzero_costs)
+    )
 
 
 def score_level(scores: Scores, level: int, estimator: str = "dr") -> PolicyInfluence:
@@ -75,10 +83,10 @@ def score_level(scores: Scores, level: int, estimator: str = "dr") -> PolicyInfl
     return score_policy(scores, np.full(len(scores.level), level, dtype=np.int64), estimator)
 
 
-def _average(scores: Array, policy: Array) -> Array:
+def _average_scores(scores: Array, policy: Array) -> Array:
     """Return the mean (n,) of scores (n, K) under a policy's probabilities, block by block."""
     out = np.empty(len(scores))
-    for rows in _blocks(len(out)):
+    for rows in _iterate_blocks(len(out)):
         if gives_levels(policy):
             out[rows] = scores[np.arange(rows.start, rows.stop), policy[rows]]
         else:
@@ -86,42 +94,42 @@ def _average(scores: Array, policy: Array) -> Array:
     return out
 
 
-def _blocks(rows: int) -> Iterator[slice]:
-    return (slice(start, min(start + BLOCK_ROWS, rows)) for start in range(0, rows, BLOCK_ROWS))
+def _iterate_blocks(rows: int) -> Iterator[slice]:
+    return (slice(start, min(start + SCORE_BLOCK_ROWS, rows)) for start in range(0, rows, SCORE_BLOCK_ROWS))
 
 
 def _are_costs_known(scores: Scores) -> bool:
     """Return whether every row cost as much as its level was expected to cost."""
-    for rows in _blocks(len(scores.level)):
+    for rows in _iterate_blocks(len(scores.level)):
         level = scores.level[rows]
         if (scores.paid[rows] != scores.expected_costs[rows][np.arange(len(level)), level]).any():
             return False
     return True
 
 
-def _weight(scores: Scores, policy: Array, outcome: Array) -> WeightedRows:
-    """Return the weights of rows under a policy, without the curves: carriers need no more."""
+def _weight_outcome(scores: Scores, policy: Array, outcome: Array) -> PolicyRows:
+    """Return the weights of rows under a policy, without the curves: nonzero need no more."""
     if gives_levels(policy):
         ratio = (policy == scores.level) / scores.propensity
     elif policy.ndim == 1:
         ratio = policy[scores.level] / scores.propensity
     else:
-        ratio = _average(policy, scores.level) / scores.propensity
+        ratio = _average_scores(policy, scores.level) / scores.propensity
     unused = np.empty(0)
-    return WeightedRows(unused, ratio, unused, outcome, scores.weight)
+    return PolicyRows(unused, ratio, unused, outcome, scores.weight)
 
 
-def _find_payers(scores: Scores, carriers: Carriers | None) -> Carriers | None:
-    """Return the carriers of a spend that is not known."""
+def _find_nonzero_costs(scores: Scores, nonzero: NonzeroResponses | None) -> NonzeroResponses | None:
+    """Return the nonzero of a spend that is not known."""
     if scores.paid_as == "observed":
-        return find_carriers(scores.paid)
-    return None if carriers is None else carriers.pay(scores.face)
+        return find_nonzero_responses(scores.paid)
+    return None if nonzero is None else nonzero.pay(scores.face)
 
 
-def count_carriers(scores: Scores, policy: Array) -> int | None:
+def count_nonzero_responses(scores: Scores, policy: Array) -> int | None:
     """Return the number of rows with a response that carry the estimate of a policy, where they are too few; else None."""
-    tail = find_tail(weight_responses(scores, policy), find_carriers(scores.response))
-    return None if tail is None else count_few(tail)
+    tail = find_tail(weight_responses(scores, policy), find_nonzero_responses(scores.response))
+    return None if tail is None else count_if_too_few(tail)
 
 
 # -- estimates --------------------------------------------------------------------------------------------------------
@@ -147,7 +155,10 @@ def bootstrap_values(
 ) -> tuple[Estimate, ...]:
     """Estimate value and spend by resampling; and profit, where a response has a value."""
     if estimator == "dr":
-        terms = [EstimateTerms(_average(scores.gamma, policy)), EstimateTerms(_average(scores.costs, policy))]
+        terms = [
+            EstimateTerms(_average_scores(scores.gamma, policy)),
+            EstimateTerms(_average_scores(scores.costs, policy)),
+        ]
     else:
         paid = weight_costs(scores, policy)
         make_terms = ESTIMATORS[estimator].terms
@@ -158,15 +169,15 @@ def bootstrap_values(
         value, spend = terms
         terms.append(
             EstimateTerms(
-                _subtract(value.plain, spend.plain, response_value),
-                _subtract(value.top, spend.top, response_value),
+                _subtract_spend(value.plain, spend.plain, response_value),
+                _subtract_spend(value.top, spend.top, response_value),
                 value.bottom if value.bottom is not None else spend.bottom,  # the weights are the same for both
             )
         )
     return tuple(bootstrap_interval(part, scores.weight, scores.cluster, seed=seed) for part in terms)
 
 
-def _subtract(value: Array | None, spend: Array | None, response_value: float) -> Array | None:
+def _subtract_spend(value: Array | None, spend: Array | None, response_value: float) -> Array | None:
     if value is None:
         return None if spend is None else -spend
     return response_value * value if spend is None else response_value * value - spend
@@ -227,8 +238,8 @@ def compare_references(
     name = (name_mix(mix), describe_mix(mix, levels))
     logged = ("what was done before", "the levels in the log")
     return (
-        _refer(scores, name, mixed, policy, response_value, gain),
-        _refer(scores, logged, score_log(scores), policy, response_value),
+        _make_reference(scores, name, mixed, policy, response_value, gain),
+        _make_reference(scores, logged, score_log(scores), policy, response_value),
     )
 
 
@@ -244,11 +255,11 @@ def compare_uniform(
     references = []
     for k, label in enumerate(levels.titles):
         uniform = score_level(scores, k, estimator) if k else cheapest
-        references.append(_refer(scores, (label, f"all get {label!r}"), uniform, policy, response_value))
+        references.append(_make_reference(scores, (label, f"all get {label!r}"), uniform, policy, response_value))
     return tuple(references)
 
 
-def _refer(
+def _make_reference(
     scores: Scores,
     name: tuple[str, str],
     other: PolicyInfluence,
@@ -310,7 +321,7 @@ def find_best_mix(scores: Scores, spend: float) -> Array:
     """
     weight = scores.weight / scores.weight.sum()
     value, cost = weight @ scores.gamma, np.maximum(weight @ scores.costs, 0.0)
-    known = np.flatnonzero(np.bincount(scores.level, minlength=len(cost)) >= FEW_ROWS)
+    known = np.flatnonzero(np.bincount(scores.level, minlength=len(cost)) >= MIN_LEVEL_ROWS)
     if not len(known) or not cost[known].min() <= spend <= cost[known].max():
         return mix_two_levels(value, cost, spend)
     mix = np.zeros(len(cost))

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, fail, plural, refuse, repr_short, suggest, whole_problems
+from largesse.errors import Problem, fail, integer_problems, plural, refuse, repr_short, suggest
 from largesse.evaluation.crossfitting import crossfit, hold_out_rows, score_rows
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.frontier_estimate import plan_held_out
 from largesse.evaluation.influence import join_intervals
 from largesse.evaluation.log_checks import check_log, encode_unless_given, warn_of_overlap
 from largesse.evaluation.policy_estimates import (
-    INTERVALS,
+    INTERVAL_KINDS,
     bootstrap_values,
     compare_references,
     compare_uniform,
-    count_carriers,
+    count_nonzero_responses,
     estimate_difference,
     estimate_ratio,
     predict_value,
@@ -37,8 +37,8 @@ from largesse.records import (
     Estimate,
     Evaluation,
     Finding,
-    HeldOut,
     HeldOutPlan,
+    HeldOutPredictions,
     Log,
     Progress,
     Propensities,
@@ -111,7 +111,7 @@ def evaluate(
     held = hold_out_rows(log, candidate.model, folds=folds, seed=seed, progress=progress)
     propensities = estimate_propensities(log, held.fold, seed)
     scores = score_rows(log, held, propensities)
-    candidate = settle(candidate, scores)
+    candidate = learn_policy(candidate, scores)
     warnings = warn_of_overlap(log, propensities)
     options: Any = {"estimator": estimator, "interval": interval, "seed": seed}
     return evaluate_scores(log, scores, candidate, propensities, warnings, **options)
@@ -144,7 +144,7 @@ def compare(
     scores = rival_scores = crossfit(log, candidate.model, folds=folds, seed=seed, propensities=propensities)
     if rival.model is not candidate.model:
         rival_scores = crossfit(log, rival.model, folds=folds, seed=seed, propensities=propensities)
-    left, right = settle(candidate, scores).policy, settle(rival, rival_scores).policy
+    left, right = learn_policy(candidate, scores).policy, learn_policy(rival, rival_scores).policy
     assert left is not None
     assert right is not None
     return estimate_difference(scores, left, right, estimator, rival_scores)
@@ -152,7 +152,7 @@ def compare(
 
 def examine_held_out(
     log: Log,
-    held: HeldOut,
+    held: HeldOutPredictions,
     seed: int = 0,
     progress: Progress | None = None,
     propensities: Propensities | None = None,
@@ -220,7 +220,7 @@ def evaluate_scores(
 def _warn_of_few(scores: Scores, policy: Array, *estimates: Estimate) -> tuple[Finding, ...]:
     """Return the reason for a missing interval, where too few customers carry an estimate."""
     missing = any(np.isfinite(part.estimate) and not np.isfinite(part.high) for part in estimates)
-    few = count_carriers(scores, policy) if missing else None
+    few = count_nonzero_responses(scores, policy) if missing else None
     if few is None:
         return ()
     text = f"Only {plural(few, 'customer')} with a non-zero response {'carries' if few == 1 else 'carry'} this estimate"
@@ -256,7 +256,7 @@ def _from_policy(log: Log, policy: Any) -> Candidate:
     return Candidate(probabilities, policy.model, promise=promise, warnings=_warn_if_seen(policy.model, log, hint))
 
 
-def settle(candidate: Candidate, scores: Scores) -> Candidate:
+def learn_policy(candidate: Candidate, scores: Scores) -> Candidate:
     """Return the candidate with a policy: its own, or one that is learnt at its budget."""
     if candidate.policy is not None or candidate.budget is None:
         return candidate
@@ -273,17 +273,17 @@ def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
 def check_task(log: Any, folds: Any, seed: Any) -> None:
     """Refuse anything but a log, and invalid numbers of folds and seeds."""
     problems = [] if isinstance(log, Log) else [Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)")]
-    problems += whole_problems(folds, "folds", least=2) + whole_problems(seed, "the seed", most=2**32 - 1)
+    problems += integer_problems(folds, "folds", least=2) + integer_problems(seed, "the seed", most=2**32 - 1)
     refuse("evaluate", problems)
 
 
-def check_choices(estimator: str, interval: str = INTERVALS[0]) -> None:
+def check_choices(estimator: str, interval: str = INTERVAL_KINDS[0]) -> None:
     """Refuse an unknown estimator or an unknown kind of interval."""
     refuse(
         "evaluate",
         [
             Problem(f"{kind} {choice!r} is not known", suggest(str(choice), known))
-            for kind, choice, known in (("estimator", estimator, ESTIMATORS), ("interval", interval, INTERVALS))
+            for kind, choice, known in (("estimator", estimator, ESTIMATORS), ("interval", interval, INTERVAL_KINDS))
             if not isinstance(choice, str) or choice not in known
         ],
     )

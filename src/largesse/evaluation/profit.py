@@ -15,26 +15,32 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from largesse.evaluation.frontier_estimate import DRAWS, MAX_UNITS, count_units, find_reach, sum_units
+from largesse.evaluation.frontier_estimate import (
+    MAX_CORRELATION_UNITS,
+    N_ERROR_DRAWS,
+    count_units,
+    find_critical_value,
+    sum_units,
+)
 from largesse.evaluation.influence import PolicyInfluence, widen_interval
 from largesse.evaluation.policy_estimates import estimate_ratio, score_policy, take_mean
 from largesse.records import Array, BestBudget, Estimate, HeldOutPlan, Profit, Scores
 from largesse.stats import COVERAGE, t_quantile
 
-ROUNDING = 1e-12
+PROFIT_TOLERANCE = 1e-12
 
 
 def estimate_profit(
     scores: Scores, policy: PolicyInfluence, cheapest: PolicyInfluence, response_value: float
 ) -> Profit:
     """Estimate the profit of a scored policy, alone and compared with the cheapest level for everyone."""
-    more = policy.minus(cheapest)
-    worth = more.value * response_value
+    change = policy.minus(cheapest)
+    value_gain = change.value * response_value
     return Profit(
         response_value,
         take_mean(scores, policy.profit(response_value)),
-        take_mean(scores, worth - more.spend),
-        estimate_ratio(scores, worth, more.spend),
+        take_mean(scores, value_gain - change.spend),
+        estimate_ratio(scores, value_gain, change.spend),
     )
 
 
@@ -46,33 +52,35 @@ def trace_profit(
 ) -> tuple[list[Estimate], BestBudget]:
     """Estimate the profit of each plan, and the most profitable of their budgets; `budget` is that of the run."""
     units = count_units(scores)
-    sample = slice(None, None, -(-units // MAX_UNITS))  # errors of many rows correlate as those of a sample do
-    parts = np.empty((len(range(units)[sample]), len(plans)), dtype=np.float32)
+    sample = slice(
+        None, None, -(-units // MAX_CORRELATION_UNITS)
+    )  # errors of many rows correlate as those of a sample do
+    contributions = np.empty((len(range(units)[sample]), len(plans)), dtype=np.float32)
     estimates = []
     for j, plan in enumerate(plans):
         profit = score_policy(scores, plan.levels, estimator).profit(response_value)
         estimates.append(take_mean(scores, profit))
-        parts[:, j] = sum_units(scores, profit.values - estimates[-1].estimate)[sample]
+        contributions[:, j] = sum_units(scores, profit.values - estimates[-1].estimate)[sample]
     profits = np.array([estimate.estimate for estimate in estimates])
-    candidates = find_candidates(profits, parts, np.array([estimate.se for estimate in estimates]))
-    best, here = int(np.argmax(profits)), int(np.argmin([abs(plan.budget - budget) for plan in plans]))
-    pointwise = t_quantile(len(parts) - 1) if len(parts) > 1 else float("nan")
+    candidates = find_candidates(profits, contributions, np.array([estimate.se for estimate in estimates]))
+    best, nearest = int(np.argmax(profits)), int(np.argmin([abs(plan.budget - budget) for plan in plans]))
+    pointwise = t_quantile(len(contributions) - 1) if len(contributions) > 1 else float("nan")
     budgets = [plan.budget for plan, kept in zip(plans, candidates, strict=True) if kept]
-    wide = widen_interval(estimates[best], find_reach(parts) / pointwise)
-    return estimates, BestBudget(plans[best].budget, wide, min(budgets), max(budgets), bool(candidates[here]))
+    wide = widen_interval(estimates[best], find_critical_value(contributions) / pointwise)
+    return estimates, BestBudget(plans[best].budget, wide, min(budgets), max(budgets), bool(candidates[nearest]))
 
 
-def find_candidates(profits: Array, parts: Array, spread: Array, seed: int = 0) -> Array:
+def find_candidates(profits: Array, contributions: Array, spread: Array, seed: int = 0) -> Array:
     """Return a mask of the points (m,) that are not clearly below another: it has the truly best in 95 % of all logs.
 
     Parameters
     ----------
     profits, spread
         (m,) estimates and their standard errors.
-    parts
+    contributions
         (units, m) centred contributions of rows or clusters to each, up to a common factor.
     """
-    covariance = (parts.T @ parts).astype(np.float64)
+    covariance = (contributions.T @ contributions).astype(np.float64)
     size = np.sqrt(np.diag(covariance))
     scale = np.divide(spread, size, out=np.zeros_like(spread), where=size > 0)
     covariance *= scale * scale[:, None]  # in the unit of the estimates
@@ -81,13 +89,13 @@ def find_candidates(profits: Array, parts: Array, spread: Array, seed: int = 0) 
     se[se <= 1e-6 * max(float(spread.max()), 1e-300)] = 0.0  # the same plan twice, up to rounding
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    draws = np.random.default_rng(seed).standard_normal((DRAWS, len(root))) @ root.T
+    draws = np.random.default_rng(seed).standard_normal((N_ERROR_DRAWS, len(root))) @ root.T
     one_sided = 2 * COVERAGE - 1
-    slack = t_quantile(max(len(parts) - 1, 1), one_sided) / t_quantile(1e9, one_sided)
+    slack = t_quantile(max(len(contributions) - 1, 1), one_sided) / t_quantile(1e9, one_sided)
     candidates = np.ones(len(profits), dtype=bool)
     for j in range(len(profits)):
         others = np.flatnonzero(se[j] > 0)
-        surely_better = (se[j] == 0) & (profits > profits[j] + ROUNDING * np.abs(profits[j]))
+        surely_better = (se[j] == 0) & (profits > profits[j] + PROFIT_TOLERANCE * np.abs(profits[j]))
         if len(others):
             errors = ((draws[:, others] - draws[:, [j]]) / se[j, others]).max(axis=1)
             reach = slack * max(float(np.quantile(errors, COVERAGE)), 0.0)

@@ -7,15 +7,15 @@ from itertools import combinations
 
 import numpy as np
 
-from largesse.evaluation.overlap import count_effective
-from largesse.evaluation.plan_summary import MAX_SAMPLE_ROWS, choose_features
+from largesse.evaluation.overlap_and_balance import count_effective
+from largesse.evaluation.plan_summary import MAX_SUMMARY_ROWS, choose_features
 from largesse.evaluation.policy_estimates import score_level
-from largesse.records import FEW_ROWS, Array, Estimate, FeatureCurves, GroupCurve, GroupPoint, Log, Scores
-from largesse.stats import estimate_mean, is_rare, t_quantile
+from largesse.records import MIN_LEVEL_ROWS, Array, Estimate, FeatureCurves, GroupCurve, GroupPoint, Log, Scores
+from largesse.stats import estimate_skewed_mean, is_sparse_amount, t_quantile
 
-NAN = float("nan")
-FEW_CASES = 5  # with fewer ones, or fewer zeros, a t interval of a share is too short
-MAX_FEATURES = 2
+MISSING = float("nan")
+MIN_SHARE_CASES = 5  # with fewer ones, or fewer zeros, a t interval of a share is too short
+MAX_CURVE_FEATURES = 2
 
 
 @dataclass(frozen=True)
@@ -40,23 +40,25 @@ class MeanCurve:
 
 def measure_curve(log: Log, propensity: Array) -> MeanCurve:
     """Measure the mean response at each level, its interval, and every fall from a cheaper level to a dearer one."""
-    weight, rare = log.scaled_weights, is_rare(log.response)
+    weight, rare = log.scaled_weights, is_sparse_amount(log.response)
     raw, weighted, rows = [], [], []
     for k in range(len(log.levels)):
         at_level = log.level == k
         raw.append(_average_level(log, at_level, weight))
         rows.append(count_effective((weight / propensity)[at_level]))
-        scores, tail = _score_level(log, propensity, weight, k)
-        mean = estimate_mean(scores, weight, log.cluster, tail if rare else None)
-        weighted.append(_widen(mean, log, at_level, rows[-1]))
+        scores, tail = _score_weighted_mean(log, propensity, weight, k)
+        mean = estimate_skewed_mean(scores, weight, log.cluster, tail if rare else None)
+        weighted.append(_widen_small_sample(mean, log, at_level, rows[-1]))
     falls = []
     for high, low in combinations(range(len(rows)), 2):
-        if min(rows[high], rows[low]) < FEW_ROWS or not weighted[low].estimate < weighted[high].estimate:
+        if min(rows[high], rows[low]) < MIN_LEVEL_ROWS or not weighted[low].estimate < weighted[high].estimate:
             continue
         (high_scores, high_tail), (low_scores, low_tail) = (
-            _score_level(log, propensity, weight, k) for k in (high, low)
+            _score_weighted_mean(log, propensity, weight, k) for k in (high, low)
         )
-        fall = estimate_mean(high_scores - low_scores, weight, log.cluster, high_tail - low_tail if rare else None)
+        fall = estimate_skewed_mean(
+            high_scores - low_scores, weight, log.cluster, high_tail - low_tail if rare else None
+        )
         # The interval's reach allows for few clusters and heavy rows.
         reach = (fall.high - fall.low) / 2 / t_quantile(1e9)
         floor = sum(_bound_variance(log, weighted[k], rows[k]) for k in (high, low))
@@ -65,7 +67,7 @@ def measure_curve(log: Log, propensity: Array) -> MeanCurve:
     return MeanCurve(tuple(raw), tuple(weighted), tuple(sorted(falls, key=lambda fall: -fall.sure)))
 
 
-def _score_level(log: Log, propensity: Array, weight: Array, level: int) -> tuple[Array, Array]:
+def _score_weighted_mean(log: Log, propensity: Array, weight: Array, level: int) -> tuple[Array, Array]:
     """Return scores (n,) whose mean is the weighted mean response at a level, and the part from weighted responses."""
     ratio = (log.level == level) / propensity
     share = float(weight @ ratio) / float(weight.sum())
@@ -85,13 +87,15 @@ def _bound_variance(log: Log, mean: Estimate, rows: float) -> float:
 
 def _average_level(log: Log, at_level: Array, weight: Array) -> Estimate:
     if not at_level.any() or not weight[at_level].sum() > 0:
-        return Estimate(NAN, NAN, NAN, NAN)
+        return Estimate(MISSING, MISSING, MISSING, MISSING)
     response, cluster = log.response[at_level], None if log.cluster is None else log.cluster[at_level]
-    mean = estimate_mean(response, weight[at_level], cluster, response if is_rare(log.response) else None)
-    return _widen(mean, log, at_level, count_effective(weight[at_level]))
+    mean = estimate_skewed_mean(
+        response, weight[at_level], cluster, response if is_sparse_amount(log.response) else None
+    )
+    return _widen_small_sample(mean, log, at_level, count_effective(weight[at_level]))
 
 
-def _widen(mean: Estimate, log: Log, at_level: Array, rows: float) -> Estimate:
+def _widen_small_sample(mean: Estimate, log: Log, at_level: Array, rows: float) -> Estimate:
     """Return the mean with an interval that few rows, or rows with the same response, can support.
 
     The interval of a share is then the exact binomial one; an amount that never varied has none.
@@ -101,14 +105,14 @@ def _widen(mean: Estimate, log: Log, at_level: Array, rows: float) -> Estimate:
     response = log.response[at_level]
     constant = bool(response.min() == response.max())
     if not log.binary:
-        return Estimate(mean.estimate, NAN, NAN, NAN) if constant else mean
+        return Estimate(mean.estimate, MISSING, MISSING, MISSING) if constant else mean
     share = min(max(mean.estimate, 0.0), 1.0)
-    if not constant and rows >= FEW_ROWS and min(share, 1 - share) * rows >= FEW_CASES:
+    if not constant and rows >= MIN_LEVEL_ROWS and min(share, 1 - share) * rows >= MIN_SHARE_CASES:
         return mean
     if constant and log.cluster is not None:  # rows of one cluster may agree for a reason of their own
         rows = min(rows, float(len(np.unique(log.cluster[at_level]))))
     low, high = bound_share(share * rows, rows)
-    return Estimate(mean.estimate, mean.se if mean.se > 0 else NAN, low, high)
+    return Estimate(mean.estimate, mean.se if mean.se > 0 else MISSING, low, high)
 
 
 def bound_share(cases: float, rows: float) -> tuple[float, float]:
@@ -131,7 +135,7 @@ def bound_share(cases: float, rows: float) -> tuple[float, float]:
 
 def trace_features(log: Log, scores: Scores, levels: Array) -> tuple[FeatureCurves, ...]:
     """Return the response curves of groups, for the features that explain most of the planned levels (n,)."""
-    seen, step = log.seen, max(-(-len(log.seen) // MAX_SAMPLE_ROWS), 1)
+    seen, step = log.seen, max(-(-len(log.seen) // MAX_SUMMARY_ROWS), 1)
     places = np.arange(0, len(seen), step)
     rows, features = places, seen.features if step == 1 else seen.features.take(places)
     if log.sample is not None:  # rows of a sample have weights that make up for how they were drawn
@@ -139,7 +143,7 @@ def trace_features(log: Log, scores: Scores, levels: Array) -> tuple[FeatureCurv
         weight[log.sample.rows] = seen.weights
         scores = replace(scores, weight=weight)
     traced = []
-    for chosen in choose_features(features, levels[rows])[:MAX_FEATURES]:
+    for chosen in choose_features(features, levels[rows])[:MAX_CURVE_FEATURES]:
         codes, labels = chosen.grouping.code(features.column(chosen.feature)), chosen.grouping.labels
         curves, sizes = trace_groups(scores, rows, codes, len(labels)), np.bincount(codes, minlength=len(labels))
         groups = zip(labels, sizes.tolist(), curves, strict=True)

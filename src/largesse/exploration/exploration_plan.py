@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import Constraints
-from largesse.errors import Problem, as_number, fail, join_some, refuse, repr_short, suggest, whole_problems
+from largesse.errors import Problem, as_number, fail, integer_problems, join_some, refuse, repr_short, suggest
 from largesse.exploration.exploration_design import GOALS, ExplorationTask, design_log, make_task
 from largesse.exploration.exploration_rule import ExplorationRule, find_rule
 from largesse.exploration.response_variance import ResponseVariance
@@ -24,7 +24,7 @@ LIMITS_HINT = "exploration keeps a budget and eligible levels only: leave out on
 
 def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constraints: Any = None) -> None:
     """Validate the goal, rate, seed, log and constraints of an exploration."""
-    problems = whole_problems(seed, "the seed")
+    problems = integer_problems(seed, "the seed")
     if not isinstance(log, Log | None):
         problems.append(Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)"))
     if not isinstance(constraints, Constraints | None):

@@ -22,14 +22,17 @@ from largesse.errors import OutputError, PolicyFileError, Problem, repr_short
 from largesse.io.folders import atomic_file
 from largesse.records import Array
 
-VERSION = 2  # of archives; 1 was written by largesse 0.1.0
-MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
-HOW_TO_MAKE = "largesse fit writes one into its run folder"
-MAX_MEMBER_BYTES = {MANIFEST: 64 * 2**20, ARRAYS: 2**30}  # of each member, unpacked: far above those of any real model
-MAX_RATIO = 200  # by which a large member may shrink when packed; random numbers hardly shrink at all
+ARCHIVE_VERSION = 2  # of archives; 1 was written by largesse 0.1.0
+MANIFEST_MEMBER, ARRAYS_MEMBER = "manifest.json", "arrays.safetensors"
+FIT_HINT = "largesse fit writes one into its run folder"
+MAX_MEMBER_BYTES = {
+    MANIFEST_MEMBER: 64 * 2**20,
+    ARRAYS_MEMBER: 2**30,
+}  # of each member, unpacked: far above those of any real model
+MAX_COMPRESSION_RATIO = 200  # by which a large member may shrink when packed; random numbers hardly shrink at all
 MIN_PACKED_BYTES = 2**24  # a smaller member may shrink by any factor
-MAX_REASON = 300  # letters
-DAMAGED = "it was changed or cut off after it was written: fit again, or fetch the file again"
+MAX_REASON_LETTERS = 300  # letters
+DAMAGED_HINT = "it was changed or cut off after it was written: fit again, or fetch the file again"
 
 
 def write_archive(
@@ -39,16 +42,23 @@ def write_archive(
     from safetensors.numpy import save
 
     blob = save({name: array.copy() for name, array in sorted(arrays.items())})
-    manifest = {**manifest, "format": format_name, "version": VERSION, "arrays": hashlib.sha256(blob).hexdigest()}
+    manifest = {
+        **manifest,
+        "format": format_name,
+        "version": ARCHIVE_VERSION,
+        "arrays": hashlib.sha256(blob).hexdigest(),
+    }
     manifest["digest"] = _digest(manifest)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        for name, content in ((MANIFEST, _json(manifest)), (ARRAYS, blob)):
+        for name, content in ((MANIFEST_MEMBER, _json(manifest)), (ARRAYS_MEMBER, blob)):
             if len(content) > MAX_MEMBER_BYTES[name]:
                 got = f"{name} would have {len(content):,} bytes; {MAX_MEMBER_BYTES[name]:,} is the most that is read back"
                 raise OutputError("output", [Problem(got, "save a smaller model")])
             # What shrinks so much that reading would take it for a bomb is not packed.
-            bomb = len(content) > MIN_PACKED_BYTES and len(zlib.compress(content, 1)) * MAX_RATIO // 2 < len(content)
+            bomb = len(content) > MIN_PACKED_BYTES and len(
+                zlib.compress(content, 1)
+            ) * MAX_COMPRESSION_RATIO // 2 < len(content)
             # A fixed date: the same content is the same file.
             archive.writestr(
                 zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)),
@@ -71,18 +81,18 @@ def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[s
     except PolicyFileError:
         raise
     except FileNotFoundError as error:
-        raise archive_error(place, "does not exist", HOW_TO_MAKE) from error
+        raise archive_error(place, "does not exist", FIT_HINT) from error
     except Exception as error:  # damaged bytes make zipfile and its decompressors raise almost anything
-        raise archive_error(place, "is not a policy file, or is damaged", DAMAGED) from error
+        raise archive_error(place, "is not a policy file, or is damaged", DAMAGED_HINT) from error
     if not isinstance(manifest, dict) or manifest.get("format") != format_name:
-        raise archive_error(place, "is not a policy file", HOW_TO_MAKE)
+        raise archive_error(place, "is not a policy file", FIT_HINT)
     version = manifest.get("version")
-    if version != VERSION:
-        newer = isinstance(version, int) and version > VERSION
+    if version != ARCHIVE_VERSION:
+        newer = isinstance(version, int) and version > ARCHIVE_VERSION
         got = f"was written by {'a newer' if newer else 'an older'} version of largesse (format {repr_short(version)})"
         raise archive_error(place, got, "update largesse" if newer else "fit again with this one")
     if not whole or manifest.get("arrays") != hashlib.sha256(blob).hexdigest():
-        raise archive_error(place, "does not match its own digest", DAMAGED)
+        raise archive_error(place, "does not match its own digest", DAMAGED_HINT)
     with expected_content(place):
         return manifest, load(blob)
 
@@ -95,9 +105,9 @@ def _read_members(place: Path) -> tuple[bytes, bytes]:
         _check_directory(file)
         with zipfile.ZipFile(file) as archive:
             members = {info.filename: info for info in archive.infolist()}
-            if set(members) != {MANIFEST, ARRAYS}:
+            if set(members) != {MANIFEST_MEMBER, ARRAYS_MEMBER}:
                 raise zipfile.BadZipFile("other members")
-            return _unpack(place, archive, members[MANIFEST]), _unpack(place, archive, members[ARRAYS])
+            return _unpack(place, archive, members[MANIFEST_MEMBER]), _unpack(place, archive, members[ARRAYS_MEMBER])
 
 
 def _check_directory(file: BinaryIO) -> None:
@@ -116,7 +126,7 @@ def _unpack(place: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> byt
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise zipfile.BadZipFile("packed in another way")
     if info.file_size > MAX_MEMBER_BYTES[info.filename] or info.file_size > max(
-        MIN_PACKED_BYTES, MAX_RATIO * info.compress_size
+        MIN_PACKED_BYTES, MAX_COMPRESSION_RATIO * info.compress_size
     ):
         got = f"would unpack {info.filename} from {info.compress_size:,} to {info.file_size:,} bytes"
         raise archive_error(place, got, "this is no policy that largesse wrote: do not use it")
@@ -139,7 +149,7 @@ def expected_content(path: str | os.PathLike[str]) -> Iterator[None]:
     except PolicyFileError:
         raise
     except Exception as error:
-        reason = str(error) if len(str(error)) <= MAX_REASON else f"{str(error)[:MAX_REASON]}…"
+        reason = str(error) if len(str(error)) <= MAX_REASON_LETTERS else f"{str(error)[:MAX_REASON_LETTERS]}…"
         got = f"holds something that is not expected ({reason})"
         raise archive_error(path, got, "fit again with this version") from error
 

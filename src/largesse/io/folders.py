@@ -23,12 +23,12 @@ from typing import Any
 from largesse.errors import OutputError, Problem, join_some
 from largesse.io.paths import Target, resolve_file, resolve_folder, resolve_replaceable, to_path, wrap_os_error
 
-MAX_WAIT = 10.0  # seconds for the lock of another command
-JUNK = ("Thumbs.db", "ehthumbs.db", "desktop.ini")  # like all hidden files: other programs leave them
+MAX_LOCK_SECONDS = 10.0  # seconds for the lock of another command
+SYSTEM_FILES = ("Thumbs.db", "ehthumbs.db", "desktop.ini")  # like all hidden files: other programs leave them
 TEMPORARY = r"[0-9a-f]{8}\.(part|old)(\.\w+)?"
-MAX_NAME = 200  # bytes of a name that others are made from; systems allow 255
-AT_CWD, EXCHANGE = -100, 2  # constants of renameat2
-UNSUPPORTED = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+MAX_STEM_BYTES = 200  # bytes of a name that others are made from; systems allow 255
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # constants of renameat2
+UNSUPPORTED_ERRORS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def atomic_file(target: Target) -> Iterator[Path]:
                 path.unlink(missing_ok=True)  # it may be a hard link to the published file
             yield path
         return
-    with write_together() as batch:
+    with file_transaction() as batch:
         part = batch.add_file(target)
         with wrap_os_error(target):
             yield part
@@ -57,7 +57,7 @@ def atomic_folder(target: Target, *, marks: Collection[str] = (), files: Collect
     refuse_foreign(target, marks, files)
     with hold_folder(target):
         refuse_foreign(target, marks, files)  # it may be another folder after the wait
-        with write_together() as batch:
+        with file_transaction() as batch:
             part = batch.add_folder(target, files)
             with wrap_os_error(target):
                 yield part
@@ -77,7 +77,7 @@ def refuse_foreign(target: Target, marks: Collection[str], files: Collection[str
 
 def _is_stray(path: Path) -> bool:
     """Whether it is a hidden file, such as systems and killed commands leave."""
-    hidden = path.name.startswith(".") or path.name in JUNK
+    hidden = path.name.startswith(".") or path.name in SYSTEM_FILES
     return is_temporary(path.name) or (hidden and path.is_file() and not path.is_symlink())
 
 
@@ -85,15 +85,15 @@ def _is_stray(path: Path) -> bool:
 
 
 @contextmanager
-def write_together() -> Iterator[Batch]:
-    """Yield a `Batch`: its files and folders appear together when the block succeeds, and none otherwise."""
+def file_transaction() -> Iterator[FileTransaction]:
+    """Yield a `FileTransaction`: its files and folders appear together when the block succeeds, and none otherwise."""
     with ExitStack() as stack:
-        batch = Batch(stack)
+        batch = FileTransaction(stack)
         yield batch
         batch.publish()
 
 
-class Batch:
+class FileTransaction:
     """Files and folders that appear together, folders first; if one cannot, those before it go back."""
 
     def __init__(self, stack: ExitStack) -> None:
@@ -253,10 +253,10 @@ def exchange(part: Path, path: Path) -> None:
 
     rename = _find_renameat2()
     if rename is not None:
-        if rename(AT_CWD, os.fsencode(part), AT_CWD, os.fsencode(path), EXCHANGE) == 0:
+        if rename(AT_FDCWD, os.fsencode(part), AT_FDCWD, os.fsencode(path), RENAME_EXCHANGE) == 0:
             return
         number = ctypes.get_errno()
-        if number not in UNSUPPORTED:
+        if number not in UNSUPPORTED_ERRORS:
             raise OSError(number, os.strerror(number), str(path))
     old = temporary_name(path, "old")
     path.rename(old)
@@ -309,7 +309,7 @@ def lock_path(path: Path) -> Iterator[None]:
 
     lock = FileLock(path.parent / f".{_shorten(path)}.largesse.lock")
     try:
-        lock.acquire(timeout=MAX_WAIT, poll_interval=0.02)
+        lock.acquire(timeout=MAX_LOCK_SECONDS, poll_interval=0.02)
     except Timeout as error:
         problem = Problem(f"{path} is in use by another largesse command", "wait for it to end, and try again")
         raise OutputError("output", [problem]) from error
@@ -343,9 +343,9 @@ def temporary_name(path: Path, ending: str) -> Path:
 
 def _shorten(path: Path) -> str:
     """Return a name that leaves room for an ending."""
-    if len(os.fsencode(path.name)) <= MAX_NAME:
+    if len(os.fsencode(path.name)) <= MAX_STEM_BYTES:
         return path.name
-    return f"{path.name[: MAX_NAME // 8]}-{uuid.uuid5(uuid.NAMESPACE_URL, os.fsencode(path.name).hex()).hex}"
+    return f"{path.name[: MAX_STEM_BYTES // 8]}-{uuid.uuid5(uuid.NAMESPACE_URL, os.fsencode(path.name).hex()).hex}"
 
 
 def _find_leftovers(path: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from largesse.errors import OutputError, Problem, repr_short
 
 Target = str | os.PathLike[str]
-KINDS = {
+FILE_KINDS = {
     stat.S_IFREG: "a file",
     stat.S_IFDIR: "a folder",
     stat.S_IFCHR: "a device",
@@ -24,11 +24,11 @@ KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
 }
-MOUNTS = Path("/proc/self/mountinfo")
+MOUNT_TABLE = Path("/proc/self/mountinfo")
 SQLITE_HEADER = b"SQLite format 3\0"
 MAX_LINKS = 40
-NEW_FILE = "give the name of a regular file, or one that is still free, as --out"
-NEW_FOLDER = "give the name of a run folder, or one that is still free, as --out"
+NEW_FILE_HINT = "give the name of a regular file, or one that is still free, as --out"
+NEW_FOLDER_HINT = "give the name of a run folder, or one that is still free, as --out"
 
 
 def to_path(target: Target) -> Path:
@@ -41,7 +41,7 @@ def to_path(target: Target) -> Path:
     return path
 
 
-def where_is(path: Target) -> Path:
+def resolve_links(path: Target) -> Path:
     """Return the path behind all links; the path itself if they are circular."""
     try:
         return Path(path).resolve()
@@ -53,9 +53,9 @@ def resolve_file(target: Target) -> Path:
     """Return the file that a path names; refuse anything but a regular file that may be written."""
     with wrap_os_error(target):
         path = _follow_links(target)
-        kind = _check_kind(target, path, "a file", NEW_FILE)
+        kind = _check_kind(target, path, "a file", NEW_FILE_HINT)
         if kind is not None and _is_database(path):
-            raise _refusal(f"{target} is a database, perhaps a ledger: it is not written over", NEW_FILE)
+            raise _refusal(f"{target} is a database, perhaps a ledger: it is not written over", NEW_FILE_HINT)
         return path
 
 
@@ -63,7 +63,7 @@ def resolve_folder(target: Target) -> Path:
     """Return the folder that a path names; refuse anything but a folder that may be written."""
     with wrap_os_error(target):
         path = _follow_links(target)
-        _check_kind(target, path, "a folder", NEW_FOLDER)
+        _check_kind(target, path, "a folder", NEW_FOLDER_HINT)
         return path
 
 
@@ -79,12 +79,12 @@ def resolve_replaceable(target: Target) -> Path:
 def _check_kind(target: Target, path: Path, wanted: str, hint: str) -> str | None:
     """Return the kind of an existing path; refuse another kind than wanted, mount points and read-only paths."""
     try:
-        kind = KINDS.get(stat.S_IFMT(path.lstat().st_mode), "something unknown")
+        kind = FILE_KINDS.get(stat.S_IFMT(path.lstat().st_mode), "something unknown")
     except FileNotFoundError:
         return None
     if kind != wanted:
         raise _refusal(f"{target} is {kind}, not {wanted}", hint)
-    if is_mounted(path):
+    if is_mount_point(path):
         raise _refusal(f"{target} is a mount point", hint)
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "read-only")
@@ -97,7 +97,7 @@ def _follow_links(target: Target) -> Path:
     for _ in range(MAX_LINKS):
         path = path.resolve() if path.name in ("", "..") else path.parent.resolve() / path.name
         if path.is_relative_to("/proc"):
-            raise _refusal(f"{target} is what a process has open, not a file of its own", NEW_FILE)
+            raise _refusal(f"{target} is what a process has open, not a file of its own", NEW_FILE_HINT)
         if not path.is_symlink():
             return path
         path = path.parent / path.readlink()
@@ -113,12 +113,12 @@ def _is_database(path: Path) -> bool:
         return False
 
 
-def is_mounted(path: Path) -> bool:
+def is_mount_point(path: Path) -> bool:
     """Whether a file or folder, links resolved, is itself a mount point."""
     if path.is_mount():
         return True
     try:
-        lines = os.fsdecode(MOUNTS.read_bytes()).splitlines()
+        lines = os.fsdecode(MOUNT_TABLE.read_bytes()).splitlines()
     except OSError:
         return False
     escaped = str(path).replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011").replace("\n", "\\012")

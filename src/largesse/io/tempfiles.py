@@ -20,7 +20,7 @@ from largesse.io.paths import wrap_os_error
 
 
 @dataclass(frozen=True, eq=False)
-class Scratch:
+class ScratchFile:
     """An open temporary file; errors of writing are sentences."""
 
     file: IO[bytes]
@@ -38,12 +38,12 @@ class Scratch:
 
 
 @contextmanager
-def scratch_file(near: Path) -> Iterator[Scratch]:
+def scratch_file(near: Path) -> Iterator[ScratchFile]:
     """Yield a file without a name on the disk of the folder `near`."""
     with wrap_os_error(near):
         file = tempfile.TemporaryFile(dir=near)  # noqa: SIM115
     with file:
-        yield Scratch(file, near)
+        yield ScratchFile(file, near)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from largesse.records import (
     Realised,
     RealisedTenth,
 )
-from largesse.stats import mean_estimate, sample_rows, t_quantile
+from largesse.stats import sample_rows, t_estimate, t_quantile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,8 +104,8 @@ def check_campaign(log: Log, prediction: Prediction, old: OldLog | None = None, 
 def _compare(log: Log, outcome: Array, expected: Array, correction: Estimate | None) -> Realised:
     """Compare an outcome (n,) with its prediction, to which `correction` is added with its own error."""
     more = correction or Estimate(0.0, 0.0, 0.0, 0.0)
-    realised = mean_estimate(outcome, log.weight, log.cluster)
-    gap = mean_estimate(outcome - expected, log.weight, log.cluster)
+    realised = t_estimate(outcome, log.weight, log.cluster)
+    gap = t_estimate(outcome - expected, log.weight, log.cluster)
     mean = float(np.average(expected, weights=log.weights)) + more.estimate
     promised = Estimate(mean, more.se, mean + more.low - more.estimate, mean + more.high - more.estimate)
     difference, se = gap.estimate - more.estimate, float(np.hypot(gap.se, more.se))
@@ -166,7 +166,7 @@ def _cut_tenths(log: Log, prediction: Prediction) -> tuple[RealisedTenth, ...]:
     for rows in np.array_split(np.argsort(gain, kind="stable"), min(10, max(len(log) // 20, 1))):
         weight = None if log.weight is None else log.weight[rows]
         cluster = None if log.cluster is None else log.cluster[rows]
-        realised = mean_estimate(log.response[rows], weight, cluster)
+        realised = t_estimate(log.response[rows], weight, cluster)
         promised = float(np.average(prediction.expected[rows], weights=weight)) + correction
         tenths.append(RealisedTenth(float(np.average(gain[rows], weights=weight)), promised, realised, len(rows)))
     return tuple(tenths)

@@ -22,9 +22,9 @@ from largesse.evaluation import (
     crossfit,
     estimate_difference,
     find_best_mix,
+    learn_policy,
     score_log,
     score_policy,
-    settle,
 )
 from largesse.levels import Levels
 from largesse.records import Array, Comparison, Estimate, Log, PowerAnalysis, Scores, TestCase, TestSize
@@ -126,7 +126,7 @@ def power(
     spec.check()
     candidate = as_policy(log, policy, budget)
     scores = crossfit(log, candidate.model)
-    settled = settle(candidate, scores).policy
+    settled = learn_policy(candidate, scores).policy
     assert settled is not None
     plan = as_probabilities(settled, scores)
     if isinstance(other, str):

@@ -18,7 +18,7 @@ from largesse.evaluation import (
     summarise_jointly,
 )
 from largesse.exploration import ResponseVariance, measure_variance
-from largesse.io import read_record, to_json, write_together
+from largesse.io import file_transaction, read_record, to_json
 from largesse.pipeline import folder as files
 from largesse.pipeline.customers import choose_customers
 from largesse.pipeline.engine import Engine, ScoredCustomers
@@ -30,7 +30,7 @@ from largesse.progress import report_to, start_stage
 from largesse.records import (
     Checkup,
     Finding,
-    HeldOut,
+    HeldOutPredictions,
     Log,
     PlanSummary,
     Progress,
@@ -54,7 +54,7 @@ def silent(_stage: str, _done: float, /) -> None:
 class LogScores:
     """Out-of-fold curves, doubly robust scores and checks of one log; the input of every evaluation."""
 
-    held: HeldOut
+    held: HeldOutPredictions
     scores: Scores
     checkup: Checkup
 
@@ -135,7 +135,7 @@ def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, eng
         return files.write_fit(folder, model, log)
 
 
-def fit_model(campaign: Campaign, log: Log, progress: Progress) -> tuple[ResponseModel, HeldOut]:
+def fit_model(campaign: Campaign, log: Log, progress: Progress) -> tuple[ResponseModel, HeldOutPredictions]:
     """Fit the campaign's model to the log; return it and its out-of-fold predictions. Observed costs get a model of their own."""
     model = make_model(campaign.model, campaign.seed)
     if campaign.levels.observed:
@@ -146,7 +146,7 @@ def fit_model(campaign: Campaign, log: Log, progress: Progress) -> tuple[Respons
 
 
 def score_log(
-    campaign: Campaign, log: Log, held: HeldOut, progress: Progress, propensities: Propensities | None = None
+    campaign: Campaign, log: Log, held: HeldOutPredictions, progress: Progress, propensities: Propensities | None = None
 ) -> LogScores:
     """Score the log's rows by models that did not see them, and check the log. Scores do not depend on the budget."""
     scores, checkup = examine_held_out(log, held, campaign.seed, progress, propensities)
@@ -190,7 +190,7 @@ def plan(
         files.check_table(out, source, campaign.log)
         with open_scored(home, campaign, source, engine, progress) as (policy, variance, scored):
             result = make_plan(campaign, policy, scored, progress, variance)
-            with write_together() as batch:
+            with file_transaction() as batch:
                 new = files.renew_run_folder(batch, home)
                 copy = batch.add_file(out) if out else None
                 planned = files.write_plan(new, result, scored, progress, copy, raw_ids=raw_ids)
@@ -261,7 +261,7 @@ def judge(
         judged_log = engine.read_log(campaign, log)
         log_scores = recall_scores(home, campaign, judged_log, progress)
         study = judge_plan(campaign, judged_log, log_scores, campaign.planning.average(len(judged_log)), estimator)
-        with write_together() as batch:
+        with file_transaction() as batch:
             new = files.renew_run_folder(batch, home)
             if log is None:
                 files.write_scores(new, campaign, judged_log, log_scores.held, log_scores.checkup.propensity)
@@ -305,7 +305,7 @@ def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
         return numbers
     with files.hold_run_folder(folder) as home, files.expect_numbers(home):
         numbers = _gather_numbers(home)
-        with write_together() as batch:
+        with file_transaction() as batch:
             files.write_text(files.renew_run_folder(batch, home) / files.REPORT, render_report(numbers))
         return numbers
 

@@ -22,7 +22,7 @@ from largesse.data import (
     memory_limit,
     open_batches,
     parse_problems,
-    read_notation,
+    parse_text_columns,
     read_table,
     require_columns,
 )
@@ -136,7 +136,7 @@ class CustomerStream:
         """Yield some columns in batches, read as `parse` says."""
         parse = {name: way for name, way in self.parse.items() if name in columns}
         for table in self.batches.read(list(dict.fromkeys(columns))):
-            parsed, _, problems = read_notation(table, parse, None)
+            parsed, _, problems = parse_text_columns(table, parse, None)
             refuse("customers", problems)
             yield parsed
 

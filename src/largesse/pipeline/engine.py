@@ -21,7 +21,7 @@ from largesse.evaluation import PlanCounts, PlanTotals
 from largesse.exploration import mix_levels
 from largesse.policy import Policy
 from largesse.records import Array, Customers, ExplorationSummary, Log, Progress, Scores
-from largesse.stats import draw_rows_levels
+from largesse.stats import draw_levels_of_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -120,7 +120,7 @@ class PlanResult:
         if not self.explore:
             return levels, None
         probabilities = mix_levels(np.eye(curves.shape[1])[levels], self.explore)
-        drawn = draw_rows_levels(probabilities, rows, self.seed)
+        drawn = draw_levels_of_rows(probabilities, rows, self.seed)
         return drawn, probabilities[np.arange(len(rows)), drawn]
 
     def count_others(self, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from largesse.campaign import Campaign
-from largesse.data import CODED, open_batches
+from largesse.data import PLAIN_TEXT_ROLES, open_batches
 from largesse.errors import InputError, LargesseError, Problem, fail, join_some, refuse
 from largesse.evaluation import summarise_plan, summarise_study
 from largesse.io import (
-    Batch,
+    FileTransaction,
     atomic_file,
     atomic_folder,
     can_recover,
@@ -33,8 +33,8 @@ from largesse.io import (
     refuse_foreign,
     resolve_file,
     resolve_folder,
+    resolve_links,
     to_json,
-    where_is,
 )
 from largesse.pipeline.engine import PlanResult, ScoredCustomers, Target
 from largesse.pipeline.scores_cache import make_key, tabulate_scores
@@ -43,7 +43,7 @@ from largesse.progress import advance, start_stage
 from largesse.records import (
     Estimate,
     FitSummary,
-    HeldOut,
+    HeldOutPredictions,
     Log,
     Plan,
     PlanSummary,
@@ -108,7 +108,7 @@ def read_run_folder(folder: str | Path) -> Iterator[Path]:
         fail("run folder", Problem(f"{path} was changed while it was read", "try again"))
 
 
-def renew_run_folder(batch: Batch, folder: Path) -> Path:
+def renew_run_folder(batch: FileTransaction, folder: Path) -> Path:
     """Return a copy of a run folder that will take its place; the caller holds the folder."""
     return batch.add_folder(folder, FILES, renew=True)
 
@@ -120,7 +120,7 @@ def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) 
     problems = [
         Problem(f"{path} lies in {target}, which would be replaced", "give another --out, or move the file")
         for path in inputs
-        if path is not None and target in (where_is(path), *where_is(path).parents) and target.is_dir()
+        if path is not None and target in (resolve_links(path), *resolve_links(path).parents) and target.is_dir()
     ]
     refuse("output", problems)
     refuse_foreign(out, MARKS, FILES)
@@ -131,7 +131,7 @@ def check_file(out: str | Path | None, *inputs: str | None, own: str = "") -> No
     if out is None:
         return
     target = resolve_file(out)
-    if any(name is not None and target == where_is(name) for name in inputs if target.exists()):
+    if any(name is not None and target == resolve_links(name) for name in inputs if target.exists()):
         fail("output", Problem(f"{out} is what is read", "give another --out"))
     inside = all((target.parent / mark).is_file() for mark in MARKS)
     if inside and target.name in FILES - {own}:
@@ -186,7 +186,7 @@ def convert_log(campaign: Campaign, target: Path) -> Path:
     if source.is_file() and source.suffix.lower() in (".parquet", ".pq"):
         return source
     parse, features = campaign.roles.get("parse") or {}, campaign.roles.get("features") or ()
-    coded = {campaign.columns[role] for role in CODED if role in campaign.columns} - {*features}
+    coded = {campaign.columns[role] for role in PLAIN_TEXT_ROLES if role in campaign.columns} - {*features}
     texts = [name for name, way in parse.items() if way == "text"]
     batches = open_batches(source, what="log", plain=coded, texts=texts)
     if not batches.rows:
@@ -260,7 +260,9 @@ def write_study(folder: Path, study: Study) -> dict[str, Any]:
     return write_step(folder, EVALUATION, summarise_study(study))
 
 
-def write_scores(folder: Path, campaign: Campaign, log: Log, held: HeldOut, propensities: Propensities | None) -> None:
+def write_scores(
+    folder: Path, campaign: Campaign, log: Log, held: HeldOutPredictions, propensities: Propensities | None
+) -> None:
     """Cache out-of-fold curves and, if the log was examined, its propensities: they do not depend on the budget."""
     write_table(tabulate_scores(make_key(campaign, log), held, propensities), folder / SCORES)
 

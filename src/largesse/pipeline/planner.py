@@ -15,7 +15,7 @@ from largesse.exploration import Mixture, ResponseVariance, plan_exploration, re
 from largesse.pipeline.engine import PlanResult, PricedPlan, ScoredCustomers
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
-from largesse.records import Array, Customers, ExplorationSummary, ExplorationWay, Plan, Progress
+from largesse.records import Array, Customers, ExplorationPrecision, ExplorationSummary, Plan, Progress
 
 BINARY_VARIANCE = ResponseVariance()  # of yes or no: it follows from the probability
 MAX_OTHER_BUDGETS = 20  # under constraints, each with a plan of its own
@@ -79,7 +79,9 @@ def make_plan(
                 budget=exploration.budget,
             )
             mixture = Mixture(plan.price) if rule is None else rule.plan
-            ways = (ExplorationWay(way.name, way.given_up, way.plan_se, way.gain_se) for way in exploration.precisions)
+            ways = (
+                ExplorationPrecision(way.name, way.given_up, way.plan_se, way.gain_se) for way in exploration.precisions
+            )
             summary = ExplorationSummary(
                 exploration.goal, exploration.rate, exploration.given_up, exploration.this.money, tuple(ways)
             )

@@ -14,7 +14,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from largesse.campaign import SECTIONS, Campaign, campaign_from, read_campaign
-from largesse.data import from_memory, read_table
+from largesse.data import read_table, table_from_memory
 from largesse.errors import Problem, fail, refuse, suggest
 from largesse.levels import Levels
 from largesse.pipeline import commands
@@ -149,14 +149,14 @@ def _read_source(source: Any, table: Any, settings: dict[str, Any]) -> tuple[Cam
             fail("run", Problem("a log and a table are both given", "give the log alone"))
         if isinstance(source, str | os.PathLike):
             return make_campaign(settings, source), None
-        return make_campaign(settings), from_memory(source, "log")
+        return make_campaign(settings), table_from_memory(source, "log")
     if settings:
         hint = "change the campaign itself, or give a log with level=…, response=…"
         fail("run", Problem(f"a campaign is given, and {', '.join(sorted(settings))} beside it", hint))
     campaign = source if isinstance(source, Campaign) else read_campaign(Path(source))
     if table is None:
         return campaign, None
-    return replace(campaign, log=files.LOG), from_memory(table, "log")
+    return replace(campaign, log=files.LOG), table_from_memory(table, "log")
 
 
 def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | None = None) -> Campaign:
@@ -205,7 +205,7 @@ def _write_customers(folder: Path, customers: Any) -> Iterator[str | None]:
         return
     path = folder.absolute().with_name(f"{folder.name}-customers.parquet")
     files.check_file(path)
-    table = from_memory(customers, "customers")
+    table = table_from_memory(customers, "customers")
     earlier = path.with_name(f".{path.name}.earlier")
     if path.exists():
         path.replace(earlier)

@@ -18,7 +18,7 @@ import numpy as np
 from largesse.campaign import Campaign
 from largesse.data import digest_log, read_table
 from largesse.errors import LargesseError
-from largesse.records import Array, HeldOut, Log, Propensities, Shuffled
+from largesse.records import Array, HeldOutPredictions, Log, Propensities, ShuffledPredictions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ def make_key(campaign: Campaign, log: Log) -> str:
     return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
 
 
-def tabulate_scores(key: str, held: HeldOut, propensities: Propensities | None) -> pa.Table:
+def tabulate_scores(key: str, held: HeldOutPredictions, propensities: Propensities | None) -> pa.Table:
     """Return the table of the cache."""
     import pyarrow as pa
 
@@ -53,7 +53,7 @@ def tabulate_scores(key: str, held: HeldOut, propensities: Propensities | None) 
     return pa.table(columns).replace_schema_metadata({METADATA_KEY: json.dumps(facts)})
 
 
-def read_scores(path: Path, key: str, log: Log) -> tuple[HeldOut, Propensities | None] | None:
+def read_scores(path: Path, key: str, log: Log) -> tuple[HeldOutPredictions, Propensities | None] | None:
     """Return the cached scores of a log; None if the key does not fit, or the file is missing or damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -64,7 +64,7 @@ def read_scores(path: Path, key: str, log: Log) -> tuple[HeldOut, Propensities |
         if facts.get("key") != key:
             return None
         table = read_table(path, what="run folder")
-        held = HeldOut(_matrix(table, "curve", log), _column(table, "fold", log).astype(np.int64))
+        held = HeldOutPredictions(_matrix(table, "curve", log), _column(table, "fold", log).astype(np.int64))
         if log.levels.observed:
             held = replace(held, costs=_matrix(table, "cost", log))
         if "shuffled" in facts:
@@ -75,7 +75,7 @@ def read_scores(path: Path, key: str, log: Log) -> tuple[HeldOut, Propensities |
         return None
 
 
-def _pack_shuffled(shuffled: Shuffled, n: int) -> pa.Array:
+def _pack_shuffled(shuffled: ShuffledPredictions, n: int) -> pa.Array:
     """Return a column of n rows: the curves (features, K) of shuffled rows as bytes, null for the others."""
     import pyarrow as pa
 
@@ -85,7 +85,7 @@ def _pack_shuffled(shuffled: Shuffled, n: int) -> pa.Array:
     return pa.array(cells, type=pa.binary())
 
 
-def _unpack_shuffled(column: pa.ChunkedArray, features: Any, log: Log) -> Shuffled:
+def _unpack_shuffled(column: pa.ChunkedArray, features: Any, log: Log) -> ShuffledPredictions:
     """Return what `_pack_shuffled` packed; ValueError if it does not belong to the log."""
     rows = np.flatnonzero(np.asarray(column.is_valid()))
     shape = (len(rows), len(features), len(log.levels))
@@ -93,7 +93,7 @@ def _unpack_shuffled(column: pa.ChunkedArray, features: Any, log: Log) -> Shuffl
     known = all(name in log.seen.features.column_names for name in features)
     if len(column) != len(log) or not known or not np.isfinite(curves).all():
         raise ValueError("what was shuffled does not belong to the log")
-    return Shuffled(tuple(features), rows, np.ascontiguousarray(curves.transpose(1, 0, 2), dtype=np.float32))
+    return ShuffledPredictions(tuple(features), rows, np.ascontiguousarray(curves.transpose(1, 0, 2), dtype=np.float32))
 
 
 def _matrix(table: pa.Table, word: str, log: Log) -> Array:

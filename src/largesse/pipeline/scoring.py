@@ -22,8 +22,8 @@ from largesse.allocation import PriceSums, allocate, check_task, decide_at_price
 from largesse.campaign import Campaign
 from largesse.data import read_log
 from largesse.errors import Problem, fail
-from largesse.evaluation import MAX_SAMPLE_ROWS, PlanCounts, choose_features, count_plan, number_groups
-from largesse.io import Scratch, scratch_file
+from largesse.evaluation import MAX_SUMMARY_ROWS, PlanCounts, choose_features, count_plan, number_groups
+from largesse.io import ScratchFile, scratch_file
 from largesse.levels import Levels
 from largesse.pipeline.customers import (
     CustomerSource,
@@ -39,7 +39,7 @@ from largesse.policy import Policy
 from largesse.progress import advance, report_to, start_stage
 from largesse.records import Array, Customers, Log, Plan, Progress, Scores
 from largesse.response import ModelScorer, predict_in_blocks
-from largesse.stats import cores, map_ahead, read_ahead, write_behind
+from largesse.stats import count_cores, map_in_threads, prefetch, write_in_background
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -150,7 +150,7 @@ class LocalCustomers:
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
         """Return what they cost and bring at falling prices."""
         starts = range(0, self.n, BATCH_ROWS)
-        sums = map_ahead(lambda start: sum_at_prices(*self.batch(start, BATCH_ROWS)[1:], prices), starts)
+        sums = map_in_threads(lambda start: sum_at_prices(*self.batch(start, BATCH_ROWS)[1:], prices), starts)
         return functools.reduce(operator.add, sums)
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> Plan:
@@ -168,7 +168,7 @@ class LocalCustomers:
             ends = [decide_at_price(curves, costs, price, dearest=dearest) for dearest in (False, True)]
             return np.array([wide[place, levels].sum() for levels in ends])
 
-        low, high = functools.reduce(operator.add, map_ahead(add_ends, range(0, self.n, BATCH_ROWS))) / self.n
+        low, high = functools.reduce(operator.add, map_in_threads(add_ends, range(0, self.n, BATCH_ROWS))) / self.n
         return float(low), float(high)
 
     def collect(self) -> tuple[Customers, Array, Array]:
@@ -206,9 +206,9 @@ class LocalCustomers:
                 for writer in writers:
                     writer.write(table)
 
-            add = stack.enter_context(write_behind(write_parts))
+            add = stack.enter_context(write_in_background(write_parts))
             start, counts = 0, list[PlanCounts]()
-            for part in read_ahead(self.source.read([grouped.feature for grouped in features])):
+            for part in prefetch(self.source.read([grouped.feature for grouped in features])):
                 counts = [functools.reduce(operator.add, [*counts, write_part(part, start)])]
                 start += len(part)
                 advance(start / self.n)
@@ -221,7 +221,7 @@ class LocalCustomers:
 def _sample_features(policy: Policy, source: CustomerSource) -> FeatureSample:
     """Return features of some customers; of a log that is larger than memory, of rows of its sample."""
     rows, table = source.sample
-    places = choose_places(rows, MAX_SAMPLE_ROWS)
+    places = choose_places(rows, MAX_SUMMARY_ROWS)
     return FeatureSample(rows[places], table.select(list(policy.model.encoder_.features)).take(places))
 
 
@@ -230,10 +230,10 @@ def _score_batches(policy: Policy, source: CustomerStream, stack: ExitStack, nea
     import pyarrow as pa
 
     names, levels = list(policy.model.encoder_.features), policy.levels
-    chosen = choose_places(np.arange(source.n), MAX_SAMPLE_ROWS)
+    chosen = choose_places(np.arange(source.n), MAX_SUMMARY_ROWS)
     files = [stack.enter_context(scratch_file(near)) for _ in range(2)]  # curves, and costs where they differ
     sampled, hashes, start, wrong = [], [np.zeros(0, np.uint64)], 0, False
-    for part, suspect in read_ahead(source.read_rows(names)):
+    for part, suspect in prefetch(source.read_rows(names)):
         wrong |= bool(suspect.any())
         if part.customer is not None:
             hashes.append(hash_customers(part.customer))
@@ -254,7 +254,7 @@ def _score_batches(policy: Policy, source: CustomerStream, stack: ExitStack, nea
 def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: Path) -> LocalCustomers:
     """Score the rows of a log that is larger than memory where they are; numbers go to files as in `_score_batches`."""
     assert source.log is not None and source.log.sample is not None  # noqa: PT018 - only such logs are not in memory
-    log, levels, scorer, start = source.log, policy.levels, ModelScorer(policy.model, cores()), 0
+    log, levels, scorer, start = source.log, policy.levels, ModelScorer(policy.model, count_cores()), 0
     files = [stack.enter_context(scratch_file(near)) for _ in range(2)]
     for found in source.log.sample.map(scorer, scorer.features, np.arange(source.n)):
         rows = slice(start, start + len(found))
@@ -266,7 +266,7 @@ def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: P
     return LocalCustomers(source, curves, own if len(own) else np.atleast_2d(costs), _sample_features(policy, source))
 
 
-def _append_scores(files: Sequence[Scratch], levels: Levels, curves: Array, paid: Array | None) -> Array:
+def _append_scores(files: Sequence[ScratchFile], levels: Levels, curves: Array, paid: Array | None) -> Array:
     """Append curves (n, K), and expected costs if they differ between customers, to their files; return the costs."""
     costs = expected_costs(levels, curves, paid)
     for file, values in zip(files, check_task(curves, costs)[: costs.ndim], strict=False):
@@ -274,7 +274,7 @@ def _append_scores(files: Sequence[Scratch], levels: Levels, curves: Array, paid
     return costs
 
 
-def _map_array(file: Scratch, width: int) -> Array:
+def _map_array(file: ScratchFile, width: int) -> Array:
     """Return a finished file of doubles as an array (n, width) that the system reads from it when it is needed."""
     file.finish()
     size = os.fstat(file.file.fileno()).st_size

@@ -13,7 +13,7 @@ from typing import Any
 from largesse.campaign import Campaign, campaign_from, read_campaign
 from largesse.data import read_table
 from largesse.errors import OutputError, Problem
-from largesse.io import where_is
+from largesse.io import resolve_links
 from largesse.pipeline import folder as files
 from largesse.pipeline.commands import LOCAL, join_numbers, judge_plan, open_scored, recall_scores, silent
 from largesse.pipeline.engine import Engine, ScoredCustomers
@@ -92,7 +92,7 @@ def keep_plan(
             _copy(home / name, new / name)
         for name in (files.PLAN, files.PLANNING.file, files.POLICY):
             _copy(tried / name, new / name)
-        holds_log = log_copy.is_file() and where_is(campaign.log) == where_is(log_copy)
+        holds_log = log_copy.is_file() and resolve_links(campaign.log) == resolve_links(log_copy)
         if holds_log:
             _copy(log_copy, new / files.LOG)
         files.write_text(new / files.CAMPAIGN, (replace(campaign, log=files.LOG) if holds_log else campaign).text)

@@ -25,10 +25,10 @@ from largesse.errors import (
     budget_problems,
     confidence_problems,
     fail,
+    integer_problems,
     refuse,
     repr_short,
     suggest,
-    whole_problems,
 )
 from largesse.exploration import (
     AT_RANDOM,
@@ -47,7 +47,17 @@ from largesse.levels import Levels
 from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
 from largesse.policy.importance import decide_out_of_fold, measure_movers
 from largesse.policy.policy_tree import PolicyTree, TreeSettings, make_policy_tree, make_tree_data
-from largesse.records import Array, Card, Customers, Decisions, Explanation, Exploration, Log, Spending, find_changes
+from largesse.records import (
+    Array,
+    Card,
+    Customers,
+    Decisions,
+    Explanation,
+    Exploration,
+    Log,
+    SpendingCurve,
+    find_next_levels,
+)
 from largesse.response import ResponseModel, WithCosts, get_customer_costs, model_classes
 from largesse.stats import draw_levels
 
@@ -103,7 +113,7 @@ class Policy:
     price: float | None = None
     exploration_rate: float = field(default=0.0, kw_only=True)
     tie_probability: float = field(default=0.0, kw_only=True)
-    spending: Spending | None = field(default=None, kw_only=True)
+    spending: SpendingCurve | None = field(default=None, kw_only=True)
     scale: float = field(default=1.0, kw_only=True)
     exploration: ExplorationRule | None = field(default=None, kw_only=True)
 
@@ -184,7 +194,7 @@ class Policy:
 
     def offer(self, customers: Any, *, seed: int = 0) -> Decisions:
         """Draw a level for each customer; return levels and their probabilities, which belong into the next log."""
-        refuse("policy", whole_problems(seed, "the seed"))
+        refuse("policy", integer_problems(seed, "the seed"))
         probabilities = self.probabilities(customers)
         levels = draw_levels(probabilities, seed)
         return Decisions(levels, probabilities[np.arange(len(levels)), levels], self.levels.labels)
@@ -262,7 +272,7 @@ class Policy:
         training log is not recognised, and the measurement is then too optimistic.
         """
         price = self._price()
-        refuse("policy", [*whole_problems(folds, "folds", least=2), *whole_problems(seed, "the seed")])
+        refuse("policy", [*integer_problems(folds, "folds", least=2), *integer_problems(seed, "the seed")])
         if log is not None and (not isinstance(log, Log) or len(log.levels) != len(self.levels)):
             hint = f"give a log from read_log with the policy's {len(self.levels)} levels"
             fail("policy", Problem(f"decisions cannot be measured on {repr_short(log)}", hint))
@@ -273,7 +283,7 @@ class Policy:
         named = read.customer if isinstance(read, Customers) else None
         movers = () if log is None else tuple(measure_movers(self.model, self._decide_by, price, log, folds, seed))
         return Explanation(
-            *(curves, costs, price, levels, *find_changes(curves, costs, levels), self.levels.labels, named),
+            *(curves, costs, price, levels, *find_next_levels(curves, costs, levels), self.levels.labels, named),
             movers=movers,
             rows=0 if log is None else len(log.seen),
         )
@@ -424,7 +434,10 @@ class Policy:
             )
 
 
-RECORDS: dict[str, Any] = {"spending": Spending | None, "exploration": ExplorationRule | None}  # saved with a policy
+RECORDS: dict[str, Any] = {
+    "spending": SpendingCurve | None,
+    "exploration": ExplorationRule | None,
+}  # saved with a policy
 
 
 def _check_policy(policy: Policy) -> None:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from largesse.allocation import allocate, decide_at_price
-from largesse.data import DAY, Encoder, feature_table, plain_columns, require_columns
-from largesse.errors import BudgetError, Problem, budget_problems, fail, percent, refuse, repr_short, whole_problems
+from largesse.data import SECONDS_PER_DAY, Encoder, feature_table, plain_columns, require_columns
+from largesse.errors import BudgetError, Problem, budget_problems, fail, integer_problems, percent, refuse, repr_short
 from largesse.evaluation import estimate_difference, estimate_value
 from largesse.levels import Levels
 from largesse.policy.export import sql
 from largesse.policy.importance import OutOfFoldPolicy
-from largesse.records import Array, Card, Customers, Estimate, Log, Shown
+from largesse.records import Array, Card, Customers, DisplayMixin, Estimate, Log
 from largesse.stats import sample_rows
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class TreeLoss:
 
 
 @dataclass(frozen=True, eq=False)
-class PolicyTree(Shown):
+class PolicyTree(DisplayMixin):
     """A decision rule of a few conditions, and its loss against the original policy."""
 
     tree: Node
@@ -272,7 +272,7 @@ class TreeSettings:
 
     def check(self, folds: Any) -> None:
         """Validate the settings, and the folds of a log."""
-        problems = [*whole_problems(folds, "folds", least=2), *whole_problems(self.seed, "the seed")]
+        problems = [*integer_problems(folds, "folds", least=2), *integer_problems(self.seed, "the seed")]
         if isinstance(self.depth, bool) or not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_TREE_DEPTH:
             hint = f"give a whole number from 1 to {MAX_TREE_DEPTH}; 2 or 3 can be read"
             problems.append(Problem(f"depth is {repr_short(self.depth)}", hint))
@@ -351,7 +351,11 @@ def list_conditions(plain: Mapping[str, Array], kinds: Mapping[str, str]) -> lis
             values = sorted(counts, key=lambda word: (-counts[word], word))[:MAX_WORD_CONDITIONS]
         elif len(known := column[np.isfinite(column)]):
             cuts = np.quantile(known, np.arange(1, MAX_CUTS + 1) / (MAX_CUTS + 1))
-            rounded = np.ceil(cuts / DAY) * DAY if kind == "date" else [float(f"{cut:.3g}") for cut in cuts]
+            rounded = (
+                np.ceil(cuts / SECONDS_PER_DAY) * SECONDS_PER_DAY
+                if kind == "date"
+                else [float(f"{cut:.3g}") for cut in cuts]
+            )
             # All quantiles of a 0/1 feature are 0 or 1; 1 splits it.
             values = sorted({float(cut) for cut in rounded} | ({1.0} if set(known) == {0.0, 1.0} else set()))
         conditions += [Condition(name, kind, value) for value in (*values, None)]

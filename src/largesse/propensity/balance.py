@@ -1,7 +1,7 @@
-"""Propensities tilted until the weighted rows of each level look like all rows.
+"""Correction of propensities until the weighted feature means of each level equal those of all rows.
 
-Held-out propensities are right on average but err at random in each direction: whatever a feature still differs by between
-levels after weighting is confounding that remains. So each level's logits get a small linear correction, found by the loss
+Held-out propensities are right on average but err at random in each direction: a difference between the weighted feature
+means of two levels is remaining confounding. So each level's logits get a small linear correction (a tilt), found by the loss
 whose minimum balances exactly: at η = logit, Σ_own exp(−η) + Σ_others η has slope zero where Σ_own (1 + exp(−η)) x =
 Σ_all x, and 1 + exp(−η) is the weight 1/ρ (Tan 2020; Zhao 2019). A ridge, larger the fewer rows there are per column,
 keeps many features from making extreme weights. The correction uses levels and features only, never a response.
@@ -16,84 +16,89 @@ import numpy as np
 from largesse.records import Array
 from largesse.stats import logit, minimise, shuffle_rows, sigmoid
 
-RIDGE = 0.2  # times columns per row of the level
-FEW = 30  # rows, after weighting; a level with fewer is left as it is
-INSIDE = 0.005  # propensities are held this far from 0 and 1, so that their logits stay finite
-NEWTON_STEPS = 30
-TOLERANCE = 1e-9
-FITTING_ROWS = 200_000
+BALANCE_RIDGE = 0.2  # multiplied by the columns per row of the level
+MIN_BALANCED_ROWS = 30  # effective rows; levels with fewer are not corrected
+LOGIT_MARGIN = 0.005  # distance of propensities from 0 and 1 at which logits are clipped
+MAX_TILT_STEPS = 30
+TILT_TOLERANCE = 1e-9
+MAX_PROPENSITY_ROWS = 200_000  # further rows hardly change a propensity model
 
 
 @dataclass(frozen=True, eq=False)
 class Tilts:
-    """What is added to the logits of propensities: a line in the standardised features for each level that needs one."""
+    """Linear corrections of the logits of propensities in the standardised features, for the levels that need one."""
 
     centre: Array  # (p,)
     spread: Array  # (p,) zero where a feature does not vary
-    levels: Array  # (L,) int64 that need a line
-    lines: Array  # (L, 1 + features that vary)
+    levels: Array  # (L,) int64, of the corrected levels
+    coef: Array  # (L, 1 + varying features)
 
-    def apply(self, own: Array, Z: Array, level: Array) -> Array:
-        """Return the propensities (n,) of the rows' own levels, corrected; Z (n, q) are standardised features."""
-        out = own.copy()
-        for k, line in zip(self.levels, self.lines, strict=True):
+    def apply(self, propensity: Array, Z: Array, level: Array) -> Array:
+        """Return the corrected propensities (n,) of the logged levels; Z (n, q) are standardised features."""
+        out = propensity.copy()
+        for k, tilt in zip(self.levels, self.coef, strict=True):
             rows = level == k
-            out[rows] = sigmoid(logit(own[rows], INSIDE) + Z[rows] @ line)
+            out[rows] = sigmoid(logit(propensity[rows], LOGIT_MARGIN) + Z[rows] @ tilt)
         return out
 
-    def apply_all(self, found: Array, X: Array) -> Array:
-        """Return the probabilities (n, K) of all levels, each corrected as if it were the own one; X (n, p) are encoded."""
-        Z, out = self.standardise(X), found.copy()
-        for k, line in zip(self.levels, self.lines, strict=True):
-            out[:, k] = sigmoid(logit(found[:, k], INSIDE) + Z @ line)
+    def apply_all(self, probabilities: Array, X: Array) -> Array:
+        """Return the corrected probabilities (n, K) of all levels; X (n, p) are encoded features."""
+        Z, out = self.standardise(X), probabilities.copy()
+        for k, tilt in zip(self.levels, self.coef, strict=True):
+            out[:, k] = sigmoid(logit(probabilities[:, k], LOGIT_MARGIN) + Z @ tilt)
         return out
 
     def standardise(self, X: Array) -> Array:
-        """Return what lines are in: ones, and the features that vary, with mean 0 and standard deviation 1 in the log."""
+        """Return ones and the varying features (n, q), with mean 0 and standard deviation 1 in the log."""
         varies = self.spread > 0
         scaled = ((X - self.centre) / np.where(varies, self.spread, 1.0))[:, varies]
         return np.column_stack([np.ones(len(X)), scaled])
 
 
-def balance_propensities(own: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> Array:
-    """Return the propensities (n,) of the rows' own levels, corrected; X (n, p) are encoded features."""
-    return learn_tilts(own, X, level, weight, seed)[1]
+def balance_propensities(propensity: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> Array:
+    """Return the propensities (n,) of the logged levels, balanced in the encoded features X (n, p)."""
+    return learn_tilts(propensity, X, level, weight, seed)[1]
 
 
-def learn_tilts(own: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> tuple[Tilts, Array]:
-    """Return what corrects propensities (n,), and these corrected; X (n, p) are encoded features."""
+def learn_tilts(propensity: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> tuple[Tilts, Array]:
+    """Fit the tilts of propensities (n,) to encoded features X (n, p); return them and the corrected propensities."""
     empty = Tilts(X.mean(axis=0), X.std(axis=0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
     Z = empty.standardise(X)
-    lines = {}
-    some = shuffle_rows(len(X), FITTING_ROWS, seed)
+    tilts_by_level = {}
+    fitting_rows = shuffle_rows(len(X), MAX_PROPENSITY_ROWS, seed)
     for k in np.unique(level):
-        taught = some[level[some] == k]
-        if _effective(weight[taught]) < FEW or len(taught) == len(some):
+        level_rows = fitting_rows[level[fitting_rows] == k]
+        if _count_effective_rows(weight[level_rows]) < MIN_BALANCED_ROWS or len(level_rows) == len(fitting_rows):
             continue
-        share = weight[some] / weight[some].sum()
-        others = (share * (level[some] != k)) @ Z[some]
-        lines[int(k)] = _tilt(Z[taught], logit(own[taught], INSIDE), weight[taught] / weight[some].sum(), others)
-    learnt = np.array(list(lines.values())).reshape(len(lines), Z.shape[1])
-    tilts = replace(empty, levels=np.array(list(lines), dtype=np.int64), lines=learnt)
-    return tilts, tilts.apply(own, Z, level)
+        share = weight[fitting_rows] / weight[fitting_rows].sum()
+        other_means = (share * (level[fitting_rows] != k)) @ Z[fitting_rows]
+        tilts_by_level[int(k)] = _fit_tilt(
+            Z[level_rows],
+            logit(propensity[level_rows], LOGIT_MARGIN),
+            weight[level_rows] / weight[fitting_rows].sum(),
+            other_means,
+        )
+    coef = np.array(list(tilts_by_level.values())).reshape(len(tilts_by_level), Z.shape[1])
+    tilts = replace(empty, levels=np.array(list(tilts_by_level), dtype=np.int64), coef=coef)
+    return tilts, tilts.apply(propensity, Z, level)
 
 
-def _effective(weight: Array) -> float:
-    """Return how many equally weighted rows carry as much information (Kish)."""
+def _count_effective_rows(weight: Array) -> float:
+    """Return the effective number of weighted rows (Kish)."""
     squares = float(weight @ weight)
     return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def _tilt(Z: Array, logits: Array, share: Array, others: Array) -> Array:
-    """Return the correction (q,) of a level's logits with the least loss."""
-    ridge = np.full(Z.shape[1], RIDGE * Z.shape[1] / len(Z))
+def _fit_tilt(Z: Array, logits: Array, share: Array, other_means: Array) -> Array:
+    """Fit the correction (q,) of a level's logits to its rows and the weighted feature sums of other levels (q,)."""
+    ridge = np.full(Z.shape[1], BALANCE_RIDGE * Z.shape[1] / len(Z))
     ridge[0] = 1e-6
 
     def loss(tilt: Array) -> float:
-        return float(share @ np.exp(-(logits + Z @ tilt)) + others @ tilt + 0.5 * ridge @ tilt**2)
+        return float(share @ np.exp(-(logits + Z @ tilt)) + other_means @ tilt + 0.5 * ridge @ tilt**2)
 
     def derivatives(tilt: Array) -> tuple[Array, Array]:
-        pull = share * np.exp(-(logits + Z @ tilt))
-        return others - pull @ Z + ridge * tilt, (Z * pull[:, None]).T @ Z + np.diag(ridge)
+        row_slopes = share * np.exp(-(logits + Z @ tilt))
+        return other_means - row_slopes @ Z + ridge * tilt, (Z * row_slopes[:, None]).T @ Z + np.diag(ridge)
 
-    return minimise(loss, derivatives, np.zeros(Z.shape[1]), steps=NEWTON_STEPS, tolerance=TOLERANCE)
+    return minimise(loss, derivatives, np.zeros(Z.shape[1]), steps=MAX_TILT_STEPS, tolerance=TILT_TOLERANCE)

@@ -1,4 +1,4 @@
-"""Fitted propensity models as records of arrays: another machine can predict with them, and nothing is pickled."""
+"""Fitted propensity models as records of arrays, which other machines receive as JSON and arrays."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A fitted classifier: shares of the target, a logistic regression, or boosted trees; exactly one of them is set."""
+    """A fitted classifier: shares of the classes, a logistic regression, or boosted trees."""
 
-    kinds: int  # K, of the target
-    known: Array  # (m,) int64 kinds that it has learnt
+    n_classes: int  # K
+    classes: Array  # (m,) int64, of the training rows
     shares: Array | None = None  # (m,)
-    coef: Array | None = None  # (1 or m, p): two kinds need one score
-    intercept: Array | None = None  # (1 or m,) also the baseline of the trees
-    trees: Trees | None = None  # those of the first score, then those of the next
+    coef: Array | None = None  # (1 or m, p): two classes need one score
+    intercept: Array | None = None  # (1 or m,): also the baseline of the trees
+    trees: Trees | None = None  # by score
 
     def __call__(self, X: Array) -> Array:
         """Return the probabilities (n, K) of encoded features (n, p)."""
-        found = np.zeros((len(X), self.kinds))
+        probabilities = np.zeros((len(X), self.n_classes))
         if len(X):
-            found[:, self.known] = self._predict(X) if self.shares is None else self.shares
-        return found
+            probabilities[:, self.classes] = self._predict(X) if self.shares is None else self.shares
+        return probabilities
 
     def _predict(self, X: Array) -> Array:
         from scipy.special import expit
@@ -42,43 +42,43 @@ class Classifier:
         if self.trees is None:
             scores = X @ self.coef.T + self.intercept  # type: ignore[union-attr]
         else:
-            out = np.tile(self.intercept, (len(X), 1))[:, :, None]
-            self.trees.add_to(out, X)
-            scores = out[:, :, 0]
+            tree_scores = np.tile(self.intercept, (len(X), 1))[:, :, None]
+            self.trees.add_to(tree_scores, X)
+            scores = tree_scores[:, :, 0]
         if scores.shape[1] > 1:
             odds = np.exp(scores - scores.max(axis=1, keepdims=True))
             return np.asarray(odds / odds.sum(axis=1, keepdims=True))
-        high = expit(scores[:, 0])
-        return np.column_stack([1 - high, high])
+        second = expit(scores[:, 0])
+        return np.column_stack([1 - second, second])
 
 
 @dataclass(frozen=True, eq=False)
 class LogitCalibration:
-    """A regression of the target on the logits of probabilities and on their squares; no `classifier` leaves them alone."""
+    """A regression of the target on the logits of probabilities and on their squares; the identity without `classifier`."""
 
-    known: Array  # (m,) int64 kinds of the target
+    classes: Array  # (m,) int64
     centre: Array  # (m,) of the logits
     spread: Array  # (m,)
-    classifier: Classifier | None  # of the known kinds, by their places
+    classifier: Classifier | None  # of the positions in `classes`
 
-    def __call__(self, found: Array) -> Array:
+    def __call__(self, probabilities: Array) -> Array:
         """Return calibrated probabilities (n, K)."""
         if self.classifier is None:
-            return found
-        out = np.zeros(found.shape)
-        out[:, self.known] = self.classifier(self.scale(to_logits(found, self.known)))
-        return out
+            return probabilities
+        calibrated = np.zeros(probabilities.shape)
+        calibrated[:, self.classes] = self.classifier(self.scale(select_centred_logits(probabilities, self.classes)))
+        return calibrated
 
     def scale(self, logits: Array) -> Array:
-        """Return what the regression learns from: standardised logits that vary, and their squares."""
+        """Return the features of the regression: the standardised logits that vary, and their squares."""
         varies = self.spread > 1e-6
         scaled = (logits - self.centre)[:, varies] / self.spread[varies]
         return np.column_stack([scaled, scaled**2])
 
 
-def to_logits(found: Array, known: Array) -> Array:
-    """Return the centred logits (n, m) of the probabilities (n, K) of some kinds (m,)."""
-    logits: Array = np.log(np.maximum(found[:, known], 1e-4))
+def select_centred_logits(probabilities: Array, classes: Array) -> Array:
+    """Return the centred logits (n, m) of some classes (m,) from probabilities (n, K)."""
+    logits: Array = np.log(np.maximum(probabilities[:, classes], 1e-4))
     logits -= logits.mean(axis=1, keepdims=True)
     return logits
 
@@ -97,48 +97,50 @@ class CalibratedClassifier:
 
 @dataclass(frozen=True, eq=False)
 class PropensityModel:
-    """The probabilities of levels under each logging policy, and which of the policies a row may meet."""
+    """The probabilities of levels under each logging policy, and the probability of each policy."""
 
-    levels: tuple[CalibratedClassifier, ...]  # one for each logging policy
-    loggers: CalibratedClassifier | None = None  # of several policies
+    by_logger: tuple[CalibratedClassifier, ...]  # of the levels, one classifier for each logging policy
+    loggers: CalibratedClassifier | None = None  # of the logging policies, if there are several
     tilts: Tilts | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class PropensityScorer:
-    """Predicts the probabilities of levels from tables of features. It travels to other machines as JSON and arrays."""
+    """Prediction of the probabilities of levels from tables of features; pickled as JSON and arrays."""
 
     model: PropensityModel
     encoder: Encoder
-    of_loggers: Encoder | None = None  # the encoding for `model.loggers`
+    logger_encoder: Encoder | None = None  # for `model.loggers`
 
     def __call__(self, table: pa.Table) -> Array:
         """Return the probabilities (n, K) of every level; balanced if the model has tilts."""
         return self._predict(table, self.encoder.transform(table))
 
     def encode_and_predict(self, table: pa.Table) -> Array:
-        """Return encoded features and the probabilities of every level (n, p + K)."""
+        """Return the encoded features and the probabilities of every level: (n, p + K)."""
         X = self.encoder.transform(table)
         return np.hstack([X, self._predict(table, X)])
 
     def _predict(self, table: pa.Table, X: Array) -> Array:
         model = self.model
-        parts = [predict(X) for predict in model.levels]
-        found = parts[0]
-        if model.loggers is not None and self.of_loggers is not None:
-            shares = model.loggers(self.of_loggers.transform(table))
-            found = np.sum([shares[:, [s]] * part for s, part in enumerate(parts)], axis=0)
-        return found if model.tilts is None else model.tilts.apply_all(found, X)
+        predictions = [predict(X) for predict in model.by_logger]
+        probabilities = predictions[0]
+        if model.loggers is not None and self.logger_encoder is not None:
+            logger_shares = model.loggers(self.logger_encoder.transform(table))
+            probabilities = np.sum(
+                [logger_shares[:, [logger]] * prediction for logger, prediction in enumerate(predictions)], axis=0
+            )
+        return probabilities if model.tilts is None else model.tilts.apply_all(probabilities, X)
 
     def __reduce__(self) -> tuple[Any, ...]:
         arrays: dict[str, Array] = {}
         state = pack(self.model, PropensityModel, "", arrays)
-        others = None if self.of_loggers is None else self.of_loggers.state
-        return restore_scorer, (state, arrays, self.encoder.state, others)
+        logger_state = None if self.logger_encoder is None else self.logger_encoder.state
+        return restore_scorer, (state, arrays, self.encoder.state, logger_state)
 
 
-def restore_scorer(state: Any, arrays: dict[str, Array], encoder: Any, of_loggers: Any) -> PropensityScorer:
-    """Return the scorer that was packed as JSON and arrays."""
+def restore_scorer(state: Any, arrays: dict[str, Array], encoder: Any, logger_state: Any) -> PropensityScorer:
+    """Return a scorer from its JSON and arrays."""
     model = Reader(arrays).unpack(state, PropensityModel, "", {})
-    others = None if of_loggers is None else Encoder.from_state(of_loggers)
-    return PropensityScorer(model, Encoder.from_state(encoder), others)
+    logger_encoder = None if logger_state is None else Encoder.from_state(logger_state)
+    return PropensityScorer(model, Encoder.from_state(encoder), logger_encoder)

@@ -18,8 +18,8 @@ from largesse.errors import Problem, fail, require_part
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST = 12  # rows or names that a card shows
-CELL = "padding:2px 10px;text-align:"
+MAX_CARD_ROWS = 12  # rows or names that a card shows
+CELL_STYLE = "padding:2px 10px;text-align:"
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class Card:
             head = "".join(_write_cell("th", word, place) for place, word in enumerate(self.head))
             body = "".join(
                 "<tr>" + "".join(_write_cell("td", cell, place) for place, cell in enumerate(row)) + "</tr>"
-                for row in self.rows[:MOST]
+                for row in self.rows[:MAX_CARD_ROWS]
             )
             parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
-        if len(self.rows) > MOST:
-            parts.append(f"<div>… and {len(self.rows) - MOST:,} more</div>")
+        if len(self.rows) > MAX_CARD_ROWS:
+            parts.append(f"<div>… and {len(self.rows) - MAX_CARD_ROWS:,} more</div>")
         parts += [f"<div>{escape(line)}</div>" for line in self.lines]
         return f'<div class="largesse-card">{"".join(parts)}{"" if self.below is None else self.below.html}</div>'
 
 
 def _write_cell(tag: str, cell: Any, place: int) -> str:
-    return f'<{tag} style="{CELL}{"right" if place else "left"}">{escape(write_cell(cell))}</{tag}>'
+    return f'<{tag} style="{CELL_STYLE}{"right" if place else "left"}">{escape(write_cell(cell))}</{tag}>'
 
 
 def write_cell(cell: Any) -> str:
@@ -69,8 +69,8 @@ def write_cell(cell: Any) -> str:
 def write_names(names: Iterable[str]) -> str:
     """Return names in a line, the first few if they are many."""
     known = list(names)
-    more = f" … and {len(known) - MOST:,} more" if len(known) > MOST else ""
-    return ", ".join(known[:MOST]) + more
+    more = f" … and {len(known) - MAX_CARD_ROWS:,} more" if len(known) > MAX_CARD_ROWS else ""
+    return ", ".join(known[:MAX_CARD_ROWS]) + more
 
 
 class Picture(Protocol):
@@ -84,7 +84,7 @@ class Picture(Protocol):
         """Write the drawing to a file, all of it or nothing."""
 
 
-class Shown:
+class DisplayMixin:
     """A record that notebooks show, that is drawn, and that becomes a dataframe."""
 
     drawers: ClassVar[dict[type, Callable[[Any], Picture]]] = {}  # how each kind is drawn; the report adds to them

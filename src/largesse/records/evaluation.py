@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from largesse.records.array import Array
-from largesse.records.display import Card, Shown
+from largesse.records.array_type import Array
+from largesse.records.display import Card, DisplayMixin
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +53,7 @@ class Propensities:
 
 
 @dataclass(frozen=True, eq=False)
-class Shuffled:
+class ShuffledPredictions:
     """What models expect of held-out rows when one feature at a time is shuffled among the rows of their fold."""
 
     features: tuple[str, ...]
@@ -62,13 +62,13 @@ class Shuffled:
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class HeldOutPredictions:
     """What models that did not see a row of a log expect of it."""
 
     curves: Array  # (n, K) of the response
     fold: Array  # (n,) int64: rows of one fold are predicted by the same models
     costs: Array | None = None  # (n, K) of what levels cost, where that is observed
-    shuffled: Shuffled | None = None  # the same of some rows whose features were shuffled
+    shuffled: ShuffledPredictions | None = None  # the same of some rows whose features were shuffled
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class BestBudget:
 
 
 @dataclass(frozen=True)
-class Option:
+class PolicyOption:
     """One way to spend the money, and what it gains over the best uniform mix at the same spend."""
 
     name: str
@@ -169,16 +169,16 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Safety:
+class Recommendation:
     """A policy beside a simple rule, and what either brings at least."""
 
-    options: tuple[Option, ...]  # the policy itself comes first
+    options: tuple[PolicyOption, ...]  # the policy itself comes first
     recommended: str  # the name of the option with the largest `at_least`, if above zero; else that of the uniform mix
     reach: float  # standard errors from a gain to its bound, for all options together
     excuse: str = ""  # why no value is guaranteed
 
     @property
-    def chosen(self) -> Option | None:
+    def chosen(self) -> PolicyOption | None:
         """The recommended option; None where treating everyone alike is recommended."""
         return next((option for option in self.options if option.name == self.recommended), None)
 
@@ -195,7 +195,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Evaluation(Shown):
+class Evaluation(DisplayMixin):
     """What a policy will bring and cost, judged from the log alone; intervals are 95 % confidence intervals."""
 
     value: float

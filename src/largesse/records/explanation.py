@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.errors import Problem, fail, percent
-from largesse.records.array import Array
-from largesse.records.display import Card, Shown
+from largesse.records.array_type import Array
+from largesse.records.display import Card, DisplayMixin
 from largesse.records.evaluation import Estimate
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Mover:
+class DecisionImportance:
     """What happens to held-out customers when the values of one feature are shuffled among them."""
 
     feature: str
@@ -26,7 +26,7 @@ class Mover:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(Shown):
+class Explanation(DisplayMixin):
     """Why each of n customers gets their level, and what would change it. A level of −1 stands for none.
 
     `movers` says which features move decisions, the one that moves most first; it is empty unless a log was given.
@@ -42,7 +42,7 @@ class Explanation(Shown):
     above: Array  # (n,) above which price that is; NaN where there is none
     labels: tuple[str, ...]  # (K,) what the levels are called
     customer: pa.Array | None = None
-    movers: tuple[Mover, ...] = ()
+    movers: tuple[DecisionImportance, ...] = ()
     rows: int = 0  # held-out rows that `movers` are measured on
 
     def __len__(self) -> int:
@@ -112,12 +112,12 @@ class Explanation(Shown):
         )
 
 
-def find_changes(curves: Array, costs: Array, levels: Array) -> tuple[Array, Array, Array, Array]:
+def find_next_levels(curves: Array, costs: Array, levels: Array) -> tuple[Array, Array, Array, Array]:
     """Return the next dearer levels (n,) and below which prices (n,) they are best; the next cheaper ones, and above which.
 
     Curves and costs are (n, K), `levels` (n,) the best ones at some price. Without a next level there is −1 and NaN.
 
-    >>> found = find_changes(np.array([[0.0, 3.0, 4.0]]), np.array([[0.0, 1.0, 2.0]]), np.array([1]))
+    >>> found = find_next_levels(np.array([[0.0, 3.0, 4.0]]), np.array([[0.0, 1.0, 2.0]]), np.array([1]))
     >>> [part.tolist() for part in found]
     [[2], [1.0], [0], [3.0]]
     """

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.records.array import Array
-from largesse.records.display import Card, Shown
-from largesse.records.plan import Decisions
+from largesse.records.allocation_results import Decisions
+from largesse.records.array_type import Array
+from largesse.records.display import Card, DisplayMixin
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-REACH = 1.96  # standard errors from an estimate to an end of its 95 % interval
+Z_95 = 1.96  # standard errors from an estimate to an end of its 95 % interval
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Precision:
 
 
 @dataclass(frozen=True, eq=False)
-class Exploration(Shown):
+class Exploration(DisplayMixin):
     """A plan that explores: levels drawn so that the next log is most informative for a given cost."""
 
     probabilities: Array  # (n, K)
@@ -70,8 +70,8 @@ class Exploration(Shown):
         this, random = self.precisions[:2]
         return (
             f"Exploration({len(self):,} customers, for {self.goal}, spend={this.spend:.4g} of {self.budget:.4g}, gives up "
-            f"{this.given_up:.3g} of {this.value + this.given_up:.4g}; gain ± {REACH * this.gain_se:.2g}, "
-            f"at random ± {REACH * random.gain_se:.2g})"
+            f"{this.given_up:.3g} of {this.value + this.given_up:.4g}; gain ± {Z_95 * this.gain_se:.2g}, "
+            f"at random ± {Z_95 * random.gain_se:.2g})"
         )
 
     def card(self) -> Card:
@@ -87,5 +87,5 @@ class Exploration(Shown):
 
 
 def _write_precision(row: Precision) -> tuple[object, ...]:
-    reach = [REACH * se if np.isfinite(se) else None for se in (row.plan_se, row.gain_se)]
+    reach = [Z_95 * se if np.isfinite(se) else None for se in (row.plan_se, row.gain_se)]
     return (row.name, row.value, row.spend, row.given_up, row.money, *reach)

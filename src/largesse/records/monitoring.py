@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.records.display import Card, Shown
+from largesse.records.checkup import Leak
+from largesse.records.display import Card, DisplayMixin
 from largesse.records.evaluation import Estimate, Finding, spread_estimate, write_ends
-from largesse.records.study import Leak
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CODES = {"fine": 0, "careful": 10, "no": 20}  # exit codes; 2 stays that of errors
-SERIOUS = ("no", "careful")
+EXIT_CODES = {"fine": 0, "careful": 10, "no": 20}  # exit codes; 2 stays that of errors
+SERIOUS_ANSWERS = ("no", "careful")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Drift:
 
 
 @dataclass(frozen=True, eq=False)
-class CampaignCheck(Shown):
+class CampaignCheck(DisplayMixin):
     """Comparison of a campaign with its plan: the findings (fine, careful or no) and their numbers."""
 
     findings: tuple[Finding, ...]  # the most serious first
@@ -76,12 +76,12 @@ class CampaignCheck(Shown):
     @property
     def answer(self) -> str:
         """The most serious answer: fine, careful or no. Notes do not count."""
-        return next((word for word in SERIOUS if any(found.answer == word for found in self.findings)), "fine")
+        return next((word for word in SERIOUS_ANSWERS if any(found.answer == word for found in self.findings)), "fine")
 
     @property
     def code(self) -> int:
         """The exit code for a scheduler: 0 fine, 10 careful, 20 no."""
-        return CODES[self.answer]
+        return EXIT_CODES[self.answer]
 
     def __repr__(self) -> str:
         checks = "; ".join(f"{finding.topic}: {finding.answer}" for finding in self.findings)
@@ -146,7 +146,7 @@ class TestCase:
 
 
 @dataclass(frozen=True)
-class PowerAnalysis(Shown):
+class PowerAnalysis(DisplayMixin):
     """Sizes and duration of tests of a plan against its alternative."""
 
     incumbent: str
@@ -168,7 +168,7 @@ class PowerAnalysis(Shown):
             return f"PowerAnalysis({self.switchers:.1%} switchers: there is nothing to test)"
         size = self.value.expected
         return (
-            f"PowerAnalysis({self.switchers:.1%} switchers, {write_size(size.switchers)} of them or {write_size(size.traffic)} "
+            f"PowerAnalysis({self.switchers:.1%} switchers, {write_customers(size.switchers)} of them or {write_customers(size.traffic)} "
             f"customers for a gain of {size.gain:.3g}, power {self.power:.0%})"
         )
 
@@ -177,7 +177,11 @@ class PowerAnalysis(Shown):
         rows: list[tuple[Any, ...]] = []
         for case in self.cases:
             for words, size in (("if it is what it seems", case.expected), ("at the lower end", case.least)):
-                numbers = (write_size(size.switchers), write_size(size.traffic), write_size(size.diluted))
+                numbers = (
+                    write_customers(size.switchers),
+                    write_customers(size.traffic),
+                    write_customers(size.diluted),
+                )
                 rows.append((case.name, words, size.gain, *numbers, _write_days(size.days)))
         head = ("test of", "", "gain", "switchers", "customers until then", "customers if all are tested", "days")
         title = f"Test against {self.incumbent}: {self.switchers:.1%} of the customers are switchers"
@@ -199,10 +203,10 @@ class PowerAnalysis(Shown):
         return pa.Table.from_pylist(rows)
 
 
-def write_size(size: float) -> str:
+def write_customers(size: float) -> str:
     """Write a number of customers, rounded up to three digits.
 
-    >>> write_size(12345.6), write_size(12), write_size(float("inf"))
+    >>> write_customers(12345.6), write_customers(12), write_customers(float("inf"))
     ('12,400', '12', 'no number')
     """
     if not np.isfinite(size):

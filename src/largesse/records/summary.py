@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from largesse.records.checkup import Checkup
 from largesse.records.evaluation import (
     BestBudget,
     Choice,
@@ -17,12 +18,12 @@ from largesse.records.evaluation import (
     FrontierPoint,
     Profit,
     Qini,
+    Recommendation,
     Reference,
-    Safety,
 )
-from largesse.records.log import Log
-from largesse.records.study import Checkup, DecisionSummary, FeatureCurves
-from largesse.records.transitions import Changes
+from largesse.records.input_tables import Log
+from largesse.records.logged_policy_changes import LoggedPolicyChanges
+from largesse.records.study import DecisionSummary, FeatureCurves
 
 # -- fit ------------------------------------------------------------------------------------------------------------------
 
@@ -52,7 +53,7 @@ class LevelCost:
 
 
 @dataclass(frozen=True)
-class SampleSize:
+class SampledRows:
     """The rows of a large log that the model learnt from."""
 
     rows: int
@@ -76,7 +77,7 @@ class FitSummary:
     on_redemption: bool
     observed: bool
     fingerprint: str
-    sample: SampleSize | None
+    sample: SampledRows | None
     method: FitMethod
 
 
@@ -96,7 +97,7 @@ def summarise_fit(model: str, about: str, choices: Sequence[Choice], log: Log) -
         on_redemption=bool(levels.on_redemption),
         observed=levels.observed,
         fingerprint=log.fingerprint,
-        sample=None if log.sample is None else SampleSize(len(log.seen), len(log)),
+        sample=None if log.sample is None else SampledRows(len(log.seen), len(log)),
         method=FitMethod(tuple(choices)),
     )
 
@@ -124,7 +125,7 @@ class PlannedTotals:
 
 
 @dataclass(frozen=True)
-class LevelMoney:
+class LevelTotals:
     """Customers, spend and extra response of one level, in all."""
 
     name: str
@@ -137,10 +138,10 @@ class LevelMoney:
 
 
 @dataclass(frozen=True)
-class MoneyByLevel:
+class TotalsByLevel:
     """Customers, spend and extra response of every level."""
 
-    levels: tuple[LevelMoney, ...]
+    levels: tuple[LevelTotals, ...]
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ class LevelsByGroup:
 
 
 @dataclass(frozen=True)
-class BudgetStop:
+class SliderPlan:
     """The plan at one budget of the slider."""
 
     budget: float
@@ -189,12 +190,12 @@ class BudgetStop:
 class BudgetSlider:
     """The plans at other budgets and this one, by budget; or the reason why there are none."""
 
-    stops: tuple[BudgetStop, ...]
+    stops: tuple[SliderPlan, ...]
     excuse: str = ""
 
 
 @dataclass(frozen=True)
-class ExplorationWay:
+class ExplorationPrecision:
     """The precision that one way to draw the next log gives its evaluation."""
 
     name: str
@@ -211,7 +212,7 @@ class ExplorationSummary:
     rate: float
     given_up: float
     money: float
-    ways: tuple[ExplorationWay, ...]
+    ways: tuple[ExplorationPrecision, ...]
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,7 @@ class PlanSummary:
     customers: int
     budget: BudgetSize
     planned: PlannedTotals
-    money: MoneyByLevel
+    money: TotalsByLevel
     who: LevelsByGroup
     frontier: BudgetSlider
     shadow: dict[str, float] = field(default_factory=dict)  # constraint → gain of one more unit of it
@@ -243,7 +244,7 @@ class LogFacts:
 
 
 @dataclass(frozen=True)
-class LevelCurve:
+class LevelResponse:
     """The mean response at one level: by the model, and as logged."""
 
     name: str
@@ -255,7 +256,7 @@ class LevelCurve:
 class ResponseCurves:
     """The mean response at each level, of all customers and of groups."""
 
-    levels: tuple[LevelCurve, ...]
+    levels: tuple[LevelResponse, ...]
     features: tuple[FeatureCurves, ...]
 
 
@@ -348,16 +349,16 @@ class StudySummary:
     method: StudyMethod
     support: Support
     targeting: Qini
-    safety: Safety
+    safety: Recommendation
     why: DecisionSummary
-    changes: Changes
+    changes: LoggedPolicyChanges
 
 
 # -- plan and evaluation --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class StopEstimate:
+class SliderEstimate:
     """Estimates at one budget of the slider; None where the log does not say. The standard error is not known between budgets."""
 
     value: Estimate | None
@@ -370,7 +371,7 @@ class StopEstimate:
 class SliderEstimates:
     """Estimates at every budget of the slider, in the order of its stops."""
 
-    estimates: tuple[StopEstimate, ...]
+    estimates: tuple[SliderEstimate, ...]
 
 
 @dataclass(frozen=True)

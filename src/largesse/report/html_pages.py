@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from largesse.levels import SYMBOLS
+from largesse.levels import LEADING_SYMBOLS
 from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, level_variables
 from largesse.report.check_pages import view_check, view_checkup
 from largesse.report.figure_rows import view_legend
@@ -50,7 +50,7 @@ SECTIONS: tuple[tuple[str, MakeView, str], ...] = (
     ("model_choices", view_method, "How it was done"),
     ("glossary", lambda _numbers, _units: {}, "Glossary"),
 )
-SIGNED_CURRENCY = re.compile(f"(?<=[+−])(?=[{re.escape(''.join(sorted(SYMBOLS)))}])")
+SIGNED_CURRENCY = re.compile(f"(?<=[+−])(?=[{re.escape(''.join(sorted(LEADING_SYMBOLS)))}])")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from largesse.errors import require_part
 from largesse.io import atomic_file
-from largesse.records import Estimate, Evaluation, Explanation, Frontier, Log, Plan, Shown, Study
+from largesse.records import DisplayMixin, Estimate, Evaluation, Explanation, Frontier, Log, Plan, Study
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ def _draws(kind: type) -> Callable[[Callable[[Axes, Any], None]], Callable[[Axes
     """Register a function that draws records of a kind into axes."""
 
     def register(draw: Callable[[Axes, Any], None]) -> Callable[[Axes, Any], None]:
-        Shown.drawers[kind] = lambda record: _draw(draw, record)
+        DisplayMixin.drawers[kind] = lambda record: _draw(draw, record)
         return draw
 
     return register

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from largesse.levels import SYMBOLS
+from largesse.levels import LEADING_SYMBOLS
 
 Numbers: TypeAlias = Mapping[str, Any]  # a summary of a run, or a part of one, as JSON types
 View: TypeAlias = dict[str, Any]  # text and figures of a template
@@ -340,12 +340,12 @@ def is_money(unit: str) -> bool:
     >>> is_money("€"), is_money("CHF"), is_money("visits")
     (True, True, False)
     """
-    return unit in SYMBOLS or (len(unit) == 3 and unit.isascii() and unit.isalpha() and unit.isupper())
+    return unit in LEADING_SYMBOLS or (len(unit) == 3 and unit.isascii() and unit.isalpha() and unit.isupper())
 
 
 def _add_unit(style: NumberStyle, unit: str) -> NumberStyle:
     """Add a unit to a style: a currency's sign before the number, anything else after it."""
-    if unit in SYMBOLS:
+    if unit in LEADING_SYMBOLS:
         return replace(style, prefix=unit)
     return replace(style, suffix=style.suffix + (f"{THIN_SPACE}{unit}" if unit else ""))
 

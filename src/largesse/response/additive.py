@@ -32,7 +32,7 @@ from largesse.response.responder_amounts import (
     multiply_by_amounts,
     split_amounts,
 )
-from largesse.stats import assign_folds, chosen, one_standard_error, sample_rows
+from largesse.stats import assign_folds, choose_by_one_standard_error, chosen_index, sample_rows
 
 HINGE_SCALES = (0.0, 0.5, 2.0)
 MAX_ROWS = 400_000  # a few hundred coefficients are known well enough from these
@@ -169,10 +169,10 @@ class Additive(ResponseModel):
             tried.append((shape, PENALTIES[best]))
             losses.append(found[best])
         names = [f"hinges × {shape.scale:g}" if shape.scale else "straight lines" for shape, _ in tried]
-        choices = one_standard_error(
+        choices = choose_by_one_standard_error(
             names, np.array(losses), log.weight, log.cluster, of="Additive: shapes of features"
         )
-        shape, penalty = tried[chosen(choices)]
+        shape, penalty = tried[chosen_index(choices)]
         self.shape_, self.choices_ = shape, choices
         return penalty, fit_regression_folds(replace(rows, X=shape.design(X)), fold, penalty)
 

@@ -16,10 +16,10 @@ from largesse.data import EncodedRows, Encoder, feature_table, log_from_arrays, 
 from largesse.errors import NotFittedError, Problem, refuse, suggest
 from largesse.io import Arrays, Reader, State, pack
 from largesse.progress import stage_of
-from largesse.records import Array, Card, Choice, Customers, HeldOut, Log, write_names
+from largesse.records import Array, Card, Choice, Customers, HeldOutPredictions, Log, write_names
 from largesse.response.saved_settings import learnt_hints, pack_settings, unpack_settings
 from largesse.response.shuffled_features import shuffle_features
-from largesse.stats import assign_folds, cores, side_by_side
+from largesse.stats import assign_folds, count_cores, run_in_threads
 
 FIT_BYTES_PER_CELL = 30  # that a fit takes for each cell of its matrix: copies of it, one of them in float64
 MIN_THREADED_CELLS = 200_000  # cells, from which threads pay
@@ -252,7 +252,7 @@ class ResponseModel(Learner):
         """
         return [
             model
-            for models in side_by_side(self.fold_jobs(X, log, fold), self.workers(X), tracked=True)
+            for models in run_in_threads(self.fold_jobs(X, log, fold), self.workers(X), tracked=True)
             for model in models
         ]
 
@@ -271,33 +271,33 @@ class ResponseModel(Learner):
     def workers(self, X: Array) -> int:
         """Return the number of threads for these jobs: small jobs gain nothing, and large ones need the memory."""
         room = memory_limit() // 2 // max(FIT_BYTES_PER_CELL * X.size, 1)
-        return min(cores(), room) if self.threads and X.size >= MIN_THREADED_CELLS else 1
+        return min(count_cores(), room) if self.threads and X.size >= MIN_THREADED_CELLS else 1
 
-    def fit_held_out(self, log: Log, fold: Array) -> HeldOut:
+    def fit_held_out(self, log: Log, fold: Array) -> HeldOutPredictions:
         """Fit the model to a log, and return out-of-fold predictions of its rows with folds (n,)."""
         X = self._begin_with(log, fold)
         held = self._learn_held_out(X, log, fold)
         return replace(held, shuffled=shuffle_features(self.curves_without, self.encoder_, X, fold))
 
-    def predict_held_out(self, log: Log, fold: Array) -> HeldOut:
+    def predict_held_out(self, log: Log, fold: Array) -> HeldOutPredictions:
         """Return predictions of a log, each by a copy of this model fitted without the row's fold (n,)."""
         one: ResponseModel = copy_unfitted(self)
         return one._hold_out(one._begin_with(log, fold), log, fold)
 
-    def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+    def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
         """Fit the model to encoded features (n, p) and a log, and return out-of-fold predictions."""
         held = self._hold_out(X, log, fold)
         if not self.by_folds:
             self._learn(X, log)
         return held
 
-    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
         """Return out-of-fold predictions; the fold models share the encoded features (n, p)."""
         curves = np.empty((len(log), len(log.levels)))
         self._without = self.fold_models(X, log, fold)
         for model, f in zip(self._without, np.unique(fold), strict=True):
             curves[fold == f] = model._curves(X[fold == f])
-        return HeldOut(curves, fold)
+        return HeldOutPredictions(curves, fold)
 
     def curves_without(self, X: Array, place: int) -> Array:
         """Return curves (n, K) of encoded features (n, p) by the model without one fold, after `fit_held_out`.
@@ -334,7 +334,7 @@ def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, t
     starts = range(0, len(X), BLOCK_ROWS)
     each = max(-(-len(starts) // (8 * workers)), 1)  # a few jobs for each worker: some are slower
     jobs = [partial(look, starts[first : first + each]) for first in range(0, len(starts), each)]
-    parts = [part for found in side_by_side(jobs, workers, tracked=tracked) for part in found]
+    parts = [part for found in run_in_threads(jobs, workers, tracked=tracked) for part in found]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from largesse.errors import Problem, fail, plural, refuse
 from largesse.io import Shaped
 from largesse.progress import start_stage, subrange
-from largesse.records import Array, Customers, HeldOut, Log
+from largesse.records import Array, Customers, HeldOutPredictions, Log
 from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy, in_blocks
 from largesse.response.fold_ensemble import OUTSIDE, add_outside
 from largesse.response.stacking import Stack
-from largesse.stats import assign_folds, cores, dot_rows, minimise, one_thread, sample_rows
+from largesse.stats import assign_folds, count_cores, dot_rows, minimise, one_thread, sample_rows
 
 
 @final
@@ -61,7 +61,7 @@ class WithCosts(ResponseModel):
         self.costs_ = fit_copy(costs, X, paid, self.encoder_)
         self.choices_ = self.model_.choices_
 
-    def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+    def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
         model, costs = self.parts
         paid = _of_costs(log)
         self.model_, self.costs_ = blank_copy(model, log, self.encoder_), blank_copy(costs, paid, self.encoder_)
@@ -70,14 +70,14 @@ class WithCosts(ResponseModel):
         with subrange(0.8, 1.0):
             spent = self.costs_._learn_held_out(X, paid, fold)
         self.choices_ = self.model_.choices_
-        return HeldOut(responses.curves, fold, np.maximum(spent.curves, 0.0))
+        return HeldOutPredictions(responses.curves, fold, np.maximum(spent.curves, 0.0))
 
-    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
         model, costs = self.parts
         paid = _of_costs(log)
         responses = blank_copy(model, log, self.encoder_)._hold_out(X, log, fold)
         spent = blank_copy(costs, paid, self.encoder_)._hold_out(X, paid, fold)
-        return HeldOut(responses.curves, fold, np.maximum(spent.curves, 0.0))
+        return HeldOutPredictions(responses.curves, fold, np.maximum(spent.curves, 0.0))
 
     def _curves(self, X: Array) -> Array:
         return self.model_._curves(X)
@@ -112,7 +112,7 @@ def get_customer_costs(model: ResponseModel, customers: Any) -> Array | None:
     return customers.costs if isinstance(customers, Customers | Log) else None
 
 
-def fit_out_of_fold(model: ResponseModel, log: Log, fold: Array) -> HeldOut:
+def fit_out_of_fold(model: ResponseModel, log: Log, fold: Array) -> HeldOutPredictions:
     """Learn from a log, and return what models that did not see its rows' folds (n,) expect of them.
 
     From a large log it is the sample that is learnt. The model has not seen other rows: it says itself what it expects of them.
@@ -134,7 +134,7 @@ def predict_in_blocks(
     workers: one for each core, unless told otherwise. If it is `tracked`, it is the current part of the work.
     """
     X = model.encode(customers)
-    workers = cores() if workers is None else workers
+    workers = count_cores() if workers is None else workers
     curves = in_blocks(model._curves, X, workers, tracked=tracked)
     if isinstance(model, WithCosts):
         return curves, np.maximum(in_blocks(model.costs_._curves, X, workers), 0.0)

@@ -10,10 +10,10 @@ import numpy as np
 
 from largesse.io import Arrays, State
 from largesse.progress import advance, report_to, start_stage, subrange, track
-from largesse.records import Array, HeldOut, Log, Progress, Sample
+from largesse.records import Array, HeldOutPredictions, Log, Progress, Sample
 from largesse.response.base import ResponseModel, blank_copy, copy_unfitted, in_blocks
 from largesse.response.level_effects import Link
-from largesse.stats import cores, side_by_side
+from largesse.stats import count_cores, run_in_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,11 +41,11 @@ def fit_members(
     others = [m for m in range(len(models)) if m not in free]
     share = len(others) / len(models)
     with subrange(0.0, share):
-        alone = {m: side_by_side(jobs[m], 1, tracked=True) for m in track(others)}
+        alone = {m: run_in_threads(jobs[m], 1, tracked=True) for m in track(others)}
     # The longest first: those of single models with all folds in one job.
     order = sorted(free, key=lambda m: len(jobs[m]))
     with subrange(share, 1.0):
-        done = iter(side_by_side([job for m in order for job in jobs[m]], workers, tracked=True))
+        done = iter(run_in_threads([job for m in order for job in jobs[m]], workers, tracked=True))
     found = alone | {m: [next(done) for _ in jobs[m]] for m in order}
     return tuple(tuple(one for part in found[m] for one in part) for m in range(len(models)))
 
@@ -66,7 +66,7 @@ def mean_scores(models: Sequence[ResponseModel], X: Array, link: Link) -> Array:
     return total / len(models)
 
 
-def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | None = None) -> HeldOut:
+def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | None = None) -> HeldOutPredictions:
     """Return what copies of a model (anything with `fit(log)` and `predict(features)`), fitted without a fold, expect of it.
 
     Response models of this package share one encoding of the log and what they choose; others are fitted anew. Of a large log,
@@ -75,14 +75,14 @@ def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | Non
     if log.sample is not None:
         return _predict_around(model, log, log.sample, fold, progress)
     if not isinstance(model, ResponseModel):
-        return HeldOut(_refit_per_fold(model, log, fold, progress), fold)
+        return HeldOutPredictions(_refit_per_fold(model, log, fold, progress), fold)
     with report_to(progress):
         if progress:
             start_stage(HELD_OUT, len(log))
         return model.predict_held_out(log, fold)
 
 
-def _predict_around(model: Any, log: Log, sample: Sample, fold: Array, progress: Progress | None) -> HeldOut:
+def _predict_around(model: Any, log: Log, sample: Sample, fold: Array, progress: Progress | None) -> HeldOutPredictions:
     held = predict_held_out(model, sample.log, fold[sample.rows], progress)
     fitted = copy_unfitted(model).fit(sample.log)
     with report_to(progress):
@@ -138,13 +138,13 @@ def restore_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer:
     return ModelScorer(known[kind].from_state(state, arrays, known))
 
 
-def add_outside(held: HeldOut, log: Log, fold: Array, model: Any) -> HeldOut:
+def add_outside(held: HeldOutPredictions, log: Log, fold: Array, model: Any) -> HeldOutPredictions:
     """Return the predictions for all rows of a large log: `held` of its sample, and a fitted model's of the others."""
     assert log.sample is not None
     n, K, outside, start = len(log), held.curves.shape[1], np.flatnonzero(log.outside), 0
     curves = _spread(held.curves, log.sample.rows, n)
     costs = None if held.costs is None else _spread(held.costs, log.sample.rows, n)
-    scorer = ModelScorer(model, cores())
+    scorer = ModelScorer(model, count_cores())
     for found in log.sample.map(scorer, scorer.features, outside):
         rows = outside[start : start + len(found)]
         curves[rows] = found[:, :K]
@@ -154,7 +154,7 @@ def add_outside(held: HeldOut, log: Log, fold: Array, model: Any) -> HeldOut:
         advance(start / len(outside))
     moved = held.shuffled
     shuffled = None if moved is None else replace(moved, rows=log.sample.rows[moved.rows])
-    return HeldOut(curves, fold, costs, shuffled)
+    return HeldOutPredictions(curves, fold, costs, shuffled)
 
 
 def _spread(part: Array, rows: Array, n: int) -> Array:

@@ -27,7 +27,7 @@ from largesse.response.batched_regression import (
 from largesse.response.level_effects import Link, ScoredRows, dose_shares, fit_ladder
 from largesse.response.responder_amounts import Amounts, multiply_by_amounts, split_amounts
 from largesse.stats import (
-    Axes,
+    PrincipalAxes,
     dot_rows,
     logit,
     minimise,
@@ -176,7 +176,7 @@ def _settle(found: Array, rows: RegressionRows) -> Array:
     return np.concatenate([found[:p], np.diff(ladder.effects), [ladder.intercept]])
 
 
-def _turn(rows: RegressionRows) -> tuple[RegressionRows, Axes | None]:
+def _turn(rows: RegressionRows) -> tuple[RegressionRows, PrincipalAxes | None]:
     """Return rows with many features on their principal axes: the ridge penalty is the same in all directions."""
     if rows.X.shape[1] <= MAX_NEWTON_FEATURES:
         return rows, None
@@ -184,7 +184,9 @@ def _turn(rows: RegressionRows) -> tuple[RegressionRows, Axes | None]:
     return replace(rows, X=axes.Z, size=axes.size), axes
 
 
-def _regression(found: Array, axes: Axes | None, rows: RegressionRows, scale: float, penalty: float) -> Regression:
+def _regression(
+    found: Array, axes: PrincipalAxes | None, rows: RegressionRows, scale: float, penalty: float
+) -> Regression:
     p = rows.X.shape[1]
     coef = found[:p] if axes is None else axes.V @ found[:p]
     return Regression(coef * scale, float(found[-1]) * scale, found[p:-1] * scale, rows.binary, penalty)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from largesse.data import Encoder
-from largesse.records import Array, Shuffled
+from largesse.records import Array, ShuffledPredictions
 
 MAX_ROWS = 3_000  # rows
 MAX_CELLS = 200_000  # rows × features, if there are more features
@@ -20,7 +20,7 @@ MIN_ROWS = 500  # rows, however many features there are
 Predict = Callable[[Array, int], Array]  # encoded features (n, p) and the place of a fold → curves (n, K)
 
 
-def shuffle_features(predict: Predict, encoder: Encoder, X: Array, fold: Array) -> Shuffled | None:
+def shuffle_features(predict: Predict, encoder: Encoder, X: Array, fold: Array) -> ShuffledPredictions | None:
     """Predict a sample of rows (n, p), with folds (n,), with each feature shuffled in turn.
 
     `predict` gives the curves of rows by what did not see a fold. None where there is nothing to shuffle.
@@ -47,4 +47,4 @@ def shuffle_features(predict: Predict, encoder: Encoder, X: Array, fold: Array) 
                 found[mine] = part
         assert found is not None
         curves.append(found)
-    return Shuffled(features, rows, np.stack(curves))
+    return ShuffledPredictions(features, rows, np.stack(curves))

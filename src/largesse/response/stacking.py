@@ -21,7 +21,7 @@ import numpy as np
 from largesse.errors import Problem, refuse
 from largesse.io import Shaped
 from largesse.progress import subrange
-from largesse.records import Array, Choice, HeldOut, Log
+from largesse.records import Array, Choice, HeldOutPredictions, Log
 from largesse.response.additive import Additive
 from largesse.response.base import ResponseModel, check_auto, fit_copy
 from largesse.response.boosting import Boosting
@@ -43,7 +43,7 @@ from largesse.response.level_effects import (
 )
 from largesse.response.responder_amounts import Amounts, fold_amounts, multiply_by_amounts, split_amounts
 from largesse.response.thresholds import MANY_FEATURES, Thresholds
-from largesse.stats import assign_folds, least_loss, sample_rows
+from largesse.stats import assign_folds, choose_lowest_loss, sample_rows
 
 MAX_ROWS = 200_000  # held-out rows that decide; more only take longer
 WEIGHT_PRECISION = 10.0  # precision of the belief that all members' bases count alike
@@ -247,7 +247,7 @@ def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple
     picked = np.arange(len(rows.level)), rows.level
     losses = np.array([rows.losses(one.scores(held)[picked]) for one in made[: len(names)]])
     losses = losses * (1.0 if rows.link.binary else rows.link.unit**2)
-    tried = least_loss(names, losses, rows.weight, rows.cluster, of="increments")
+    tried = choose_lowest_loss(names, losses, rows.weight, rows.cluster, of="increments")
     return tuple(replace(choice, chosen=choice is tried[-1]) for choice in tried)
 
 
@@ -307,7 +307,7 @@ class Stack(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
         self._learn_folds(X, log, assign_folds(log, self.folds, self.seed))
 
-    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOut:
+    def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
         """Return each fold's curves by members fitted without it and a blend fitted without its held-out rows."""
         members, first = self._learn_folds(X, log, fold)
         curves, blends = blend_held_out(members, first, fold, self.seed)
@@ -317,7 +317,7 @@ class Stack(ResponseModel):
             for f, much in zip(np.unique(fold), amounts, strict=True):
                 curves[fold == f] = multiply_by_amounts(curves[fold == f], much, X[fold == f])
         self._by_fold = list(zip(blends, amounts, strict=True))
-        return HeldOut(curves, fold)
+        return HeldOutPredictions(curves, fold)
 
     def predict_by_fold(self, customers: Any) -> list[Array]:
         """Return curves (n, K) of customers by the models without each fold, after `fit_held_out`.

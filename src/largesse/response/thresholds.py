@@ -19,7 +19,16 @@ import numpy as np
 from largesse.io import Shaped
 from largesse.records import Array, Log
 from largesse.response.base import ResponseModel, check_auto, take_rows
-from largesse.stats import Axes, assign_folds, chosen, least_loss, one_thread, principal_axes, sample_rows, softmax
+from largesse.stats import (
+    PrincipalAxes,
+    assign_folds,
+    choose_lowest_loss,
+    chosen_index,
+    one_thread,
+    principal_axes,
+    sample_rows,
+    softmax,
+)
 
 PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # per row; the most shrunk first
 CHOOSING_ROWS = 20_000  # tell which penalty
@@ -124,8 +133,8 @@ class Thresholds(ResponseModel):
         tried = PENALTIES if isinstance(self.penalty, str) else (float(self.penalty),)
         found, losses = fit_lines_folds(X, self._shares(log), fold, tried)
         names = [f"{penalty:g}" for penalty in tried[: len(found)]]
-        self.choices_ = least_loss(names, losses, log.weight, log.cluster, of="Thresholds: penalty")
-        kept = chosen(self.choices_)
+        self.choices_ = choose_lowest_loss(names, losses, log.weight, log.cluster, of="Thresholds: penalty")
+        kept = chosen_index(self.choices_)
         self.penalty_ = tried[kept]
         return found[kept]
 
@@ -192,7 +201,7 @@ def fit_lines(X: Array, rows: Shares, penalty: float) -> Lines:
 class _Path:
     """Lines of falling penalties for some rows, each started where the one before it ended."""
 
-    def __init__(self, axes: Axes, mine: Array, rows: Shares) -> None:
+    def __init__(self, axes: PrincipalAxes, mine: Array, rows: Shares) -> None:
         self.axes, self.K, self.Z = axes, rows.K, axes.Z[mine]
         self.rows = rows.take(mine)
         self.usual = np.log(_usual_probabilities(self.rows))

@@ -1,12 +1,12 @@
-"""Decisions over HTTP, one customer at a time or many, within a budget that a ledger keeps.
+"""HTTP service for decisions about one or many customers, within the budget of a ledger.
 
-`open_service` answers requests until it is stopped. A request passes `auth`, `endpoints` and `decision_requests`; the policy comes from
-`policy_store`, and with a ledger the requests of a moment are booked together (`batching`). `ledger` keeps the budget, `pacing`
-controls its price and rehearses it on streams. Nothing of this is imported with `largesse`.
+`open_service` answers requests until it is stopped. A request passes `access_control`, `endpoints` and `decision_requests`; the
+policy comes from `policy_store`, and a ledger books concurrent requests in one transaction (`batching`). `ledger` keeps the
+budget, `pacing` controls its price and rehearses it on streams. `import largesse` imports nothing of this.
 """
 
-from largesse.serve.auth import AccessPolicy as AccessPolicy
-from largesse.serve.auth import AuthMiddleware as AuthMiddleware
+from largesse.serve.access_control import AccessPolicy as AccessPolicy
+from largesse.serve.access_control import AuthMiddleware as AuthMiddleware
 from largesse.serve.decision_table import audit_ledger as audit_ledger
 from largesse.serve.decision_table import describe_standing as describe_standing
 from largesse.serve.decision_table import read_decisions as read_decisions
@@ -19,28 +19,28 @@ from largesse.serve.json_bodies import write_json as write_json
 from largesse.serve.ledger.ledger import Ledger as Ledger
 from largesse.serve.ledger.ledger import open_ledger as open_ledger
 from largesse.serve.ledger.ledger_records import Audit as Audit
+from largesse.serve.ledger.ledger_records import ChosenLevels as ChosenLevels
 from largesse.serve.ledger.ledger_records import DecisionRequest as DecisionRequest
 from largesse.serve.ledger.ledger_records import LedgerDecisions as LedgerDecisions
 from largesse.serve.ledger.ledger_records import LedgerStanding as LedgerStanding
 from largesse.serve.ledger.ledger_records import LedgerTerms as LedgerTerms
-from largesse.serve.ledger.ledger_records import LevelChoice as LevelChoice
 from largesse.serve.ledger.ledger_records import LevelChooser as LevelChooser
 from largesse.serve.ledger.ledger_records import Offers as Offers
 from largesse.serve.ledger.ledger_records import Reason as Reason
 from largesse.serve.ledger.ledger_records import Redemption as Redemption
 from largesse.serve.ledger.ledger_records import make_terms as make_terms
-from largesse.serve.ledger.money_time import DAY as DAY
-from largesse.serve.ledger.statements import ENTRY as ENTRY
+from largesse.serve.ledger.money_time import DAY_MICROS as DAY_MICROS
+from largesse.serve.ledger.statements import DECISION_COLUMNS as DECISION_COLUMNS
 from largesse.serve.pacing.controller import ControllerGains as ControllerGains
 from largesse.serve.pacing.controller import PacePlan as PacePlan
 from largesse.serve.pacing.controller import Pacer as Pacer
 from largesse.serve.pacing.controller import plan_pace as plan_pace
 from largesse.serve.pacing.pace_command import pace as pace
-from largesse.serve.pacing.pace_command import read_streaming as read_streaming
+from largesse.serve.pacing.pace_command import parse_pace_options as parse_pace_options
 from largesse.serve.pacing.population import Population as Population
 from largesse.serve.pacing.population import make_offers as make_offers
 from largesse.serve.pacing.population import make_population as make_population
-from largesse.serve.pacing.stream_simulation import WAYS as WAYS
+from largesse.serve.pacing.stream_simulation import PACING_METHODS as PACING_METHODS
 from largesse.serve.pacing.stream_simulation import Stream as Stream
 from largesse.serve.pacing.stream_simulation import compare_offline as compare_offline
 from largesse.serve.pacing.stream_simulation import draw_stream as draw_stream

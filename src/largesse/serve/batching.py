@@ -1,7 +1,7 @@
 """Batches of requests for a ledger.
 
-A ledger takes one transaction at a time, and the disk takes its time to confirm it. Requests that arrive meanwhile are queued
-and booked together: one transaction, one confirmation.
+A ledger runs one transaction at a time, and each waits for the disk (fsync). Requests that arrive meanwhile are queued and
+booked together, in one transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from largesse.serve.ledger.ledger import Ledger
 from largesse.serve.ledger.ledger_records import DecisionRequest, LedgerDecisions, LevelChooser
 
-MAX_BATCH_CUSTOMERS = 1_000  # after these no more requests join the transaction
+MAX_BATCH_CUSTOMERS = 1_000
 
 
 class PendingRequest(NamedTuple):
@@ -56,7 +56,7 @@ class LedgerBatcher:
                 self._book(batch)
 
     def _take(self) -> tuple[list[PendingRequest], bool]:
-        """Return the queued requests, at least one, and whether there will be more."""
+        """Return one or more queued requests, and False after the last batch."""
         batch: list[PendingRequest] = []
         n_customers = 0
         while n_customers < MAX_BATCH_CUSTOMERS:

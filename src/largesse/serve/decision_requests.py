@@ -47,13 +47,13 @@ def parse_request(
     ids = served.read_ids(rows, required=for_ledger)
     if not for_ledger:
         return ParsedRequest(served, request, ids, served.policy.expect(customers), None)
-    offers = make_offers(served.policy, customers, tuple(map(str, ids)), most=max_costs)
+    offers = make_offers(served.policy, customers, tuple(map(str, ids)), max_costs=max_costs)
     ledger_request = DecisionRequest(request, offers, served.version, write_json(rows, ordered=True))
     return ParsedRequest(served, request, ids, None, ledger_request)
 
 
 def decide_alone(parsed: ParsedRequest) -> dict[str, Any]:
-    """Decide without a ledger; random levels depend on the policy's version, the request and the customer alone."""
+    """Decide without a ledger; random levels depend only on the version of the policy, the request and the customer."""
     assert parsed.expected is not None
     policy, ids, version = parsed.served.policy, parsed.ids, parsed.served.version
     probabilities = policy.mix(parsed.expected)
@@ -63,7 +63,7 @@ def decide_alone(parsed: ParsedRequest) -> dict[str, Any]:
     else:
         levels = probabilities.argmax(axis=1)
     rows = np.arange(len(ids))
-    columns = (part[rows, levels] for part in (probabilities, parsed.expected.responses, parsed.expected.costs))
+    columns = (array[rows, levels] for array in (probabilities, parsed.expected.responses, parsed.expected.costs))
     return {
         "request_id": parsed.request,
         "policy": version,
@@ -74,7 +74,7 @@ def decide_alone(parsed: ParsedRequest) -> dict[str, Any]:
 
 
 def describe_decisions(parsed: ParsedRequest, decisions: LedgerDecisions) -> dict[str, Any]:
-    """Answer with the decisions of the ledger."""
+    """Return the answer with the decisions of the ledger."""
     costs = (decisions.at_once + decisions.expected) / MICROS
     rows = _list(parsed, decisions.levels, decisions.propensity, decisions.responses, costs)
     for row, price, reason in zip(rows, decisions.price.tolist(), decisions.reason.tolist(), strict=True):
@@ -93,7 +93,7 @@ def _list(
 ) -> list[dict[str, Any]]:
     """Return one dict for each customer; all arrays are (n,)."""
     labels = parsed.served.labels
-    columns = (part.tolist() for part in (levels, propensity, responses, costs))
+    columns = (array.tolist() for array in (levels, propensity, responses, costs))
     return [
         {
             "customer": customer,
@@ -124,10 +124,10 @@ def _hash_to_uniform(version: str, request: str, customer: str) -> float:
 
 
 def check_keys(content: dict[str, Any], known: tuple[str, ...]) -> None:
-    """Refuse unknown parts of a request."""
+    """Refuse unknown keys of a request."""
     unknown = [key for key in content if key not in known]
     refuse(
-        "request", [Problem(f"{repr_short(key)} is not a part of this request", f"it has {known}") for key in unknown]
+        "request", [Problem(f"{repr_short(key)} is not a key of this request", f"it has {known}") for key in unknown]
     )
 
 

@@ -12,9 +12,9 @@ from largesse.errors import LedgerError, Problem, fail, plural
 from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST
 from largesse.pipeline import check_table, write_table
 from largesse.serve.ledger.ledger import Ledger, open_ledger
-from largesse.serve.ledger.ledger_records import KEPT, Reason
+from largesse.serve.ledger.ledger_records import KEPT_PROMISES, Reason
 from largesse.serve.ledger.money_time import MICROS, format_money, format_time
-from largesse.serve.ledger.statements import ENTRY
+from largesse.serve.ledger.statements import DECISION_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,13 +45,13 @@ def audit_ledger(address: str, total: Any = None, out: str | Path | None = None)
             write_table(tabulate(ledger), Path(out))
     times = {"starts": standing.terms.starts, "ends": standing.terms.ends, "now": standing.now}
     texts = {name: format_time(micros) for name, micros in times.items()}
-    return {"ledger": ledger.shown, "unit": standing.plan.get("unit", ""), **standing.as_dict(), **texts}
+    return {"ledger": ledger.display_address, "unit": standing.plan.get("unit", ""), **standing.as_dict(), **texts}
 
 
 def describe_standing(standing: Mapping[str, Any]) -> str:
     """Write the standing of a ledger's budget in a few lines."""
     labels = {"total": "budget", "spent": "spent", "promised": "promised, not yet redeemed", "room": "left"}
-    if standing["promises"] != KEPT:
+    if standing["promises"] != KEPT_PROMISES:
         labels = {"total": "budget", "spent": "spent", "promised": "promised while it lasts"}
         labels |= {"held": "of that will probably be redeemed", "room": "left"}
     amounts = {label: format_money(round(standing[name] * MICROS)) for name, label in labels.items()}
@@ -69,7 +69,11 @@ def tabulate(ledger: Ledger) -> pa.Table:
     import pyarrow as pa
 
     rows = list(ledger.decisions())
-    entries = dict(zip(ENTRY, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(ENTRY, ())
+    entries = (
+        dict(zip(DECISION_COLUMNS, zip(*rows, strict=True), strict=True))
+        if rows
+        else dict.fromkeys(DECISION_COLUMNS, ())
+    )
     names = ledger.standing().plan.get("levels")
     try:
         level = np.array(entries["level"], dtype=np.int32)
@@ -95,7 +99,7 @@ def tabulate(ledger: Ledger) -> pa.Table:
 def read_decisions(address: str) -> pa.Table:
     """Return the decisions of a ledger; refuse one that has none."""
     with open_ledger(address) as ledger:
-        table, shown = tabulate(ledger), ledger.shown
+        table, shown = tabulate(ledger), ledger.display_address
     if not len(table):
         fail("ledger", Problem(f"{shown} holds no decisions yet", "give the ledger that decisions were booked in"))
     return table

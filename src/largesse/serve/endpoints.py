@@ -46,10 +46,10 @@ from largesse.serve.policy_store import PolicyStore, ServedPolicy, read_populati
 from largesse.serve.service_settings import LedgerSettings, ServiceSettings
 from largesse.version import __version__
 
-THREADS = 4  # for requests that are not answered on the event loop
-MAX_INLINE_BYTES = 16_000  # of a body that is decided on the event loop
-SCRAPE_SECONDS = 2.0  # that metrics wait for the ledger
-NOTICE_SECONDS = 3.0  # of waiting for the ledger, after which a message is logged
+N_THREADS = 4
+MAX_EVENT_LOOP_BYTES = 16_000  # larger bodies are decided in a thread
+METRICS_TIMEOUT_SECONDS = 2.0
+LEDGER_NOTICE_SECONDS = 3.0  # after these, waiting for the ledger is logged
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 LATENCY_BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
 GAUGES = {
@@ -79,7 +79,7 @@ class Service:
     ledger
         The ledger that keeps the budget, if any.
     max_costs
-        The most that each level may cost, where no list of costs says it.
+        The maximum cost of each level, if it does not follow from its costs.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Service:
     ) -> None:
         self.store, self.ledger, self._max_costs = store, ledger, max_costs
         self.metrics = Metrics()
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="decide")
+        self._pool = ThreadPoolExecutor(N_THREADS, thread_name_prefix="decide")
         self._batcher = None if ledger is None else LedgerBatcher(ledger, Pacer())
         self._last_price: float | None = None  # of the ledger
 
@@ -114,9 +114,9 @@ class Service:
         self.close()
 
     async def decide(self, request: Request) -> Response:
-        """Give customers levels; small requests are computed on the event loop, large ones in a thread."""
+        """Decide the levels of customers; small requests on the event loop, large ones in a thread."""
         body = await request.body()
-        run = _run_inline if len(body) <= MAX_INLINE_BYTES else self._run_in_thread
+        run = _run_inline if len(body) <= MAX_EVENT_LOOP_BYTES else self._run_in_thread
 
         async def answer() -> bytes:
             _require_json(request)
@@ -167,7 +167,7 @@ class Service:
         return await self._answer(request, self._run_in_thread(work))
 
     async def health(self, _: Request) -> Response:
-        """Return the version of the policy; the ledger is not asked."""
+        """Return the version of the policy, without a query of the ledger."""
         served, problem = self.store.current, self.store.problem
         content: dict[str, Any] = {"status": "ok", "version": __version__, "policy": served.version}
         content |= {"price": served.policy.price, "ledger": self.ledger is not None}
@@ -185,14 +185,14 @@ class Service:
             }
             if self.ledger is not None:
                 try:
-                    standing = self.ledger.standing(timeout=SCRAPE_SECONDS)
+                    standing = self.ledger.standing(timeout=METRICS_TIMEOUT_SECONDS)
                 except LedgerError:
                     gauges["ledger_up"] = 0.0
                 else:
-                    amounts = {word: getattr(standing, word) for word in ("spent", "promised", "held", "room")}
+                    amounts = {name: getattr(standing, name) for name in ("spent", "promised", "held", "room")}
                     amounts["total"] = standing.terms.total
                     gauges["ledger_up"] = 1.0
-                    gauges |= {f"budget_{word}": as_units(micros) for word, micros in amounts.items()}
+                    gauges |= {f"budget_{name}": as_units(micros) for name, micros in amounts.items()}
             return self.metrics.write(gauges, served.version)
 
         return await self._answer(request, asyncio.to_thread(work), PROMETHEUS)
@@ -207,7 +207,7 @@ class Service:
         return Response(render_docs(describe_api(self.store.current)), 200, headers, "text/html")
 
     async def _answer(self, request: Request, work: Awaitable[bytes], media_type: str = "application/json") -> Response:
-        """Wait for an answer, turn an error into one, and count it."""
+        """Await an answer, turn an error into a response, and count it."""
         start = time.perf_counter()
         try:
             response = Response(await work, media_type=media_type)
@@ -272,7 +272,7 @@ class Metrics:
 
 
 class _Collector:
-    """A collector of given metrics."""
+    """A collector of fixed metrics."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -291,7 +291,7 @@ def load_service(settings: ServiceSettings) -> Service:
     def check(served: ServedPolicy) -> None:
         """Refuse rules that a price cannot keep, and levels that the ledger cannot count or did not count before."""
         if served.rules and not settings.without_rules:
-            hint = "plan without them; or serve without them all the same: --without-rules"
+            hint = "plan without them, or serve the policy without its rules: --without-rules"
             fail("serve", Problem(f"a served policy cannot keep the plan's rules: {join_some(served.rules)}", hint))
         if settings.ledger is None:
             return
@@ -300,20 +300,22 @@ def load_service(settings: ServiceSettings) -> Service:
             fail("serve", Problem("the new policy has other levels than the ledger's decisions", hint))
         if not served.policy.levels.cost_columns:  # else customers bring their costs
             customer = {name: [None] for name in served.policy.model.encoder_.features}
-            make_population(served.policy, customer, most=settings.ledger.most)
+            make_population(served.policy, customer, max_costs=settings.ledger.max_costs)
 
     store = PolicyStore(settings.source, check)
     labels.append(store.current.labels)
     if settings.ledger is None:
         return Service(store)
-    return Service(store, _open_ledger(store.current, settings, settings.ledger), settings.ledger.most)
+    return Service(store, _open_ledger(store.current, settings, settings.ledger), settings.ledger.max_costs)
 
 
 def _open_ledger(served: ServedPolicy, settings: ServiceSettings, ledger_settings: LedgerSettings) -> Ledger:
     """Open the ledger; if it does not exist, begin it with a plan for its price."""
     terms = ledger_settings.make_terms()
     address, labels = ledger_settings.address, list(served.labels)
-    notice = threading.Timer(NOTICE_SECONDS, logger.warning, ["waiting for the ledger, which does not answer yet"])
+    notice = threading.Timer(
+        LEDGER_NOTICE_SECONDS, logger.warning, ["waiting for the ledger, which does not answer yet"]
+    )
     notice.daemon = True
     notice.start()
     try:
@@ -322,11 +324,11 @@ def _open_ledger(served: ServedPolicy, settings: ServiceSettings, ledger_setting
         if terms is None or error.__cause__ is not None:  # it cannot be reached
             raise
         policy, n_customers = served.policy, ledger_settings.customers
-        population = read_population(settings.source, policy, ledger_settings.most)
+        population = read_population(settings.source, policy, ledger_settings.max_costs)
         if n_customers is None:
             if not served.budget:
                 hint = "give --customers, the number expected in the whole period"
-                fail("serve", Problem("nothing says how many customers to expect", hint))
+                fail("serve", Problem("the number of expected customers is unknown", hint))
             n_customers = max(as_units(terms.total) / served.budget, 1.0)
         rate, rule = policy.exploration_rate, policy.exploration
         plan = plan_pace(population, terms, n_customers, exploration_rate=rate, exploration=rule)
@@ -337,10 +339,10 @@ def _open_ledger(served: ServedPolicy, settings: ServiceSettings, ledger_setting
             ledger = open_ledger(address, terms)
     finally:
         notice.cancel()
-    held = ledger.standing().plan.get("levels")
-    if held not in (None, labels):
+    ledger_labels = ledger.standing().plan.get("levels")
+    if ledger_labels not in (None, labels):
         ledger.close()
-        levels = f"its levels are {join_some(held)}, those of the policy are {join_some(labels)}"
+        levels = f"its levels are {join_some(ledger_labels)}, those of the policy are {join_some(labels)}"
         hint = "give the ledger of this campaign, or begin another: --ledger, --total and --until"
         fail("serve", Problem(f"the ledger is of another campaign: {levels}", hint))
     return ledger

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-MAX_DEPTH = 40  # of lists and objects
-NESTS = frozenset({dict, list})
+MAX_JSON_DEPTH = 40
+NESTED_TYPES = frozenset({dict, list})
 
 logger = logging.getLogger(__name__)
 
@@ -50,15 +50,15 @@ def describe_error(error: Exception) -> dict[str, Any]:
     "there is no run 'x'"
     """
     if not isinstance(error, LargesseError):
-        problem = {"what": "this is a mistake of ours", "hint": "the terminal shows the details; trying again may help"}
-        return {"message": "something went wrong here", "problems": [problem]}
+        problem = {"what": "this is a bug in largesse", "hint": "the terminal shows the details; trying again may help"}
+        return {"message": "internal error", "problems": [problem]}
     problems = [{"what": problem.what, "hint": problem.hint} for problem in error.problems]
-    more = "" if len(problems) == 1 else f"{error.subject}: {len(problems)} things are wrong"
-    return {"message": more or problems[0]["what"], "problems": problems}
+    summary = "" if len(problems) == 1 else f"{error.subject}: {len(problems)} things are wrong"
+    return {"message": summary or problems[0]["what"], "problems": problems}
 
 
 def error_response(error: Exception) -> Response:
-    """Return the response to an error; one that is not ours is logged with its traceback."""
+    """Return the response to an error; unexpected errors are logged with their traceback."""
     if not isinstance(error, LargesseError):
         logger.error("a request failed", exc_info=error)
     status = status_of(error)
@@ -80,7 +80,7 @@ def error_handlers(missing: str, hint: str) -> dict[Any, Any]:
     async def refuse(_: Request, error: Exception) -> Response:
         return error_response(error)
 
-    async def apologise(_: Request, error: Exception) -> Response:
+    async def report_bug(_: Request, error: Exception) -> Response:
         # Starlette raises the error again, and uvicorn logs it.
         return json_response({"error": describe_error(error)}, 500)
 
@@ -88,15 +88,15 @@ def error_handlers(missing: str, hint: str) -> dict[Any, Any]:
         return error_response(RequestError(404, missing.format(path=request.url.path[:80]), hint))
 
     async def refuse_method(request: Request, error: Any) -> Response:
-        got = f"{request.url.path[:80]} does not take {request.method[:10]}"
-        response = error_response(RequestError(405, got, hint))
+        problem = f"{request.url.path[:80]} does not take {request.method[:10]}"
+        response = error_response(RequestError(405, problem, hint))
         response.headers["allow"] = error.headers["Allow"]
         return response
 
     async def disconnected(_: Request, __: Exception) -> Response:
         return error_response(RequestError(400, "the request broke off", "send it again"))
 
-    handlers: dict[Any, Any] = {LargesseError: refuse, ClientDisconnect: disconnected, Exception: apologise}
+    handlers: dict[Any, Any] = {LargesseError: refuse, ClientDisconnect: disconnected, Exception: report_bug}
     return {**handlers, 404: refuse_address, 405: refuse_method}
 
 
@@ -132,8 +132,8 @@ def read_json(body: bytes) -> dict[str, Any]:
         if "infinity" in error.msg:
             fail("request", Problem(f"the body holds too large a number: {place}", "send numbers below 1e308"))
         if "surrogate in string" in error.msg:
-            got = f"a text contains an unpaired surrogate, \\ud800 to \\udfff: {place}"
-            fail("request", Problem(got, "send both of the pair, or the character itself as UTF-8"))
+            problem = f"a text contains an unpaired surrogate, \\ud800 to \\udfff: {place}"
+            fail("request", Problem(problem, "send both of the pair, or the character itself as UTF-8"))
         why = error.msg.partition(":")[0]
         fail("request", Problem(f"the body is not JSON: {why}: {place}", "send a JSON object in UTF-8"))
     if not isinstance(content, dict):
@@ -143,11 +143,11 @@ def read_json(body: bytes) -> dict[str, Any]:
 
 
 def _check_depth(value: Any, depth: int = 1) -> None:
-    """Refuse lists and objects that are nested too deeply for functions that call themselves."""
-    if depth > MAX_DEPTH:
+    """Refuse lists and objects that are nested too deeply for recursive functions."""
+    if depth > MAX_JSON_DEPTH:
         fail("request", Problem("the body nests lists or objects too deeply", "send a flatter object"))
     inside = value.values() if type(value) is dict else value
-    if not NESTS.isdisjoint(map(type, inside)):  # faster than a loop over the values of a row
+    if not NESTED_TYPES.isdisjoint(map(type, inside)):  # faster than a loop over the values of a row
         for inner in inside:
-            if type(inner) in NESTS:
+            if type(inner) in NESTED_TYPES:
                 _check_depth(inner, depth + 1)

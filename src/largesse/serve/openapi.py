@@ -50,11 +50,11 @@ def _example_customer(served: ServedPolicy) -> Schema:
     """Return a value for each feature, and for each cost that a customer has."""
     example: Schema = {}
     for column in served.policy.model.encoder_.columns:
-        words, scale = getattr(column, "words", None), getattr(column, "scale", None)
+        categories, scale = getattr(column, "words", None), getattr(column, "scale", None)
         if column.kind == "number":
             example[column.name] = float(f"{scale.centre:.3g}") if scale is not None else 1.0
         else:
-            example[column.name] = "2026-01-31" if column.kind == "date" else words[0] if words else "text"
+            example[column.name] = "2026-01-31" if column.kind == "date" else categories[0] if categories else "text"
     return example | dict.fromkeys(served.policy.levels.cost_columns or (), 1.0)
 
 

@@ -22,9 +22,9 @@ from largesse.records import Customers
 from largesse.serve.pacing.population import Population, make_population
 
 VERSION_DIGITS = 12
-SAMPLE_CUSTOMERS = 20_000  # of a run, to plan a price
-RELOAD_SECONDS = 1.0
-DEFAULT_KEY = "customer"  # holds a customer's id where the campaign names no column
+MAX_SAMPLED_CUSTOMERS = 20_000
+RELOAD_CHECK_SECONDS = 1.0
+DEFAULT_ID_FIELD = "customer"
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class ServedPolicy:
     @property
     def key(self) -> str:
         """Name of the JSON field with the customer's id."""
-        return self.customer or DEFAULT_KEY
+        return self.customer or DEFAULT_ID_FIELD
 
     @cached_property
     def encoder(self) -> RowEncoder:
@@ -74,13 +74,13 @@ class ServedPolicy:
             return ids
         for at, name in enumerate(ids):
             if isinstance(name, bool) or not isinstance(name, str | int | None) or (required and name is None):
-                got = f"customer {at + 1} of {len(ids)} has the id {repr_short(name)}"
-                fail("customers", Problem(got, f"give {self.key!r} as text or a whole number"))
+                problem = f"customer {at + 1} of {len(ids)} has the id {repr_short(name)}"
+                fail("customers", Problem(problem, f"give {self.key!r} as text or a whole number"))
         return ids
 
 
 def find_policy(source: Path) -> Path:
-    """Return the policy file of a run folder; a file is one itself."""
+    """Return the path of the policy file, given a run folder or the file itself."""
     refuse("serve", path_problems(source, "the run folder"))
     path = source / POLICY if source.is_dir() else source
     if not path.is_file():
@@ -121,7 +121,7 @@ def _load(source: Path) -> ServedPolicy:
         customer=campaign.columns.get("customer"),
         parse=dict(campaign.roles.get("parse") or {}),
         unit=campaign.unit,
-        rules=(*planning.constraints, *(word for word in ("barred", "fixed") if getattr(planning, word))),
+        rules=(*planning.constraints, *(setting for setting in ("barred", "fixed") if getattr(planning, setting))),
         explores_for=planning.explore_for if planning.aimed else "",
     )
 
@@ -130,7 +130,7 @@ def read_population(source: Path, policy: Policy, max_costs: Sequence[float] | N
     """Return a sample of a run's customers with offers: from the table that was planned for, or from the log."""
     if not source.is_dir():
         hint = "give the run folder that the policy file comes from"
-        fail("serve", Problem("a policy file alone does not say which customers to expect", hint))
+        fail("serve", Problem("a policy file alone contains no customers to plan for", hint))
     return sample_population(read_campaign(source, blank_budget=True), policy, max_costs)[0]
 
 
@@ -139,10 +139,10 @@ def sample_population(
 ) -> tuple[Population, int]:
     """Return a sample of a run's customers with offers, and the number of all customers."""
     customers = read_features(campaign, policy, campaign.customers or campaign.log)
-    rows = np.sort(np.random.default_rng(seed).permutation(len(customers))[:SAMPLE_CUSTOMERS])
+    rows = np.sort(np.random.default_rng(seed).permutation(len(customers))[:MAX_SAMPLED_CUSTOMERS])
     costs = None if customers.costs is None else customers.costs[rows]
     sample = Customers(customers.features.take(rows), None, costs)
-    return make_population(policy, sample, most=max_costs), len(customers)
+    return make_population(policy, sample, max_costs=max_costs), len(customers)
 
 
 def read_features(campaign: Campaign, policy: Policy, source: str) -> Customers:
@@ -175,7 +175,7 @@ class PolicyStore:
         """Check the file for changes in a background thread, until `close`."""
 
         def work() -> None:
-            while not self._closed.wait(RELOAD_SECONDS):
+            while not self._closed.wait(RELOAD_CHECK_SECONDS):
                 self.refresh()
 
         threading.Thread(target=work, name="policy-reload", daemon=True).start()

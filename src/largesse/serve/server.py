@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from largesse.errors import InputError, LargesseError, Problem, fail, make_visible, require_part
-from largesse.serve.auth import AuthMiddleware
+from largesse.serve.access_control import AuthMiddleware
 from largesse.serve.service_settings import (
     LOCAL_HOSTS,
     ServiceSettings,
@@ -27,10 +27,10 @@ from largesse.serve.service_settings import (
 )
 
 DEFAULT_PORT = 8000
-GRACE_SECONDS = 2  # for answers under way when the server stops
-RESTART_SECONDS = 5.0  # before a worker that cannot start ends, and is started again
-BACKLOG = 128
-IN_USE = (errno.EADDRINUSE, errno.EACCES)  # by another process, or not allowed for this user
+SHUTDOWN_SECONDS = 2  # for requests in progress
+WORKER_RESTART_SECONDS = 5.0  # a worker that cannot start waits before it ends
+SOCKET_BACKLOG = 128
+BUSY_PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)  # used by another process, or forbidden for this user
 
 logger = logging.getLogger("largesse.serve")
 
@@ -49,7 +49,7 @@ def listen(port: int | None, default: int, host: str = LOCAL_HOSTS[0]) -> socket
         return _bind(host, default if port is None else port)
     except (OSError, TypeError) as error:  # TypeError: a name that no name server could be asked for
         reason = getattr(error, "strerror", None) or "it is not the name of a machine"
-        if getattr(error, "errno", None) not in IN_USE:
+        if getattr(error, "errno", None) not in BUSY_PORT_ERRORS:
             hint = "give a name or an IPv4 address of this machine, or 0.0.0.0 for all of them"
             raise InputError("host", [Problem(f"nothing can be served on {host!r}: {reason}", hint)]) from error
         if port is None:
@@ -64,7 +64,7 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
-        bound.listen(BACKLOG)
+        bound.listen(SOCKET_BACKLOG)
     except BaseException:
         bound.close()
         raise
@@ -72,7 +72,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = lambda: None, http: str = "auto") -> None:
-    """Answer on a socket until SIGINT, SIGTERM or SIGHUP; `stopping` is called then, and answers under way may end."""
+    """Serve an application on a socket until SIGINT, SIGTERM or SIGHUP; then call `stopping`, and finish requests in progress."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -104,14 +104,14 @@ def _configure(app: Any, **options: Any) -> Any:
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         timeout_worker_healthcheck=60,
         **options,
     )
 
 
 def open_service(settings: ServiceSettings) -> None:
-    """Answer until SIGINT or SIGTERM."""
+    """Run the service until SIGINT or SIGTERM."""
     require_packages("serve", "starlette", "uvicorn", "httptools", "orjson", "prometheus_client")
     from largesse.serve.endpoints import load_service
 
@@ -124,7 +124,7 @@ def open_service(settings: ServiceSettings) -> None:
         host, port = bound.getsockname()[:2]
         if settings.port is None and port != DEFAULT_PORT:
             logger.warning("port %d is in use; this service is at port %d", DEFAULT_PORT, port)
-        greeting = f"Decisions at http://{host}:{port}/v1/decide; http://{host}:{port}/ says what to send."
+        greeting = f"Decisions at http://{host}:{port}/v1/decide; see http://{host}:{port}/ for the format."
         with load_service(settings) as service:  # with several workers, too: errors are reported once
             for warning in startup_warnings(service.store.current, service.ledger):
                 logger.warning(warning)
@@ -148,7 +148,7 @@ def _prepare(service: Any, settings: ServiceSettings, token: str | None, port: i
 
 
 def run_workers(settings: ServiceSettings, token: str | None, bound: socket.socket) -> None:
-    """Answer with several processes until SIGINT or SIGTERM; uvicorn starts one that dies again."""
+    """Run several worker processes until SIGINT or SIGTERM; uvicorn restarts one that dies."""
     from uvicorn.supervisors import Multiprocess
 
     # The token is passed on: its file may have changed when a worker is started again.
@@ -169,7 +169,7 @@ def make_worker_app(settings: ServiceSettings, token: str | None, port: int) -> 
         return _prepare(load_service(settings), settings, token, port)
     except LargesseError as error:  # the policy or the ledger may be missing for a moment
         logger.warning(str(error))
-        time.sleep(RESTART_SECONDS)
+        time.sleep(WORKER_RESTART_SECONDS)
         sys.exit(2)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from largesse.campaign import read_list
 from largesse.errors import InputError, Problem, fail, refuse
-from largesse.serve.auth import AccessPolicy
+from largesse.serve.access_control import AccessPolicy
 from largesse.serve.ledger.ledger import Ledger
-from largesse.serve.ledger.ledger_records import KEPT, LedgerTerms, make_terms
+from largesse.serve.ledger.ledger_records import KEPT_PROMISES, LedgerTerms, make_terms
 from largesse.serve.ledger.money_time import format_time, read_money
 from largesse.serve.policy_store import ServedPolicy
 
@@ -34,8 +34,8 @@ class LedgerSettings:
     customers: float | None = None  # expected in the whole period; None: the total divided by the plan's budget
     valid_days: float | None = None
     late: str = "refuse"
-    promises: str = KEPT
-    most: tuple[float, ...] | None = None  # that each level may cost, where no list of costs says it
+    promises: str = KEPT_PROMISES
+    max_costs: tuple[float, ...] | None = None  # of each level, if they do not follow from its costs
 
     def make_terms(self) -> LedgerTerms | None:
         """Return the terms, or None if neither total nor end is given."""
@@ -55,15 +55,15 @@ class LedgerSettings:
 
 def parse_ledger_options(options: Mapping[str, Any]) -> LedgerSettings | None:
     """Return the ledger settings of command-line options; None if they name no ledger."""
-    given = dict(options)
-    address = given.pop("ledger", None)
+    settings = dict(options)
+    address = settings.pop("ledger", None)
     if address is None:
         hint = "name the ledger, too: --ledger sqlite:///spring.db"
-        refuse("serve", [Problem(f"--{name.replace('_', '-')} without --ledger", hint) for name in given])
+        refuse("serve", [Problem(f"--{name.replace('_', '-')} without --ledger", hint) for name in settings])
         return None
-    if "most" in given:
-        given["most"] = read_list(given["most"], "--most")
-    return LedgerSettings(address, **given)
+    if "most" in settings:
+        settings["max_costs"] = read_list(settings.pop("most"), "--most")
+    return LedgerSettings(address, **settings)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ServiceSettings:
     host, port
         The address to listen on. Beyond this machine, a token is required.
     token_file
-        A file with the token that requests must bring.
+        A file with the token that requests must carry.
     ledger
         The ledger that keeps the budget, if any.
     workers
@@ -98,7 +98,7 @@ class ServiceSettings:
     quiet: bool = False
 
     def check(self) -> None:
-        """Refuse settings that cannot be served."""
+        """Check the number of workers, and the token of a public address."""
         problems = []
         if not 1 <= self.workers <= MAX_WORKERS:
             problems.append(Problem(f"{self.workers} workers", f"give a number from 1 to {MAX_WORKERS}"))
@@ -148,7 +148,7 @@ def settings_warnings(settings: ServiceSettings) -> list[str]:
 
 
 def startup_warnings(served: ServedPolicy, ledger: Ledger | None = None) -> list[str]:
-    """Return warnings about exploration that the service cannot do, and a ledger whose period is not now."""
+    """Return warnings about exploration that the service cannot do, and about a ledger whose period is not now."""
     warnings, hint = [], ""
     standing = None if ledger is None else ledger.standing()
     if served.explores_for and served.policy.exploration is None:
@@ -158,9 +158,9 @@ def startup_warnings(served: ServedPolicy, ledger: Ledger | None = None) -> list
     elif served.explores_for and standing is not None and standing.plan.get("exploration") is None:
         hint = "the ledger was begun before the plan explored: begin another one, with another --ledger"
     if hint:
-        drawn = "this service draws nothing: everyone gets the best level at the price"
-        warnings.append(str(Problem(f"the plan explores for {served.explores_for}, but {drawn}", hint)))
-    if standing is not None and not standing.within:
+        fixed = "this service does not explore: everyone gets the best level at the price"
+        warnings.append(str(Problem(f"the plan explores for {served.explores_for}, but {fixed}", hint)))
+    if standing is not None and not standing.in_period:
         starts, ends = format_time(standing.terms.starts), format_time(standing.terms.ends)
         when = f"begins at {starts}: until then" if standing.now < standing.terms.starts else f"ended at {ends}:"
         warnings.append(f"the ledger's period {when} everyone gets the cheapest level")

@@ -19,22 +19,22 @@ COVERAGE = 0.95  # of every interval
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class BinaryOutcomes:
     """The yes/no answers behind an estimate."""
 
     stakes: Array  # (n,) what a yes adds to a row's value; below zero where it takes away
     yes: Array  # (n,) bool
 
-    def __mul__(self, factor: float) -> Answers:
-        return Answers(self.stakes * factor, self.yes)
+    def __mul__(self, factor: float) -> BinaryOutcomes:
+        return BinaryOutcomes(self.stakes * factor, self.yes)
 
 
-def find_yes(outcome: Array) -> Array | None:
+def binary_mask(outcome: Array) -> Array | None:
     """Return which rows (n,) say yes, where outcomes are yes or no: zero or always the same; else None.
 
-    >>> find_yes(np.array([0.0, 1.0, 1.0]))
+    >>> binary_mask(np.array([0.0, 1.0, 1.0]))
     array([False,  True,  True])
-    >>> find_yes(np.array([0.0, 1.0, 2.0])) is None
+    >>> binary_mask(np.array([0.0, 1.0, 2.0])) is None
     True
     """
     yes: Array = outcome != 0
@@ -42,7 +42,7 @@ def find_yes(outcome: Array) -> Array | None:
     return yes if 0 < len(said) < len(outcome) and said.min() == said.max() else None
 
 
-def reach_answers(answers: Answers, weight: Array | None, se: float) -> tuple[float, float]:
+def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: float) -> tuple[float, float]:
     """Return how far the lower and the upper end of a mean with standard error `se` must reach at least."""
     whole = float(len(answers.yes)) if weight is None else float(weight.sum())
     stakes = (answers.stakes if weight is None else weight * answers.stakes) / whole

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.errors import Problem, refuse, whole_problems
+from largesse.errors import Problem, integer_problems, refuse
 from largesse.records import Array, Log, Sample
 
-MANY_ROWS = 100_000  # from which three folds are enough
-PARTS = 10  # a share of the log is held out in tenths
+MIN_ROWS_FOR_THREE_FOLDS = 100_000  # from which three folds are enough
+HOLD_OUT_FOLDS = 10  # a share of the log is held out in tenths
 
 
 def count_folds(rows: int) -> int:
@@ -17,7 +17,7 @@ def count_folds(rows: int) -> int:
     >>> count_folds(20_000), count_folds(1_000_000)
     (5, 3)
     """
-    return 3 if rows >= MANY_ROWS else 5
+    return 3 if rows >= MIN_ROWS_FOR_THREE_FOLDS else 5
 
 
 def assign_folds(log: Log, count: int = 5, seed: int = 0) -> Array:
@@ -27,7 +27,7 @@ def assign_folds(log: Log, count: int = 5, seed: int = 0) -> Array:
     that is smallest so far, the largest clusters first. Rows outside the sample of a large log have folds of their own, after
     those of the sample: no model sees them, but each of their folds is planned like a fresh set of customers.
     """
-    refuse("folds", whole_problems(count, "the number of folds") + whole_problems(seed, "the seed"))
+    refuse("folds", integer_problems(count, "the number of folds") + integer_problems(seed, "the seed"))
     if log.sample is not None:
         return _around_sample(log, log.sample, count, seed)
     _check(log, count)
@@ -55,7 +55,7 @@ def _around_sample(log: Log, sample: Sample, count: int, seed: int) -> Array:
 
 def hold_out(log: Log, share: float, seed: int) -> Array:
     """Return which rows (n,) are held out: about a share of every level, whole clusters together."""
-    fold = assign_folds(log, max(2, min(PARTS, len(log))), seed)
+    fold = assign_folds(log, max(2, min(HOLD_OUT_FOLDS, len(log))), seed)
     parts = int(fold.max()) + 1  # fewer clusters make fewer parts
     return fold < min(max(1, round(share * parts)), parts - 1)
 

@@ -1,6 +1,6 @@
 """A mean with its standard error and 95 % interval; rows may have weights and come in clusters.
 
-`mean_estimate` gives a t interval. `estimate_mean` also allows for long tails: a few large terms, such as what a few customers
+`t_estimate` gives a t interval. `estimate_skewed_mean` also allows for long tails: a few large terms, such as what a few customers
 bought.
 
 A t interval holds when terms are many and alike. Where few terms are large, a log that missed the largest customers has a
@@ -21,32 +21,32 @@ from functools import lru_cache
 import numpy as np
 
 from largesse.records import Array, Estimate
-from largesse.stats.binomial import COVERAGE, Answers, reach_answers
+from largesse.stats.binomial import COVERAGE, BinaryOutcomes, binomial_half_widths
 
-FEW = 10  # large terms: fewer cannot tell how long the tail is
-ASIDE = 0.05  # share of all large terms below which those of one sign are not needed
-ROWS_ALIKE = (0.4, 0.8)  # spread of logarithms up to which large terms are alike, and from which they are a tail
-CLUSTERS_ALIKE = (0.2, 0.5)  # sums over clusters of any size are seldom alike
+MIN_TAIL_ROWS = 10  # large terms: fewer cannot tell how long the tail is
+MIN_SIDE_SHARE = 0.05  # share of all large terms below which those of one sign are not needed
+ROW_TAIL_SPREADS = (0.4, 0.8)  # spread of logarithms up to which large terms are alike, and from which they are a tail
+CLUSTER_TAIL_SPREADS = (0.2, 0.5)  # sums over clusters of any size are seldom alike
 SMALL = 1e-3  # share of the squares: where the largest term has less, the t interval holds
 SMALLEST = float(np.finfo(np.float64).tiny)
-SMOOTH = 1.06  # the usual bandwidth of a normal kernel, in spreads
-DRAWS, KEPT = 1000, 400
+KERNEL_BANDWIDTH = 1.06  # the usual bandwidth of a normal kernel, in spreads
+N_LOG_DRAWS, MAX_TAIL_TERMS = 1000, 400
 
 
-def mean_estimate(values: Array, weight: Array | None = None, cluster: Array | None = None) -> Estimate:
+def t_estimate(values: Array, weight: Array | None = None, cluster: Array | None = None) -> Estimate:
     """Return the weighted mean of `values` (n,), its standard error over rows or clusters, and a t interval.
 
     The standard error is the jackknife's: how far the mean moves as each row or cluster is left out. Without clusters and
     weights it is the textbook's. With large clusters it exceeds the one made from sums over clusters, which ignores that a
     large cluster pulls the mean towards itself.
 
-    >>> mean_estimate(np.array([1.0, 2.0, 3.0, 4.0])).estimate
+    >>> t_estimate(np.array([1.0, 2.0, 3.0, 4.0])).estimate
     2.5
     """
-    return t_interval(*leave_out(values, weight, cluster))
+    return t_interval(*jackknife_mean(values, weight, cluster))
 
 
-def leave_out(values: Array, weight: Array | None = None, cluster: Array | None = None) -> tuple[float, Array]:
+def jackknife_mean(values: Array, weight: Array | None = None, cluster: Array | None = None) -> tuple[float, Array]:
     """Return the weighted mean, and how far each row or cluster moves it (units,): how far it falls without that one."""
     whole = float(len(values)) if weight is None else float(weight.sum())
     mean = float(values.sum() if weight is None else weight @ values) / whole
@@ -119,39 +119,39 @@ class _Side:
         return min(max((self.spread - alike[0]) / (alike[1] - alike[0]), 0.0), 1.0)
 
 
-def estimate_mean(
+def estimate_skewed_mean(
     values: Array,
     weight: Array | None = None,
     cluster: Array | None = None,
     tail: Array | None = None,
-    answers: Answers | None = None,
+    answers: BinaryOutcomes | None = None,
 ) -> Estimate:
     """Return the weighted mean of `values` (n,) with an interval that allows for long tails.
 
     `tail` (n,) is the part of the values that few rows have, such as weighted purchases, and zero in all other rows. With
-    fewer than `FEW` such rows there is no interval: its ends are NaN. Without `tail`, values far from the mean are large,
+    fewer than `MIN_TAIL_ROWS` such rows there is no interval: its ends are NaN. Without `tail`, values far from the mean are large,
     unless they come from yes/no `answers` of single rows. With both, as where amounts paid count against answers, the interval
     allows for both.
 
-    >>> estimate_mean(np.r_[np.zeros(900), np.full(100, 2.0)]).estimate
+    >>> estimate_skewed_mean(np.r_[np.zeros(900), np.full(100, 2.0)]).estimate
     0.2
-    >>> estimate_mean(np.arange(1000.0), tail=np.r_[np.zeros(995), np.arange(5.0) + 1]).interval
+    >>> estimate_skewed_mean(np.arange(1000.0), tail=np.r_[np.zeros(995), np.arange(5.0) + 1]).interval
     (nan, nan)
     """
-    mean, moves = leave_out(values, weight, cluster)
+    mean, moves = jackknife_mean(values, weight, cluster)
     found = t_interval(mean, moves)
-    if tail is not None and count_few(tail) is not None:
+    if tail is not None and count_if_too_few(tail) is not None:
         return replace(found, low=float("nan"), high=float("nan"))
     if answers is not None and cluster is None:
-        found = _reach_at_least(found, *reach_answers(answers, weight, found.se))
+        found = _reach_at_least(found, *binomial_half_widths(answers, weight, found.se))
         if tail is None:
             return found
     if not found.se > 0:
         return found
     if tail is not None:
-        moves = leave_out(tail, weight, cluster)[1]
+        moves = jackknife_mean(tail, weight, cluster)[1]
     tails = None if tail is None else _sum_units(tail, weight, cluster)
-    below, above = _reach_further(moves, tails, ROWS_ALIKE if cluster is None else CLUSTERS_ALIKE)
+    below, above = _reach_further(moves, tails, ROW_TAIL_SPREADS if cluster is None else CLUSTER_TAIL_SPREADS)
     return replace(found, low=found.low - below, high=found.high + above)
 
 
@@ -160,15 +160,15 @@ def _reach_at_least(found: Estimate, below: float, above: float) -> Estimate:
     return replace(found, low=low, high=high)
 
 
-def count_few(tail: Array) -> int | None:
+def count_if_too_few(tail: Array) -> int | None:
     """Return how many rows carry an estimate, if they are too few for an interval; None where they are enough."""
     above, below = int(np.count_nonzero(tail > 0)), int(np.count_nonzero(tail < 0))
-    needed = [side for side in (above, below) if side > ASIDE * (above + below)]
+    needed = [side for side in (above, below) if side > MIN_SIDE_SHARE * (above + below)]
     least = min(needed, default=0)
-    return least if least < FEW else None
+    return least if least < MIN_TAIL_ROWS else None
 
 
-def is_rare(outcome: Array) -> bool:
+def is_sparse_amount(outcome: Array) -> bool:
     """Return whether an outcome is an amount that many rows do not have: neither yes or no, nor something all have."""
     some = outcome != 0
     if np.count_nonzero(some) > 0.8 * len(outcome):
@@ -219,18 +219,18 @@ def _take_side(moves: Array, tail: Array) -> _Side:
 
 def _make_side(terms: Array, sizes: Array) -> _Side:
     spread = float(np.log(sizes).std(ddof=1)) if len(sizes) > 1 else 0.0
-    if len(terms) > KEPT:
-        terms = np.partition(terms, len(terms) - KEPT)[-KEPT:]
+    if len(terms) > MAX_TAIL_TERMS:
+        terms = np.partition(terms, len(terms) - MAX_TAIL_TERMS)[-MAX_TAIL_TERMS:]
     return _Side(np.sort(terms)[::-1], spread, len(sizes))
 
 
 def _draw_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
     """Return the errors (DRAWS,) of logs drawn from the log, each divided by its own standard error."""
     times, normal, rest = _draw_numbers()
-    total, squares, left = np.zeros(DRAWS), np.zeros(DRAWS), whole
-    for side, sign, first in ((up, 1.0, 0), (down, -1.0, KEPT)):
+    total, squares, left = np.zeros(N_LOG_DRAWS), np.zeros(N_LOG_DRAWS), whole
+    for side, sign, first in ((up, 1.0, 0), (down, -1.0, MAX_TAIL_TERMS)):
         place = slice(first, first + len(side.terms))
-        width = SMOOTH * side.spread * max(side.count, 1) ** -0.2
+        width = KERNEL_BANDWIDTH * side.spread * max(side.count, 1) ** -0.2
         drawn = side.terms * np.exp(width * normal[:, place] - width**2 / 2)
         counted = times[:, place] * drawn
         total += sign * (counted.sum(axis=1) - side.terms.sum())
@@ -246,5 +246,5 @@ def _draw_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
 def _draw_numbers() -> tuple[Array, Array, Array]:
     """Return how often each term is drawn and its random factor, (DRAWS, 2 KEPT) each, and the others' error (DRAWS,)."""
     rng = np.random.default_rng(0)
-    shape = (DRAWS, 2 * KEPT)
-    return rng.poisson(1.0, shape).astype(np.float64), rng.standard_normal(shape), rng.standard_normal(DRAWS)
+    shape = (N_LOG_DRAWS, 2 * MAX_TAIL_TERMS)
+    return rng.poisson(1.0, shape).astype(np.float64), rng.standard_normal(shape), rng.standard_normal(N_LOG_DRAWS)

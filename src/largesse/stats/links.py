@@ -9,8 +9,10 @@ import numpy as np
 
 from largesse.records import Array
 
-FARTHEST = 1e300  # a score; twice as much is still a number
-INSIDE = 1e-6  # probabilities are held this far from 0 and 1, so that their logits and log losses stay finite
+MAX_SCORE = 1e300  # a score; twice as much is still a number
+PROBABILITY_MARGIN = (
+    1e-6  # probabilities are held this far from 0 and 1, so that their logits and log losses stay finite
+)
 
 
 def sigmoid(score: Array) -> Array:
@@ -18,7 +20,7 @@ def sigmoid(score: Array) -> Array:
     return 0.5 * (1.0 + np.tanh(0.5 * score))
 
 
-def logit(probability: Array, inside: float = INSIDE) -> Array:
+def logit(probability: Array, inside: float = PROBABILITY_MARGIN) -> Array:
     """Return the log-odds of probabilities, which are first held `inside` away from 0 and 1.
 
     >>> logit(np.array([0.5, 1.0]), inside=0.1).round(3)
@@ -34,7 +36,7 @@ def softmax(scores: Array) -> Array:
     >>> softmax(np.array([[np.inf, np.inf, 0.0]]))
     array([[0.5, 0.5, 0. ]])
     """
-    scores = np.clip(scores, -FARTHEST, FARTHEST)
+    scores = np.clip(scores, -MAX_SCORE, MAX_SCORE)
     odds = np.exp(scores - scores.max(axis=1, keepdims=True))
     return odds / odds.sum(axis=1, keepdims=True)
 
@@ -62,6 +64,6 @@ def score_curvature(score: Array, binary: bool) -> Array:
 def response_loss(expected: Array, response: Array, binary: bool) -> Array:
     """Return the loss of each row at its expected response: log loss of a probability, or half the squared error."""
     if binary:
-        held = np.clip(expected, INSIDE, 1 - INSIDE)
+        held = np.clip(expected, PROBABILITY_MARGIN, 1 - PROBABILITY_MARGIN)
         return -np.where(response > 0.5, np.log(held), np.log1p(-held))
     return 0.5 * (expected - response) ** 2

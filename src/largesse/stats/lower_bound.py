@@ -13,7 +13,7 @@ import numpy as np
 from largesse.records import Array
 from largesse.stats.binomial import COVERAGE
 
-POWERS = np.arange(-3.0, 3.0)  # of two: λ, relative to the best one for terms whose mean square is one
+STEP_POWERS = np.arange(-3.0, 3.0)  # of two: λ, relative to the best one for terms whose mean square is one
 HALVINGS = 60
 
 
@@ -50,7 +50,7 @@ def bound_mean(
         summed = np.bincount(own, weights=sums)
         sums = summed * (len(summed) / len(terms))
     units, sure = len(sums), float(np.log(1 / (1 - coverage)))
-    steps = np.sqrt(2 * parts * sure / units) * 2**POWERS
+    steps = np.sqrt(2 * parts * sure / units) * 2**STEP_POWERS
     grown = np.array([float(np.log1p(step * sums).sum()) for step in steps])
 
     def passes(mean: float) -> bool:

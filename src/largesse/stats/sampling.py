@@ -6,7 +6,7 @@ import numpy as np
 
 from largesse.records import Array
 
-RARE_SHARE = 0.5  # of an equal share: the least that a rare level gets of a sample
+MIN_LEVEL_SHARE = 0.5  # of an equal share: the least that a rare level gets of a sample
 
 
 def sample_rows(count: int, most: int, seed: int | np.random.Generator = 0) -> Array:
@@ -34,11 +34,11 @@ def draw_levels(probabilities: Array, seed: int | np.random.Generator) -> Array:
     return (np.random.default_rng(seed).random(len(probabilities))[:, None] >= thresholds).sum(axis=1)
 
 
-def draw_rows_levels(probabilities: Array, rows: Array, seed: int) -> Array:
+def draw_levels_of_rows(probabilities: Array, rows: Array, seed: int) -> Array:
     """Return what `draw_levels` with this seed gives some rows (n,) of a larger table, by their probabilities (n, K).
 
     >>> every = np.full((5, 2), 0.5)
-    >>> draw_rows_levels(every[2:], np.arange(2, 5), 0), draw_levels(every, 0)
+    >>> draw_levels_of_rows(every[2:], np.arange(2, 5), 0), draw_levels(every, 0)
     (array([0, 0, 1]), array([1, 0, 0, 0, 1]))
     """
     levels = np.empty(len(rows), dtype=np.int64)
@@ -49,21 +49,15 @@ def draw_rows_levels(probabilities: Array, rows: Array, seed: int) -> Array:
     return levels
 
 
-def standardise(X: Array) -> Array:
-    """Return the columns of X (n, p) that vary, each with mean 0 and standard deviation 1."""
-    spread = X.std(axis=0)
-    return ((X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[:, spread > 0]
-
-
-def share_rows(counts: Array, most: int) -> Array:
+def allocate_rows(counts: Array, most: int) -> Array:
     """Return how many rows of each level (K,) make up a sample of at most `most`.
 
     Levels get their share of all rows. A rare one gets half of what it would get if all got the same, or all its rows.
 
-    >>> share_rows(np.array([900, 90, 10]), 100), share_rows(np.array([600, 400]), 100)
+    >>> allocate_rows(np.array([900, 90, 10]), 100), allocate_rows(np.array([600, 400]), 100)
     (array([74, 16, 10]), array([60, 40]))
     """
-    least = np.minimum(counts, int(RARE_SHARE * most / len(counts)))
+    least = np.minimum(counts, int(MIN_LEVEL_SHARE * most / len(counts)))
     fixed = np.zeros(len(counts), dtype=bool)
     while True:
         left, whole = most - int(least[fixed].sum()), max(int(counts[~fixed].sum()), 1)
@@ -78,13 +72,13 @@ def share_rows(counts: Array, most: int) -> Array:
     return wanted
 
 
-def draw_rows(level: Array, K: int, most: int, seed: int = 0) -> tuple[Array, Array | None]:
+def draw_rows_by_level(level: Array, K: int, most: int, seed: int = 0) -> tuple[Array, Array | None]:
     """Return at most `most` rows drawn at random from every level (n,), in order, and how many rows each of them stands for.
 
     The latter is None where all stand for the same number.
     """
     counts = np.bincount(level, minlength=K)
-    wanted = share_rows(counts, most)
+    wanted = allocate_rows(counts, most)
     rng = np.random.default_rng(seed)
     drawn = [rng.permutation(np.flatnonzero(level == k))[:many] for k, many in enumerate(wanted)]
     rows = np.sort(np.concatenate(drawn))

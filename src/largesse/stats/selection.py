@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from largesse.records import Array, Choice, Estimate
-from largesse.stats.intervals import mean_estimate
+from largesse.stats.intervals import t_estimate
 
 
-def one_standard_error(
+def choose_by_one_standard_error(
     names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None, *, of: str = ""
 ) -> tuple[Choice, ...]:
     """Choose the first candidate that the best one does not beat by more than one paired standard error.
@@ -18,7 +18,7 @@ def one_standard_error(
     List the candidates in order of preference, the simplest first; losses are (candidates, n). `of` says what is chosen.
 
     >>> losses = np.array([[1.0, 2.0, 1.0, 2.0], [1.1, 1.8, 1.1, 1.9]])
-    >>> [choice.chosen for choice in one_standard_error(["simple", "rich"], losses)]
+    >>> [choice.chosen for choice in choose_by_one_standard_error(["simple", "rich"], losses)]
     [True, False]
     """
     best, behind = _behind_best(losses, weight, cluster)
@@ -26,7 +26,7 @@ def one_standard_error(
     return _choices(names, np.average(losses, axis=1, weights=weight), behind, kept, of)
 
 
-def least_loss(
+def choose_lowest_loss(
     names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None, *, of: str = ""
 ) -> tuple[Choice, ...]:
     """Choose the candidate with the least mean of losses (candidates, n)."""
@@ -34,7 +34,7 @@ def least_loss(
     return _choices(names, np.average(losses, axis=1, weights=weight), behind, best, of)
 
 
-def chosen(choices: Sequence[Choice]) -> int:
+def chosen_index(choices: Sequence[Choice]) -> int:
     """Return the index of the chosen candidate."""
     return next(i for i, choice in enumerate(choices) if choice.chosen)
 
@@ -42,7 +42,7 @@ def chosen(choices: Sequence[Choice]) -> int:
 def _behind_best(losses: Array, weight: Array | None, cluster: Array | None) -> tuple[int, list[Estimate]]:
     """Return the index of the least mean loss, and how far each candidate is behind it, paired."""
     best = int(np.argmin(np.average(losses, axis=1, weights=weight)))
-    return best, [mean_estimate(row - losses[best], weight, cluster) for row in losses]
+    return best, [t_estimate(row - losses[best], weight, cluster) for row in losses]
 
 
 def _choices(names: Sequence[str], means: Array, behind: Sequence[Estimate], kept: int, of: str) -> tuple[Choice, ...]:

@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 SMALL = 5_000_000  # cells
-MAX_AHEAD = 4  # batches that are in memory at once
+MAX_QUEUED_BATCHES = 4  # batches that are in memory at once
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def one_thread(cells: int = 0) -> Iterator[None]:
         yield
 
 
-def side_by_side(jobs: Sequence[Callable[[], Result]], workers: int, *, tracked: bool = False) -> list[Result]:
+def run_in_threads(jobs: Sequence[Callable[[], Result]], workers: int, *, tracked: bool = False) -> list[Result]:
     """Do jobs at the same time, each in one thread, and return their results in the jobs' order.
 
     If they are `tracked`, they are the parts of the current work, whose progress is shown.
@@ -47,7 +47,7 @@ def side_by_side(jobs: Sequence[Callable[[], Result]], workers: int, *, tracked:
     The first error ends it. Who stops waiting (an interrupt) does not wait for jobs under way, and their threads do not keep
     the process alive.
 
-    >>> side_by_side([lambda: 1, lambda: 2, lambda: 3], workers=2)
+    >>> run_in_threads([lambda: 1, lambda: 2, lambda: 3], workers=2)
     [1, 2, 3]
     """
     if min(workers, len(jobs)) < 2:
@@ -85,12 +85,12 @@ def side_by_side(jobs: Sequence[Callable[[], Result]], workers: int, *, tracked:
     return [found[place] for place in range(len(jobs))]
 
 
-def cores() -> int:
+def count_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
+def prefetch(items: Iterable[Item]) -> Iterator[Item]:
     """Yield items in their order; while the caller works on one, a thread makes the next."""
     source = iter(items)
     with ThreadPoolExecutor(1) as pool:
@@ -100,9 +100,9 @@ def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
             yield batch[0]
 
 
-def map_ahead(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def map_in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """Yield the results of items in their order, computed by several threads."""
-    threads = min(cores(), MAX_AHEAD)
+    threads = min(count_cores(), MAX_QUEUED_BATCHES)
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Result]] = deque()
         for item in items:
@@ -114,14 +114,14 @@ def map_ahead(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator
 
 
 @contextmanager
-def write_behind(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
+def write_in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
     """Yield a function that queues items for one background thread; it waits while the queue is full."""
     with ThreadPoolExecutor(1) as pool:
         waiting: deque[Future[None]] = deque()
 
         def add(item: Item) -> None:
             waiting.append(pool.submit(work, item))
-            if len(waiting) > MAX_AHEAD:
+            if len(waiting) > MAX_QUEUED_BATCHES:
                 waiting.popleft().result()
 
         yield add

@@ -22,7 +22,7 @@ from largesse.response import list_models
 from largesse.serve import RequestError, json_response, read_json, write_json
 from largesse.studio import runs
 from largesse.studio.background_jobs import Job, Jobs, WorkerProcess, read_problems
-from largesse.studio.sandbox import MAX_UPLOAD_BYTES, StudioFolder, StudioTable, TableStore, open_part
+from largesse.studio.studio_files import MAX_UPLOAD_BYTES, StudioFolder, StudioTable, TableStore, open_part
 from largesse.version import __version__
 
 EXAMPLE = "thornton"

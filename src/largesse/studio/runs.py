@@ -19,7 +19,7 @@ from largesse.errors import LargesseError, Problem, refuse, repr_short, suggest
 from largesse.levels import Levels
 from largesse.serve import RequestError
 from largesse.studio.campaign_form import describe_problems
-from largesse.studio.sandbox import list_parts
+from largesse.studio.studio_files import list_parts
 
 NUMBER_FILES = ("fit.json", "plan.json", "evaluation.json")
 NUMBER_KEYS = ("headline", "verdict", "spend", "value", "value_interval", "customers")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from largesse.errors import Problem, fail, make_visible
-from largesse.io import private_folder, where_is
+from largesse.io import private_folder, resolve_links
 from largesse.pipeline import MARKS
 from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, listen, require_packages, run_server
 
@@ -43,7 +43,7 @@ def open_studio(
     """
     require_packages("studio", "starlette", "uvicorn", "orjson")
     from largesse.studio.handlers import Studio
-    from largesse.studio.sandbox import StudioFolder
+    from largesse.studio.studio_files import StudioFolder
 
     home, name = find_home(run, folder)
     with listen(port, STUDIO_PORT) as bound, private_folder(home, PRIVATE_NAME) as private:
@@ -114,14 +114,14 @@ def access_policy(token: str, port: int) -> AccessPolicy:
 
 def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
     """Return the folder of the studio, and the name of the run that is open first."""
-    home = where_is(folder or (where_is(run).parent if run is not None else Path()))
+    home = resolve_links(folder or (resolve_links(run).parent if run is not None else Path()))
     if not home.is_dir():
         fail("studio", Problem(f"{home} is not a folder", "give the folder for run folders as --folder"))
     if not os.access(home, os.W_OK):
         fail("studio", Problem(f"{home} is not writable", "give a folder that you may write to as --folder"))
     if run is None:
         return home, None
-    path = where_is(run)
+    path = resolve_links(run)
     if path.parent != home or not all((path / mark).is_file() for mark in MARKS):
         hint = "give a run folder that lies in --folder, or no --folder; largesse run makes one"
         fail("studio", Problem(f"{run} is not a run folder in {home}", hint))

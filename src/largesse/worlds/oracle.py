@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from largesse.allocation import frontier
-from largesse.errors import InputError, Problem, below_cheapest, budget_problems, refuse
+from largesse.errors import InputError, Problem, below_cheapest_error, budget_problems, refuse
 from largesse.records import Array, Frontier
 
 
@@ -66,5 +66,5 @@ class KnownTruth:
         refuse("budget", budget_problems(budget, unlimited=True))
         cheapest = float(self.costs[0])
         if budget < cheapest:
-            raise below_cheapest("budget", budget, cheapest)
+            raise below_cheapest_error("budget", budget, cheapest)
         return float(budget)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.data.log import log_from_arrays
+from largesse.data.checked_tables import log_from_arrays
 from largesse.errors import InputError, MissingPartError, PolicyFileError
 from largesse.records import Array
 from largesse.response.stacking import Stack

@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from largesse.data.log import log_from_arrays
+from largesse.data.checked_tables import log_from_arrays
 from largesse.errors import InputError
 from largesse.records import Array
 from largesse.response.boosting import Boosting

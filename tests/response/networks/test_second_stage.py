@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from largesse.data.log import log_from_arrays
+from largesse.data.checked_tables import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.model_catalogue import model_classes

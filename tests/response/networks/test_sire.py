@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from largesse.data.log import log_from_arrays, read_log
+from largesse.data.checked_tables import log_from_arrays, read_log
 from largesse.errors import InputError, PolicyFileError
 from largesse.levels import Levels
 from largesse.policy.policy import Policy

@@ -13,9 +13,9 @@ import largesse as lg
 from largesse.errors import InputError, LargesseError, LedgerError
 from largesse.policy import Policy
 from largesse.serve import (
+    ChosenLevels,
     Ledger,
     LedgerStanding,
-    LevelChoice,
     Offers,
     PacePlan,
     Pacer,
@@ -99,7 +99,7 @@ def test_ids_costs_and_seasons_that_are_no_lists_are_named() -> None:
         with pytest.raises(InputError, match="the season is"):
             plan_pace(population, fixed_terms(), 10, season=odd)  # type: ignore[arg-type]
         with pytest.raises(InputError, match="the most that levels may cost is"):
-            make_population(policy, log, most=odd)  # type: ignore[arg-type]
+            make_population(policy, log, max_costs=odd)  # type: ignore[arg-type]
 
 
 # -- damaged content -----------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def redeem(ledger: Ledger) -> None:
 
 
 def audit(ledger: Ledger) -> None:
-    assert not ledger.audit().fine
+    assert not ledger.audit().matches
     list(ledger.decisions())
 
 
@@ -195,9 +195,11 @@ def test_a_ledger_that_cannot_begin_leaves_no_file(tmp_path: Path, arguments: di
 
 def test_amounts_beyond_what_a_ledger_counts_are_refused(path: Path) -> None:
     class Dear:
-        def choose(self, _: LedgerStanding, offers: Offers) -> LevelChoice:
+        def choose(self, _: LedgerStanding, offers: Offers) -> ChosenLevels:
             n = len(offers)
-            return LevelChoice(np.ones(n, dtype=np.int64), np.ones(n), np.zeros(n), np.zeros(n, dtype=np.int64), (1.0,))
+            return ChosenLevels(
+                np.ones(n, dtype=np.int64), np.ones(n), np.zeros(n), np.zeros(n, dtype=np.int64), (1.0,)
+            )
 
     face = np.tile(np.array([0, MAX_MICROS]), (20, 1))
     none = np.zeros_like(face)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from largesse.errors import InputError, LedgerError
-from largesse.serve import DecisionRequest, Ledger, LedgerDecisions, LedgerTerms, LevelChoice, open_ledger
+from largesse.serve import ChosenLevels, DecisionRequest, Ledger, LedgerDecisions, LedgerTerms, open_ledger
 from largesse.serve.ledger.money_time import now_micros
 from support.ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
@@ -49,7 +49,7 @@ def test_requests_in_one_transaction_are_decided_one_after_the_other(ledger: Led
     standing = ledger.standing(now=START)
     assert (standing.promised, standing.spent, standing.room) == (100_000_000, 0, 0)
     assert (standing.requests, standing.decisions, standing.state) == (3, 12, (3.0,))
-    assert ledger.audit().fine
+    assert ledger.audit().matches
 
 
 def test_a_repeated_request_gets_the_same_answer_and_costs_nothing(ledger: Ledger) -> None:
@@ -73,7 +73,7 @@ def test_the_same_id_with_other_content_is_refused(ledger: Ledger) -> None:
 
 def test_a_chooser_that_overspends_changes_nothing(ledger: Ledger) -> None:
     class Greedy(Dearest):
-        def choose(self, standing: Any, offers: Any) -> LevelChoice:
+        def choose(self, standing: Any, offers: Any) -> ChosenLevels:
             return replace(super().choose(standing, offers), levels=np.full(len(offers), 2))
 
     with pytest.raises(RuntimeError, match="more than the ledger has room for"):
@@ -129,7 +129,7 @@ def test_an_accepted_late_redemption_is_paid_from_what_is_left_and_released(addr
         with pytest.raises(LedgerError, match=r"only 0.00 is left"):
             ledger.redeem("2", "b", now=START + 16 * DAY)
         assert ledger.redeem("2", "b", now=START + 23 * DAY).paid == 10_000_000  # the others are over
-        assert ledger.audit().fine
+        assert ledger.audit().matches
 
 
 def test_promises_that_outlast_the_period_count_in_full(ledger: Ledger) -> None:
@@ -140,7 +140,7 @@ def test_promises_that_outlast_the_period_count_in_full(ledger: Ledger) -> None:
     ledger.redeem("2", "b", 4, now=START + 26 * DAY)
     assert ledger.standing(now=START + 26 * DAY).late_face == 4_000_000
     assert ledger.standing(now=START + 40 * DAY).late_face == 0
-    assert ledger.audit().fine
+    assert ledger.audit().matches
 
 
 def test_a_clock_that_goes_back_releases_nothing_twice(ledger: Ledger) -> None:
@@ -154,7 +154,7 @@ def test_a_clock_that_goes_back_releases_nothing_twice(ledger: Ledger) -> None:
     assert decide(ledger, "2", "a", now=START - DAY) == [0]
     assert decide(ledger, "3", "a", now=START + DAY) == [2]
     assert not ledger.redeem("3", "a", now=START).late  # by a clock before the decision
-    assert ledger.audit().fine
+    assert ledger.audit().matches
 
 
 # -- promises that hold while the budget lasts ---------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_more_is_promised_than_the_budget_and_redeemed_while_it_lasts(lasting: L
     assert (standing.spent, standing.room, standing.redemptions) == (100_000_000, 0, 11)
     lasting.change_total(110)
     assert lasting.redeem("1", "k", now=START + DAY).paid == 10_000_000
-    assert lasting.audit().fine
+    assert lasting.audit().matches
 
 
 def test_how_long_redemptions_took_is_counted_when_promises_end(lasting: Ledger) -> None:
@@ -187,7 +187,7 @@ def test_how_long_redemptions_took_is_counted_when_promises_end(lasting: Ledger)
     standing = lasting.standing(now=START + 7 * DAY)
     assert (standing.settled_paid, standing.settled_wait) == (18_000_000, 4_000_000)
     assert (standing.held, standing.promised, standing.room) == (0, 0, 82_000_000)
-    assert lasting.audit().fine
+    assert lasting.audit().matches
 
 
 # -- the total -----------------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_the_total_is_lowered_by_what_promises_that_are_over_release(address: st
     with open_ledger(address, LedgerTerms(100_000_000, today - 30 * DAY, today + 30 * DAY, 7 * DAY)) as ledger:
         decide(ledger, "1", "abcdefgh", now=today - 20 * DAY)
         assert ledger.change_total(50).room == 50_000_000
-        assert ledger.audit().fine
+        assert ledger.audit().matches
 
 
 def test_the_database_itself_refuses_to_overspend(address: str) -> None:
@@ -222,7 +222,7 @@ def test_the_database_itself_refuses_to_overspend(address: str) -> None:
 
 def test_the_audit_finds_what_does_not_add_up(ledger: Ledger) -> None:
     decide(ledger, "1", "ab")
-    assert ledger.audit().fine
+    assert ledger.audit().matches
     ledger._transact(lambda session: session.run("DELETE FROM decision WHERE customer = 'a'"))
     assert ledger.audit().differences["promised"] == (20_000_000, 10_000_000)
 

@@ -80,7 +80,7 @@ def test_a_file_that_came_back_is_whole(ledger: Ledger, path: Path) -> None:
         ledger.standing()
     path.with_suffix(".old").rename(path)
     with open_ledger(f"sqlite:///{path}") as again:
-        assert again.audit().fine
+        assert again.audit().matches
         assert again.standing(now=START).promised == 20_000_000
 
 
@@ -97,7 +97,7 @@ def test_a_ledger_of_two_names_is_refused_for_each_would_have_the_budget(ledger:
 def test_a_ledger_that_is_mounted_by_itself_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     open_ledger(f"sqlite:///{path}", fixed_terms()).close()
     mounts = path.with_name("mountinfo")
-    monkeypatch.setattr("largesse.io.paths.MOUNTS", mounts)
+    monkeypatch.setattr("largesse.io.paths.MOUNT_TABLE", mounts)
     mounts.write_text(f"36 35 98:0 /l.db {path.resolve()} rw - ext4 /dev/x rw\n")
     with pytest.raises(LedgerError, match="is mounted by itself"):
         open_ledger(f"sqlite:///{path}")
@@ -150,16 +150,16 @@ def test_a_full_disk_loses_nothing_and_when_there_is_room_it_goes_on(ledger: Led
     many = make_offers([f"c{i}" for i in range(2000)])
     with pytest.raises(LedgerError, match="is full"):
         ledger.decide("many", many, Dearest(), now=START)
-    assert ledger.audit().fine
+    assert ledger.audit().matches
     assert ledger.standing(now=START).decisions == 2
     assert len(ledger.decide("many", many, Dearest(), now=START)) == 2000  # the connection is another, without a limit
-    assert ledger.audit().fine
+    assert ledger.audit().matches
 
 
 def test_a_locked_file_is_waited_for_and_then_named(
     ledger: Ledger, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("largesse.serve.ledger.sqlite.BUSY_SECONDS", 0.0)
+    monkeypatch.setattr("largesse.serve.ledger.sqlite.WRITER_TIMEOUT_SECONDS", 0.0)
     ledger._store.disconnect()
     with sqlite3.connect(path, isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -104,7 +104,7 @@ def test_twice_as_many_customers_as_expected_are_paced_until_the_end(tmp_path: P
             for i in np.flatnonzero(rng.random(200) < decided.expected / np.maximum(decided.face, 1)):
                 ledger.redeem(f"day {day}", decided.customers[i], now=START + int((day + 0.6) * DAY))
         standing = ledger.standing(now=START + 30 * DAY - 1)
-        assert ledger.audit().fine
+        assert ledger.audit().matches
     assert 0.97 * terms.total < standing.spent + standing.held <= terms.total
     assert (standing.spent + standing.promised > terms.total) == (promises == "while_it_lasts")
     assert min(shares[-5:]) > 0.1 * max(shares)  # the last customers get something, too
@@ -164,7 +164,7 @@ def test_propensities_are_those_after_all_rules(total: float, fits: int) -> None
 
 
 def test_the_days_that_are_left_are_counted_in_whole_weeks_as_one_by_one() -> None:
-    from largesse.serve.pacing import kernels as k
+    from largesse.serve.pacing import pacing_kernels as k
 
     def count(first: int, week: np.ndarray, t: float, until: float) -> float:
         left, day = 0.0, math.floor(t)
@@ -202,10 +202,10 @@ def test_offers_count_the_most_that_a_level_may_cost() -> None:
     model.binary_ = False  # costs of an amount have no bound
     policy = Policy(model, later, price=0.1)
     for most, words in (
-        (None, "nothing says the most that a level may cost"),
+        (None, "maximum cost"),
         ([1, 2], "one number for each of the 5"),
     ):
         with pytest.raises(InputError, match=words):
-            make_population(policy, sim.features, most=most)
-    bounded = make_population(policy, sim.features, most=[0, 5, 5, 5, 9])
+            make_population(policy, sim.features, max_costs=most)
+    bounded = make_population(policy, sim.features, max_costs=[0, 5, 5, 5, 9])
     assert (bounded.face[0] / 1e6).tolist() == [0, 5, 5, 5, 9]

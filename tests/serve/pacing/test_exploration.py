@@ -151,7 +151,7 @@ def test_a_ledger_keeps_the_rule_and_is_never_overspent(tmp_path: Path) -> None:
             offers, now = make_offers(rng.integers(0, N, 100)), START + int((day + 0.5) * DAY)
             propensity.append(ledger.decide(f"day {day}", offers, Pacer(seed=day), now=now).propensity)
         standing = ledger.standing(now=START + 30 * DAY - 1)
-        assert ledger.audit().fine
+        assert ledger.audit().matches
     drawn = np.concatenate(propensity)
     assert 0.97 * terms.total < standing.spent <= terms.total
     assert drawn.min() > 0.9 * 0.1 * 0.05 / K
@@ -225,7 +225,7 @@ def test_on_a_stream_exploring_for_evaluation_costs_no_more_than_levels_at_rando
         for plan in (make_plan(stream), make_plan(stream, rule), make_plan(stream, rate=0.05))
     )
     gains = [paced.value - paced.base for paced in (plain, aimed, at_random)]
-    assert aimed.kept
+    assert aimed.within_budget
     assert aimed.use > plain.use - 0.05
     assert gains[0] - gains[1] < 1.3 * (gains[0] - gains[2])
     assert (aimed.propensity < 1).mean() > 0.9  # the others come when nothing is left
@@ -233,7 +233,7 @@ def test_on_a_stream_exploring_for_evaluation_costs_no_more_than_levels_at_rando
 
 
 def test_no_level_of_probability_zero_is_drawn() -> None:
-    from largesse.serve.pacing.kernels import draw_level
+    from largesse.serve.pacing.pacing_kernels import draw_level
 
     p, largest = np.array([0.0, 0.5, 0.5 - 2**-53, 0.0]), 1.0 - 2**-53
     assert p.sum() <= largest  # the sum ends short of one

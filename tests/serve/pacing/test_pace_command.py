@@ -13,7 +13,7 @@ from largesse.errors import InputError
 from largesse.pipeline import plan
 from largesse.policy import Policy
 from largesse.report import print_pace, render_pace
-from largesse.serve import pace, read_streaming
+from largesse.serve import pace, parse_pace_options
 from largesse.serve.pacing.pace_command import _as_days
 from support.browsers import PHONE, watch
 from support.commands import Call
@@ -26,7 +26,7 @@ SIMULATED = {"streams": 2, "customers": CUSTOMERS, "days": 14}
 def paced(ran: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
     """The numbers of two simulated streams of the shop, and their page."""
     page = tmp_path_factory.mktemp("paced") / "pace.html"
-    return pace(ran, read_streaming("simulated", SIMULATED), lambda *_: None, out=page), page
+    return pace(ran, parse_pace_options("simulated", SIMULATED), lambda *_: None, out=page), page
 
 
 def test_simulated_streams_are_compared_with_the_offline_optimum(ran: Path, paced: tuple[dict[str, Any], Path]) -> None:
@@ -39,7 +39,7 @@ def test_simulated_streams_are_compared_with_the_offline_optimum(ran: Path, pace
     assert facts["total"] == 2.5 * CUSTOMERS  # the campaign's budget for each expected customer
     assert courses["pace"]["spent"][-1] == pytest.approx(facts["spent"])
     assert set(courses) == {"pace", "daily", "fixed", "offline"}
-    streaming = read_streaming("simulated", {"streams": 1, "customers": 200, "days": 7})
+    streaming = parse_pace_options("simulated", {"streams": 1, "customers": 200, "days": 7})
     assert pace(ran, streaming, lambda *_: None, budget=1.0)["first"]["facts"]["total"] == 200
 
 
@@ -48,7 +48,7 @@ def test_a_plan_that_explores_is_rehearsed_so(
     run_copy: Path, paced: tuple[dict[str, Any], Path], explore_for: str | None
 ) -> None:
     plan(run_copy, explore_for=explore_for, explore=0.2)
-    shown, plain = pace(run_copy, read_streaming("simulated", SIMULATED), lambda *_: None), paced[0]
+    shown, plain = pace(run_copy, parse_pace_options("simulated", SIMULATED), lambda *_: None), paced[0]
     assert (shown["explores_for"], plain["explores_for"]) == (explore_for or "", "")
     assert all(row["over"] == 0 for row in shown["ways"])
     assert 0.8 < shown["ways"][0]["value"] < plain["ways"][0]["value"]  # it gives something up

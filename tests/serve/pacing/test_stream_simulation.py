@@ -10,7 +10,7 @@ import pytest
 from largesse.allocation import allocate
 from largesse.errors import LedgerError
 from largesse.serve import (
-    WAYS,
+    PACING_METHODS,
     Offers,
     PacePlan,
     Pacer,
@@ -44,7 +44,7 @@ def draw_small(seed: int, on_redemption: bool, customers: int = 3000, promises: 
 
 
 @cache
-def pace_small(seed: int, on_redemption: bool, way: str = WAYS[0]) -> PacedStream:
+def pace_small(seed: int, on_redemption: bool, way: str = PACING_METHODS[0]) -> PacedStream:
     return pace_stream(draw_small(seed, on_redemption), way, plan=make_small_plan(seed, on_redemption))
 
 
@@ -63,9 +63,9 @@ def test_nothing_is_overspent_or_worth_more_than_the_offline_bound(on_redemption
     for seed in range(5):
         offline = plan_small(seed, on_redemption)
         assert offline.value <= offline.unreserved * 1.001  # reserving promises never brings value
-        for way in WAYS:
+        for way in PACING_METHODS:
             paced = pace_small(seed, on_redemption, way)
-            assert paced.kept
+            assert paced.within_budget
             assert paced.spent <= paced.committed <= paced.total
             # Redemptions are random: a lucky stream spends a little more than it was expected to.
             assert paced.value <= offline.bound * (1.01 if on_redemption else 1 + 1e-9)
@@ -76,9 +76,9 @@ def test_promises_that_hold_while_it_lasts_use_the_budget_and_are_rarely_refused
     for seed in range(6):
         kept, stream = (draw_small(seed, True, 6000, promises) for promises in ("kept", "while_it_lasts"))
         offline, plan = plan_offline(stream), make_plan(stream)
-        paced, *others = (pace_stream(stream, way, plan=plan) for way in WAYS)
-        assert all(other.kept and other.spent <= other.total for other in others)
-        assert paced.kept
+        paced, *others = (pace_stream(stream, way, plan=plan) for way in PACING_METHODS)
+        assert all(other.within_budget and other.spent <= other.total for other in others)
+        assert paced.within_budget
         assert paced.spent == paced.committed <= paced.total
         assert offline.value == offline.unreserved
         shares.append(paced.value / offline.value)
@@ -87,7 +87,7 @@ def test_promises_that_hold_while_it_lasts_use_the_budget_and_are_rarely_refused
         assert paced.use > pace_stream(kept).use
     assert np.mean(shares) > 0.97
     assert np.mean(use) > 0.985
-    assert refused / redeemed < 0.01  # of larger streams fewer are: docs/results/pacing.md
+    assert refused / redeemed < 0.01  # of larger streams fewer are: docs/results/pace_streams.md
 
 
 def test_a_refused_redemption_takes_the_gain_of_all_who_would_not_redeem_with_it() -> None:
@@ -104,7 +104,7 @@ def test_without_money_that_lasts_redemptions_are_refused_and_lose_value() -> No
     # All redeem, which nobody expected.
     surprised = replace(stream, redeems=np.where(stream.customers.face > 0, 1.0, 0.0))
     paced = pace_stream(surprised)
-    assert paced.kept
+    assert paced.within_budget
     assert paced.refused.any()
     assert paced.spent <= paced.total
     assert paced.value == pytest.approx(paced.base + count_gains(surprised, paced.levels, paced.refused).sum())
@@ -113,7 +113,7 @@ def test_without_money_that_lasts_redemptions_are_refused_and_lose_value() -> No
 
 def test_pacing_comes_close_to_the_offline_optimum_and_uses_the_budget() -> None:
     offline = [plan_small(seed, False) for seed in range(10)]
-    paced, fixed = ([pace_small(seed, False, way) for seed in range(10)] for way in (WAYS[0], "fixed"))
+    paced, fixed = ([pace_small(seed, False, way) for seed in range(10)] for way in (PACING_METHODS[0], "fixed"))
     shares, fixed_shares = (
         np.mean([stream.value / plan.value for stream, plan in zip(way, offline, strict=True)])
         for way in (paced, fixed)
@@ -151,14 +151,14 @@ def test_a_ledger_decides_a_stream_as_the_simulation_does(on_redemption: bool, p
             levels.append(level)
             if customers.face[i, level] and stream.chance[i] < stream.redeems[i, level]:
                 due = sorted([*due, (now + round(float(stream.delay[i]) * DAY), i)])
-        assert ledger.audit().fine
+        assert ledger.audit().matches
         for at, j in due:
             refused += int(ledger.standing(now=at).left < customers.face[j, levels[j]])
             if not refused:
                 ledger.redeem(str(j), "c", now=at)
         assert refused == simulated.refused.sum()
         assert ledger.standing(now=stream.terms.ends + 30 * DAY).spent / 1e6 == pytest.approx(simulated.spent, rel=0.05)
-        assert ledger.audit().fine
+        assert ledger.audit().matches
     assert np.mean(np.array(levels) == simulated.levels) > 0.98  # times are rounded to microseconds
 
 
@@ -176,7 +176,7 @@ def test_a_hundred_random_streams() -> None:
     for seed in range(100):
         stream = draw_stream(seed, on_redemption=False)
         paced = pace_stream(stream)
-        assert paced.kept
+        assert paced.within_budget
         values.append(paced.value / plan_offline(stream).value)
     assert np.mean(values) > 0.995
 
@@ -190,4 +190,4 @@ def test_promises_that_expire_at_once_are_paced(valid: float, promises: str) -> 
     stream = replace(stream, terms=replace(stream.terms, promises=promises))
     plan = make_plan(stream)
     assert stream.terms.valid
-    assert all(pace_stream(stream, way, plan=plan).kept for way in WAYS)
+    assert all(pace_stream(stream, way, plan=plan).within_budget for way in PACING_METHODS)

@@ -18,7 +18,7 @@ import numpy as np
 from largesse.allocation import BatchPlan, PriceSums, allocate_batches
 from largesse.campaign import Campaign, read_campaign
 from largesse.data import (
-    CODED,
+    PLAIN_TEXT_ROLES,
     Batches,
     check_columns,
     check_customers,
@@ -29,8 +29,8 @@ from largesse.data import (
     read_table,
     split_file,
 )
-from largesse.errors import InputError, Problem, fail, limit_problems, refuse, suggest
-from largesse.evaluation import MAX_SAMPLE_ROWS, GroupedFeature, PlanCounts, choose_features
+from largesse.errors import InputError, Problem, fail, refuse, row_limit_problems, suggest
+from largesse.evaluation import MAX_SUMMARY_ROWS, GroupedFeature, PlanCounts, choose_features
 from largesse.pipeline.commands import LOCAL, run, silent
 from largesse.pipeline.customers import check_memory, name_reasons
 from largesse.pipeline.engine import Engine, PlanResult, ScoredCustomers, Target
@@ -125,7 +125,7 @@ def run_on_spark(
     if customers is not None:
         found = replace(found, customers=_name_source(customers))
     if most_rows is not None:
-        refuse("log", limit_problems(most_rows, "most_rows"))
+        refuse("log", row_limit_problems(most_rows, "most_rows"))
         found = replace(found, most_rows=most_rows)
     check_target(plan)
     with (
@@ -274,7 +274,7 @@ class Spark:
             return self._local.read_log(campaign, table.path)
         features = campaign.roles.get("features")
         named = {*campaign.columns.values(), *(campaign.levels.cost_columns or ()), *(features or ())}
-        plain = {campaign.columns[role] for role in CODED if role in campaign.columns} - {*(features or ())}
+        plain = {campaign.columns[role] for role in PLAIN_TEXT_ROLES if role in campaign.columns} - {*(features or ())}
         return self._local.read_log(campaign, self._fetch_log(table.frame, None if features is None else named, plain))
 
     def _fetch_log(self, frame: Any, columns: set[str] | None, plain: set[str]) -> Any:
@@ -396,7 +396,7 @@ class SparkCustomers:
         import pyarrow as pa
 
         highest = (
-            2**64 - 1 if self.n <= 2 * MAX_SAMPLE_ROWS else int(2**64 * (1.05 * MAX_SAMPLE_ROWS / self.n))
+            2**64 - 1 if self.n <= 2 * MAX_SUMMARY_ROWS else int(2**64 * (1.05 * MAX_SUMMARY_ROWS / self.n))
         )  # some more than needed
         task = partial(survey_chunk, price, scale, highest, self.features, self.costs)
         contents = list(self.chunks.map(task, "splitting ties", "scores", "rest"))
@@ -404,7 +404,7 @@ class SparkCustomers:
         table = pa.concat_tables(map(unpack_following, contents)).unify_dictionaries().combine_chunks()
         rows, curves = (np.concatenate([part[name] for part in parts]) for name in ("rows", "curves"))
         paid = parts[0]["paid"] if self.costs.common is not None else np.concatenate([part["paid"] for part in parts])
-        chosen = choose_places(rows, MAX_SAMPLE_ROWS)
+        chosen = choose_places(rows, MAX_SUMMARY_ROWS)
         batch = rows[chosen], curves[chosen], paid[chosen] if len(paid) > 1 else paid
         self.sample = batch, table.take(chosen).select(list(self.features))
         low, high = np.sum([part["costs"] for part in parts], axis=0) / self.n

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.allocation import as_rows, check_task, decide_at_price, expected_costs, sum_at_prices
-from largesse.data import FilePiece, decode_dictionary, read_notation, read_piece, read_table
+from largesse.data import FilePiece, decode_dictionary, parse_text_columns, read_piece, read_table
 from largesse.errors import LargesseError, refuse
 from largesse.evaluation import GroupedFeature, count_plan, number_groups
 from largesse.levels import Levels
@@ -122,7 +122,7 @@ def list_tables(spec: TableSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[
 
 def check_rows(table: pa.Table, levels: Levels, spec: TableSpec) -> Customers:
     """Return the customers of a table; refuse it as on one machine."""
-    table, _, problems = read_notation(table, dict(spec.parse), None)
+    table, _, problems = parse_text_columns(table, dict(spec.parse), None)
     refuse("customers", problems)
     return check_table(table, levels, spec.customer, spec.features)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import TIE
-from largesse.data import CYCLES, DAY, Encoder
+from largesse.data import CYCLES, SECONDS_PER_DAY, Encoder
 from largesse.errors import Problem, fail
 from largesse.policy.export.graph import (
     Value,
@@ -144,9 +144,9 @@ def _encode(column: Any) -> list[Value]:
     if column.encoding == "number":
         return [Value("scaled", (number(name),), width, {"scale": scale, "unit": 1.0})]
     seconds = Value("seconds", (), 1, {"name": name})
-    day = Value("scaled", (seconds,), len(scale.names(name)), {"scale": scale, "unit": DAY})
+    day = Value("scaled", (seconds,), len(scale.names(name)), {"scale": scale, "unit": SECONDS_PER_DAY})
     waves = [
-        Value("wave", (seconds,), 1, {"per_second": 2 * math.pi / (CYCLES[cycle] * DAY), "wave": wave})
+        Value("wave", (seconds,), 1, {"per_second": 2 * math.pi / (CYCLES[cycle] * SECONDS_PER_DAY), "wave": wave})
         for cycle in column.cycles
         for wave in ("sin", "cos")
     ]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from largesse.records import Array
-from largesse.stats import INSIDE
+from largesse.stats import PROBABILITY_MARGIN
 
 MIN_EXPONENT = -700.0  # below, some databases report an error
 
@@ -153,7 +153,7 @@ def sigmoid(score: Value) -> Value:
 
 def logit(probability: Value) -> Value:
     """Return the log-odds of probabilities, clipped away from 0 and 1."""
-    held = clip(probability, INSIDE, 1.0 - INSIDE)
+    held = clip(probability, PROBABILITY_MARGIN, 1.0 - PROBABILITY_MARGIN)
     return log(held) - log(constant(1.0) - held)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.data import MAX_DEVIATIONS, Encoder
+from largesse.data import MAX_STANDARD_DEVIATIONS, Encoder
 from largesse.errors import require_part
 from largesse.policy.export.compiler import OUTPUT, DecisionGraph, compile_policy
 from largesse.policy.export.graph import Value
@@ -183,7 +183,12 @@ def _write_scaled(writer: OnnxWriter, value: Value) -> str:
         deviations = writer.add("Sub", [days, writer.hold(np.float64(scale.centre))])
         deviations = writer.add("Div", [deviations, writer.hold(np.float64(scale.spread))])
         clipped = writer.add(
-            "Clip", [deviations, writer.hold(np.float64(-MAX_DEVIATIONS)), writer.hold(np.float64(MAX_DEVIATIONS))]
+            "Clip",
+            [
+                deviations,
+                writer.hold(np.float64(-MAX_STANDARD_DEVIATIONS)),
+                writer.hold(np.float64(MAX_STANDARD_DEVIATIONS)),
+            ],
         )
         wide = writer.add("Where", [known, clipped, writer.hold(np.float64(0.0))])
         columns.append(writer.round_to_float32(wide))

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from largesse.data import MAX_DEVIATIONS
+from largesse.data import MAX_STANDARD_DEVIATIONS
 from largesse.errors import Problem, fail, refuse, repr_short, require_part, suggest
 from largesse.policy.export.compiler import OUTPUT, USE_TREE, DecisionGraph, compile_policy
 from largesse.policy.export.graph import Value
@@ -379,12 +379,12 @@ def _write_scaled(writer: SqlWriter, value: Value) -> list[Term]:
     known, terms = _is_known(raw.text), []
     if scale.spread > 0:
         # Clipped beyond the encoder's own limits, so that no difference overflows.
-        reach = 2 * MAX_DEVIATIONS * scale.spread
+        reach = 2 * MAX_STANDARD_DEVIATIONS * scale.spread
         low, high = (write_number((scale.centre + way * reach) * unit) for way in (-1, 1))
         clipped = f"LEAST(GREATEST({raw.text}, {low}), {high})"
         days = clipped if unit == 1.0 else f"{clipped} / {write_number(unit)}"
         deviations = f"({days} - {write_number(scale.centre)}) / {write_number(scale.spread)}"
-        far, near = write_number(MAX_DEVIATIONS), write_number(-MAX_DEVIATIONS)
+        far, near = write_number(MAX_STANDARD_DEVIATIONS), write_number(-MAX_STANDARD_DEVIATIONS)
         text = f"CASE WHEN {known} THEN LEAST(GREATEST({deviations}, {near}), {far}) ELSE {write_number(0.0)} END"
         wide = writer.named(Term(text, raw.needs), early=True)
         terms.append(writer.named(Term(_round_to_float32(wide.text), wide.needs), early=True))

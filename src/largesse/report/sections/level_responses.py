@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from largesse.records import FEW_ROWS
+from largesse.records import MIN_LEVEL_ROWS
 from largesse.report.charts.axes import fit_axis
 from largesse.report.charts.row_charts import draw_curve_strip, draw_tick_strip
 from largesse.report.charts.small_multiples import draw_panel
@@ -48,7 +48,7 @@ def view_responses(numbers: Numbers, units: Units) -> View:
     return {
         "figure": view_levels(levels, units),
         "features": features,
-        "min_rows": FEW_ROWS,
+        "min_rows": MIN_LEVEL_ROWS,
         "few": any(level.few for level in levels),
         "few_groups": any(feature["few"] for feature in features),
     }
@@ -56,7 +56,7 @@ def view_responses(numbers: Numbers, units: Units) -> View:
 
 def _has_few_rows(level: Numbers) -> bool:
     sizes = map(finite, (level["rows"], level["effective"]))
-    return any(size is not None and size < FEW_ROWS for size in sizes)
+    return any(size is not None and size < MIN_LEVEL_ROWS for size in sizes)
 
 
 def view_levels(levels: Sequence[LevelMean], units: Units) -> FigureRows:

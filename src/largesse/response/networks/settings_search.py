@@ -25,10 +25,10 @@ from largesse.response.networks.training_jobs import Loop, TrainedNetworks, Trai
 from largesse.response.networks.training_runner import train
 from largesse.stats import (
     assign_folds,
-    chosen,
-    least_loss,
+    choose_by_one_standard_error,
+    choose_lowest_loss,
+    chosen_index,
     logit,
-    one_standard_error,
     one_thread,
     sample_rows,
     score_loss,
@@ -120,15 +120,15 @@ def learn_networks(recipe: Recipe, task: SearchTask) -> SearchResult:
             next(turns)
             search.add([(penalty, kappa) for penalty in recipe.penalties])
         shrinkage = [search.choose_penalty() for search in searches]
-        penalties = [recipe.penalties[chosen(choices)] for choices in shrinkage]
+        penalties = [recipe.penalties[chosen_index(choices)] for choices in shrinkage]
         losses = np.array([s.losses[penalty, kappa] for s, penalty in zip(searches, penalties, strict=True)])
-        start = least_loss(list(starts), losses, some.held.weight, some.held.cluster)
-        kept = chosen(start)
+        start = choose_lowest_loss(list(starts), losses, some.held.weight, some.held.cluster)
+        kept = chosen_index(start)
         search, penalty = searches[kept], penalties[kept]
         next(turns)
         search.add([(penalty, other) for other in recipe.kappas[1:]])
         choices = search.choose_kappa(penalty)
-        best = (penalty, recipe.kappas[chosen(choices)])
+        best = (penalty, recipe.kappas[chosen_index(choices)])
         next(turns)
         if some is not task:
             search = Search(recipe, task, starts[kept])
@@ -244,7 +244,7 @@ class Search:
         """Return the penalties tried at the first κ; the most shrunk within one standard error of the best is chosen."""
         recipe, held = self.recipe, self.task.held
         losses = np.array([self.losses[penalty, recipe.kappas[0]] for penalty in recipe.penalties])
-        return one_standard_error([f"{p:g}" for p in recipe.penalties], losses, held.weight, held.cluster)
+        return choose_by_one_standard_error([f"{p:g}" for p in recipe.penalties], losses, held.weight, held.cluster)
 
     def choose_kappa(self, penalty: float) -> tuple[Choice, ...]:
         """Return the κ tried; the least held-out loss is chosen, as in the paper, or the least risk by another rule."""
@@ -253,7 +253,9 @@ class Search:
         if self.recipe.kappa_rule == "loggers":
             return choose_least(names, self._risks_of_new_loggers(penalty))
         risk = self._increment_risks if self.recipe.kappa_rule == "dr" else self.losses.__getitem__
-        return least_loss(names, np.array([risk((penalty, kappa)) for kappa in kappas]), held.weight, held.cluster)
+        return choose_lowest_loss(
+            names, np.array([risk((penalty, kappa)) for kappa in kappas]), held.weight, held.cluster
+        )
 
     def _increment_risks(self, candidate: Candidate) -> Array:
         """Return each held-out row's squared distance (rows,) from doubly robust increments between adjacent levels."""

@@ -23,7 +23,7 @@ import numpy as np
 from largesse.progress import advance, track_results
 from largesse.records import Array
 from largesse.response.networks.training_jobs import Loop, TrainedNetworks, TrainingJob, TrainingProgram
-from largesse.stats import cores
+from largesse.stats import count_cores
 
 STOP_ROWS = 10_000  # most rows to stop by: all are used at every look, and more would not say more
 MEMORY = {"cpu": 1 << 30, "gpu": 1 << 34}  # bytes that one group of models may need beside the data
@@ -47,7 +47,7 @@ def run(job: TrainingJob) -> TrainedNetworks:
 
     # A small network keeps one core busy: on a CPU several groups run side by side.
     side_by_side = job.program.at_once is not None and jax.default_backend() == "cpu"
-    with ThreadPoolExecutor(cores() if side_by_side else 1) as pool:
+    with ThreadPoolExecutor(count_cores() if side_by_side else 1) as pool:
         found = list(track_results(results(), len(parts)))
     params = jax.tree.map(lambda *each: np.concatenate(each)[: len(job.seeds)], *(one.params for one in found))
     loss, look = (np.concatenate([getattr(f, name) for f in found])[: len(job.seeds)] for name in ("loss", "look"))
@@ -110,7 +110,7 @@ def _run_group(job: TrainingJob, data: Any, own: Any, models: Array) -> TrainedN
 
 def _stacked_draws(each: Sequence[Iterator[Any]], stretches: Sequence[Array]) -> Iterator[Any]:
     """Yield the draws of every stretch, (looks, steps, sources, …)."""
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(count_cores()) as pool:
         for looks in stretches:
             drawn = list(pool.map(next, each))
             yield jax.tree.map(functools.partial(_by_look, len(looks)), *drawn)

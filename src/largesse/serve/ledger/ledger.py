@@ -34,11 +34,11 @@ from largesse.serve.ledger.money_time import format_money, format_time, read_mon
 from largesse.serve.ledger.postgres import PostgresStore
 from largesse.serve.ledger.sqlite import SqliteStore
 from largesse.serve.ledger.statements import (
-    ADD_UP,
     ALL_DECISIONS,
     CREATE,
-    FORMAT,
+    SUM_DECISIONS,
     SUMS,
+    TABLES_VERSION,
     TERMS,
     Session,
     decide_requests,
@@ -55,9 +55,9 @@ from largesse.serve.ledger.statements import (
 T = TypeVar("T")
 Store = SqliteStore | PostgresStore
 TIMEOUT_SECONDS = 30.0
-FIRST_WAIT, MAX_WAIT = 0.02, 1.0  # seconds between attempts
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.02, 1.0
 PAGE_REQUESTS = 1000
-ADDRESSES = "sqlite:///spring.db for one machine, postgresql://user@host/database for many"
+ADDRESS_EXAMPLES = "sqlite:///spring.db for one machine, postgresql://user@host/database for many"
 
 
 @final
@@ -163,12 +163,12 @@ class Ledger:
 
         def work(session: Session) -> LedgerStanding:
             standing = release_expired(session, read_standing(session, session.now()), all_requests=True)
-            kept = standing.terms.kept
-            least = standing.spent + (standing.promised if kept else 0)
-            if new_total < least:
-                used = "spent or promised" if kept else "spent"
-                got = f"a total of {format_money(new_total)} is below the {format_money(least)} that are {used}"
-                refuse_entry(got, "give at least that much")
+            keeps_promises = standing.terms.keeps_promises
+            min_total = standing.spent + (standing.promised if keeps_promises else 0)
+            if new_total < min_total:
+                used = "spent or promised" if keeps_promises else "spent"
+                problem = f"a total of {format_money(new_total)} is below the {format_money(min_total)} that are {used}"
+                refuse_entry(problem, "give at least that much")
             write_standing(session, standing)  # first: the database refuses a total below promises not yet released
             session.run("UPDATE ledger SET total = ?", (new_total,))
             return replace(standing, terms=replace(standing.terms, total=new_total))
@@ -181,7 +181,7 @@ class Ledger:
         def work(session: Session) -> Audit:
             standing = read_standing(session, 0)
             try:
-                added = [int(value) for value in session.fetch(ADD_UP)[0]]
+                added = [int(value) for value in session.fetch(SUM_DECISIONS)[0]]
             except (TypeError, ValueError, OverflowError):
                 refuse_damaged()
             pairs = {name: (getattr(standing, name), value) for name, value in zip(SUMS, added, strict=True)}
@@ -190,7 +190,7 @@ class Ledger:
         return self._transact(work)
 
     def decisions(self) -> Iterator[tuple[Any, ...]]:
-        """Yield all decisions, oldest first: the rows of the next log. The columns are `ENTRY`."""
+        """Yield all decisions, oldest first: the rows of the next log. The columns are `DECISION_COLUMNS`."""
         first, last = 0, self.standing().requests
         while first < last:
             page = (first, min(first + PAGE_REQUESTS, last))
@@ -212,19 +212,21 @@ class Ledger:
         self.close()
 
     @property
-    def shown(self) -> str:
+    def display_address(self) -> str:
         """The address without its password."""
-        return self._store.shown
+        return self._store.display_address
 
     def __repr__(self) -> str:
-        return f"Ledger({self.shown})"
+        return f"Ledger({self.display_address})"
 
     def _transact(self, work: Callable[[Session], T], timeout: float | None = None) -> T:
         """Run a transaction; again if the database was busy or gone, which is safe: ids make repeats harmless."""
         seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         if not self._lock.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
-            problem = Problem(f"{self.shown} is busy: other requests still wait for it", "ask again in a moment")
+            problem = Problem(
+                f"{self.display_address} is busy: other requests still wait for it", "ask again in a moment"
+            )
             raise LedgerError("ledger", [problem]) from TimeoutError()
 
         def attempt() -> T:
@@ -239,7 +241,7 @@ class Ledger:
 
 def _retry(store: Store, attempt: Callable[[], T], deadline: float) -> T:
     """Try again at growing intervals until a deadline, while an error may be temporary; then explain it."""
-    wait = FIRST_WAIT
+    wait = FIRST_RETRY_SECONDS
     while True:
         try:
             return attempt()
@@ -254,7 +256,7 @@ def _retry(store: Store, attempt: Callable[[], T], deadline: float) -> T:
             if not temporary or time.monotonic() + wait > deadline:
                 raise LedgerError("ledger", [problem]) from error
         time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311  so that workers do not return all at once
-        wait = min(2 * wait, MAX_WAIT)
+        wait = min(2 * wait, MAX_RETRY_SECONDS)
 
 
 # -- opening --------------------------------------------------------------------------------------------------------------
@@ -290,9 +292,9 @@ def open_ledger(
     ...         ledger.standing().as_dict()["room"]
     500.0
     """
-    given: Any = terms
+    unchecked_terms: Any = terms
     problems, seconds = [], as_number(timeout)
-    if not isinstance(given, LedgerTerms | None):
+    if not isinstance(unchecked_terms, LedgerTerms | None):
         problems.append(Problem(f"the terms are {repr_short(terms)}", "make them with make_terms(total, ends)"))
     if seconds is None or not 0 <= seconds < float("inf"):
         problems.append(Problem(f"the timeout is {repr_short(timeout)}", "give a number of seconds, zero or more"))
@@ -310,12 +312,14 @@ def open_ledger(
 
 def make_store(address: str) -> Store:
     """Return the database of an address."""
-    scheme, _, rest = address.partition("://") if isinstance(address, str) else ("", "", "")
-    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
-        return SqliteStore(rest[1:])
-    if scheme not in ("postgresql", "postgres") or not rest:
-        shown = re.sub("(?<=://).*@", "…@", address) if isinstance(address, str) else address  # without a password
-        fail("ledger", Problem(f"the ledger's address is {repr_short(shown)}", f"give {ADDRESSES}"))
+    scheme, _, location = address.partition("://") if isinstance(address, str) else ("", "", "")
+    if scheme == "sqlite" and location.startswith("/") and len(location) > 1:
+        return SqliteStore(location[1:])
+    if scheme not in ("postgresql", "postgres") or not location:
+        visible_address = (
+            re.sub("(?<=://).*@", "…@", address) if isinstance(address, str) else address
+        )  # without a password
+        fail("ledger", Problem(f"the ledger's address is {repr_short(visible_address)}", f"give {ADDRESS_EXAMPLES}"))
     return PostgresStore(address)
 
 
@@ -323,35 +327,48 @@ def _begin(store: Store, terms: LedgerTerms | None, plan: str) -> None:
     """Fill a ledger that is empty; refuse one of another version, or with other terms."""
     with store.transaction() as session:
         version = session.fetch("SELECT format FROM ledger")
-        if version and version != [(FORMAT,)]:
-            got = f"{store.shown} was written by another version of largesse (tables of format {version[0][0]})"
-            refuse_entry(got, "open it with that version of largesse, or begin another ledger")
+        if version and version != [(TABLES_VERSION,)]:
+            problem = (
+                f"{store.display_address} was written by another version of largesse (tables of format {version[0][0]})"
+            )
+            refuse_entry(problem, "open it with that version of largesse, or begin another ledger")
         rows = session.fetch(f"SELECT {', '.join(TERMS)} FROM ledger")  # noqa: S608  names of our own
         if not rows:
             if terms is None:
-                refuse_entry(f"{store.shown} is empty", "open it with a total and a period")
-            columns = {"id": 1, "format": FORMAT, **{name: getattr(terms, name) for name in TERMS}, "plan": plan}
+                refuse_entry(f"{store.display_address} is empty", "open it with a total and a period")
+            columns = {
+                "id": 1,
+                "format": TABLES_VERSION,
+                **{name: getattr(terms, name) for name in TERMS},
+                "plan": plan,
+            }
             sql = f"INSERT INTO ledger ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
             session.run(sql, list(columns.values()))
             return
         try:
-            held = read_terms(rows[0])
+            ledger_terms = read_terms(rows[0])
         except ValueError:
             refuse_damaged()
     if terms is not None:
-        _compare_terms(terms, held, store)
+        _compare_terms(terms, ledger_terms, store)
 
 
-def _compare_terms(given: LedgerTerms, held: LedgerTerms, store: Store) -> None:
+def _compare_terms(terms: LedgerTerms, ledger_terms: LedgerTerms, store: Store) -> None:
     """Refuse terms that are not the ledger's; the start may differ, because it is now by default."""
     problems = []
-    if given.total != held.total:
-        got = f"the total is {format_money(given.total)}, but the ledger has {format_money(held.total)}"
-        problems.append(Problem(got, f"leave it out, or change the ledger's: largesse ledger {store.shown} --total …"))
-    if given.ends != held.ends:
-        got = f"the period ends at {format_time(given.ends)}, but the ledger's at {format_time(held.ends)}"
-        problems.append(Problem(got, "leave it out, or begin another ledger"))
-    if (given.valid, given.late, given.promises) != (held.valid, held.late, held.promises):
-        problems.append(Problem(f"other terms of promises than those of {store.shown}", f"it has: {held.describe()}"))
+    if terms.total != ledger_terms.total:
+        problem = f"the total is {format_money(terms.total)}, but the ledger has {format_money(ledger_terms.total)}"
+        problems.append(
+            Problem(problem, f"leave it out, or change the ledger's: largesse ledger {store.display_address} --total …")
+        )
+    if terms.ends != ledger_terms.ends:
+        problem = f"the period ends at {format_time(terms.ends)}, but the ledger's at {format_time(ledger_terms.ends)}"
+        problems.append(Problem(problem, "leave it out, or begin another ledger"))
+    if (terms.valid, terms.late, terms.promises) != (ledger_terms.valid, ledger_terms.late, ledger_terms.promises):
+        problems.append(
+            Problem(
+                f"other terms of promises than those of {store.display_address}", f"it has: {ledger_terms.describe()}"
+            )
+        )
     if problems:
         raise LedgerError("ledger", problems)

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from largesse.errors import Problem, as_number, join_some, refuse, repr_short, whole_problems
+from largesse.errors import Problem, as_number, integer_problems, join_some, refuse, repr_short
 from largesse.records import Array
 from largesse.serve.ledger.money_time import (
-    DAY,
+    DAY_MICROS,
     MAX_MICROS,
-    MAX_TIME,
+    MAX_TIME_MICROS,
     as_units,
     count_time,
     format_money,
@@ -30,7 +30,7 @@ from largesse.serve.ledger.money_time import (
 )
 
 LATE = ("refuse", "accept")
-KEPT, WHILE_IT_LASTS = PROMISES = ("kept", "while_it_lasts")
+KEPT_PROMISES, WHILE_IT_LASTS = PROMISES = ("kept", "while_it_lasts")
 MAX_VALID_DAYS = 36_525
 MAX_ID_LENGTH = 200
 MAX_VARIANCE = 1e100  # squares stay finite
@@ -45,32 +45,32 @@ class LedgerTerms:
     ends: int
     valid: int | None = None  # how long a promise stands; None: until it is redeemed
     late: str = "refuse"  # a redemption after that: refuse it, or accept it while the budget has room
-    promises: str = KEPT  # every promise can be redeemed, or only while the budget lasts
+    promises: str = KEPT_PROMISES  # every promise can be redeemed, or only while the budget lasts
 
     @property
-    def kept(self) -> bool:
+    def keeps_promises(self) -> bool:
         """True if every promise can be redeemed: face values are reserved."""
-        return self.promises == KEPT
+        return self.promises == KEPT_PROMISES
 
     @property
     def days(self) -> float:
         """Length of the period in days."""
-        return (self.ends - self.starts) / DAY
+        return (self.ends - self.starts) / DAY_MICROS
 
     @property
     def promise_days(self) -> float:
         """Days that a promise stands; the whole period if it stands until it is redeemed."""
-        return self.days if self.valid is None else self.valid / DAY
+        return self.days if self.valid is None else self.valid / DAY_MICROS
 
     def counts_in_full(self, expires: int | None) -> bool:
-        """Return whether a promise is kept and outlasts the period: its money cannot be given again."""
-        return self.kept and (expires is None or expires > self.ends)
+        """Return True if a promise is kept and outlasts the period: its money cannot be given again."""
+        return self.keeps_promises and (expires is None or expires > self.ends)
 
     def describe(self) -> str:
         """Write the terms as a sentence."""
         stands = "until it is redeemed" if self.valid is None else f"for {self.promise_days:g} days"
         period = f"from {format_time(self.starts)} until {format_time(self.ends)}"
-        lasts = "" if self.kept else "; promises can be redeemed while the budget lasts"
+        lasts = "" if self.keeps_promises else "; promises can be redeemed while the budget lasts"
         return f"{format_money(self.total)} {period}; a promise stands {stands}; late redemptions: {self.late}{lasts}"
 
 
@@ -81,7 +81,7 @@ def make_terms(
     starts: Any = None,
     valid_days: float | None = None,
     late: str = "refuse",
-    promises: str = KEPT,
+    promises: str = KEPT_PROMISES,
 ) -> LedgerTerms:
     """Check and convert the terms of a ledger.
 
@@ -97,8 +97,8 @@ def make_terms(
     late
         What happens to a redemption after that: ``"refuse"``, or ``"accept"`` while the budget has room for it.
     promises
-        ``"kept"``: every promise can be redeemed; face values are reserved. ``"while_it_lasts"``: what open promises are
-        expected to cost is reserved, and a redemption that no longer fits into the budget is refused.
+        ``"kept"``: every promise can be redeemed; face values are reserved. ``"while_it_lasts"``: the expected cost of
+        open promises is reserved, and a redemption that no longer fits into the budget is refused.
 
     Examples
     --------
@@ -109,8 +109,8 @@ def make_terms(
     start = now_micros() if starts is None else read_time(starts, "the start", problems)
     end = read_time(ends, "the end", problems, last=True)
     if not problems and end <= start:
-        got = f"the period ends at {format_time(end)}, but begins at {format_time(start)}"
-        problems.append(Problem(got, "give an end after the beginning"))
+        problem = f"the period ends at {format_time(end)}, but begins at {format_time(start)}"
+        problems.append(Problem(problem, "give an end after the beginning"))
     days = None if valid_days is None else as_number(valid_days)
     if valid_days is not None and (days is None or not 0 < days <= MAX_VALID_DAYS):
         problems.append(Problem(f"a promise stands for {repr_short(valid_days)} days", "give a number of days above 0"))
@@ -128,7 +128,7 @@ class Reason(IntEnum):
     """Reason for the level of a customer."""
 
     PRICE = 0  # the best level at the price, or one that was drawn to explore
-    BUDGET = 1  # a dearer one did not fit into what is left
+    BUDGET = 1  # a dearer one did not fit into the remaining budget
     PERIOD = 2  # outside the period everyone gets the cheapest level
 
 
@@ -155,7 +155,7 @@ class Offers:
             return [Problem(f"the customers are {repr_short(names)}", "give a tuple with the name of each")]
         arrays = (self.responses, self.at_once, self.face, self.expected)
         if not all(isinstance(array, np.ndarray) and array.dtype.kind in "fiu" for array in arrays):
-            return [Problem("responses or costs are no arrays of numbers", "give (n, K) arrays")]
+            return [Problem("responses or costs are not arrays of numbers", "give (n, K) arrays")]
         shape = (len(names), *np.shape(self.responses)[1:])
         if len(shape) != 2 or not all(shape) or any(np.shape(array) != shape for array in arrays):
             sizes = join_some([np.shape(array) for array in arrays])
@@ -209,7 +209,7 @@ class DecisionRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class LevelChoice:
+class ChosenLevels:
     """The levels that a chooser picked for a request, and the state that it passes on."""
 
     levels: Array  # (n,) int64
@@ -250,7 +250,7 @@ class LedgerStanding:
     @property
     def held(self) -> int:
         """The reservation for open promises: their face values, or their expected cost."""
-        return self.promised if self.terms.kept else min(self.reserved, self.promised, self.left)
+        return self.promised if self.terms.keeps_promises else min(self.reserved, self.promised, self.left)
 
     @property
     def room(self) -> int:
@@ -258,19 +258,19 @@ class LedgerStanding:
         return self.left - self.held
 
     @property
-    def open(self) -> bool:
-        """True if the time of a promise is not over yet."""
+    def has_open_promises(self) -> bool:
+        """True if any promise has not ended yet."""
         return bool(self.promised or self.open_expected or self.late_face)
 
     @property
-    def within(self) -> bool:
-        """True within the period."""
+    def in_period(self) -> bool:
+        """True if now lies within the period."""
         return self.terms.starts <= self.now < self.terms.ends
 
     def as_dict(self) -> dict[str, Any]:
         """Return the amounts in units, for people and monitoring."""
-        money = {word: as_units(getattr(self, word)) for word in ("spent", "promised", "held", "room")}
-        counts = {word: getattr(self, word) for word in ("requests", "decisions", "redemptions", "expired")}
+        money = {name: as_units(getattr(self, name)) for name in ("spent", "promised", "held", "room")}
+        counts = {name: getattr(self, name) for name in ("requests", "decisions", "redemptions", "expired")}
         terms = self.terms
         period = {"starts": terms.starts / 1e6, "ends": terms.ends / 1e6, "now": self.now / 1e6}
         return {"total": as_units(terms.total), **money, **counts, **period, "promises": terms.promises}
@@ -279,7 +279,7 @@ class LedgerStanding:
 class LevelChooser(Protocol):
     """Picks a level for each customer of a request; called while the ledger is locked."""
 
-    def choose(self, standing: LedgerStanding, offers: Offers) -> LevelChoice:
+    def choose(self, standing: LedgerStanding, offers: Offers) -> ChosenLevels:
         """Return levels whose costs fit into `standing.room`."""
         ...
 
@@ -326,13 +326,13 @@ class Audit:
     differences: dict[str, tuple[int, int]]  # name → as counted, as added up
 
     @property
-    def fine(self) -> bool:
-        """True without differences."""
+    def matches(self) -> bool:
+        """True if there are no differences."""
         return not self.differences
 
 
 def is_id(value: Any) -> bool:
-    """Return whether a value is a valid id of a request or a customer."""
+    """Return True for a valid id of a request or a customer."""
     return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH and value.isprintable()
 
 
@@ -344,4 +344,4 @@ def id_problems(value: Any, name: str) -> list[Problem]:
 
 def time_problems(value: Any) -> list[Problem]:
     """Return the problems of a time, if one is given."""
-    return [] if value is None else whole_problems(value, "now, in microseconds since 1970,", 0, MAX_TIME)
+    return [] if value is None else integer_problems(value, "now, in microseconds since 1970,", 0, MAX_TIME_MICROS)

@@ -18,11 +18,11 @@ from largesse.errors import Problem, fail, repr_short
 from largesse.records import Array
 
 MICROS = 1_000_000  # in one unit of money
-MAX_UNITS = 10**12  # the sum of two still fits into 64 bits
-MAX_MICROS = MAX_UNITS * MICROS
-DAY = 86_400_000_000  # microseconds
-MAX_TIME = 253_402_300_799_000_000  # the last second of the year 9999
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MAX_MONEY = 10**12  # the sum of two still fits into 64 bits
+MAX_MICROS = MAX_MONEY * MICROS
+DAY_MICROS = 86_400_000_000
+MAX_TIME_MICROS = 253_402_300_799_000_000  # the last second of the year 9999
+UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PLAIN_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")  # Decimal also reads 1_0 and ５
 FLOAT_DIGITS = 3  # of a millionth: a float may be off by less
 
@@ -39,8 +39,8 @@ def read_money(value: Any, name: str, *, up: bool) -> int:
             exact = Decimal(str(value)) if not isinstance(value, str) or PLAIN_NUMBER.fullmatch(value) else None
         except (InvalidOperation, ValueError):  # ValueError: a whole number of thousands of digits
             exact = None
-    if exact is None or not exact.is_finite() or not 0 <= exact <= MAX_UNITS:
-        hint = f"give a number from 0 to {MAX_UNITS:,}, such as 50000 or 19.99"
+    if exact is None or not exact.is_finite() or not 0 <= exact <= MAX_MONEY:
+        hint = f"give a number from 0 to {MAX_MONEY:,}, such as 50000 or 19.99"
         fail("money", Problem(f"{name} is {repr_short(value)}", hint))
     if isinstance(value, float | np.floating):
         exact = round(exact, 6 + FLOAT_DIGITS)  # 0.1 + 0.2 is 0.3, as for `count_micros`
@@ -55,7 +55,7 @@ def count_micros(amounts: Array) -> Array:
     """
     micros = np.ceil(np.round(np.asarray(amounts, dtype=np.float64) * MICROS, FLOAT_DIGITS))
     if not (np.isfinite(micros).all() and (micros >= 0).all() and (micros <= MAX_MICROS).all()):
-        fail("money", Problem("a cost is negative, missing or too large", f"costs are numbers from 0 to {MAX_UNITS:,}"))
+        fail("money", Problem("a cost is negative, missing or too large", f"costs are numbers from 0 to {MAX_MONEY:,}"))
     return micros.astype(np.int64)
 
 
@@ -65,8 +65,8 @@ def format_money(micros: int) -> str:
     >>> format_money(19_990_000), format_money(1_234_500_000), format_money(-125_000)
     ('19.99', '1,234.50', '-0.125')
     """
-    whole, _, decimals = f"{abs(micros) // MICROS:,}.{abs(micros) % MICROS:06d}".rstrip("0").partition(".")
-    return f"{'-' if micros < 0 else ''}{whole}.{decimals:0<2}"
+    units, _, decimals = f"{abs(micros) // MICROS:,}.{abs(micros) % MICROS:06d}".rstrip("0").partition(".")
+    return f"{'-' if micros < 0 else ''}{units}.{decimals:0<2}"
 
 
 def as_units(micros: int) -> float:
@@ -93,7 +93,7 @@ def read_time(value: Any, name: str, problems: list[Problem], *, last: bool = Fa
         problems.append(Problem(f"{name} is {repr_short(value)}", hint))
         return 0
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    return (moment - EPOCH) // timedelta(microseconds=1)
+    return (moment - UNIX_EPOCH) // timedelta(microseconds=1)
 
 
 def format_time(micros: int) -> str:
@@ -102,7 +102,7 @@ def format_time(micros: int) -> str:
     >>> format_time(0)
     '1970-01-01 00:00:00Z'
     """
-    return (EPOCH + timedelta(microseconds=min(max(micros, 0), MAX_TIME))).strftime("%Y-%m-%d %H:%M:%SZ")
+    return (UNIX_EPOCH + timedelta(microseconds=min(max(micros, 0), MAX_TIME_MICROS))).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def count_time(days: float) -> int:
@@ -111,7 +111,7 @@ def count_time(days: float) -> int:
     >>> count_time(1), count_time(1e-320)
     (86400000000, 1)
     """
-    return max(math.floor(days * DAY), 1)
+    return max(math.floor(days * DAY_MICROS), 1)
 
 
 def now_micros() -> int:

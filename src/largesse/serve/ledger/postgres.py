@@ -34,14 +34,14 @@ class PostgresStore:
         self._owner = 0
 
     @property
-    def shown(self) -> str:
+    def display_address(self) -> str:
         """The address without its password."""
         parts = urlsplit(self._address)
-        place = parts.netloc.rpartition("@")
-        user = place[0].partition(":")[0]
+        location = parts.netloc.rpartition("@")
+        user = location[0].partition(":")[0]
         query = urlencode([pair for pair in parse_qsl(parts.query) if "pass" not in pair[0]])
-        shown = _join(parts, f"{user}@{place[2]}" if user else place[2], query)
-        return f"{shown} (schema {self._schema})"
+        address = _join(parts, f"{user}@{location[2]}" if user else location[2], query)
+        return f"{address} (schema {self._schema})"
 
     def prepare(self, create: Sequence[str]) -> None:
         """Connect; run the statements that `create` the tables if the schema is empty, or refuse other tables."""
@@ -52,10 +52,14 @@ class PostgresStore:
             tables = {row[0] for row in cursor.fetchall()}
             if not tables and not create:
                 hint = "check the address; largesse serve begins one with --total and --until"
-                fail("ledger", Problem(f"there is no ledger at {self.shown}", hint), LedgerError)
+                fail("ledger", Problem(f"there is no ledger at {self.display_address}", hint), LedgerError)
             if tables and not {"ledger", "request", "decision"} <= tables:
                 hint = "name a schema of its own: postgresql://…/database?schema=spring"
-                fail("ledger", Problem(f"{self.shown} holds tables of something else", hint), LedgerError)
+                fail(
+                    "ledger",
+                    Problem(f"{self.display_address} holds tables that are not of a ledger", hint),
+                    LedgerError,
+                )
             if not tables:
                 cursor.execute(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"')
                 for statement in create:
@@ -87,7 +91,7 @@ class PostgresStore:
         return self._connection
 
     def is_temporary(self, error: Exception) -> bool:
-        """Return whether the server restarts, is not ready yet, or asks to try again."""
+        """Return True if the server is restarting, not ready yet, or asks for a retry."""
         state = getattr(error, "sqlstate", None)
         if state == IDLE_TIMEOUT:
             return True
@@ -102,11 +106,11 @@ class PostgresStore:
         text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
         if isinstance(error, self._psycopg.OperationalError | self._psycopg.InterfaceError):
             hint = "check that the server runs, and user, password and database in the address"
-            return Problem(f"{self.shown} does not answer: {text}", hint)
+            return Problem(f"{self.display_address} does not answer: {text}", hint)
         if getattr(error, "sqlstate", "") == "42501":
             hint = "give its user the right to use and create the schema"
-            return Problem(f"{self.shown} does not allow it: {text}", hint)
-        return Problem(f"{self.shown}: {text}", "check that the schema holds a ledger of this version")
+            return Problem(f"{self.display_address} does not allow it: {text}", hint)
+        return Problem(f"{self.display_address}: {text}", "check that the schema holds a ledger of this version")
 
     def disconnect(self) -> None:
         """Close the connection."""
@@ -151,8 +155,8 @@ def _split_schema(address: str) -> tuple[str, str]:
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema):
         hint = "use small letters, digits and _, with a letter first: ?schema=spring"
         fail("ledger", Problem(f"the schema is named {schema[:80]!r}", hint))
-    rest = urlencode([pair for pair in pairs if pair[0] != "schema"])
-    return _join(parts, parts.netloc, rest), schema
+    query = urlencode([pair for pair in pairs if pair[0] != "schema"])
+    return _join(parts, parts.netloc, query), schema
 
 
 def _split(address: str) -> SplitResult:

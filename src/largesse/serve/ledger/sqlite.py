@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, NoReturn, final
 
 from largesse.errors import LedgerError, Problem, fail, path_problems, refuse
-from largesse.io import is_mounted
+from largesse.io import is_mount_point
 from largesse.serve.ledger.money_time import now_micros
 
 APPLICATION_ID = 0x6C677273  # in the file's header: tells a ledger from other SQLite files
 SYNCHRONOUS = "FULL"  # a transaction is on the disk when it ends
-BUSY_SECONDS = 5.0  # that SQLite itself waits for another writer
-READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH}
-BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+WRITER_TIMEOUT_SECONDS = 5.0
+READ_ONLY_CODES = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH}
+BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 FileId = tuple[int, int]  # device and inode
 NO_FILE: FileId = (-1, -1)
@@ -41,7 +41,7 @@ class SqliteStore:
         self._journal_path = Path(f"{path}-wal")
 
     @property
-    def shown(self) -> str:
+    def display_address(self) -> str:
         """The address of the file."""
         return f"sqlite:///{self._path}"
 
@@ -50,13 +50,13 @@ class SqliteStore:
         path, exists = self._path, self._path.exists()
         if not create and not (path.is_file() and path.stat().st_size):  # SQLite would fill an empty file
             hint = "check the address; largesse serve begins one with --total and --until"
-            _refuse(f"there is no ledger at {self.shown}", hint)
+            _refuse(f"there is no ledger at {self.display_address}", hint)
         if not path.parent.is_dir():
             _refuse(f"the folder {path.parent} is not there", "make it first")
         if exists and not path.is_file():  # opening a pipe would block
-            _refuse(f"{path} is no file", "give a file, or a name that is free")
+            _refuse(f"{path} is not a file", "give a file, or a name that is free")
         # A file under several names has a journal, and with it a budget, under each of them.
-        if exists and is_mounted(path.resolve()):
+        if exists and is_mount_point(path.resolve()):
             _refuse(f"{path} is mounted by itself", "mount its folder: other files are made next to a ledger")
         if exists and path.stat().st_nlink > 1:
             hint = "remove the other names (find / -samefile …), or copy the file and use the copy alone"
@@ -92,7 +92,7 @@ class SqliteStore:
             # A missing file is only made where a ledger begins: elsewhere it was taken away.
             address = f"{self._path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
             connection = sqlite3.connect(
-                address, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+                address, timeout=WRITER_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False, uri=True
             )
             try:
                 application, tables = (
@@ -100,7 +100,7 @@ class SqliteStore:
                 )
                 if application != APPLICATION_ID and (application or tables):  # before anything in it is changed
                     hint = "give the address of a ledger, or of a file that is not there yet"
-                    _refuse(f"{self._path} is a database, but no ledger", hint)
+                    _refuse(f"{self._path} is a database, but not a ledger", hint)
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
             except Exception:
@@ -123,8 +123,8 @@ class SqliteStore:
             raise MovedError
 
     def is_temporary(self, error: Exception) -> bool:
-        """Return whether another process holds the file."""
-        return isinstance(error, sqlite3.OperationalError) and _error_code(error) in BUSY
+        """Return True if another process has locked the file."""
+        return isinstance(error, sqlite3.OperationalError) and _error_code(error) in BUSY_CODES
 
     def explain(self, error: Exception) -> Problem | None:
         """Explain an error of the file; None for other errors."""
@@ -134,17 +134,17 @@ class SqliteStore:
             hint = "stop whatever uses it, put the file back with its -wal next to it, and start again"
             return Problem(f"{self._path} was taken away or replaced while it was open", hint)
         code = sqlite3.SQLITE_CORRUPT if isinstance(error, UnicodeDecodeError) else _error_code(error)
-        if code in READ_ONLY:
+        if code in READ_ONLY_CODES:
             hint = "other files are made next to a ledger: allow writing to it and to its folder"
             return Problem(f"{self._path} cannot be opened for writing", hint)
-        if code in BUSY:
-            hint = "another process holds it: look for one that hangs, or use PostgreSQL for many writers"
+        if code in BUSY_CODES:
+            hint = "another process uses it: look for one that hangs, or use PostgreSQL for many writers"
             return Problem(f"{self._path} is locked", hint)
         if code == sqlite3.SQLITE_FULL:
             return Problem(f"the disk with {self._path} is full", "make room; nothing was written")
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             hint = "give the address of a ledger, or restore the file from a copy"
-            return Problem(f"{self._path} is damaged or no database", hint)
+            return Problem(f"{self._path} is damaged or not a database", hint)
         return Problem(f"{self._path}: {error}", "check the file and its disk")
 
     def disconnect(self) -> None:
@@ -184,10 +184,10 @@ class SqliteSession:
 def _identify(path: Path) -> FileId | None:
     """Return the device and inode of a file; None if it is missing."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _error_code(error: sqlite3.Error) -> int:
@@ -195,5 +195,5 @@ def _error_code(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
-def _refuse(got: str, hint: str) -> NoReturn:
-    fail("ledger", Problem(got, hint), LedgerError)
+def _refuse(problem: str, hint: str) -> NoReturn:
+    fail("ledger", Problem(problem, hint), LedgerError)

@@ -21,11 +21,11 @@ from largesse.records import Array
 from largesse.serve.ledger.ledger_records import (
     LATE,
     PROMISES,
+    ChosenLevels,
     DecisionRequest,
     LedgerDecisions,
     LedgerStanding,
     LedgerTerms,
-    LevelChoice,
     LevelChooser,
     Redemption,
 )
@@ -37,7 +37,7 @@ Session = SqliteSession | PostgresSession
 
 # -- SQL ------------------------------------------------------------------------------------------------------------------
 
-FORMAT = 3  # of these tables
+TABLES_VERSION = 3
 
 TERMS = ("total", "starts", "ends", "valid", "late", "promises")
 SUMS = (  # over all decisions
@@ -105,17 +105,19 @@ _WAITED = """CASE WHEN d.redeemed_at > r.decided_at AND d.redeemed_at < r.expire
   THEN d.paid / 1000 * ((d.redeemed_at - r.decided_at) * 1000 / (r.expires_at - r.decided_at)) ELSE 0 END"""
 
 # Requests whose time is over, oldest first; a few at a time, so that the ledger is not locked for long.
-_OVER = "SELECT number FROM request WHERE closed = 0 AND expires_at <= ? ORDER BY expires_at, number LIMIT 100"
-COUNT_OVER = f"""SELECT CASE WHEN r.expires_at <= ? THEN 1 ELSE 0 END AS early,
+_EXPIRED_REQUESTS = (
+    "SELECT number FROM request WHERE closed = 0 AND expires_at <= ? ORDER BY expires_at, number LIMIT 100"
+)
+COUNT_EXPIRED = f"""SELECT CASE WHEN r.expires_at <= ? THEN 1 ELSE 0 END AS early,
   SUM(CASE WHEN d.paid IS NULL THEN d.face ELSE 0 END), SUM(CASE WHEN d.face > 0 THEN d.expected ELSE 0 END),
   SUM(COALESCE(d.paid, 0)), SUM(COALESCE(d.paid, d.face)), SUM(CASE WHEN d.paid IS NULL AND d.face > 0 THEN 1 ELSE 0 END),
   SUM({_WAITED})
-FROM decision d JOIN request r ON r.number = d.number WHERE d.number IN ({_OVER}) GROUP BY 1"""  # noqa: S608
-CLOSE_OVER = f"UPDATE request SET closed = 1 WHERE number IN ({_OVER})"  # noqa: S608
+FROM decision d JOIN request r ON r.number = d.number WHERE d.number IN ({_EXPIRED_REQUESTS}) GROUP BY 1"""  # noqa: S608
+CLOSE_EXPIRED = f"UPDATE request SET closed = 1 WHERE number IN ({_EXPIRED_REQUESTS})"  # noqa: S608
 
-# The sums as the decisions have them. Promises that are kept and outlast the period count by their faces until they are paid.
+# The sums over the decisions. Promises that are kept and outlast the period count with their face value until they are paid.
 _LATE = "(l.promises = 'kept' AND (r.expires_at IS NULL OR r.expires_at > l.ends))"
-ADD_UP = f"""SELECT
+SUM_DECISIONS = f"""SELECT
   COALESCE(SUM(d.at_once + COALESCE(d.paid, 0)), 0),
   COALESCE(SUM(CASE WHEN r.closed = 0 AND d.paid IS NULL THEN d.face ELSE 0 END), 0),
   COALESCE(SUM(d.at_once), 0),
@@ -130,7 +132,7 @@ ADD_UP = f"""SELECT
     THEN 1 ELSE 0 END), 0),
   COALESCE(SUM(CASE WHEN r.closed = 1 AND l.promises <> 'kept' THEN {_WAITED} ELSE 0 END), 0)
 FROM decision d JOIN request r ON r.number = d.number CROSS JOIN ledger l"""  # noqa: S608
-ENTRY = (
+DECISION_COLUMNS = (
     *("request", "customer", "level", "propensity", "response", "price", "reason", "at_once", "face", "expected"),
     *("paid", "policy", "decided_at", "expires_at", "redeemed_at", "closed"),
 )
@@ -138,7 +140,7 @@ ALL_DECISIONS = """SELECT r.id, d.customer, d.level, d.propensity, d.response, d
   d.expected, d.paid, r.policy, r.decided_at, r.expires_at, d.redeemed_at, r.closed
 FROM request r JOIN decision d ON d.number = r.number WHERE r.number > ? AND r.number <= ? ORDER BY r.number, d.place"""
 
-NEVER = 2**62  # microseconds since 1970
+NO_END = 2**62  # microseconds since 1970
 MAX_INTEGER = 2**63 - 1  # of a database
 
 # -- the ledger's row ----------------------------------------------------------------------------------------------------
@@ -153,9 +155,9 @@ def read_standing(session: Session, now: int) -> LedgerStanding:
     counts = dict(zip(COUNTS, numbers[len(TERMS) :], strict=True))
     try:
         terms, price_state, price_plan = read_terms(numbers[: len(TERMS)]), tuple(json.loads(state)), _parse_plan(plan)
-        whole = all(type(value) is int and value >= 0 for value in counts.values())
-        gone = counts["spent"] + (counts["promised"] if terms.kept else 0)
-        if not (whole and math.isfinite(sum(price_state)) and gone <= terms.total):
+        are_counts = all(type(value) is int and value >= 0 for value in counts.values())
+        used_amount = counts["spent"] + (counts["promised"] if terms.keeps_promises else 0)
+        if not (are_counts and math.isfinite(sum(price_state)) and used_amount <= terms.total):
             raise ValueError
     except (TypeError, ValueError, OverflowError, RecursionError):
         refuse_damaged()
@@ -165,9 +167,9 @@ def read_standing(session: Session, now: int) -> LedgerStanding:
 def read_terms(values: Sequence[Any]) -> LedgerTerms:
     """Convert a row of `TERMS`; ValueError if it is invalid."""
     total, starts, ends, valid, late, promises = values
-    whole = all(type(value) is int for value in (total, starts, ends, 1 if valid is None else valid))
+    are_integers = all(type(value) is int for value in (total, starts, ends, 1 if valid is None else valid))
     if (
-        not (whole and late in LATE and promises in PROMISES)
+        not (are_integers and late in LATE and promises in PROMISES)
         or total < 0
         or starts >= ends
         or (valid is not None and valid < 1)
@@ -192,31 +194,31 @@ def write_plan(plan: Any) -> str:
             raise ValueError
         return json.dumps(plan, allow_nan=False)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        fail("ledger", Problem("the price's plan is no dict of numbers", "give PacePlan.as_dict()"))
+        fail("ledger", Problem("the plan of the price is not a dict of numbers", "give PacePlan.as_dict()"))
 
 
 def write_standing(session: Session, standing: LedgerStanding) -> None:
     """Write the sums and the state of the price."""
     counts = [getattr(standing, name) for name in COUNTS]
     if max(counts) > MAX_INTEGER:
-        over = join_some([name for name, value in zip(COUNTS, counts, strict=True) if value > MAX_INTEGER])
-        refuse_entry(f"the ledger cannot count so far: {over}", "begin another, in a larger unit of money")
+        too_large = join_some([name for name, value in zip(COUNTS, counts, strict=True) if value > MAX_INTEGER])
+        refuse_entry(f"the ledger cannot count so far: {too_large}", "begin another, in a larger unit of money")
     session.run(WRITE_LEDGER, [*counts, json.dumps(standing.state)])
 
 
 def release_expired(session: Session, standing: LedgerStanding, *, all_requests: bool = False) -> LedgerStanding:
-    """Close requests whose time is over: promises that were not redeemed are released."""
-    if not standing.open:
+    """Close requests whose time is groups: promises that were not redeemed are released."""
+    if not standing.has_open_promises:
         return standing
-    ends = standing.terms.ends if standing.terms.kept else NEVER
+    ends = standing.terms.ends if standing.terms.keeps_promises else NO_END
     while True:
-        over = session.fetch(COUNT_OVER, (ends, standing.now))
-        for early, released, expected, paid, held, expired, waited in (map(int, row) for row in over):
+        groups = session.fetch(COUNT_EXPIRED, (ends, standing.now))
+        for early, released, expected, paid, held, expired, waited in (map(int, row) for row in groups):
             changes = {
                 "promised": standing.promised - released,
                 "expired": standing.expired + expired,
                 "settled_paid": standing.settled_paid + paid,
-                "settled_wait": standing.settled_wait + (0 if standing.terms.kept else waited),
+                "settled_wait": standing.settled_wait + (0 if standing.terms.keeps_promises else waited),
             }
             if early:
                 changes["open_expected"] = standing.open_expected - expected
@@ -224,9 +226,9 @@ def release_expired(session: Session, standing: LedgerStanding, *, all_requests:
             else:
                 changes["late_face"] = standing.late_face - held
             standing = replace(standing, **changes)  # type: ignore[arg-type]
-        if over:
-            session.run(CLOSE_OVER, (standing.now,))
-        if not over or not all_requests:
+        if groups:
+            session.run(CLOSE_EXPIRED, (standing.now,))
+        if not groups or not all_requests:
             return standing
 
 
@@ -236,16 +238,16 @@ def release_expired(session: Session, standing: LedgerStanding, *, all_requests:
 def decide_requests(
     session: Session, now: int, chooser: LevelChooser, requests: Sequence[DecisionRequest]
 ) -> list[LedgerDecisions | LargesseError]:
-    """Decide requests one after the other; a request that is refused writes nothing, and its error is returned."""
+    """Decide requests in turn; a refused request writes nothing, and its error is returned."""
     results: list[LedgerDecisions | LargesseError] = []
     standing: LedgerStanding | None = None
     for request in requests:
         try:
             refuse("request", request.problems())
             digest = request.digest
-            known = session.fetch(FIND_REQUEST, (request.request,))
-            if known:
-                results.append(_recall(session, request.request, digest, known[0]))
+            known_rows = session.fetch(FIND_REQUEST, (request.request,))
+            if known_rows:
+                results.append(_recall(session, request.request, digest, known_rows[0]))
                 continue
             if standing is None:
                 standing = release_expired(session, read_standing(session, now))
@@ -268,8 +270,8 @@ def _recall(session: Session, request: str, digest: str, row: tuple[Any, ...]) -
     if type(decided_at) is not int or not isinstance(expires_at, int | None) or not isinstance(policy, str):
         refuse_damaged()
     if digest_before != digest:
-        got = f"the request {request!r} was answered at {format_time(decided_at)} with other content"
-        refuse_entry(got, "give every request an id of its own; repeat one only as it was")
+        problem = f"the request {request!r} was answered at {format_time(decided_at)} with other content"
+        refuse_entry(problem, "give every request an id of its own; repeat one only as it was")
     try:
         customers, *columns = zip(*session.fetch(READ_DECISIONS, (number,)), strict=True)
         arrays: list[Any] = [np.array(column, dtype=kind) for column, kind in zip(columns, DECISION_TYPES, strict=True)]
@@ -282,17 +284,19 @@ def _recall(session: Session, request: str, digest: str, row: tuple[Any, ...]) -
     )
 
 
-def _apply_choice(request: DecisionRequest, choice: LevelChoice, standing: LedgerStanding) -> LedgerDecisions:
-    """Return the decisions of a choice; a choice that does not fit is a mistake of the chooser, and nothing is kept."""
+def _apply_choice(request: DecisionRequest, choice: ChosenLevels, standing: LedgerStanding) -> LedgerDecisions:
+    """Return the decisions of a choice; a choice that does not fit is a bug of the chooser, and nothing is kept."""
     offers, levels = request.offers, np.asarray(choice.levels, dtype=np.int64)
     rows, terms = np.arange(len(offers)), standing.terms
-    at_once, face, expected = (part[rows, levels] for part in (offers.at_once, offers.face, offers.expected))
+    at_once, face, expected = (amounts[rows, levels] for amounts in (offers.at_once, offers.face, offers.expected))
     paid, promised = _exact_sum(at_once), _exact_sum(face)
-    if paid > standing.left or (terms.kept and paid + promised > standing.room):
+    if paid > standing.left or (terms.keeps_promises and paid + promised > standing.room):
         raise RuntimeError("a chooser gave more than the ledger has room for")
     if standing.promised + promised > MAX_INTEGER:
-        got = f"open promises would come to {format_money(standing.promised + promised)}: more than a ledger can count"
-        refuse_entry(got, "give levels the costs that they really have")
+        problem = (
+            f"open promises would sum to {format_money(standing.promised + promised)}: more than a ledger can count"
+        )
+        refuse_entry(problem, "give levels the costs that they really have")
     return LedgerDecisions(
         request.request,
         offers.customers,
@@ -342,7 +346,7 @@ def _write_decisions(session: Session, decided: LedgerDecisions, digest: str, nu
     session.insert("decision", names | {name: column.tolist() for name, column in columns.items()})
 
 
-def _count_decisions(standing: LedgerStanding, decided: LedgerDecisions, choice: LevelChoice) -> LedgerStanding:
+def _count_decisions(standing: LedgerStanding, decided: LedgerDecisions, choice: ChosenLevels) -> LedgerStanding:
     """Return the standing after decisions."""
     at_once, face = _exact_sum(decided.at_once), _exact_sum(decided.face)
     in_full = standing.terms.counts_in_full(decided.expires_at)
@@ -357,7 +361,7 @@ def _count_decisions(standing: LedgerStanding, decided: LedgerDecisions, choice:
         requests=standing.requests + 1,
         decisions=standing.decisions + len(decided),
         state=tuple(map(float, choice.state)),
-        reserved=0 if standing.terms.kept else max(int(choice.reserved), 0),
+        reserved=0 if standing.terms.keeps_promises else max(int(choice.reserved), 0),
     )
 
 
@@ -379,8 +383,8 @@ def redeem_promise(session: Session, now: int, request: str, customer: str, amou
     if paid_before is not None:
         if paid_before != value:
             before = f"{format_money(paid_before)} at {format_time(redeemed_at)}"
-            got = f"the customer {customer!r} redeemed {before}, not {format_money(value)}"
-            refuse_entry(got, "a promise is redeemed once; give the same amount to repeat it")
+            problem = f"the customer {customer!r} redeemed {before}, not {format_money(value)}"
+            refuse_entry(problem, "a promise is redeemed once; give the same amount to repeat it")
         return Redemption(request, customer, paid_before, expires is not None and expires <= redeemed_at, True)
     if not face:
         hint = "only promises that are paid later are redeemed"
@@ -402,8 +406,10 @@ def redeem_promise(session: Session, now: int, request: str, customer: str, amou
             )
     if value > standing.left:  # only where promises hold while the budget lasts
         left = format_money(standing.left)
-        got = f"the budget does not last: {left} is left, and the customer {customer!r} redeems {format_money(value)}"
-        refuse_entry(got, f"redeem {left} or less, or raise the total (ledger.change_total) and redeem again")
+        problem = (
+            f"the budget does not last: {left} is left, and the customer {customer!r} redeems {format_money(value)}"
+        )
+        refuse_entry(problem, f"redeem {left} or less, or raise the total (ledger.change_total) and redeem again")
     session.run(PAY, (value, max(now, expires) if late else now, number, customer))
     changes = {"spent": standing.spent + value, "redemptions": standing.redemptions + 1}
     if late:  # its reservation is gone: it is paid from what is left
@@ -417,9 +423,9 @@ def redeem_promise(session: Session, now: int, request: str, customer: str, amou
     return Redemption(request, customer, value, late)
 
 
-def refuse_entry(got: str, hint: str) -> NoReturn:
+def refuse_entry(problem: str, hint: str) -> NoReturn:
     """Refuse an entry that the ledger does not allow."""
-    fail("ledger", Problem(got, hint), LedgerError)
+    fail("ledger", Problem(problem, hint), LedgerError)
 
 
 def refuse_damaged() -> NoReturn:

@@ -1,9 +1,9 @@
-"""Price of a budget over time: where it starts, and how it is controlled.
+"""Pacing controller: the price of a budget at its start, and its control over time.
 
 A plan for the forecast customers gives prices of the budget over time, and the average cost of customers. A customer then
 gets the best of expected response − factor × cost at these prices. The factor moves by mirror descent: after every customer,
-up or down by their cost relative to the remaining budget per customer. The latter is the plan's cost of a customer, times
-the remaining budget relative to the plan's cost of all customers to come: that integrates all errors of the past. The number
+up or down by their cost relative to the remaining budget per customer. That budget is the plan's cost of a customer, times
+the remaining budget relative to the plan's cost of all customers to come, which integrates all errors of the past. The number
 of customers to come is learnt from those who came, the cost of promises from those whose time is over.
 """
 
@@ -21,13 +21,13 @@ from largesse.errors import BudgetError, Problem, as_number, fail, refuse, repr_
 from largesse.exploration import ExplorationRule
 from largesse.io import Reader, pack
 from largesse.records import Array
-from largesse.serve.ledger.ledger_records import LedgerStanding, LedgerTerms, LevelChoice, Offers
-from largesse.serve.ledger.money_time import DAY, MICROS, format_time
+from largesse.serve.ledger.ledger_records import ChosenLevels, LedgerStanding, LedgerTerms, Offers
+from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, format_time
 from largesse.serve.pacing.forecast import Forecast, first_weekday, sum_ahead
 from largesse.serve.pacing.population import Population
 
 FLAT_WEEK = (1.0,) * 7
-MONEY = (  # of a ledger, after the total, as `kernels` counts it
+LEDGER_AMOUNTS = (  # of a ledger, after the total, as `pacing_kernels` counts it
     *("spent", "promised", "at_once", "settled_expected", "settled_paid", "open_expected", "late_face"),
     "settled_wait",
 )
@@ -35,16 +35,16 @@ MONEY = (  # of a ledger, after the total, as `kernels` counts it
 
 @dataclass(frozen=True)
 class ControllerGains:
-    """Gains of the controller. The defaults were chosen on random streams: see docs/results/pacing.md."""
+    """Gains of the controller. The defaults were chosen on random streams: see docs/results/pace_streams.md."""
 
     window: float = 0.05  # customers, as a share of the forecast, over which a deviation of the spend is corrected
     ending: float = 0.25  # and at most over this share of the customers to come
     proportional: float = 0.5  # of a deviation that is corrected at once
     smooth: float = 0.1  # of the total: over how much spending a deviation within the period is corrected
-    volume: float = 0.15  # of the forecast customers: the number that tells the recent traffic
+    volume: float = 0.15  # of the forecast customers: the window of the recent traffic
     volume_prior: float = 0.03  # of the forecast customers: the weight of the forecast
     ratio_prior: float = 0.02  # of the total: the weight of the model's expected costs
-    ratio_span: float = 0.3  # of the total: the part of the settled promises that tells their cost
+    ratio_span: float = 0.3  # of the total: the window of settled promises that their cost is learnt from
     season_prior: float = 2.0  # weeks: the weight of a given season
     margin: float = (
         0.25  # standard deviations of the cost of open promises that are reserved, if they hold while it lasts
@@ -81,10 +81,10 @@ class PacePlan:
         """True if the lists match and all numbers are in their ranges."""
         lists = (self.ahead[:-1], self.promised, self.paid, self.priced)
         numbers = [self.factor, self.customers, self.exploration_rate, *asdict(self.gains).values(), *self.ahead[-1:]]
-        numbers += [value for part in (*lists, self.season) for value in part]
+        numbers += [value for values in (*lists, self.season) for value in values]
         return (
             len(self.season) == 7
-            and len({len(part) for part in lists}) == 1
+            and len({len(values) for values in lists}) == 1
             and bool(self.promised)
             and all(math.isfinite(value) and value >= 0 for value in numbers)
             and math.isfinite(self.elasticity)
@@ -111,25 +111,25 @@ class PacePlan:
 
     def begin(self, terms: LedgerTerms) -> Array:
         """Return the first state of the price, for compiled loops."""
-        from largesse.serve.pacing import kernels as k
+        from largesse.serve.pacing import pacing_kernels as k
 
-        state = np.zeros(k.OPEN + 2 * len(self.promised) if terms.kept else k.LASTING_PLACES)
+        state = np.zeros(k.OPEN + 2 * len(self.promised) if terms.keeps_promises else k.LASTING_PLACES)
         state[k.FACTOR] = self.factor
         state[k.WEEK : k.WEEK + 7] = self.season
         return state
 
     def pack(self, terms: LedgerTerms) -> Array:
         """Return the plan for compiled loops."""
-        from largesse.serve.pacing import kernels as k
+        from largesse.serve.pacing import pacing_kernels as k
 
-        if not terms.kept and len(self.promised) > 1:
+        if not terms.keeps_promises and len(self.promised) > 1:
             hint = "plan with the ledger's terms: plan_pace"
             fail("ledger", Problem("the plan is for promises that are kept, and the ledger's are not", hint))
         total, gains = terms.total / MICROS, self.gains
         plan = np.zeros(k.PATH)
         plan[k.PARTS], plan[k.CUSTOMERS] = len(self.promised), max(self.customers, 1.0)
-        plan[k.DAYS], plan[k.VALID] = terms.days, terms.promise_days if terms.kept else 0.0
-        plan[k.LASTS], plan[k.PROMISE_DAYS], plan[k.MARGIN] = not terms.kept, terms.promise_days, gains.margin
+        plan[k.DAYS], plan[k.VALID] = terms.days, terms.promise_days if terms.keeps_promises else 0.0
+        plan[k.LASTS], plan[k.PROMISE_DAYS], plan[k.MARGIN] = not terms.keeps_promises, terms.promise_days, gains.margin
         plan[k.FIRST_DAY], plan[k.AT_RANDOM] = first_weekday(terms), self.exploration_rate
         plan[k.WINDOW] = max(gains.window * self.customers, 20.0)
         plan[k.GAIN] = 1.0 / min(max(self.elasticity, 0.3), 5.0)
@@ -175,9 +175,9 @@ def plan_pace(
     forecast = Forecast(population, terms, week, customers, exploration_rate, exploration)
     prices = forecast.solve()
     ahead = sum_ahead(prices)
-    factor, least = 1.0, forecast.least_price()
-    if ahead[0] < least:  # the budget is ample: the price begins at zero, and may have to rise
-        factor, ahead = 0.0, np.append(np.full(len(prices), least), 0.0)
+    factor, min_price = 1.0, forecast.min_price()
+    if ahead[0] < min_price:  # the budget is ample: the price begins at zero, and may have to rise
+        factor, ahead = 0.0, np.append(np.full(len(prices), min_price), 0.0)
     promised, paid, priced = forecast.mean_costs(ahead, factor)
     low, high = (forecast.mean_costs(ahead, max(factor, 0.1) * by)[2].sum() for by in (0.85, 1.15))
     elasticity = math.log(low / high) / math.log(1.15 / 0.85) if min(low, high) > 0 else 1.0
@@ -201,15 +201,15 @@ def _check_plan(
 ) -> tuple[float, ...]:
     """Refuse invalid arguments of `plan_pace`; return the season with a mean of 1."""
     if not (isinstance(population, Population) and isinstance(terms, LedgerTerms)):
-        got = f"the population is {repr_short(population)}, and the terms are {repr_short(terms)}"
-        fail("pace", Problem(got, "make them with make_population(policy, customers) and make_terms(total, ends)"))
+        problem = f"the population is {repr_short(population)}, and the terms are {repr_short(terms)}"
+        fail("pace", Problem(problem, "make them with make_population(policy, customers) and make_terms(total, ends)"))
     problems = []
     if rule is not None and (not isinstance(rule, ExplorationRule) or len(rule.incumbent) != population.face.shape[1]):
         problems.append(Problem(f"the exploration rule is {repr_short(rule)}", "give the policy's: policy.exploration"))
     elif rule is not None and population.variance is None:
         hint = "make the population with the policy that explores: make_population(policy, customers)"
-        got = "the exploration rule needs the variance of responses, and the population has none"
-        problems.append(Problem(got, hint))
+        problem = "the exploration rule needs the variance of responses, and the population has none"
+        problems.append(Problem(problem, hint))
     number = as_number(customers)
     if number is None or not 1 <= number <= 1e12:
         problems.append(Problem(f"the expected customers are {repr_short(customers)}", "give a number, 1 or more"))
@@ -242,35 +242,35 @@ class Pacer:
         self._packed: tuple[Any, Array] | None = None
         _warm_up()  # a ledger must not wait for the compiler
 
-    def choose(self, standing: LedgerStanding, offers: Offers) -> LevelChoice:
+    def choose(self, standing: LedgerStanding, offers: Offers) -> ChosenLevels:
         """Return levels whose costs fit into the budget, one customer after the other."""
-        from largesse.serve.pacing import kernels as k
+        from largesse.serve.pacing import pacing_kernels as k
 
         plan, terms, n = self._pack(standing), standing.terms, len(offers)
         state = np.array(standing.state, dtype=np.float64)
-        places = k.OPEN + 2 * int(plan[k.PARTS]) if terms.kept else k.LASTING_PLACES
+        places = k.OPEN + 2 * int(plan[k.PARTS]) if terms.keeps_promises else k.LASTING_PLACES
         if len(state) != places or not _is_state(state, plan[k.DAYS]):  # none yet, or an impossible one
             state = PacePlan.from_dict(standing.plan).begin(terms)
-        money = np.array([terms.total, *(getattr(standing, name) for name in MONEY)], dtype=np.int64)
+        money = np.array([terms.total, *(getattr(standing, name) for name in LEDGER_AMOUNTS)], dtype=np.int64)
         when = np.empty((n, 2))
-        when[:, 0], when[:, 1] = (standing.now - terms.starts) / DAY, self._random.random(n)
+        when[:, 0], when[:, 1] = (standing.now - terms.starts) / DAY_MICROS, self._random.random(n)
         out = np.empty((n, 4))
         variance = np.empty((n, 0)) if offers.variance is None else np.ascontiguousarray(offers.variance)
         responses = np.ascontiguousarray(offers.responses, dtype=np.float64)
         costs = (offers.at_once, offers.face, offers.expected)
         if not k.decide_batch(responses, *costs, variance, when, plan, state, money, out):
             hint = "add a level that costs nothing, or raise the total"
-            got = "the budget is spent: not even the cheapest level fits"
-            if not standing.within:
+            problem = "the budget is spent: not even the cheapest level fits"
+            if not standing.in_period:
                 hint = "add a level that costs nothing, or begin a ledger for another period"
                 period = f"from {format_time(terms.starts)} until {format_time(terms.ends)}"
-                got = f"it is {format_time(standing.now)}, and nothing is spent outside the period {period}"
-            raise BudgetError("ledger", [Problem(got, hint)])
+                problem = f"it is {format_time(standing.now)}, and nothing is spent outside the period {period}"
+            raise BudgetError("ledger", [Problem(problem, hint)])
         reserved = standing.reserved
-        if not terms.kept and standing.within:
-            reserved = math.ceil(k.reserve(k.ratio(plan, state, money), plan, state) * MICROS)
+        if not terms.keeps_promises and standing.in_period:
+            reserved = math.ceil(k.reserve_amount(k.cost_ratio(plan, state, money), plan, state) * MICROS)
         levels, reasons = out[:, 0].astype(np.int64), out[:, 3].astype(np.int64)
-        return LevelChoice(levels, out[:, 1].copy(), out[:, 2].copy(), reasons, tuple(state.tolist()), reserved)
+        return ChosenLevels(levels, out[:, 1].copy(), out[:, 2].copy(), reasons, tuple(state.tolist()), reserved)
 
     def _pack(self, standing: LedgerStanding) -> Array:
         if self._packed is None or self._packed[0] != (standing.plan, standing.terms):
@@ -280,8 +280,8 @@ class Pacer:
 
 
 def _is_state(state: Array, days: float) -> bool:
-    """Return whether numbers can be the state of a price: compiled loops do not check it."""
-    from largesse.serve.pacing import kernels as k
+    """Return True for a valid state of a price: compiled loops do not check it."""
+    from largesse.serve.pacing import pacing_kernels as k
 
     within = state[k.LAST] <= days and state[k.TODAY] <= days
     return bool(within and (state >= 0).all() and (state[k.WEEK : k.WEEK + 7] > 0).all())
@@ -290,9 +290,13 @@ def _is_state(state: Array, days: float) -> bool:
 @cache
 def _warm_up() -> None:
     """Decide for no customers, once in a process."""
-    from largesse.serve.pacing import kernels as k
+    from largesse.serve.pacing import pacing_kernels as k
 
     floats, integers = np.empty((0, 2)), np.empty((0, 2), dtype=np.int64)
-    plan, state, money = np.ones(k.PATH + 5), np.ones(k.LASTING_PLACES), np.zeros(1 + len(MONEY), dtype=np.int64)
+    plan, state, money = (
+        np.ones(k.PATH + 5),
+        np.ones(k.LASTING_PLACES),
+        np.zeros(1 + len(LEDGER_AMOUNTS), dtype=np.int64),
+    )
     k.decide_batch(floats, integers, integers, integers, floats, floats, plan, state, money, np.empty((0, 4)))
-    k.reserve(k.ratio(plan, state, money), plan, state)
+    k.reserve_amount(k.cost_ratio(plan, state, money), plan, state)

@@ -16,15 +16,15 @@ import numpy as np
 from largesse.exploration import ExplorationRule
 from largesse.records import Array
 from largesse.serve.ledger.ledger_records import LedgerTerms
-from largesse.serve.ledger.money_time import DAY, MICROS
+from largesse.serve.ledger.money_time import DAY_MICROS, MICROS
 from largesse.serve.pacing.population import Population
 
-FORECAST_CUSTOMERS = 20_000  # that a plan is made for, each perhaps several times
-TIE_NOISE = 0.15  # of a response: splits ties
+MIN_FORECAST_CUSTOMERS = 20_000  # smaller populations are repeated
+TIE_NOISE = 0.15  # standard deviation of the logarithm of a response
 PARTS_PER_PROMISE, MIN_PARTS, MAX_PARTS = 4, 12, 72  # of the period
 RULE_STEPS = 2  # in which prices allow for the cost of drawing by a rule
-MAX_PRICE_FACTOR, HALVINGS = 1e6, 14  # of the rule's price of value
-MIN_TOTAL = 1e-6  # share of the budget that exploring leaves
+MAX_PRICE_FACTOR, VALUE_PRICE_HALVINGS = 1e6, 14  # of the rule's price of value
+MIN_BUDGET_SHARE = 1e-6  # share of the budget that exploring leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class DualPlan:
     prices: Array
     levels: Array  # (n,)
     bound: float
-    slack: float  # the prices' view of constraints that the levels do not meet exactly
+    slack: float  # value, at the prices, of the budget that the levels leave or exceed
 
 
 def find_points(times: Array, valid: float, days: float, n_points: int) -> Array:
@@ -46,10 +46,10 @@ def find_points(times: Array, valid: float, days: float, n_points: int) -> Array
 
 
 def solve_dual(customers: Population, redeems: Array, points: Array, n_points: int, total: float) -> DualPlan:
-    """Find the best prices for customers at `points` (n, 2); `redeems` (n, K) is the share of faces that is redeemed."""
+    """Find the best dual prices for customers at `points` (n, 2); `redeems` (n, K) is the share of the face value that is redeemed."""
     from scipy.optimize import minimize
 
-    from largesse.serve.pacing.kernels import lagrangian
+    from largesse.serve.pacing.pacing_kernels import dual_objective
 
     responses = customers.responses
     levels, used = np.zeros(len(responses), dtype=np.int64), np.zeros(n_points + 1)
@@ -59,7 +59,7 @@ def solve_dual(customers: Population, redeems: Array, points: Array, n_points: i
 
     def dual(scaled: Array) -> tuple[float, Array]:
         ahead = sum_ahead(scaled) * unit
-        inner = lagrangian(*arrays, ahead, used, levels)
+        inner = dual_objective(*arrays, ahead, used, levels)
         slope = 1.0 - np.cumsum(used)[:-1] / max(total, 1e-300)
         return inner / (unit * total) + ahead[0] / unit if total > 0 else inner, slope
 
@@ -80,7 +80,7 @@ def sum_ahead(prices: Array) -> Array:
 
 def first_weekday(terms: LedgerTerms) -> int:
     """Return the weekday on which a period begins: Monday is 0."""
-    return (terms.starts // DAY + 3) % 7  # the first of January 1970 was a Thursday
+    return (terms.starts // DAY_MICROS + 3) % 7  # the first of January 1970 was a Thursday
 
 
 class Forecast:
@@ -99,14 +99,14 @@ class Forecast:
         rule: ExplorationRule | None,
     ) -> None:
         self.n_parts, self.rate, self.rule, self._policy_rule = 1, rate, rule, rule
-        if population.on_redemption and terms.kept:
+        if population.on_redemption and terms.keeps_promises:
             parts = math.ceil(PARTS_PER_PROMISE * terms.days / terms.promise_days)
             self.n_parts = int(min(max(parts, MIN_PARTS), MAX_PARTS))
         valid = (
-            terms.promise_days if terms.kept else 0.0
+            terms.promise_days if terms.keeps_promises else 0.0
         )  # nothing is reserved: a promise counts with its expected cost
         rng = np.random.default_rng(0)
-        rows = rng.permutation(max(len(population), FORECAST_CUSTOMERS)) % len(population)
+        rows = rng.permutation(max(len(population), MIN_FORECAST_CUSTOMERS)) % len(population)
         # Where many customers tie, a price gives all of them the dearer level or none; a little noise splits them.
         drawn = population.take(rows)
         noise = np.exp(TIE_NOISE * rng.standard_normal((len(rows), 1)))
@@ -123,18 +123,18 @@ class Forecast:
         def solve_total(total: float) -> DualPlan:
             return solve_dual(customers, self._redeems, self._points, self.n_parts, total)
 
-        left = max(self._total - rate * float(costs.mean(axis=1).sum()), MIN_TOTAL * self._total)
-        plan = solve_total(left / max(1.0 - rate, MIN_TOTAL))
+        left = max(self._total - rate * float(costs.mean(axis=1).sum()), MIN_BUDGET_SHARE * self._total)
+        plan = solve_total(left / max(1.0 - rate, MIN_BUDGET_SHARE))
         for _ in range(RULE_STEPS if self._policy_rule is not None else 0):
             prices = self._price_costs(sum_ahead(plan.prices))
             self._limit_loss(self._policy_rule, prices)  # type: ignore[arg-type]
             probabilities = self._draw(self.rule, prices, 1.0, customers.responses)  # type: ignore[arg-type]
             # Drawing costs more than the best levels: that is part of the budget.
-            more = float((probabilities * costs).sum() - costs[np.arange(len(costs)), plan.levels].sum())
-            plan = solve_total(max(self._total - more, MIN_TOTAL * self._total))
+            drawing_cost = float((probabilities * costs).sum() - costs[np.arange(len(costs)), plan.levels].sum())
+            plan = solve_total(max(self._total - drawing_cost, MIN_BUDGET_SHARE * self._total))
         return plan.prices
 
-    def least_price(self) -> float:
+    def min_price(self) -> float:
         """Return a price that is small compared with the gain of the levels."""
         customers = self._customers
         gain = float((customers.responses.max(axis=1) - customers.responses[:, 0]).mean())
@@ -151,7 +151,7 @@ class Forecast:
 
     def mean_costs(self, ahead: Array, factor: float, *, noise: bool = True) -> tuple[Array, Array, Array]:
         """Return the mean promise, payment and cost at prices of the customers of each part, (J,) each."""
-        from largesse.serve.pacing.kernels import lagrangian
+        from largesse.serve.pacing.pacing_kernels import dual_objective
 
         customers, points, rate = self._customers, self._points, self.rate
         responses, prices = customers.responses if noise else self._responses, self._price_costs(ahead)
@@ -162,14 +162,16 @@ class Forecast:
             rows = np.arange(len(responses))
             levels, used = np.zeros(len(rows), dtype=np.int64), np.zeros(self.n_parts + 1)
             arrays = (responses, customers.at_once, customers.face, self._redeems, points)
-            lagrangian(*arrays, ahead * factor, used, levels)
+            dual_objective(*arrays, ahead * factor, used, levels)
             late, early = (
                 (1 - rate) * costs[rows, levels] + rate * costs.mean(axis=1)
                 for costs in (customers.late, customers.early)
             )
         priced = prices[:, 0] * late + prices[:, 1] * early
         count = np.maximum(np.bincount(points[:, 0], minlength=self.n_parts), 1)
-        promised, paid, cost = (np.bincount(points[:, 0], part, self.n_parts) / count for part in (late, early, priced))
+        promised, paid, cost = (
+            np.bincount(points[:, 0], amounts, self.n_parts) / count for amounts in (late, early, priced)
+        )
         return promised, paid, cost
 
     def _limit_loss(self, rule: ExplorationRule, prices: Array) -> None:
@@ -180,7 +182,7 @@ class Forecast:
         policy_prices = np.column_stack([np.zeros(len(prices)), np.full(len(prices), rule.plan.price)])
         max_loss = self._expected_loss(rule, policy_prices)
         low, high = 0.0, math.log(MAX_PRICE_FACTOR)
-        for _ in range(HALVINGS):
+        for _ in range(VALUE_PRICE_HALVINGS):
             middle = (low + high) / 2
             dearer = replace(rule, value_price=rule.value_price * math.exp(middle))
             low, high = (low, middle) if self._expected_loss(dearer, prices) <= max_loss else (middle, high)
@@ -200,7 +202,7 @@ class Forecast:
 
     def _draw(self, rule: ExplorationRule, prices: Array, factor: float, responses: Array) -> Array:
         """Return the rule's probabilities (n, K) at a factor of prices (n, 2)."""
-        from largesse.serve.pacing.kernels import spread_customers
+        from largesse.serve.pacing.pacing_kernels import spread_customers
 
         customers, out = self._customers, np.empty(responses.shape)
         costs = (customers.late, customers.early, prices, customers.variance, rule.pack_for_pacing())
@@ -212,5 +214,5 @@ def _spread_times(n: int, terms: LedgerTerms, week: tuple[float, ...]) -> Array:
     """Return times (n,) in days since the start, rising, spread by the season."""
     edges = np.minimum(np.arange(math.ceil(terms.days) + 1), terms.days)
     busy = np.diff(edges) * np.array(week)[(np.arange(len(edges) - 1) + first_weekday(terms)) % 7]
-    whole = np.concatenate([[0.0], np.cumsum(busy)])
-    return np.interp((np.arange(n) + 0.5) / n * whole[-1], whole, edges)
+    elapsed = np.concatenate([[0.0], np.cumsum(busy)])
+    return np.interp((np.arange(n) + 0.5) / n * elapsed[-1], elapsed, edges)

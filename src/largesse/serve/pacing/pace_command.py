@@ -17,22 +17,22 @@ from largesse.errors import (
     as_number,
     budget_problems,
     fail,
+    integer_problems,
     percent,
     refuse,
     repr_short,
     suggest,
-    whole_problems,
 )
 from largesse.pipeline import POLICY, check_file, read_run_folder, write_text
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.report import finite, name_day, render_pace
-from largesse.serve.ledger.ledger_records import KEPT, PROMISES, LedgerTerms
-from largesse.serve.ledger.money_time import DAY, MICROS, as_units, count_time, format_time, read_money
+from largesse.serve.ledger.ledger_records import KEPT_PROMISES, PROMISES, LedgerTerms
+from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, as_units, count_time, format_time, read_money
 from largesse.serve.pacing.controller import PacePlan
 from largesse.serve.pacing.population import Population, make_population
 from largesse.serve.pacing.stream_simulation import (
-    WAYS,
+    PACING_METHODS,
     OfflinePlan,
     PacedStream,
     Stream,
@@ -47,26 +47,29 @@ from largesse.serve.pacing.stream_simulation import (
 from largesse.serve.policy_store import read_features, sample_population
 from largesse.version import __version__
 
-SIMULATED = "simulated"
-WAY_NAMES = {"pace": "paced", "daily": "new plan every day", "fixed": "fixed price"}
+SIMULATED_STREAM = "simulated"
+PACING_METHOD_TITLES = {"pace": "paced", "daily": "new plan every day", "fixed": "fixed price"}
 MAX_STREAMS = 1000
-MAX_CUSTOMERS = 10_000_000
-MAX_DAYS = 3660
-MIN_TIME, MAX_TIME = -62_135_596_800_000_000, 253_402_300_799_999_999  # microseconds since 1970: the years 1 to 9999
+MAX_STREAM_CUSTOMERS = 10_000_000
+MAX_PERIOD_DAYS = 3660
+MIN_REPLAY_TIME, MAX_REPLAY_TIME = (
+    -62_135_596_800_000_000,
+    253_402_300_799_999_999,
+)  # microseconds since 1970: the years 1 to 9999
 
 
 @dataclass(frozen=True)
-class Streaming:
+class PaceSettings:
     """Options of a rehearsal."""
 
-    stream: str = SIMULATED  # or a table to replay
+    stream: str = SIMULATED_STREAM  # or a table to replay
     time: str | None = None  # the column of a table with the times of customers
     streams: int = 20  # simulated ones
     customers: int | None = None  # expected; default: those of the run
     days: int = 30
     valid_days: float | None = None  # that a promise stands; default: a quarter of the period
-    promises: str = KEPT  # or: while_it_lasts
-    most: Sequence[float] | None = None  # that each level may cost
+    promises: str = KEPT_PROMISES  # or: while_it_lasts
+    max_costs: Sequence[float] | None = None  # of each level
     seed: int = 0
 
     @property
@@ -75,17 +78,18 @@ class Streaming:
         return self.days / 4 if self.valid_days is None else self.valid_days
 
 
-def read_streaming(stream: str, given: Mapping[str, Any]) -> Streaming:
+def parse_pace_options(stream: str, options: Mapping[str, Any]) -> PaceSettings:
     """Return the options of a rehearsal from those of the command line."""
-    options = dict(given)
-    if isinstance(options.get("most"), str):
-        options["most"] = read_list(options["most"], "--most")
-    return Streaming(stream, **options)
+    settings = dict(options)
+    max_costs = settings.pop("most", None)
+    if isinstance(max_costs, str):
+        max_costs = read_list(max_costs, "--most")
+    return PaceSettings(stream, **settings, max_costs=max_costs)
 
 
 def pace(
     folder: str | Path,
-    streaming: Streaming,
+    settings: PaceSettings,
     progress: Progress,
     *,
     budget: float | None = None,
@@ -93,28 +97,28 @@ def pace(
     out: str | Path | None = None,
 ) -> dict[str, Any]:
     """Pace streams of customers by the policy of a run folder; return the numbers, and write a page to `out`, if given."""
-    refuse("pace", _problems(streaming, budget, total))
+    refuse("pace", _problems(settings, budget, total))
     progress("reading", 0.0)
-    replayed = streaming.stream != SIMULATED
+    replayed = settings.stream != SIMULATED_STREAM
     with read_run_folder(folder) as home:
         campaign, policy = read_campaign(home, blank_budget=True), Policy.load(home / POLICY)
-        check_file(out, streaming.stream if replayed else None, campaign.log, campaign.customers)
-        population, n_customers = sample_population(campaign, policy, streaming.most, streaming.seed)
+        check_file(out, settings.stream if replayed else None, campaign.log, campaign.customers)
+        population, n_customers = sample_population(campaign, policy, settings.max_costs, settings.seed)
     if replayed:
-        stream = _replay(campaign, policy, population, streaming)
-        whole = _find_total(campaign, budget, total, len(stream))
-        streams = [replace(stream, terms=replace(stream.terms, total=whole))]
+        stream = _replay(campaign, policy, population, settings)
+        total_micros = _find_total(campaign, budget, total, len(stream))
+        streams = [replace(stream, terms=replace(stream.terms, total=total_micros))]
     else:
-        expected = streaming.customers or n_customers
-        streams = _simulate(population, streaming, expected, _find_total(campaign, budget, total, expected))
-    streams = [replace(stream, terms=replace(stream.terms, promises=streaming.promises)) for stream in streams]
+        expected = settings.customers or n_customers
+        streams = _simulate(population, settings, expected, _find_total(campaign, budget, total, expected))
+    streams = [replace(stream, terms=replace(stream.terms, promises=settings.promises)) for stream in streams]
     rule = policy.exploration
     rows: list[dict[str, Any]] = []
     first: dict[str, Any] = {}
     for i, stream in enumerate(streams):
         progress("pacing", i / len(streams))
         plan, offline = make_plan(stream, rule, policy.exploration_rate), plan_offline(stream)
-        paced = {way: pace_stream(stream, way, plan=plan) for way in WAYS}
+        paced = {method: pace_stream(stream, method, plan=plan) for method in PACING_METHODS}
         rows.append(_describe_stream(stream, offline, paced))
         first = first or _describe_first(stream, plan, offline, paced)
     numbers = {
@@ -137,18 +141,20 @@ def pace(
     return numbers
 
 
-def _problems(streaming: Streaming, budget: float | None, total: float | None) -> list[Problem]:
-    problems = whole_problems(streaming.streams, "--streams", 1, MAX_STREAMS) + whole_problems(streaming.seed, "--seed")
-    problems += whole_problems(streaming.days, "--days", 1, MAX_DAYS)
-    if streaming.customers is not None:
-        problems += whole_problems(streaming.customers, "--customers", 1, MAX_CUSTOMERS)
-    valid = as_number(streaming.valid_days)
-    if streaming.valid_days is not None and (valid is None or not 0 < valid <= MAX_DAYS):
-        got = f"--valid-days is {repr_short(streaming.valid_days)}"
-        problems.append(Problem(got, "give a number of days above 0"))
-    if streaming.promises not in PROMISES:
-        got = f"--promises is {repr_short(streaming.promises)}"
-        problems.append(Problem(got, f"choose one: {', '.join(PROMISES)}"))
+def _problems(settings: PaceSettings, budget: float | None, total: float | None) -> list[Problem]:
+    problems = integer_problems(settings.streams, "--streams", 1, MAX_STREAMS) + integer_problems(
+        settings.seed, "--seed"
+    )
+    problems += integer_problems(settings.days, "--days", 1, MAX_PERIOD_DAYS)
+    if settings.customers is not None:
+        problems += integer_problems(settings.customers, "--customers", 1, MAX_STREAM_CUSTOMERS)
+    valid = as_number(settings.valid_days)
+    if settings.valid_days is not None and (valid is None or not 0 < valid <= MAX_PERIOD_DAYS):
+        problem = f"--valid-days is {repr_short(settings.valid_days)}"
+        problems.append(Problem(problem, "give a number of days above 0"))
+    if settings.promises not in PROMISES:
+        problem = f"--promises is {repr_short(settings.promises)}"
+        problems.append(Problem(problem, f"choose one: {', '.join(PROMISES)}"))
     if budget is not None and total is not None:
         problems.append(Problem("both --budget and --total are given", "give the average per customer, or the total"))
     for option, value in (("--budget", budget), ("--total", total)):
@@ -161,18 +167,18 @@ def _find_total(campaign: Campaign, budget: float | None, total: float | None, n
     if total is None and budget is None:
         budget, total = campaign.planning.budget, campaign.planning.total
         if total is None and budget is None:
-            fail("pace", Problem("nothing says what may be spent", "give --total, or --budget for each customer"))
-    whole = total if total is not None else float(budget or 0.0) * n_customers
-    return read_money(whole, "the budget of the whole period", up=False)
+            fail("pace", Problem("no budget is given", "give --total, or --budget for each customer"))
+    amount = total if total is not None else float(budget or 0.0) * n_customers
+    return read_money(amount, "the budget of the whole period", up=False)
 
 
-def _simulate(population: Population, streaming: Streaming, expected: int, total: int) -> list[Stream]:
+def _simulate(population: Population, settings: PaceSettings, expected: int, total: int) -> list[Stream]:
     """Draw streams of customers like those of the run."""
-    valid, streams = streaming.promise_days, []
-    for seed in range(streaming.seed, streaming.seed + streaming.streams):
+    valid, streams = settings.promise_days, []
+    for seed in range(settings.seed, settings.seed + settings.streams):
         drawn = draw_traits(seed, population.on_redemption)
         delay = min(drawn.delay, valid / 3)
-        traits = replace(drawn, days=streaming.days, foreseen=float(expected), valid=valid, delay=delay)
+        traits = replace(drawn, days=settings.days, foreseen=float(expected), valid=valid, delay=delay)
         streams.append(fill_stream(population, traits, seed, total / MICROS))
     return streams
 
@@ -180,23 +186,23 @@ def _simulate(population: Population, streaming: Streaming, expected: int, total
 # -- a table that is replayed --------------------------------------------------------------------------------------------
 
 
-def _replay(campaign: Campaign, policy: Policy, population: Population, streaming: Streaming) -> Stream:
+def _replay(campaign: Campaign, policy: Policy, population: Population, settings: PaceSettings) -> Stream:
     """Return the customers of a table in the order of their times; responses are the model's expectations."""
-    starts, times = _read_times(streaming.stream, streaming)
+    starts, times = _read_times(settings.stream, settings)
     rows = np.argsort(times, kind="stable")
-    table = make_population(policy, read_features(campaign, policy, streaming.stream), most=streaming.most)
+    table = make_population(policy, read_features(campaign, policy, settings.stream), max_costs=settings.max_costs)
     customers, times = table.take(rows), times[rows]
     days = max(math.floor(float(times[-1])) + 1, 1)
     later = population.on_redemption
-    valid = replace(streaming, days=days).promise_days if later else None
-    rng = np.random.default_rng(streaming.seed)
+    valid = replace(settings, days=days).promise_days if later else None
+    rng = np.random.default_rng(settings.seed)
     traits = replace(
         draw_traits(0, later), days=days, foreseen=float(len(times)), volume=1.0, volume_drift=0.0,
         season=0.0, season_known=False, bursts=0, mix_drift=0.0, response_drift=0.0, model_error=0.0,
     )  # fmt: skip
     return Stream(
         traits=traits,
-        terms=LedgerTerms(0, starts, starts + days * DAY, None if valid is None else count_time(valid)),
+        terms=LedgerTerms(0, starts, starts + days * DAY_MICROS, None if valid is None else count_time(valid)),
         population=population,
         season=None,
         times=times,
@@ -208,13 +214,13 @@ def _replay(campaign: Campaign, policy: Policy, population: Population, streamin
     )
 
 
-def _read_times(source: str, streaming: Streaming) -> tuple[int, Array]:
+def _read_times(source: str, settings: PaceSettings) -> tuple[int, Array]:
     """Return the start of the period in microseconds, and the time of each row in days since."""
-    table, name = read_table(source, what="stream"), streaming.time
+    table, name = read_table(source, what="stream"), settings.time
     if not len(table):
         fail("pace", Problem(f"{source} has no rows", "give a table with a row for each customer who came"))
     if name is None:  # rows come one after the other, evenly
-        return 0, (np.arange(len(table)) + 0.5) / len(table) * streaming.days
+        return 0, (np.arange(len(table)) + 0.5) / len(table) * settings.days
     if name not in table.column_names:
         fail("pace", Problem(f"the stream has no column {name!r}", suggest(name, table.column_names)))
     if table.column_names.count(name) > 1:
@@ -228,15 +234,15 @@ def _as_days(column: Any, name: str) -> tuple[int, Array]:
         fail("pace", Problem(f"the column {name!r} has no time in {column.null_count:,} rows", hint))
     times = _as_micros(column)
     if times is None:  # Python cannot show a timestamp beyond its range
-        shown = column.type if str(column.type).startswith("timestamp") else repr_short(column[0].as_py())
-        fail("pace", Problem(f"the column {name!r} holds {shown}, which is no time", hint))
-    if times.min() < MIN_TIME or times.max() > MAX_TIME:
+        content = column.type if str(column.type).startswith("timestamp") else repr_short(column[0].as_py())
+        fail("pace", Problem(f"the column {name!r} holds {content}, which is not a time", hint))
+    if times.min() < MIN_REPLAY_TIME or times.max() > MAX_REPLAY_TIME:
         fail("pace", Problem(f"the column {name!r} holds times beyond the years 1 to 9999", hint))
-    if np.ptp(times) > MAX_DAYS * DAY:
-        got = f"the column {name!r} spans more than {MAX_DAYS:,} days"
-        fail("pace", Problem(got, "replay a part of the table"))
-    starts = int(times.min() // DAY * DAY)
-    return starts, (times - starts) / DAY
+    if np.ptp(times) > MAX_PERIOD_DAYS * DAY_MICROS:
+        problem = f"the column {name!r} spans more than {MAX_PERIOD_DAYS:,} days"
+        fail("pace", Problem(problem, "replay a part of the table"))
+    starts = int(times.min() // DAY_MICROS * DAY_MICROS)
+    return starts, (times - starts) / DAY_MICROS
 
 
 def _as_micros(column: Any) -> Array | None:
@@ -271,8 +277,8 @@ def _describe_stream(stream: Stream, offline: OfflinePlan, paced: Mapping[str, P
     return {
         "customers": len(stream),
         "priced": offline.price > 0,
-        "ways": {way: compare_offline(result, offline) for way, result in paced.items()},
-        "lasts": not stream.terms.kept and stream.customers.on_redemption,
+        "ways": {method: compare_offline(result, offline) for method, result in paced.items()},
+        "lasts": not stream.terms.keeps_promises and stream.customers.on_redemption,
         "reserved": (offline.value - base) / unreserved if unreserved > 0 else 1.0,
         "offline_use": offline.spend / total if total else 0.0,
     }
@@ -284,7 +290,8 @@ def _describe_first(
     """Return the facts of a stream, and price, spend and value over time."""
     terms, traits = stream.terms, stream.traits
     courses = {
-        way: trace_course(stream, result.levels, result.prices, refused=result.refused) for way, result in paced.items()
+        method: trace_course(stream, result.levels, result.prices, refused=result.refused)
+        for method, result in paced.items()
     }
     courses["offline"] = trace_course(stream, offline.levels)
     facts = {
@@ -299,9 +306,9 @@ def _describe_first(
         "spent": paced["pace"].spent,
     }
     lines = {
-        way: {"day": course.days.tolist()}
+        method: {"day": course.days.tolist()}
         | {name: [finite(v) for v in getattr(course, name).tolist()] for name in ("price", "spent", "held", "value")}
-        for way, course in courses.items()
+        for method, course in courses.items()
     }
     drawn = ("season", "bursts", "volume", "volume_drift", "mix_drift", "response_drift")
     return {"facts": facts, "courses": lines, "drawn": {name: getattr(traits, name) for name in drawn}}
@@ -310,11 +317,11 @@ def _describe_first(
 def _summarise(streams: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the averages of the ways of pacing over streams, and a headline."""
     ways = []
-    for way, name in WAY_NAMES.items():
-        results = [stream["ways"][way] for stream in streams]
+    for method, name in PACING_METHOD_TITLES.items():
+        results = [stream["ways"][method] for stream in streams]
         redeemed, refused = (sum(result[count] for result in results) for count in ("redeemed", "refused"))
         ways.append(
-            {"way": way, "name": name}
+            {"way": method, "name": name}
             | {share: _mean([r[share] for r in results]) for share in ("value", "gain", "use", "committed", "short")}
             | {
                 "worst": min((r["value"] for r in results if r["value"] is not None), default=None),
@@ -337,8 +344,8 @@ def _summarise(streams: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+    present = [value for value in values if value is not None]
+    return float(np.mean(present)) if present else None
 
 
 def _write_headline(paced: Mapping[str, Any], n_streams: int) -> str:

@@ -74,7 +74,9 @@ def redeemed_costs(responses: Array, face: Array, redeemed: Array) -> Population
     return Population(np.asarray(responses, dtype=np.float64), np.zeros_like(faces), faces, expected)
 
 
-def make_offers(policy: Policy, customers: Any, ids: Sequence[str], *, most: Sequence[float] | None = None) -> Offers:
+def make_offers(
+    policy: Policy, customers: Any, ids: Sequence[str], *, max_costs: Sequence[float] | None = None
+) -> Offers:
     """Return the offers of a policy to customers, for `Ledger.decide`.
 
     Parameters
@@ -83,17 +85,19 @@ def make_offers(policy: Policy, customers: Any, ids: Sequence[str], *, most: Seq
         The policy, and customers as `policy.decide` takes them.
     ids
         The customers' ids in the ledger, (n,).
-    most
-        The most that each level may cost a customer, (K,): needed if costs are observed, or are paid on redemption for each
-        unit of an amount.
+    max_costs
+        The maximum cost of each level, (K,): required if costs are observed, or are paid on redemption for each unit of an
+        amount.
     """
     if not isinstance(ids, Sequence) or isinstance(ids, str | bytes):
         fail("request", Problem(f"the ids are {repr_short(ids)}", "give a list with the name of each customer"))
-    people = make_population(policy, customers, most=most)
-    return Offers(tuple(ids), people.responses, people.at_once, people.face, people.expected, people.variance)
+    population = make_population(policy, customers, max_costs=max_costs)
+    return Offers(
+        tuple(ids), population.responses, population.at_once, population.face, population.expected, population.variance
+    )
 
 
-def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | None = None) -> Population:
+def make_population(policy: Policy, customers: Any, *, max_costs: Sequence[float] | None = None) -> Population:
     """Return customers with the expected responses and costs of a policy: see `make_offers`."""
     if not isinstance(policy, Policy):
         fail("ledger", Problem(f"the policy is {repr_short(policy)}", "load one: Policy.load(path)"))
@@ -107,17 +111,19 @@ def make_population(policy: Policy, customers: Any, *, most: Sequence[float] | N
         return Population(expected.responses, at_once, nothing, nothing, variance)
     if levels.contact_cost:
         at_once[:, 1:] = count_micros(np.array([levels.contact_cost]))[0]
-    if most is not None:
-        numbers = [as_number(value) for value in most] if isinstance(most, Sequence | np.ndarray) else []
+    if max_costs is not None:
+        numbers = [as_number(value) for value in max_costs] if isinstance(max_costs, Sequence | np.ndarray) else []
         if len(numbers) != len(levels) or any(value is None or value < 0 for value in numbers):
             hint = f"give one number for each of the {len(levels)} levels, zero or more, the cheapest first"
-            fail("ledger", Problem(f"the most that levels may cost is {repr_short(most)}", hint))
+            fail("ledger", Problem(f"the maximum costs of the levels are {repr_short(max_costs)}", hint))
         face = np.ascontiguousarray(np.broadcast_to(count_micros(np.array(numbers, dtype=np.float64)), at_once.shape))
     elif levels.on_redemption and getattr(policy.model, "binary_", False) and expected.listed is not None:
         face = count_micros(expected.listed)
     else:
-        way = "are observed" if levels.observed else "are paid for each unit of an amount"
-        got = f"costs {way}: nothing says the most that a level may cost"
-        fail("ledger", Problem(got, f"give it for each of the {len(levels)} levels, cheapest first: --most 0,20,50"))
+        kind = "are observed" if levels.observed else "are paid for each unit of an amount"
+        problem = f"costs {kind}: the maximum cost of a level is unknown"
+        fail(
+            "ledger", Problem(problem, f"give it for each of the {len(levels)} levels, cheapest first: --most 0,20,50")
+        )
     later = np.rint((expected.costs - at_once / MICROS) * MICROS)
     return Population(expected.responses, at_once, face, np.clip(later, 0, face).astype(np.int64), variance)

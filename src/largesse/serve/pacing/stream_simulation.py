@@ -1,4 +1,4 @@
-"""Simulated streams of customers, paced in several ways and compared with the offline optimum.
+"""Simulated streams of customers, paced by several methods and compared with the offline optimum.
 
 A seed draws the length of the period, the traffic of its days, bursts, how far the number of customers is off the forecast,
 how their mix and their responses drift, and how promises are redeemed. The plan knows customers as they are at the start,
@@ -16,17 +16,17 @@ import numpy as np
 from largesse.exploration import ExplorationRule
 from largesse.records import Array
 from largesse.serve.ledger.ledger_records import LedgerTerms, Reason
-from largesse.serve.ledger.money_time import DAY, MICROS, as_units, count_time
+from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, as_units, count_time
 from largesse.serve.pacing.controller import ControllerGains, PacePlan, plan_pace
 from largesse.serve.pacing.forecast import DualPlan, find_points, solve_dual
 from largesse.serve.pacing.population import Population, known_costs, redeemed_costs
 from largesse.worlds import draw_world
 
-START = 1_798_761_600_000_000  # the first of January 2027, a Friday
-POOL_CUSTOMERS = 4000  # that a world's stream is drawn from
+START_2027 = 1_798_761_600_000_000  # a Friday
+STREAM_POOL_CUSTOMERS = 4000
 OFFLINE_POINTS = 48  # in time
-WAYS = ("pace", "fixed", "daily")
-DRAWS_SEED = 71  # of levels at random, the same for all ways
+PACING_METHODS = ("pace", "fixed", "daily")
+EXPLORATION_SEED = 71  # the same for all methods
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def draw_stream(seed: int, on_redemption: bool | None = None) -> Stream:
     world = int(rng.integers(0, 1_000_000))
     while traits.on_redemption and draw_world(world).traits.response != "yes/no":
         world += 1  # a redemption is a yes
-    fresh = draw_world(world).draw_fresh(POOL_CUSTOMERS)
+    fresh = draw_world(world).draw_fresh(STREAM_POOL_CUSTOMERS)
     if not traits.on_redemption:
         return fill_stream(known_costs(fresh.truth, fresh.costs), traits, seed)
     return fill_stream(redeemed_costs(fresh.truth, fresh.costs, fresh.truth), traits, seed)
@@ -131,7 +131,7 @@ def fill_stream(pool: Population, traits: StreamTraits, seed: int, total: float 
         best = np.argmax(pool.responses, axis=1)
         total = traits.budget * float(pool.early[np.arange(len(pool)), best].mean()) * traits.foreseen
     valid = count_time(traits.valid) if traits.on_redemption else None
-    terms = LedgerTerms(int(total * 100) * (MICROS // 100), START, START + traits.days * DAY, valid)
+    terms = LedgerTerms(int(total * 100) * (MICROS // 100), START_2027, START_2027 + traits.days * DAY_MICROS, valid)
     delay = rng.exponential(traits.delay, len(times))
     return Stream(
         traits=traits,
@@ -143,14 +143,14 @@ def fill_stream(pool: Population, traits: StreamTraits, seed: int, total: float 
         truth=truth,
         redeems=np.clip(customers.redeemed_share * moved, 0.0, 1.0),
         chance=rng.random(len(times)),
-        delay=np.minimum(delay, 0.999 * (math.inf if valid is None else valid / DAY)),
+        delay=np.minimum(delay, 0.999 * (math.inf if valid is None else valid / DAY_MICROS)),
     )
 
 
 def _draw_times(traits: StreamTraits, week: Array, rng: np.random.Generator) -> Array:
     """Draw the times of customers: by weekday, hour of day and drift, with bursts of a few hours."""
     hours = np.arange(24 * traits.days)
-    first = (START // DAY + 3) % 7
+    first = (START_2027 // DAY_MICROS + 3) % 7
     busy = week[(hours // 24 + first) % 7] * (1.0 - 0.7 * np.cos(2 * np.pi * (hours % 24 - 3) / 24))
     busy = busy / busy.sum()
     busy = busy * np.exp(traits.volume_drift * (hours / len(hours) - 0.5))
@@ -193,9 +193,9 @@ def _draw_customers(
 
 @dataclass(frozen=True, eq=False)
 class PacedStream:
-    """The decisions on a stream by one way of pacing, and their value and cost by the truth."""
+    """The decisions on a stream by one pacing method, and their value and cost by the truth."""
 
-    way: str
+    method: str
     levels: Array  # (n,)
     prices: Array  # (n,)
     reasons: Array  # (n,)
@@ -205,7 +205,7 @@ class PacedStream:
     spent: float  # in the end
     committed: float  # spent or promised at the end of the period
     total: float
-    kept: bool  # whether it was never above the total
+    within_budget: bool  # at any time
     redeemed: int  # redemptions, refused ones included
     refused: Array  # (n,) redemptions that no longer fitted: only where promises hold while the budget lasts
 
@@ -231,13 +231,17 @@ def make_plan(
 
 
 def pace_stream(
-    stream: Stream, way: str = WAYS[0], *, plan: PacePlan | None = None, gains: ControllerGains | None = None
+    stream: Stream,
+    method: str = PACING_METHODS[0],
+    *,
+    plan: PacePlan | None = None,
+    gains: ControllerGains | None = None,
 ) -> PacedStream:
     """Decide for all customers of a stream, in the order in which they come."""
-    from largesse.serve.pacing import kernels as k
+    from largesse.serve.pacing import pacing_kernels as k
 
     plan = plan or make_plan(stream, gains=gains)
-    if way != "pace":
+    if method != "pace":
         plan = replace(plan, gains=replace(plan.gains, window=0.0))
     n, rows = len(stream), np.arange(len(stream))
     levels, reasons, prices, propensity = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), np.ones(n)
@@ -245,25 +249,25 @@ def pace_stream(
     money = np.zeros(k.SETTLED_WAIT + 1, dtype=np.int64)
     money[k.TOTAL] = stream.terms.total
     explores = plan.exploration is not None or plan.exploration_rate
-    draws = np.random.default_rng([DRAWS_SEED, n]).random(n) if explores else np.ones(n)
+    draws = np.random.default_rng([EXPLORATION_SEED, n]).random(n) if explores else np.ones(n)
     redemptions = (stream.redeems, stream.chance, stream.delay, order, refused)
-    kept = k.run_stream(
+    within_budget = k.run_stream(
         stream.times, stream.customers.arrays, redemptions, plan.pack(stream.terms), plan.begin(stream.terms), money,
-        stream.population.arrays, way == "daily", draws, (levels, prices, reasons, propensity),
+        stream.population.arrays, method == "daily", draws, (levels, prices, reasons, propensity),
     )  # fmt: skip
     face, at_once = stream.customers.face[rows, levels], stream.customers.at_once[rows, levels]
     redeemed = (stream.chance < stream.redeems[rows, levels]) & (face > 0)
     paid = np.where(redeemed & ~refused, face, 0)
-    over = (stream.times + stream.terms.promise_days <= stream.terms.days) | (not stream.terms.kept)
+    is_settled = (stream.times + stream.terms.promise_days <= stream.terms.days) | (not stream.terms.keeps_promises)
     base = float(stream.truth[:, 0].sum())
     return PacedStream(
-        *(way, levels, prices, reasons, propensity),
+        *(method, levels, prices, reasons, propensity),
         value=base + float(count_gains(stream, levels, refused).sum()),
         base=base,
         spent=as_units(int(at_once.sum() + paid.sum())),
-        committed=as_units(int((at_once + np.where(over, paid, face)).sum())),
+        committed=as_units(int((at_once + np.where(is_settled, paid, face)).sum())),
         total=stream.terms.total / MICROS,
-        kept=kept,
+        within_budget=within_budget,
         redeemed=int(redeemed.sum()),
         refused=refused,
     )
@@ -291,7 +295,7 @@ def compare_offline(paced: PacedStream, offline: OfflinePlan) -> dict[str, Any]:
         "use": paced.use,
         "committed": paced.committed / paced.total if paced.total else 0.0,
         "short": float(np.mean(paced.reasons == Reason.BUDGET)),
-        "kept": paced.kept,
+        "kept": paced.within_budget,
         "redeemed": paced.redeemed,
         "refused": int(paced.refused.sum()),
     }
@@ -315,7 +319,7 @@ def trace_course(
     rows, times = np.arange(len(stream)), stream.times
     days = np.linspace(0, stream.terms.days, points)
     valid = np.inf if stream.terms.valid is None else stream.terms.promise_days
-    face, at_once = (part[rows, levels] / MICROS for part in (stream.customers.face, stream.customers.at_once))
+    face, at_once = (amounts[rows, levels] / MICROS for amounts in (stream.customers.face, stream.customers.at_once))
     redeemed = stream.chance < stream.redeems[rows, levels]
     redeemed = redeemed if refused is None else redeemed & ~refused
 
@@ -358,7 +362,7 @@ class OfflinePlan:
 def plan_offline(stream: Stream) -> OfflinePlan:
     """Find the offline optimum of a stream."""
     terms, rows, total = stream.terms, np.arange(len(stream)), stream.terms.total / MICROS
-    reserves = stream.customers.on_redemption and terms.kept
+    reserves = stream.customers.on_redemption and terms.keeps_promises
     n_points = OFFLINE_POINTS if reserves else 1
 
     def solve(customers: Population, n_points: int, days: float) -> DualPlan:
@@ -368,7 +372,7 @@ def plan_offline(stream: Stream) -> OfflinePlan:
     def value(plan: DualPlan) -> float:
         return float(stream.truth[rows, plan.levels].sum()) + plan.slack
 
-    days = terms.promise_days if terms.kept else 0.0
+    days = terms.promise_days if terms.keeps_promises else 0.0
     plan = solve(stream.customers, n_points, days)
     paid = (stream.customers.at_once + stream.customers.face * stream.redeems)[rows, plan.levels] / MICROS
     return OfflinePlan(

@@ -12,8 +12,8 @@ import numpy as np
 
 from largesse.errors import percent
 from largesse.levels import Levels
-from largesse.records.array import Array
-from largesse.records.display import Card, Shown, write_names
+from largesse.records.array_type import Array
+from largesse.records.display import Card, DisplayMixin, write_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ class Roles(TypedDict, total=False):
 
 
 @dataclass(frozen=True, eq=False)
-class Log(Shown):
+class Log(DisplayMixin):
     """A checked log of past decisions: n rows of features, level, response and what else the table knew.
 
     Made by `read_log`, which checks every rule: whoever holds a log relies on them. A log too large for memory knows all of
@@ -227,7 +227,7 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Customers(Shown):
+class Customers(DisplayMixin):
     """Customers to plan for: features, and what else the table knew."""
 
     features: pa.Table

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind: TypeAlias = Literal["number", "text", "date", "nothing", "other"]
-INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # of row numbers in files of pandas
+ROW_NUMBER_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # of row numbers in files of pandas
 MIN_UNIQUE_SHARE = 0.9  # of the texts of an identifier
 MIN_ROWS_FOR_IDENTIFIER = 50
 
@@ -76,7 +76,7 @@ def skip_reason(name: str, column: pa.ChunkedArray) -> str:
     """Return the reason to leave out a column that is not listed as a feature, or "" if it is usable."""
     if is_unusable(column.type):
         return f"it holds {column.type}, not numbers, text or dates"
-    if name in INDEX_NAMES:
+    if name in ROW_NUMBER_NAMES:
         return "it looks like row numbers that were written to a file"
     return "nearly every row has its own text, like an identifier" if _is_identifier(column) else ""
 
@@ -137,7 +137,7 @@ def as_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)  # pandas writes NaN, most files null
 
 
-def as_words(column: pa.Array | pa.ChunkedArray) -> list[str]:
+def values_as_text(column: pa.Array | pa.ChunkedArray) -> list[str]:
     """Return the values as text for messages; years beyond 9999, which Python lacks, as numbers."""
     import pyarrow as pa
 

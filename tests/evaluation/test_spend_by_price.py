@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from largesse.allocation import allocate, decide_at_price
-from largesse.data.log import log_from_arrays
+from largesse.data.checked_tables import log_from_arrays
+from largesse.evaluation.budget_study import make_study
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.frontier_estimate import plan_held_out
-from largesse.evaluation.model_study import make_study
 from largesse.evaluation.policy_estimates import estimate_value
 from largesse.evaluation.policy_evaluation import evaluate
-from largesse.evaluation.spending import measure_spending
+from largesse.evaluation.spend_by_price import measure_spending
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.response.cost_model import Proportional, WithCosts

@@ -129,8 +129,8 @@ class AuthMiddleware:
                 policy.required_header is not None
                 and headers.get(policy.required_header[0]) != policy.required_header[1]
             ):
-                got = f"the header {': '.join(policy.required_header)} is missing"
-                raise RequestError(403, got, "send it with the request")
+                problem = f"the header {': '.join(policy.required_header)} is missing"
+                raise RequestError(403, problem, "send it with the request")
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
             raise RequestError(400, "the length of the body is not a number", "send a whole number of bytes")
@@ -148,16 +148,16 @@ class AuthMiddleware:
         if policy.token is None or scope["path"] in policy.open_paths:
             return None
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and _equal(bearer.strip(), policy.token):
+        if scheme.lower() == "bearer" and _is_equal(bearer.strip(), policy.token):
             return None
         if policy.cookie is not None:
             if scope["path"] == "/" and scope["method"] == "GET":
                 query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-                if _equal(query.get("token", [""])[-1], policy.token):
+                if _is_equal(query.get("token", [""])[-1], policy.token):
                     response = RedirectResponse("/", 303)
                     response.set_cookie(policy.cookie, policy.token, httponly=True, samesite="strict")
                     return response
-            if _equal(cookie_parser(headers.get("cookie", "")).get(policy.cookie, ""), policy.token):
+            if _is_equal(cookie_parser(headers.get("cookie", "")).get(policy.cookie, ""), policy.token):
                 if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
                     return None
                 raise RequestError(403, "another page asked for this", "open the address in a window of its own")
@@ -179,8 +179,8 @@ def _limit(receive: Receive, max_bytes: int) -> Receive:
     return limited
 
 
-def _equal(given: str, token: str) -> bool:
-    return secrets.compare_digest(given.encode("utf-8", "replace"), token.encode())
+def _is_equal(candidate: str, token: str) -> bool:
+    return secrets.compare_digest(candidate.encode("utf-8", "replace"), token.encode())
 
 
 def _too_large(max_bytes: int) -> RequestError:

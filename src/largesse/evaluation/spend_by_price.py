@@ -14,11 +14,14 @@ import numpy as np
 
 from largesse.allocation import decide_at_price, frontier
 from largesse.evaluation.policy_estimates import score_policy, take_mean
-from largesse.records import Array, Scores, Spending
-from largesse.stats import mean_estimate, t_quantile
+from largesse.records import Array, Scores, SpendingCurve
+from largesse.stats import t_estimate, t_quantile
 
-POINTS = 31
-MAX_ROWS, SAMPLE_ROWS = 5_000_000, 1_000_000  # of larger logs, a sample decides at which prices to measure
+N_PRICES = 31
+MAX_UNSAMPLED_ROWS, PRICE_SAMPLE_ROWS = (
+    5_000_000,
+    1_000_000,
+)  # of larger logs, a sample decides at which prices to measure
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,23 +36,23 @@ class FoldSpending:
     noise: float  # standard error of the mean of what all rows cost, as a share of it
 
     @property
-    def whole(self) -> Spending:
+    def whole(self) -> SpendingCurve:
         """The curve over all folds."""
         return self._make_curve(np.ones(len(self.weight), dtype=bool))
 
-    def without(self, fold: int) -> Spending:
+    def without(self, fold: int) -> SpendingCurve:
         """Return the curve over all folds but one, by its index; over all where there is no other."""
         others = np.arange(len(self.weight)) != fold
         return self._make_curve(others) if others.any() else self.whole
 
-    def _make_curve(self, folds: Array) -> Spending:
+    def _make_curve(self, folds: Array) -> SpendingCurve:
         mass = float(self.weight[folds].sum())
         expected, honest = (sums[:, folds].sum(axis=1) / mass for sums in (self.expected, self.honest))
         fewer = float(np.sqrt(self.weight.sum() / mass))
         price, expected, honest, reach = (
             tuple(map(float, column)) for column in (self.price, expected, honest, self.reach * fewer)
         )
-        return Spending(price, expected, honest, reach, self.noise * fewer)
+        return SpendingCurve(price, expected, honest, reach, self.noise * fewer)
 
 
 def measure_spending(scores: Scores) -> FoldSpending | None:
@@ -80,17 +83,17 @@ def measure_spending(scores: Scores) -> FoldSpending | None:
         by_fold = [np.bincount(fold, weights=scores.weight * cost) for cost in (costs[rows, levels], spend.values)]
         sums.append((*by_fold, np.nanmax([estimate.se, wide, 0.0])))
     expected, honest, reach = (np.array(column) for column in zip(*sums, strict=True))
-    cost, mass = mean_estimate(scores.paid, scores.weight, scores.cluster), np.bincount(fold, weights=scores.weight)
+    cost, mass = t_estimate(scores.paid, scores.weight, scores.cluster), np.bincount(fold, weights=scores.weight)
     noise = cost.se / cost.estimate if cost.estimate > 0 and np.isfinite(cost.se) else 1.0
     return FoldSpending(np.array(prices), expected, honest, mass, reach, noise)
 
 
 def _spread_prices(curves: Array, costs: Array) -> list[float]:
     """Return falling prices whose plans have evenly spread expected costs, from the cheapest plan to the best."""
-    step = -(-len(curves) // SAMPLE_ROWS) if len(curves) > MAX_ROWS else 1
+    step = -(-len(curves) // PRICE_SAMPLE_ROWS) if len(curves) > MAX_UNSAMPLED_ROWS else 1
     front = frontier(curves[::step], costs[::step])
     if len(front) == 1:
         return [1.0]
-    spends = np.linspace(float(front.spend[0]), float(front.spend[-1]), POINTS)[1:-1]
+    spends = np.linspace(float(front.spend[0]), float(front.spend[-1]), N_PRICES)[1:-1]
     prices = {2 * float(front.price[1]), *(front.price_at(float(spend)) for spend in spends), 0.0}
     return sorted(prices, reverse=True)

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.data.log import read_log
+from largesse.data.checked_tables import read_log
 from largesse.levels import Levels
-from largesse.records.log import ROLES, Log, Roles
+from largesse.records.input_tables import ROLES, Log, Roles
 
 N = 40
 

@@ -1,6 +1,6 @@
 """Compiled loops of the price, of exploration around it, of the plan over time and of simulated streams; loads numba.
 
-The same function, `decide_one`, serves live ledgers and simulated streams. It reads and changes three arrays: `plan` (the plan
+The same function, `decide_customer`, serves live ledgers and simulated streams. It reads and changes three arrays: `plan` (the plan
 that controls the price), `state` (of the price, kept in the ledger) and `money` (int64 millionths, as the ledger counts).
 """
 
@@ -22,7 +22,7 @@ spread_row = load_spread()
 PARTS, CUSTOMERS, DAYS, VALID, FIRST_DAY, AT_RANDOM = range(6)
 WINDOW, GAIN, ENDING, VOLUME, VOLUME_PRIOR, RATIO_PRIOR = range(6, 12)
 RATIO_SPAN, SEASON_PRIOR, SMOOTH, PROPORTIONAL, FIXED = range(12, 17)
-# Whether promises hold while the budget lasts; for how n_to_come days; how n_to_come standard deviations are reserved for them.
+# Whether promises hold while the budget lasts; their days; the standard deviations of their cost that are reserved.
 LASTS, PROMISE_DAYS, MARGIN = range(17, 20)
 RULE_LEVELS = 20  # the number of levels, if a rule draws them; else 0
 # Then for each of the J parts of the period: the sum of the prices from it on (one more: 0), and averages of the customers who
@@ -62,9 +62,9 @@ def best_level(f: Array, cost: Array, factor: float) -> int:
     """Return the best level (of K) at a factor of prices, the cheapest of equally good ones."""
     best, level = f[0] - factor * cost[0], 0
     for k in range(1, len(f)):
-        worth = f[k] - factor * cost[k]
-        if worth > best + 1e-12 * abs(best):
-            best, level = worth, k
+        net_value = f[k] - factor * cost[k]
+        if net_value > best + 1e-12 * abs(best):
+            best, level = net_value, k
     return level
 
 
@@ -130,14 +130,14 @@ def count_days(plan: Array, state: Array, t: float, until: float) -> float:
 
 
 @compiled
-def volume(plan: Array, state: Array) -> float:
+def arrival_ratio(plan: Array, state: Array) -> float:
     """Return the recent number of customers relative to the forecast."""
     prior = plan[VOLUME_PRIOR] * plan[CUSTOMERS]
     return (state[SEEN] + prior) / (state[EXPECTED_SEEN] + prior)
 
 
 @compiled
-def ratio(plan: Array, state: Array, money: Array) -> float:
+def cost_ratio(plan: Array, state: Array, money: Array) -> float:
     """Return the actual cost of promises relative to the expected one.
 
     It is learnt from promises whose time is over. Where promises hold while the budget lasts, it is learnt sooner: from
@@ -160,7 +160,7 @@ def learn_week(plan: Array, state: Array, day: int) -> None:
     if day <= ended:
         return
     place = (int(plan[FIRST_DAY]) + ended) % 7
-    usual = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * volume(plan, state)
+    usual = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * arrival_ratio(plan, state)
     weight = state[WEEK + place]
     if usual > 0.0 and day == ended + 1:
         seen = min(max(state[TODAY_SEEN] / usual, 0.4 * weight), 2.5 * weight)  # a burst is not a season
@@ -170,8 +170,8 @@ def learn_week(plan: Array, state: Array, day: int) -> None:
 
 
 @compiled
-def tick(plan: Array, state: Array, money: Array, t: float) -> None:
-    """Bring the state up to time t: the customers expected until now, and the cost of settled promises."""
+def advance(plan: Array, state: Array, money: Array, t: float) -> None:
+    """Advance the state to time t: the customers expected until now, and the cost of settled promises."""
     learn_week(plan, state, int(t))
     if t > state[LAST]:
         per_day = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS])
@@ -184,9 +184,9 @@ def tick(plan: Array, state: Array, money: Array, t: float) -> None:
         state[LAST] = t
     settled, paid = money[SETTLED_EXPECTED] * UNIT, money[SETTLED_PAID] * UNIT
     if settled > state[LAST_SETTLED]:
-        more = settled - state[LAST_SETTLED]
-        keep = math.exp(-more / plan[RATIO_SPAN])
-        state[SETTLED] = state[SETTLED] * keep + more
+        newly_settled = settled - state[LAST_SETTLED]
+        keep = math.exp(-newly_settled / plan[RATIO_SPAN])
+        state[SETTLED] = state[SETTLED] * keep + newly_settled
         state[PAID] = state[PAID] * keep + max(paid - state[LAST_PAID], 0.0)
         state[LAST_SETTLED], state[LAST_PAID] = settled, paid
 
@@ -195,8 +195,8 @@ def tick(plan: Array, state: Array, money: Array, t: float) -> None:
 def expect_redemptions(days: float, plan: Array, state: Array, money: Array) -> None:
     """Let days pass: expected redemptions come as fast as those of promises whose time is over did on average."""
     prior = plan[RATIO_PRIOR] / UNIT
-    known = money[SETTLED_PAID] + prior
-    wait = (money[SETTLED_WAIT] + USUAL_WAIT * prior) / known if known > 0.0 else USUAL_WAIT
+    paid_amount = money[SETTLED_PAID] + prior
+    wait = (money[SETTLED_WAIT] + USUAL_WAIT * prior) / paid_amount if paid_amount > 0.0 else USUAL_WAIT
     fade = math.exp(-days / (min(max(wait, MIN_WAIT), 1.0) * plan[PROMISE_DAYS]))
     came, redeemed = state[DUE] * (1.0 - fade), (money[SPENT] - money[AT_ONCE]) * UNIT
     keep = math.exp(-came / plan[RATIO_SPAN])
@@ -208,7 +208,7 @@ def expect_redemptions(days: float, plan: Array, state: Array, money: Array) -> 
 
 
 @compiled
-def reserve(paid: float, plan: Array, state: Array) -> float:
+def reserve_amount(paid: float, plan: Array, state: Array) -> float:
     """Return the reservation for open promises that hold while the budget lasts: their expected cost and a margin."""
     return paid * state[DUE] + plan[MARGIN] * math.sqrt(paid * state[VARIANCE])
 
@@ -224,7 +224,7 @@ def find_parts(plan: Array, t: float) -> tuple[int, int]:
 
 @compiled
 def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple[float, float]:
-    """Return the cost allowed to customers to come relative to the plan, and their number.
+    """Return the cost that may be spent on customers to come, as a share of the planned cost, and their expected number.
 
     At the end of each part, the money spent or promised must fit into the total: the money gone, earlier promises that still
     stand, and the plan's cost of customers until then. Money that is spare or short counts at the parts' prices.
@@ -235,26 +235,26 @@ def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple
     gone = money[AT_ONCE] + money[SETTLED_PAID] + paid * money[OPEN_EXPECTED] + money[LATE_FACE]
     left = (money[TOTAL] - gone) * UNIT
     if plan[LASTS]:
-        left = (money[TOTAL] - money[SPENT]) * UNIT - reserve(paid, plan, state)
-    daily = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * volume(plan, state)
-    come, over = np.zeros(J), np.zeros(J, dtype=np.int64)
+        left = (money[TOTAL] - money[SPENT]) * UNIT - reserve_amount(paid, plan, state)
+    daily = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * arrival_ratio(plan, state)
+    arrivals, last_parts = np.zeros(J), np.zeros(J, dtype=np.int64)
     for b in range(J):
-        over[b] = find_parts(plan, min((b + 0.5) * wide, plan[DAYS]))[1]
+        last_parts[b] = find_parts(plan, min((b + 0.5) * wide, plan[DAYS]))[1]
         if b >= now:
-            come[b] = daily * count_days(plan, state, max(b * wide, t), (b + 1) * wide)
-    whole, n_to_come = 0.0, 0.0
+            arrivals[b] = daily * count_days(plan, state, max(b * wide, t), (b + 1) * wide)
+    planned_cost, n_to_come = 0.0, 0.0
     for b in range(now, J):
-        whole += come[b] * plan[PATH + J + 1 + b + (0 if over[b] == J else J)]
-        n_to_come += come[b]
-    slow = min(plan[SMOOTH] * money[TOTAL] * UNIT, whole)  # over which a deviation is corrected
+        planned_cost += arrivals[b] * plan[PATH + J + 1 + b + (0 if last_parts[b] == J else J)]
+        n_to_come += arrivals[b]
+    slow = min(plan[SMOOTH] * money[TOTAL] * UNIT, planned_cost)  # over which a deviation is corrected
     spare, due = 0.0, 0.0
     for j in range(now, J):
         held, planned = 0.0, 0.0
         for b in range(j + 1):
-            if over[b] > j and over[b] < J and b <= now:
+            if last_parts[b] > j and last_parts[b] < J and b <= now:
                 held += max(state[OPEN + b] - paid * state[OPEN + J + b], 0.0)
             if b >= now:
-                planned += come[b] * plan[PATH + J + 1 + b + (0 if over[b] > j else J)]
+                planned += arrivals[b] * plan[PATH + J + 1 + b + (0 if last_parts[b] > j else J)]
         price = plan[PATH + j] - plan[PATH + j + 1]
         spare += price * (left - held - planned)
         due += price * max(planned, slow)
@@ -278,9 +278,9 @@ def pick_level(f: Array, cost: Array, factor: float, dear: Array, room: int) -> 
     for k in range(len(f)):
         if dear[k] > room:
             continue
-        worth = f[k] - factor * cost[k]
-        if level < 0 or worth > best + 1e-12 * abs(best):
-            best, level = worth, k
+        net_value = f[k] - factor * cost[k]
+        if level < 0 or net_value > best + 1e-12 * abs(best):
+            best, level = net_value, k
     return level
 
 
@@ -298,7 +298,7 @@ def price_levels(
 
 
 @compiled
-def decide_one(
+def decide_customer(
     f: Array,
     at_once: Array,
     face: Array,
@@ -319,40 +319,40 @@ def decide_one(
     if not 0.0 <= t < plan[DAYS]:
         return pick_level(f, dear * UNIT, state[FACTOR], dear, 0), 1.0, state[FACTOR] * plan[PATH], 2
     K, room, share = len(f), money[TOTAL] - money[SPENT] - money[PROMISED], plan[AT_RANDOM]
-    tick(plan, state, money, t)
-    parts, paid = find_parts(plan, t), ratio(plan, state, money)
+    advance(plan, state, money, t)
+    parts, paid = find_parts(plan, t), cost_ratio(plan, state, money)
     if plan[LASTS]:
-        room = max(money[TOTAL] - money[SPENT] - math.ceil(reserve(paid, plan, state) / UNIT), 0)
+        room = max(money[TOTAL] - money[SPENT] - math.ceil(reserve_amount(paid, plan, state) / UNIT), 0)
         for k in range(K):
             dear[k] = at_once[k] + math.ceil(paid * expected[k])
-    space, n_to_come = (1.0, 1.0) if plan[FIXED] else forecast_room(paid, plan, state, money)
-    factor = move_factor(space, plan, state)
+    room_share, n_to_come = (1.0, 1.0) if plan[FIXED] else forecast_room(paid, plan, state, money)
+    factor = move_factor(room_share, plan, state)
     cost = price_levels(at_once, face, expected, parts, paid, plan)
     price = factor * plan[PATH + parts[0]]
-    wanted = pick_level(f, cost, factor, dear, money[TOTAL])
-    instead = pick_level(f, cost, factor, dear, room)
-    if instead < 0:
+    best = pick_level(f, cost, factor, dear, money[TOTAL])
+    best_that_fits = pick_level(f, cost, factor, dear, room)
+    if best_that_fits < 0:
         return -1, 1.0, price, 1
     by_rule = plan[RULE_LEVELS] == K and len(variance) == K
-    p, mean = cost, cost[wanted]
+    p, mean = cost, cost[best]
     if by_rule:
         p = spread_at(factor, f, cost, variance, plan[PATH + 4 * int(plan[PARTS]) + 1 :])
         mean = (p * cost).sum()
         drawn = draw_level(p, u)
     else:
-        drawn = min(int(u / share * K), K - 1) if u < share else wanted
-    level = drawn if dear[drawn] <= room else instead
+        drawn = min(int(u / share * K), K - 1) if u < share else best
+    level = drawn if dear[drawn] <= room else best_that_fits
     propensity = 0.0
     for k in range(K):  # all ways that lead to this level
-        if (k if dear[k] <= room else instead) == level:
-            propensity += p[k] if by_rule else share / K + (1.0 - share if k == wanted else 0.0)
-    count_one(at_once[level], face[level], expected[level], parts, plan, state, money)
-    control(mean, parts[0], space, n_to_come, plan, state)
+        if (k if dear[k] <= room else best_that_fits) == level:
+            propensity += p[k] if by_rule else share / K + (1.0 - share if k == best else 0.0)
+    count_decision(at_once[level], face[level], expected[level], parts, plan, state, money)
+    move_price(mean, parts[0], room_share, n_to_come, plan, state)
     return level, propensity, price, 0 if level == drawn else 1
 
 
 @compiled
-def count_one(
+def count_decision(
     at_once: int, face: int, expected: int, parts: tuple[int, int], plan: Array, state: Array, money: Array
 ) -> None:
     """Count a decision as the ledger does, and its promise in its part of the period."""
@@ -374,13 +374,13 @@ def count_one(
 
 
 @compiled
-def control(cost: float, part: int, space: float, n_to_come: float, plan: Array, state: Array) -> None:
+def move_price(cost: float, period_part: int, room_share: float, n_to_come: float, plan: Array, state: Array) -> None:
     """Take one step of mirror descent: the price rises if a customer costs more than the remaining budget per customer."""
     if plan[FIXED]:
         return
     J = int(plan[PARTS])
     usual = plan[PATH + 3 * J + 1 : PATH + 4 * J + 1]
-    target = space * max(usual[part], 0.1 * usual.mean(), 1e-300)
+    target = room_share * max(usual[period_part], 0.1 * usual.mean(), 1e-300)
     step = plan[GAIN] / min(plan[WINDOW], max(plan[ENDING] * n_to_come, 20.0))
     off = min(step * (cost / target - 1.0), MAX_RISE)
     state[FACTOR] = min(max(state[FACTOR] + (state[FACTOR] + RISE_FROM_ZERO) * off, 0.0), MAX_FACTOR)
@@ -401,7 +401,7 @@ def decide_batch(
 ) -> bool:
     """Decide for customers one after the other; `out` (n, 4) gets level, propensity, price, reason. False: none fits."""
     for i in range(len(f)):
-        level, propensity, price, reason = decide_one(
+        level, propensity, price, reason = decide_customer(
             f[i], at_once[i], face[i], expected[i], variance[i], (when[i, 0], when[i, 1]), plan, state, money
         )
         if level < 0:
@@ -414,10 +414,10 @@ def decide_batch(
 
 
 @compiled
-def lagrangian(
+def dual_objective(
     f: Array, at_once: Array, face: Array, redeems: Array, when: Array, ahead: Array, used: Array, levels: Array
 ) -> float:
-    """Return Σ max (f − cost) at prices of the budget at points in time; write levels, and the budget that they use at each point.
+    """Return Σ max (f − cost) at prices of the budget at points in time; write the levels, and the budget used at each point.
 
     `when` (n, 2): the first point at or after a customer comes, and the first at or after their promise ends.
     `ahead` (J + 1,): the sum of the prices of a point and of all later ones.
@@ -427,18 +427,18 @@ def lagrangian(
     for i in range(len(f)):
         first, last = when[i, 0], when[i, 1]
         held, after = ahead[first] - ahead[last], ahead[last]
-        best, level, most, least = -math.inf, 0, 0.0, 0.0
+        best, level, full_cost, paid_cost = -math.inf, 0, 0.0, 0.0
         for j in range(f.shape[1]):
             now = (at_once[i, j] + face[i, j]) * UNIT
             then = (at_once[i, j] + redeems[i, j] * face[i, j]) * UNIT
-            worth = f[i, j] - now * held - then * after
-            if worth > best:
-                best, level, most, least = worth, j, now, then
+            net_value = f[i, j] - now * held - then * after
+            if net_value > best:
+                best, level, full_cost, paid_cost = net_value, j, now, then
         total += best
         levels[i] = level
         # Differences: the budget used from point `first` on, and its change from `last` on.
-        used[first] += most
-        used[last] += least - most
+        used[first] += full_cost
+        used[last] += paid_cost - full_cost
     return total
 
 
@@ -446,7 +446,9 @@ def lagrangian(
 
 
 @compiled
-def settle(head: int, until: int, t: float, s: tuple[Array, ...], plan: Array, money: Array, levels: Array) -> int:
+def release_promises(
+    head: int, until: int, t: float, s: tuple[Array, ...], plan: Array, money: Array, levels: Array
+) -> int:
     """Release promises whose time is over at t, the oldest first; return the next one to check."""
     times, face, expected, redeems, chance, delay, _, refused = s
     while head < until and times[head] + plan[PROMISE_DAYS] <= t:
@@ -471,7 +473,7 @@ def settle(head: int, until: int, t: float, s: tuple[Array, ...], plan: Array, m
 
 
 @compiled
-def redeem(head: int, until: int, t: float, s: tuple[Array, ...], money: Array, levels: Array) -> int:
+def pay_redemptions(head: int, until: int, t: float, s: tuple[Array, ...], money: Array, levels: Array) -> int:
     """Pay redemptions until t that fit into the budget, and refuse the others; return the next one to check.
 
     Customers from `until` on have no level yet, even if they redeem the moment they get it.
@@ -500,20 +502,20 @@ def cost_at(
         cost = price_levels(at_once[i], face[i], expected[i], parts, paid, plan)
         best, spent = -math.inf, 0.0
         for j in range(f.shape[1]):
-            worth = f[i, j] - factor * cost[j]
-            if worth > best:
-                best, spent = worth, cost[j]
+            net_value = f[i, j] - factor * cost[j]
+            if net_value > best:
+                best, spent = net_value, cost[j]
         total += spent
     return total / max(len(f), 1)
 
 
 @compiled
-def plan_day(f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array, money: Array) -> None:
+def plan_again(f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array, money: Array) -> None:
     """Set the price at which customers like these cost the remaining budget per customer."""
-    J, part = int(plan[PARTS]), find_parts(plan, state[LAST])[0]
-    paid = ratio(plan, state, money)
+    J, period_part = int(plan[PARTS]), find_parts(plan, state[LAST])[0]
+    paid = cost_ratio(plan, state, money)
     room, _ = forecast_room(paid, plan, state, money)
-    target = room * plan[PATH + 3 * J + 1 + part]
+    target = room * plan[PATH + 3 * J + 1 + period_part]
     low, high = 0.0, 1.0
     for _ in range(40):
         if cost_at(high, paid, f, at_once, face, expected, plan, state) <= target:
@@ -535,7 +537,7 @@ def run_stream(
 ) -> bool:  # fmt: skip
     """Decide for all customers of a stream; False as soon as anything is overspent.
 
-    `redemptions`: the share of face values that is redeemed (n, K), who redeems if it is above this (n,), after how n_to_come days
+    `redemptions`: the share of face values that is redeemed (n, K), who redeems if it is above this (n,), days until the redemption
     (n,), customers by when they redeem (n,), and who is refused, which is written (n,). `draws` (n,) are random numbers. Into
     `out` are written levels, prices, reasons and propensities, (n,) each.
     """
@@ -547,17 +549,17 @@ def run_stream(
     for i in range(len(times)):
         t = times[i]
         if plan[LASTS]:
-            next_ = redeem(next_, i, t, seen, money, levels)
-        head = settle(head, i, t, seen, plan, money, levels)
+            next_ = pay_redemptions(next_, i, t, seen, money, levels)
+        head = release_promises(head, i, t, seen, plan, money, levels)
         if daily and int(t) > today:
             today = int(t)
-            tick(plan, state, money, t)
+            advance(plan, state, money, t)
             a = max(i - RECENT_CUSTOMERS, 0)
             if i >= 200:
-                plan_day(f[a:i], at_once[a:i], face[a:i], expected[a:i], plan, state, money)
+                plan_again(f[a:i], at_once[a:i], face[a:i], expected[a:i], plan, state, money)
             else:
-                plan_day(pool[0], pool[1], pool[2], pool[3], plan, state, money)
-        level, propensity[i], price, reason = decide_one(
+                plan_again(pool[0], pool[1], pool[2], pool[3], plan, state, money)
+        level, propensity[i], price, reason = decide_customer(
             f[i], at_once[i], face[i], expected[i], variance[i], (t, draws[i]), plan, state, money
         )
         promised = 0 if plan[LASTS] else money[PROMISED]
@@ -565,6 +567,6 @@ def run_stream(
             return False
         levels[i], prices[i], reasons[i] = level, price, reason
     if plan[LASTS]:
-        redeem(next_, len(times), math.inf, seen, money, levels)
-    settle(head, len(times), math.inf, seen, plan, money, levels)
+        pay_redemptions(next_, len(times), math.inf, seen, money, levels)
+    release_promises(head, len(times), math.inf, seen, plan, money, levels)
     return money[SPENT] <= money[TOTAL] and money[PROMISED] == 0

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.data.binning import find_grouping, group_column
-from largesse.data.columns import (
+from largesse.data.column_values import (
     as_comparable,
     as_floats,
     as_seconds,

@@ -6,10 +6,10 @@ import pytest
 
 from largesse.errors import BudgetError
 from largesse.evaluation import frontier_estimate as budgets
+from largesse.evaluation.budget_study import make_study
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.log_checks import doctor
-from largesse.evaluation.model_study import make_study
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.levels import Levels
 from largesse.records import Log, Study
@@ -40,7 +40,7 @@ def test_the_frontier_holds_the_evaluation_at_its_budget(study: Study) -> None:
     result = study.evaluation
     assert (point.value.estimate, point.value.interval) == (result.value, result.value_interval)
     assert (point.spend.estimate, point.promise) == (result.spend, result.promise)
-    assert len(study.frontier) == len(study.plans) == budgets.POINTS + 1
+    assert len(study.frontier) == len(study.plans) == budgets.N_BUDGETS + 1
 
 
 def test_the_plans_value_is_estimated_in_every_way(study: Study) -> None:
@@ -61,7 +61,7 @@ def test_the_checkup_is_that_of_the_doctor(log: Log, study: Study) -> None:
 
 def test_the_cost_curve_leaves_out_the_budget_that_was_added(study: Study) -> None:
     assert BUDGET not in [point.budget for point in study.cost_curve.points]
-    assert len(study.cost_curve.points) == budgets.POINTS
+    assert len(study.cost_curve.points) == budgets.N_BUDGETS
 
 
 @pytest.mark.parametrize("budget", [BUDGET, 9.0])
@@ -75,14 +75,14 @@ def test_every_budget_is_allocated_once_per_fold(log: Log, monkeypatch: pytest.M
 
     monkeypatch.setattr(budgets, "allocate", counted)
     make_study(log, MODEL, budget)
-    assert len(set(planned)) == len(planned) == 5 * (budgets.POINTS + 1)
+    assert len(set(planned)) == len(planned) == 5 * (budgets.N_BUDGETS + 1)
 
 
 def test_a_budget_beyond_the_best_plan_is_judged_at_the_end_of_the_frontier(log: Log) -> None:
     study = make_study(log, MODEL, 9.0)
     assert study.evaluation.budget == 9.0
     assert study.evaluation.value == pytest.approx(study.frontier[-1].value.estimate)
-    assert len(study.frontier) == budgets.POINTS
+    assert len(study.frontier) == budgets.N_BUDGETS
 
 
 def test_a_budget_below_the_cheapest_plan_is_refused(log: Log) -> None:

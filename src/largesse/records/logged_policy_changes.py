@@ -16,7 +16,7 @@ class ValueSpend:
 
 
 @dataclass(frozen=True)
-class LevelChange:
+class LevelGain:
     """What those whom a plan gives one level bring and cost more than what was done to them; per customer of all."""
 
     level: int
@@ -26,7 +26,7 @@ class LevelChange:
 
 
 @dataclass(frozen=True)
-class Move:
+class LevelTransition:
     """Customers who had one level and would get another, or the same; what the model expects of each of them."""
 
     before: int
@@ -38,10 +38,10 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Changes:
+class LoggedPolicyChanges:
     """From what was done to a plan, on the rows of a log. The changes of all levels add up to the plan's value less `before`."""
 
     before: ValueSpend  # of what was done
     after: ValueSpend  # of the plan
-    levels: tuple[LevelChange, ...]  # those that the plan gives
-    moves: tuple[Move, ...]
+    levels: tuple[LevelGain, ...]  # those that the plan gives
+    moves: tuple[LevelTransition, ...]

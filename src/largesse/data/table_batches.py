@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from largesse.data.csv_reader import DelimitedText, iter_text, settle_types
 from largesse.data.table_reader import (
     check_file,
-    checked,
     describe_csv,
     encode_text,
-    explain,
     find_files,
-    from_memory,
     inspect_parquet,
     is_gzip,
     kind_of_file,
     merge_schemas,
     open_file,
     read_file,
+    table_from_memory,
     text_columns,
+    validate_table,
+    wrap_read_error,
 )
 from largesse.errors import Problem, fail
 from largesse.records import Array, RowTask
@@ -37,7 +37,7 @@ from largesse.records import Array, RowTask
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BATCH_ROWS = 65_536
+READ_BATCH_ROWS = 65_536
 MAX_GZIP_RATIO = 20  # of most tables
 MAX_ARROW_CELLS = 8  # values in a byte of an Arrow file
 MAX_PIECE_ROWS = 500_000
@@ -89,7 +89,7 @@ def open_batches(
     if isinstance(source, Batches):
         return source
     if not isinstance(source, str | os.PathLike):
-        table = encode_text(from_memory(source, what), plain)
+        table = encode_text(table_from_memory(source, what), plain)
         return Batches(table.schema, table.num_rows, partial(_slice, table))
     parts = [_inspect_file(file, what, plain, texts) for file in find_files(source, what)]
     schemas = [encode_text(part.schema.empty_table(), plain).schema for part in parts]
@@ -103,14 +103,14 @@ def bound_size(source: Any, what: str = "table") -> tuple[float, float]:
     if isinstance(source, Batches):
         return source.rows * len(source.schema), source.rows
     if not isinstance(source, str | os.PathLike):
-        table = from_memory(source, what)
+        table = table_from_memory(source, what)
         return table.num_rows * table.num_columns, table.num_rows
     bounds = [_bound_cells(file, what) for file in find_files(source, what)]
     return sum(cells for cells, _ in bounds), sum(cells / max(columns, 1) for cells, columns in bounds)
 
 
 def _bound_cells(file: Path, what: str) -> tuple[float, int]:
-    with explain(file, what):
+    with wrap_read_error(file, what):
         check_file(file, what)
         kind, size = kind_of_file(file, what), file.stat().st_size
         if kind == "parquet":
@@ -137,7 +137,7 @@ class _File:
 
 def _inspect_file(file: Path, what: str, plain: Collection[str], texts: Collection[str]) -> _File:
     """Return schema and number of rows of a file; refuse an unreadable one."""
-    with explain(file, what):
+    with wrap_read_error(file, what):
         check_file(file, what)
         kind, state = kind_of_file(file, what), _read_state(file)
         if kind == "csv":
@@ -189,14 +189,14 @@ def _read_file(part: _File, what: str, plain: Collection[str], columns: Sequence
         table = encode_text(read_file(part.file, what, plain), plain)
         yield from _slice(table, columns)
         return
-    with explain(part.file, what):
+    with wrap_read_error(part.file, what):
         if part.text is not None:
             for batch in iter_text(part.text, columns):
-                yield from _slice(encode_text(checked(pa.Table.from_batches([batch])), plain))
+                yield from _slice(encode_text(validate_table(pa.Table.from_batches([batch])), plain))
             return
         with open_file(part.file) as stream, pq.ParquetFile(stream, read_dictionary=part.words) as opened:
-            for batch in opened.iter_batches(BATCH_ROWS, columns=None if columns is None else list(columns)):
-                yield encode_text(checked(pa.Table.from_batches([batch])), plain)
+            for batch in opened.iter_batches(READ_BATCH_ROWS, columns=None if columns is None else list(columns)):
+                yield encode_text(validate_table(pa.Table.from_batches([batch])), plain)
 
 
 def _merge_small(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -204,7 +204,7 @@ def _merge_small(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
 
     held: list[pa.Table] = []
     for batch in batches:
-        if held and sum(map(len, held)) + len(batch) > BATCH_ROWS:
+        if held and sum(map(len, held)) + len(batch) > READ_BATCH_ROWS:
             yield pa.concat_tables(held).unify_dictionaries()
             held = []
         held.append(batch)
@@ -215,7 +215,7 @@ def _merge_small(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
 def _slice(table: pa.Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     if columns is not None:
         table = table.select(list(columns))
-    return (table.slice(start, BATCH_ROWS) for start in range(0, table.num_rows, BATCH_ROWS))
+    return (table.slice(start, READ_BATCH_ROWS) for start in range(0, table.num_rows, READ_BATCH_ROWS))
 
 
 def _conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -252,7 +252,7 @@ def split_file(file: Path, what: str) -> list[FilePiece]:
     import pyarrow.parquet as pq
 
     path = str(file.absolute())
-    with explain(file, what):
+    with wrap_read_error(file, what):
         check_file(file, what)
         if kind_of_file(file, what) != "parquet":
             return [FilePiece(path)]
@@ -280,9 +280,9 @@ def read_piece(
         batches = open_batches(piece.path, what=what, plain=plain, texts=texts)
         yield from batches.read() if batches.rows else [batches.schema.empty_table()]
         return
-    with explain(file, what):
+    with wrap_read_error(file, what):
         words = text_columns(inspect_parquet(file)[0], plain)
         groups = range(piece.first, piece.first + piece.groups)
         with open_file(file) as stream, pq.ParquetFile(stream, read_dictionary=words) as opened:
-            for batch in opened.iter_batches(BATCH_ROWS, row_groups=groups):
-                yield encode_text(checked(pa.Table.from_batches([batch])), plain)
+            for batch in opened.iter_batches(READ_BATCH_ROWS, row_groups=groups):
+                yield encode_text(validate_table(pa.Table.from_batches([batch])), plain)

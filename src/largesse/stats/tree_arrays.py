@@ -16,8 +16,8 @@ import numpy as np
 from largesse.io import Shaped
 from largesse.records import Array
 
-MAX_LEVELS = 2**31
-ROWS_AT_ONCE = 2048  # the features of this many rows stay close to the processor while all trees pass over them
+MAX_SPLIT_LEVEL = 2**31
+TREE_BLOCK_ROWS = 2048  # the features of this many rows stay close to the processor while all trees pass over them
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Trees:
             and ((self.feature >= 0) & (self.feature <= features))[inner].all()
             and all(((to > here) & (to < nodes))[inner].all() for to in (self.left, self.right))
             # A split on the level is rounded to a whole number.
-            and (np.abs(self.threshold[inner & (self.feature == features)]) < MAX_LEVELS).all()
+            and (np.abs(self.threshold[inner & (self.feature == features)]) < MAX_SPLIT_LEVEL).all()
         ):
             raise ValueError("its trees are not trees")
 
@@ -69,7 +69,7 @@ class BoostedTrees:
 
 def row_blocks(n: int) -> Iterator[slice]:
     """Yield slices of n rows, small enough that their features stay in the processor's cache."""
-    return (slice(first, min(first + ROWS_AT_ONCE, n)) for first in range(0, n, ROWS_AT_ONCE))
+    return (slice(first, min(first + TREE_BLOCK_ROWS, n)) for first in range(0, n, TREE_BLOCK_ROWS))
 
 
 # -- conversion from scikit-learn -----------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from scipy.optimize import linprog
 
 from largesse.data import log_from_arrays
 from largesse.evaluation.crossfitting import score_rows
-from largesse.evaluation.simple_rule import SimpleRule, learn_rules, share_budget
+from largesse.evaluation.one_column_rule import SimpleRule, learn_rules, share_budget
 from largesse.levels import Levels
-from largesse.records import Array, HeldOut, Log, Propensities, Scores
+from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores
 
 N = 400
 LEVELS = Levels(costs=[0, 1, 3], names=["none", "small", "big"])
@@ -24,7 +24,7 @@ def made() -> tuple[Log, Scores, Array]:
     level, response = rng.integers(0, 3, N), rng.integers(0, 2, N).astype(float)
     log = log_from_arrays(table, level, response, levels=LEVELS, propensity=np.full(N, 1 / 3))
     curves = 0.2 + np.array([0.0, 0.05, 0.2])[city][:, None] * np.array([0.0, 1.0, 2.0])
-    scores = score_rows(log, HeldOut(curves, np.arange(N) % 5), Propensities(np.full(N, 1 / 3), "given"))
+    scores = score_rows(log, HeldOutPredictions(curves, np.arange(N) % 5), Propensities(np.full(N, 1 / 3), "given"))
     return log, scores, rng.integers(0, 3, N)
 
 
@@ -87,7 +87,7 @@ def test_many_rows_choose_the_column_by_a_sample(
     made: tuple[Log, Scores, Array], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, scores, plan = made
-    monkeypatch.setattr("largesse.evaluation.simple_rule.MAX_SAMPLE_ROWS", 150)
+    monkeypatch.setattr("largesse.evaluation.one_column_rule.MAX_RULE_ROWS", 150)
     rules = learn_rules(log, scores, plan)
     assert rules is not None
     assert rules.whole.column == "city"

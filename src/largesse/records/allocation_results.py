@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.errors import percent
-from largesse.records.array import Array
-from largesse.records.display import Card, Shown
+from largesse.records.array_type import Array
+from largesse.records.display import Card, DisplayMixin
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(Shown):
+class Plan(DisplayMixin):
     """One level for each customer, what it costs, and how far from the best plan it can be at most."""
 
     levels: Array  # (n,) int64
@@ -70,7 +70,7 @@ class Plan(Shown):
 
 
 @dataclass(frozen=True, eq=False)
-class Decisions(Shown):
+class Decisions(DisplayMixin):
     """A level for each customer, and the probability with which it was chosen: what the next log should hold."""
 
     levels: Array  # (n,) int64
@@ -111,7 +111,7 @@ def _count_levels(levels: Array, labels: tuple[str, ...] | None) -> Card:
 
 
 @dataclass(frozen=True, eq=False)
-class Frontier(Shown):
+class Frontier(DisplayMixin):
     """The best value at every budget: breakpoints of a concave, piecewise linear curve."""
 
     spend: Array  # (m,) rising
@@ -160,7 +160,7 @@ class Frontier(Shown):
 
 
 @dataclass(frozen=True)
-class Spending:
+class SpendingCurve:
     """What plans really cost beside what the model expects them to, from the cheapest plan to the dearest.
 
     Where a cost depends on what a customer does, a plan pays most where the model is most wrong. Held-out rows of the log

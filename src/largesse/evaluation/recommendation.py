@@ -20,7 +20,8 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.evaluation.estimators import weight_responses
-from largesse.evaluation.frontier_estimate import find_reach, sum_units
+from largesse.evaluation.frontier_estimate import find_critical_value, sum_units
+from largesse.evaluation.one_column_rule import learn_rules
 from largesse.evaluation.policy_estimates import (
     find_best_mix,
     measure_gain,
@@ -29,12 +30,13 @@ from largesse.evaluation.policy_estimates import (
     take_mean,
     take_means,
 )
-from largesse.evaluation.simple_rule import learn_rules
-from largesse.records import Array, Estimate, Log, Option, Safety, Scores
+from largesse.records import Array, Estimate, Log, PolicyOption, Recommendation, Scores
 from largesse.stats import COVERAGE, bound_mean
 
 
-def weigh_options(log: Log, scores: Scores, policy: Array, *, estimator: str = "dr", learnt: bool = False) -> Safety:
+def recommend_policy(
+    log: Log, scores: Scores, policy: Array, *, estimator: str = "dr", learnt: bool = False
+) -> Recommendation:
     """Compare a policy, and a simple rule at the same spend, with the best uniform mix.
 
     Parameters
@@ -57,21 +59,21 @@ def weigh_options(log: Log, scores: Scores, policy: Array, *, estimator: str = "
     influences = [score_policy(scores, option, estimator) for option in policies]
     gains = [measure_gain(scores, influence, estimator) for influence in influences]
     means = [float(scores.weight @ gain.values / scores.weight.sum()) for gain in gains]
-    parts = [sum_units(scores, gain.values - mean) for gain, mean in zip(gains, means, strict=True)]
-    reach = find_reach(np.stack(parts, axis=1), one_sided=True)
-    excuse = _explain_no_guarantee(log)
+    contributions = [sum_units(scores, gain.values - mean) for gain, mean in zip(gains, means, strict=True)]
+    critical_value = find_critical_value(np.stack(contributions, axis=1), one_sided=True)
+    reason = _explain_no_guarantee(log)
     options = []
     for name, option, influence, influence_of_gain in zip(names, policies, influences, gains, strict=True):
         gain = take_mean(scores, influence_of_gain)
-        own_folds = folds if learnt or option is not policy else 1
+        policy_folds = folds if learnt or option is not policy else 1
         profit = None if log.response_value is None else take_mean(scores, influence.profit(log.response_value))
-        guaranteed = None if excuse else _guarantee_value(scores, option, own_folds, len(policies))
-        bound = _bound_gain(gain, reach)
-        options.append(Option(*name, *take_means(scores, influence), gain, bound, guaranteed, profit))
+        guaranteed = None if reason else _guarantee_value(scores, option, policy_folds, len(policies))
+        bound = _bound_gain(gain, critical_value)
+        options.append(PolicyOption(*name, *take_means(scores, influence), gain, bound, guaranteed, profit))
     safe = [option for option in reversed(options) if option.at_least is not None and option.at_least > 0]
     best = max(safe, key=lambda option: option.at_least or 0.0, default=None)  # of equal ones, the simpler
     mix = name_mix(find_best_mix(scores, options[0].spend.estimate))
-    return Safety(tuple(options), mix if best is None else best.name, reach, excuse)
+    return Recommendation(tuple(options), mix if best is None else best.name, critical_value, reason)
 
 
 def _explain_no_guarantee(log: Log) -> str:
@@ -82,8 +84,8 @@ def _explain_no_guarantee(log: Log) -> str:
     return ""
 
 
-def _bound_gain(gain: Estimate, reach: float) -> float | None:
-    return float(min(gain.low, gain.estimate - reach * gain.se)) if np.isfinite(gain.low) else None
+def _bound_gain(gain: Estimate, critical_value: float) -> float | None:
+    return float(min(gain.low, gain.estimate - critical_value * gain.se)) if np.isfinite(gain.low) else None
 
 
 def _guarantee_value(scores: Scores, policy: Array, parts: int, options: int) -> float:

@@ -5,9 +5,9 @@ import pytest
 
 from largesse.data import log_from_arrays
 from largesse.evaluation.crossfitting import crossfit
-from largesse.evaluation.frontier_estimate import find_reach, plan_held_out
-from largesse.evaluation.lower_bounds import weigh_options
+from largesse.evaluation.frontier_estimate import find_critical_value, plan_held_out
 from largesse.evaluation.policy_estimates import compare_references, score_policy
+from largesse.evaluation.recommendation import recommend_policy
 from largesse.records import Array, Log, Scores
 from largesse.response import Linear
 from largesse.worlds import simulate
@@ -29,14 +29,14 @@ def judged(log: Log) -> tuple[Scores, Array]:
 
 def test_the_plan_comes_first_with_the_gain_that_references_show(log: Log, judged: tuple[Scores, Array]) -> None:
     scores, plan = judged
-    found = weigh_options(log, scores, plan, learnt=True)
+    found = recommend_policy(log, scores, plan, learnt=True)
     assert [option.name for option in found.options] == ["this plan", "a simple rule"]
     assert found.options[0].gain == compare_references(scores, score_policy(scores, plan), log.levels)[0].difference
     assert found.options[1].spend.estimate == pytest.approx(found.options[0].spend.estimate, rel=0.02)
 
 
 def test_a_bound_never_says_more_than_the_interval_beside_it(log: Log, judged: tuple[Scores, Array]) -> None:
-    found = weigh_options(log, *judged, learnt=True)
+    found = recommend_policy(log, *judged, learnt=True)
     for option in found.options:
         assert option.at_least is not None
         assert option.at_least <= option.gain.low
@@ -65,37 +65,37 @@ def test_what_surely_gains_most_is_recommended_and_where_nothing_does_treating_e
     name: str,
 ) -> None:
     least = iter((plan, rule))
-    monkeypatch.setattr("largesse.evaluation.lower_bounds._bound_gain", lambda _found, _reach: next(least))
-    found = weigh_options(log, *judged, learnt=True)
+    monkeypatch.setattr("largesse.evaluation.recommendation._bound_gain", lambda _gain, _critical_value: next(least))
+    found = recommend_policy(log, *judged, learnt=True)
     assert found.recommended == name
     assert (found.chosen is None) == (name == "a random mix")
     assert found.chosen is None or found.chosen.name == name
 
 
-def test_the_reach_grows_as_options_differ() -> None:
+def test_the_critical_value_grows_as_options_differ() -> None:
     rng = np.random.default_rng(0)
     one, two = rng.standard_normal((2, 5000, 1))
-    same, apart = (find_reach(np.hstack(pair), one_sided=True) for pair in ((one, one), (one, two)))
+    same, apart = (find_critical_value(np.hstack(pair), one_sided=True) for pair in ((one, one), (one, two)))
     assert same == pytest.approx(1.645, abs=0.02)
     assert apart == pytest.approx(1.955, abs=0.02)
-    assert find_reach(one, one_sided=True) == pytest.approx(1.645, abs=0.01)
-    assert find_reach(np.hstack((one, -one)), one_sided=True) <= 1.961  # never beyond Bonferroni's
+    assert find_critical_value(one, one_sided=True) == pytest.approx(1.645, abs=0.01)
+    assert find_critical_value(np.hstack((one, -one)), one_sided=True) <= 1.961  # never beyond Bonferroni's
 
 
 def test_the_guarantee_lies_below_the_interval_and_is_dearer_for_learnt_policies(
     log: Log, judged: tuple[Scores, Array]
 ) -> None:
-    fixed, learnt = (weigh_options(log, *judged, learnt=learnt).options[0] for learnt in (False, True))
+    fixed, learnt = (recommend_policy(log, *judged, learnt=learnt).options[0] for learnt in (False, True))
     assert fixed.guaranteed is not None
     assert learnt.guaranteed is not None
     assert 0 < learnt.guaranteed < fixed.guaranteed < fixed.value.low
 
 
 def test_why_no_value_is_guaranteed_is_said(log: Log, judged: tuple[Scores, Array]) -> None:
-    unknown = weigh_options(replace(log, propensity=None), *judged)
+    unknown = recommend_policy(replace(log, propensity=None), *judged)
     assert "needs the propensities" in unknown.excuse
     assert unknown.options[0].guaranteed is None
-    assert "largest possible value" in weigh_options(replace(log, response=9 * log.response), *judged).excuse
+    assert "largest possible value" in recommend_policy(replace(log, response=9 * log.response), *judged).excuse
 
 
 def test_too_few_buyers_have_no_bound_and_a_log_without_features_no_rule() -> None:
@@ -103,7 +103,7 @@ def test_too_few_buyers_have_no_bound_and_a_log_without_features_no_rule() -> No
     response = np.zeros(300)
     response[:5] = rng.lognormal(size=5)
     made = log_from_arrays(np.ones((300, 1)), np.arange(300) % 3, response)
-    safety = weigh_options(made, crossfit(made), np.full(300, 2))
+    safety = recommend_policy(made, crossfit(made), np.full(300, 2))
     (only,) = safety.options
     assert (only.name, only.at_least) == ("this plan", None)
 
@@ -112,5 +112,5 @@ def test_a_plan_that_treats_everyone_alike_gains_nothing() -> None:
     rng = np.random.default_rng(2)
     level = rng.integers(0, 2, 400)
     made = log_from_arrays(rng.normal(size=(400, 2)), level, rng.random(400) < 0.2 + 0.5 * level)
-    safety = weigh_options(made, crossfit(made), np.full(400, 1))
+    safety = recommend_policy(made, crossfit(made), np.full(400, 1))
     assert safety.options[0].at_least == 0

@@ -15,13 +15,13 @@ import pytest
 
 from largesse.data import (
     FilePiece,
-    batches,
     csv_reader,
     merge_schemas,
     open_batches,
     read_piece,
     read_table,
     split_file,
+    table_batches,
 )
 from largesse.data.csv_reader import describe_text, read_text, settle_types
 from largesse.errors import InputError
@@ -39,7 +39,7 @@ TABLE = pa.table(
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "BATCH_ROWS", 16)
+    monkeypatch.setattr(table_batches, "READ_BATCH_ROWS", 16)
     monkeypatch.setattr(csv_reader, "BLOCK_BYTES", 300)
 
 
@@ -57,7 +57,7 @@ WRITERS: dict[str, Callable[[pa.Table, Path], Any]] = {
 }
 
 
-def joined(found: batches.Batches, columns: list[str] | None = None) -> pa.Table:
+def joined(found: table_batches.Batches, columns: list[str] | None = None) -> pa.Table:
     parts = list(found.read(columns))
     assert max(map(len, parts), default=0) <= 16
     schema = found.schema if columns is None else pa.schema([found.schema.field(name) for name in columns])
@@ -166,10 +166,10 @@ def test_a_file_that_changes_between_two_passes_is_refused(tmp_path: Path) -> No
 def test_few_values_are_known_without_reading_them(kind: str, tmp_path: Path) -> None:
     file = tmp_path / f"t.{kind}"
     WRITERS[kind](TABLE, file)
-    max_cells, max_rows = batches.bound_size(file)
+    max_cells, max_rows = table_batches.bound_size(file)
     assert 500 <= max_cells < 100_000  # never less than it has
     assert 100 <= max_rows < 100_000
-    assert batches.bound_size(TABLE) == batches.bound_size(open_batches(TABLE)) == (500, 100)
+    assert table_batches.bound_size(TABLE) == table_batches.bound_size(open_batches(TABLE)) == (500, 100)
 
 
 # -- pieces --------------------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_few_values_are_known_without_reading_them(kind: str, tmp_path: Path) ->
 def test_the_pieces_of_a_parquet_file_hold_its_rows_in_order(
     groups: int, few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "MAX_PIECE_ROWS", few)
+    monkeypatch.setattr(table_batches, "MAX_PIECE_ROWS", few)
     file = tmp_path / "t.parquet"
     pq.write_table(TABLE, file, row_group_size=groups)
     found = split_file(file, "table")

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RULE_GROUPS = 4  # of a column; rare words and missing values are further ones
-MAX_SAMPLE_ROWS = 100_000  # on which columns are compared
-ROUNDING = 1e-12
+MAX_RULE_ROWS = 100_000  # on which columns are compared
+SPEND_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,9 @@ def learn_rules(log: Log, scores: Scores, policy: Array) -> FoldRules | None:
     grouped = {name: groups for name, groups in grouped.items() if len(np.unique(groups.code)) > 1}
     if not grouped:
         return None
-    whole, *chosen = [_find_column(scores, policy, rows[part], grouped, part) for part in _split(scores.fold[rows])]
+    whole, *chosen = [
+        _find_column(scores, policy, rows[part], grouped, part) for part in _split_folds(scores.fold[rows])
+    ]
     # Folds outside of a large log's sample take the column of the sample, which is independent of their responses, too.
     by_fold = dict(zip(np.unique(scores.fold[rows]), chosen, strict=True))
     names = [whole, *(by_fold.get(f, whole) for f in np.unique(scores.fold))]
@@ -71,7 +73,7 @@ def learn_rules(log: Log, scores: Scores, policy: Array) -> FoldRules | None:
         grouped = _group_all(log, sorted(set(names)))
     rules = []
     probabilities = np.empty(scores.gamma.shape)
-    for name, part in zip(names, _split(scores.fold), strict=True):
+    for name, part in zip(names, _split_folds(scores.fold), strict=True):
         groups = grouped[name]
         code, spend = groups.code[part], _expect_spend(scores, policy, part)
         mass, value, cost = _average_groups(code, len(groups.labels), scores, part)
@@ -83,10 +85,10 @@ def learn_rules(log: Log, scores: Scores, policy: Array) -> FoldRules | None:
 def _sample_rows(log: Log) -> tuple[Array, pa.Table]:
     """Return the rows on which columns are compared, and their features."""
     if log.sample is None:
-        rows = sample_rows(len(log), MAX_SAMPLE_ROWS)
+        rows = sample_rows(len(log), MAX_RULE_ROWS)
         return rows, log.features if len(rows) == len(log) else log.features.take(rows)
     seen = log.sample.log
-    rows = sample_rows(len(seen), MAX_SAMPLE_ROWS)
+    rows = sample_rows(len(seen), MAX_RULE_ROWS)
     # A level that is over-represented in the sample must not count for more.
     represented = seen.weights[rows] / np.maximum(log.weights[log.sample.rows[rows]], 1e-300)
     rows = rows[np.random.default_rng(0).random(len(rows)) * represented.max() < represented]
@@ -107,7 +109,7 @@ def _code_columns(groupings: Mapping[str, Grouping], table: pa.Table) -> Array:
     return np.column_stack([grouping.code(table.column(name)) for name, grouping in groupings.items()]).astype(np.int8)
 
 
-def _split(fold: Array) -> list[Array]:
+def _split_folds(fold: Array) -> list[Array]:
     """Return the indices of all rows, and then of the rows of each fold."""
     return [np.arange(len(fold)), *(np.flatnonzero(fold == f) for f in np.unique(fold))]
 
@@ -123,7 +125,7 @@ def _find_column(scores: Scores, policy: Array, rows: Array, grouped: Mapping[st
 
 def _expect_spend(scores: Scores, policy: Array, rows: Array) -> float:
     """Return the expected cost of a policy on some rows, by the curves alone."""
-    weight = _weight(scores, rows)
+    weight = _take_weights(scores, rows)
     if gives_levels(policy):
         cost = scores.expected_costs[rows, policy[rows]]
     else:
@@ -131,7 +133,7 @@ def _expect_spend(scores: Scores, policy: Array, rows: Array) -> float:
     return float(weight @ cost / weight.sum())
 
 
-def _weight(scores: Scores, rows: Array) -> Array:
+def _take_weights(scores: Scores, rows: Array) -> Array:
     """Return the weights of some rows; ones where none counts: a fold may have no weight at all."""
     weight = scores.weight[rows]
     return weight if weight.any() else np.ones(len(weight))
@@ -139,7 +141,7 @@ def _weight(scores: Scores, rows: Array) -> Array:
 
 def _average_groups(code: Array, groups: int, scores: Scores, rows: Array) -> tuple[Array, Array, Array]:
     """Return each group's share of the weight (G,), and its mean curve and costs (G, K); an empty group has those of all."""
-    weight = _weight(scores, rows)
+    weight = _take_weights(scores, rows)
     mass = np.bincount(code, weights=weight, minlength=groups)
     means = []
     for table in (scores.curves, scores.expected_costs):
@@ -162,7 +164,7 @@ def share_budget(value: Array, cost: Array, mass: Array, budget: float) -> Array
     groups, unit = np.arange(len(value)), np.eye(value.shape[1])
     levels = np.argmax(np.where(cost <= cost.min(axis=1, keepdims=True), value, -np.inf), axis=1)
     shares, left = unit[levels], budget - float(mass @ cost[groups, levels])
-    while left > ROUNDING * budget:
+    while left > SPEND_TOLERANCE * budget:
         gain, more = (table - table[groups, levels][:, None] for table in (value, cost))
         slope = np.where(more > 0, gain, -np.inf) / np.where(more > 0, more, 1.0)
         g, k = np.unravel_index(int(np.argmax(slope)), slope.shape)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.propensity import LevelFeatures
-from largesse.records import FEW_ROWS, Array, Log, Overlap
+from largesse.records import MIN_LEVEL_ROWS, Array, Log, Overlap
 
-BINS = 10
-SHOWN_FEATURES = 12
-FEW_EFFECTIVE_ROWS = 100.0
-SMALL_PROPENSITY = 0.01
+N_PROPENSITY_BINS = 10
+MAX_BALANCE_FEATURES = 12
+MIN_EFFECTIVE_LEVEL_ROWS = 100.0
+MIN_LEVEL_PROPENSITY = 0.01
 
 
 def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Overlap:
     """Measure the rows of each level, and the balance of encoded features before and after weighting."""
     rows, effective, smallest, answers = measure_levels(log, propensity)
-    names, by_level = _balance(log, propensity, features)
+    names, by_level = _measure_balance(log, propensity, features)
     before, after = np.abs(by_level).max(axis=2, initial=0.0)
-    edges = np.linspace(0.0, 1.0, BINS + 1)
+    edges = np.linspace(0.0, 1.0, N_PROPENSITY_BINS + 1)
     return Overlap(
         rows=rows,
         effective=effective,
@@ -47,9 +47,9 @@ def measure_levels(log: Log, propensity: Array) -> tuple[Array, Array, Array, tu
 
 def answer_level(rows: float, effective: float, smallest: float) -> str:
     """Return the answer to the check of one level: fine, careful, or no where its effect cannot be estimated."""
-    if rows < FEW_ROWS or effective < FEW_ROWS:
+    if rows < MIN_LEVEL_ROWS or effective < MIN_LEVEL_ROWS:
         return "no"
-    return "careful" if effective < FEW_EFFECTIVE_ROWS or smallest < SMALL_PROPENSITY else "fine"
+    return "careful" if effective < MIN_EFFECTIVE_LEVEL_ROWS or smallest < MIN_LEVEL_PROPENSITY else "fine"
 
 
 def count_effective(weight: Array) -> float:
@@ -58,7 +58,7 @@ def count_effective(weight: Array) -> float:
     return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def _balance(log: Log, propensity: Array, features: LevelFeatures) -> tuple[tuple[str, ...], Array]:
+def _measure_balance(log: Log, propensity: Array, features: LevelFeatures) -> tuple[tuple[str, ...], Array]:
     """Return the features that differ most between levels, and their differences (before and after, features, K)."""
     K = len(log.levels)
     if not features.names:
@@ -70,7 +70,7 @@ def _balance(log: Log, propensity: Array, features: LevelFeatures) -> tuple[tupl
     sources = np.array(features.sources)
     # A feature of several columns is shown by the one that differs most at each level.
     by_feature = np.stack([_take_largest(columns[:, sources == name]) for name in features.names], axis=1)
-    order = np.argsort(-np.abs(by_feature).max(axis=(0, 2), initial=0.0), kind="stable")[:SHOWN_FEATURES]
+    order = np.argsort(-np.abs(by_feature).max(axis=(0, 2), initial=0.0), kind="stable")[:MAX_BALANCE_FEATURES]
     return tuple(features.names[j] for j in order), by_feature[:, order]
 
 

@@ -6,9 +6,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 from largesse.records import Array
 from largesse.response.boosting import Boosting
-from largesse.stats import trees
+from largesse.stats import tree_arrays
 from largesse.stats.links import sigmoid
-from largesse.stats.trees import BoostedTrees, Trees, boosted_trees
+from largesse.stats.tree_arrays import BoostedTrees, Trees, boosted_trees
 
 
 def rows(n: int = 500, seed: int = 0) -> tuple[Array, Array, Array]:
@@ -46,7 +46,7 @@ def walk_slowly(trees: Trees, x: Array, level: int) -> list[float]:
 
 
 def test_sums_of_trees_are_those_of_a_slow_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trees, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(tree_arrays, "TREE_BLOCK_ROWS", 3)
     X = rows(8)[0]
     sums = BoostedTrees(0.5, whole()).scores(X, 3)
     expected = [[0.5 + sum(walk_slowly(whole(), x, k)) for k in range(3)] for x in X]

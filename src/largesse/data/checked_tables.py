@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from largesse.data.batches import Batches
-from largesse.data.columns import as_floats, as_seconds, count_words, kind_of, word_codes
+from largesse.data.column_values import as_floats, as_seconds, count_words, kind_of, word_codes
 from largesse.data.large_log import read_large
 from largesse.data.log_roles import make_role_spec, read_roles
-from largesse.data.parsing import parse_problems, read_notation
+from largesse.data.parsing import parse_problems, parse_text_columns
+from largesse.data.table_batches import Batches
 from largesse.data.table_checks import TableChecker
 from largesse.data.table_reader import check_columns, read_table
-from largesse.errors import InputError, Problem, fail, join_some, plural, refuse, suggest, worth_problems
+from largesse.errors import InputError, Problem, fail, join_some, plural, refuse, response_value_problems, suggest
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Log, Roles
 
@@ -75,7 +75,7 @@ def read_log(
     >>> read_log(table, level="coupon", response="bought", levels=Levels(costs=[0, 5])).level
     array([0, 1, 0, 1])
     """
-    refuse("log", worth_problems(response_value))
+    refuse("log", response_value_problems(response_value))
     spec = make_role_spec(Levels(levels) if isinstance(levels, Mapping) else levels, {**roles})
     if most_rows is not None and (large := read_large(source, spec, most_rows, seed)) is not None:
         return replace(large, response_value=response_value)
@@ -84,7 +84,7 @@ def read_log(
         source = source.read_all()
     table = read_table(source, what="log", plain=spec.coded, parse=texts)
     check_columns(table.column_names, len(table), "log")
-    parsed, notes, problems = read_notation(table, spec.parse, skip=spec.coded)
+    parsed, notes, problems = parse_text_columns(table, spec.parse, skip=spec.coded)
     check = TableChecker(parsed, [*parse_problems(spec.parse, table.column_names), *problems], notes)
     log = replace(read_roles(check, spec), response_value=response_value)
     refuse("log", check.problems)

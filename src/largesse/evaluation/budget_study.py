@@ -16,25 +16,25 @@ from largesse.evaluation.estimators import ESTIMATORS, weight_responses
 from largesse.evaluation.frontier_estimate import (
     add_budget,
     find_budget_at,
-    plan_budgets,
+    plan_at_budgets,
     plan_held_out,
     spread_budgets,
     trace_cost_curve,
     trace_frontier,
 )
 from largesse.evaluation.influence import estimate_all
-from largesse.evaluation.lower_bounds import weigh_options
 from largesse.evaluation.plan_decisions import explain_decisions, measure_changes
 from largesse.evaluation.policy_evaluation import Candidate, check_choices, evaluate_scores, examine_held_out
 from largesse.evaluation.profit import trace_profit
+from largesse.evaluation.recommendation import recommend_policy
 from largesse.evaluation.response_curves import trace_features
-from largesse.evaluation.spending import measure_spending
+from largesse.evaluation.spend_by_price import measure_spending
 from largesse.records import (
     Checkup,
     Estimate,
     FrontierSummary,
     JointSummary,
-    LevelCurve,
+    LevelResponse,
     Log,
     LogFacts,
     NamedEstimate,
@@ -44,9 +44,9 @@ from largesse.records import (
     Reference,
     ResponseCurves,
     Scores,
-    Shuffled,
+    ShuffledPredictions,
+    SliderEstimate,
     SliderEstimates,
-    StopEstimate,
     Study,
     StudyMethod,
     StudySummary,
@@ -54,8 +54,8 @@ from largesse.records import (
 )
 from largesse.stats import one_thread
 
-POWER_REACH = 1.96 + 0.84  # standard errors: a gain this far from zero is shown in four of five logs
-MAX_NEEDED_TIMES = 1000  # the rows of the log: no company has more
+DETECTABLE_ERRORS = 1.96 + 0.84  # standard errors: a gain this far from zero is shown in four of five logs
+MAX_LOG_MULTIPLE = 1000  # the rows of the log: no company has more
 
 
 def make_study(
@@ -95,7 +95,7 @@ def study_scores(
     estimator: str = "dr",
     seed: int = 0,
     confidence: float = EVEN,
-    shuffled: Shuffled | None = None,
+    shuffled: ShuffledPredictions | None = None,
 ) -> Study:
     """Study a model from its scores of a log, at a budget and at every other budget: no model is fitted.
 
@@ -106,7 +106,7 @@ def study_scores(
     budgets = add_budget(spread, budget)
     if response_value is not None:
         budgets = add_budget(budgets, find_budget_at(scores, 1 / response_value))
-    plans = plan_budgets(scores, budgets, spending, confidence)
+    plans = plan_at_budgets(scores, budgets, spending, confidence)
     plan = next((plan for plan in plans if plan.budget == budget), None)
     plan = plan or plan_held_out(scores, budget, spending, confidence)
     candidate = Candidate(None, budget=budget).follow(plan, scores)
@@ -130,7 +130,7 @@ def study_scores(
         checkup=checkup,
         spending=None if spending is None else spending.whole,
         best=best,
-        safety=weigh_options(log, scores, plan.levels, estimator=estimator, learnt=True),
+        safety=recommend_policy(log, scores, plan.levels, estimator=estimator, learnt=True),
         transitions=measure_changes(scores, plan.levels),
         why=explain_decisions(log, scores, plan, shuffled),
         groups=trace_features(log, scores, plan.levels),
@@ -158,7 +158,7 @@ def summarise_study(study: Study) -> StudySummary:
         warnings=evaluation.warnings,
         curve=ResponseCurves(
             tuple(
-                LevelCurve(label, float(model), raw)
+                LevelResponse(label, float(model), raw)
                 for label, model, raw in zip(checkup.labels, study.mean_curve, checkup.raw, strict=True)
             ),
             study.groups,
@@ -186,14 +186,14 @@ def summarise_jointly(plan: PlanSummary, study: StudySummary) -> JointSummary:
     )
 
 
-def estimate_at(study: StudySummary, budget: float) -> StopEstimate:
+def estimate_at(study: StudySummary, budget: float) -> SliderEstimate:
     """Interpolate value, gain and profit between the budgets of an evaluation: a mix of two plans lies on the line."""
     points = study.frontier.points
     value = interpolate([(point.budget, point.value) for point in points], budget)
     spend = interpolate([(point.budget, point.spend) for point in points], budget)
-    return StopEstimate(
+    return SliderEstimate(
         value,
-        _estimate_gain(study, budget, value, spend),
+        _interpolate_gain(study, budget, value, spend),
         interpolate([(point.budget, point.profit) for point in points if point.profit is not None], budget),
         any(math.isclose(point.budget, budget, rel_tol=1e-9) for point in points if math.isfinite(point.budget)),
     )
@@ -211,7 +211,7 @@ def interpolate(known: Sequence[tuple[float, Estimate]], budget: float) -> Estim
     return None
 
 
-def _estimate_gain(
+def _interpolate_gain(
     study: StudySummary, budget: float, value: Estimate | None, spend: Estimate | None
 ) -> Estimate | None:
     """Return the gain over the best uniform mix at the same spend; as uncertain as at the nearest budgets.
@@ -242,5 +242,5 @@ def count_needed_rows(rows: int, gain: Estimate) -> NeededRows | None:
     """
     if not (gain.estimate and gain.se and math.isfinite(gain.estimate) and math.isfinite(gain.se)):
         return None
-    times = (POWER_REACH * gain.se / abs(gain.estimate)) ** 2
-    return NeededRows(times, rows * times if times <= MAX_NEEDED_TIMES else None)
+    times = (DETECTABLE_ERRORS * gain.se / abs(gain.estimate)) ** 2
+    return NeededRows(times, rows * times if times <= MAX_LOG_MULTIPLE else None)

@@ -1,0 +1,112 @@
+"""Checkup of a log: findings, overlap of levels, dependence on features, leaks and heavy rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from largesse.records.array_type import Array
+from largesse.records.display import Card, DisplayMixin
+from largesse.records.evaluation import Estimate, Finding, Propensities
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MIN_LEVEL_ROWS = 30  # a level with fewer rows, or fewer effective rows, cannot be judged
+MAX_SIGNIFICANT_P = 0.01  # a p-value below this is not put down to chance
+
+
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """How well the log covers each level, and how alike the customers of different levels are."""
+
+    rows: Array  # (K,)
+    effective: Array  # (K,) effective sample size after weighting by 1 / propensity
+    smallest: Array  # (K,) smallest propensity among the level's rows
+    answers: tuple[str, ...]  # (K,) "fine", "careful" or "no": whether the level's effect can be estimated
+    features: tuple[str, ...]  # those that differ most between levels
+    before: Array  # (features,) largest standardised difference over levels
+    after: Array  # the same after weighting
+    edges: Array  # histogram of the propensities of logged levels
+    counts: Array  # (K, bins)
+    by_level: Array  # (before and after, features, K) signed differences
+    sampled: int = 0  # rows that differences were measured on; 0: on all. Everything else counts all rows
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """How clearly levels follow the features: the p-value of their independence, from permutations."""
+
+    p: float
+    times: float  # the linear statistic, relative to its mean over permutations
+    units: int  # rows or clusters that were permuted
+    of: str = "row"  # "row" or "cluster": what was permuted
+    sampled: bool = False  # whether the units are a sample of all
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A feature that alone explains most of the response, or of the level."""
+
+    feature: str
+    of: str  # "response", "level" or "cost"
+    explained: float  # share of the variance, on held-out rows
+
+
+@dataclass(frozen=True)
+class HeavyRow:
+    """A row with a large weight."""
+
+    row: int
+    level: str
+    propensity: float
+    share: float  # of all weight
+
+
+@dataclass(frozen=True, eq=False)
+class Checkup(DisplayMixin):
+    """Whether a log can answer the question: every check, the most serious first, and the numbers behind them."""
+
+    findings: tuple[Finding, ...]
+    rows: int
+    clusters: int | None
+    labels: tuple[str, ...]
+    propensity: Propensities
+    overlap: Overlap
+    dependence: Dependence
+    raw: tuple[Estimate, ...]  # mean response at each level, as logged
+    weighted: tuple[Estimate, ...]  # the same, rows weighted by 1 / propensity
+    leaks: tuple[Leak, ...]
+    heavy: tuple[HeavyRow, ...]
+
+    @property
+    def answer(self) -> str:
+        """The most serious answer: "no", "careful" or "fine"."""
+        answers = {finding.answer for finding in self.findings}
+        return next((answer for answer in ("no", "careful") if answer in answers), "fine")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """The findings that are not fine."""
+        return tuple(finding for finding in self.findings if finding.answer != "fine")
+
+    @property
+    def randomised(self) -> bool:
+        """Whether levels look as if they were assigned without regard to the features."""
+        return self.dependence.p >= MAX_SIGNIFICANT_P
+
+    def __repr__(self) -> str:
+        checks = "; ".join(f"{finding.topic}: {finding.answer}" for finding in self.findings)
+        return f"Checkup({self.rows:,} rows, {self.answer}: {checks})"
+
+    def card(self) -> Card:
+        """Return all findings, the most serious first."""
+        rows = [(found.topic, found.answer, found.text) for found in self.findings]
+        return Card(f"Checkup of {self.rows:,} rows: {self.answer}", ("check", "answer", ""), rows)
+
+    def to_arrow(self) -> pa.Table:
+        """Return all findings, the most serious first."""
+        import pyarrow as pa
+
+        rows = [{"topic": found.topic, "answer": found.answer, "text": found.text} for found in self.findings]
+        return pa.Table.from_pylist(rows)
