@@ -149,9 +149,9 @@ def test_the_demo_says_what_it_found(tmp_path: Path, call: Call) -> None:
 
 
 def test_missing_parts_are_named_with_the_way_to_get_them(monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
-    from largesse.worlds import thornton
+    from largesse.worlds import thornton_data
 
-    thornton._people.cache_clear()
+    thornton_data._load_people.cache_clear()
     for module, command, hint in (
         ("causaldata", "demo", "pip install 'largesse[demo]'"),
         ("largesse_lab.cli", "experiment", "pip install"),

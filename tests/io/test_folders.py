@@ -186,7 +186,7 @@ def test_a_folder_that_a_killed_command_moved_away_comes_back(tmp_path: Path) ->
 KILLED = """
 import os, random, signal, sys, time
 from pathlib import Path
-from largesse.io import atomic_folder, folders, hold_folder, write_together
+from largesse.io import file_transaction, folders, hold_folder
 
 out, file, times, in_one_step = Path("run"), Path("x.csv"), int(sys.argv[1]), sys.argv[2] == "exchange"
 names = [f"{k}.txt" for k in range(6)]
@@ -194,7 +194,7 @@ if not in_one_step:
     folders._find_renameat2 = lambda: None
 
 def write(number):
-    with hold_folder(out), write_together() as batch:
+    with hold_folder(out), file_transaction() as batch:
         part = batch.add_folder(out, names, renew=out.exists())
         for name in names:
             (part / name).unlink(missing_ok=True)

@@ -63,7 +63,7 @@ def ledger(path: Path) -> Ledger:
         ("the total is", lambda _, odd: read_money(odd, "the total", up=False), AMOUNTS),
         ("the amount is", lambda _, odd: read_money(odd, "the amount", up=True), NEGATIVE),
         *(
-            ("no arrays of numbers", lambda _, odd, at=at: Offers(("a",), *[odd if k == at else ONE for k in range(4)]), [
+            ("arrays of numbers", lambda _, odd, at=at: Offers(("a",), *[odd if k == at else ONE for k in range(4)]), [
                 "x", None, [[1, 2]], np.array([["a", "b"]]), np.array([[None, 1]]), np.zeros((1, 2), bool)
             ])
             for at in range(4)
@@ -98,7 +98,7 @@ def test_ids_costs_and_seasons_that_are_no_lists_are_named() -> None:
             continue
         with pytest.raises(InputError, match="the season is"):
             plan_pace(population, fixed_terms(), 10, season=odd)  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="the most that levels may cost is"):
+        with pytest.raises(InputError, match="maximum costs of the levels are"):
             make_population(policy, log, max_costs=odd)  # type: ignore[arg-type]
 
 

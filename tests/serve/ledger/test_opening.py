@@ -60,7 +60,7 @@ def test_an_unreachable_server_is_named_without_the_password() -> None:
     with pytest.raises(InputError, match="schema"):
         open_ledger("postgresql://host/db?schema=x;drop")
     store = make_store("postgresql://me:a@b@[::1]:5432,second:5433/db?schema=spring")
-    assert store.shown == "postgresql://me@[::1]:5432,second:5433/db (schema spring)"
+    assert store.display_address == "postgresql://me@[::1]:5432,second:5433/db (schema spring)"
 
 
 def test_a_transaction_that_was_stopped_for_too_long_is_repeated(server: Server) -> None:

@@ -132,10 +132,10 @@ def test_other_files_are_left_as_they_are(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     before = [path.read_bytes() for path in (other, text, empty)]
     for subject, path, terms in (
-        ("no ledger", other, fixed_terms()),
-        ("damaged or no database", text, fixed_terms()),
+        ("ledger", other, fixed_terms()),
+        ("damaged", text, fixed_terms()),
         ("folder", tmp_path / "nowhere" / "x.db", fixed_terms()),
-        ("no file", tmp_path, fixed_terms()),
+        ("file", tmp_path, fixed_terms()),
         ("pipe", tmp_path / "pipe", fixed_terms()),
         ("there is no ledger", empty, None),
     ):

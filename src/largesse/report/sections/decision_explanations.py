@@ -58,12 +58,12 @@ def _judge_loss(loss: Numbers) -> str:
 
 
 def write_change(row: Numbers) -> str:
-    """Write the price changes that would change the level of a typical customer.
+    r"""Write the price changes that would change the level of a typical customer.
 
     They are relative, because prices differ a little between the folds of the log, and from the plan's own.
 
     >>> write_change({"price": 1.0, "dearer": "10 €", "below": 0.8, "cheaper": "none", "above": 2.5})
-    'would get 10 € if the price of budget fell by more than 20 %, and none if it rose to more than 2.5 times as much'
+    'would get 10 € if the price of budget fell by more than 20\u202f%, and none if it rose to more than 2.5 times as much'
     >>> write_change({"price": 1.0, "dearer": "10 €", "below": 1.0, "cheaper": None, "above": None})
     'would get 10 € if the price of budget fell at all'
     """

@@ -30,8 +30,8 @@ class ResponseScale:
     def of(cls, response: Array) -> Self:
         """Return the scale of some responses (n,).
 
-        >>> Scale.of(np.array([0.0, 0.5, 1.0])), Scale.of(np.array([1.0, 3.0]))
-        (Scale(bounded=True, mean=0.0, deviation=1.0), Scale(bounded=False, mean=2.0, deviation=1.0))
+        >>> ResponseScale.of(np.array([0.0, 0.5, 1.0])), ResponseScale.of(np.array([1.0, 3.0]))
+        (ResponseScale(bounded=True, mean=0.0, deviation=1.0), ResponseScale(bounded=False, mean=2.0, deviation=1.0))
         """
         if is_bounded(response):
             return cls(True)

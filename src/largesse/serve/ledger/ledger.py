@@ -133,7 +133,7 @@ class Ledger:
             Microseconds since 1970; default: the database's clock. After the promise's time the redemption is refused, or
             accepted while the budget has room if the ledger's terms allow it.
 
-        Where promises hold while the budget lasts, a redemption of more than is left is refused.
+        A redemption of more than is left is refused where promises hold while the budget lasts.
         """
         problems = id_problems(request, "the request's id") + id_problems(customer, "the customer")
         refuse("redemption", problems + time_problems(now))
