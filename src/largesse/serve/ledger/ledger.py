@@ -123,6 +123,8 @@ class Ledger:
     def redeem(self, request: str, customer: str, amount: Any = None, *, now: int | None = None) -> Redemption:
         """Count a redemption: a promise becomes spent. Repeated, it changes nothing.
 
+        A redemption of more than is left is refused where promises hold while the budget lasts.
+
         Parameters
         ----------
         request, customer
@@ -132,8 +134,6 @@ class Ledger:
         now
             Microseconds since 1970; default: the database's clock. After the promise's time the redemption is refused, or
             accepted while the budget has room if the ledger's terms allow it.
-
-        A redemption of more than is left is refused where promises hold while the budget lasts.
         """
         problems = id_problems(request, "the request's id") + id_problems(customer, "the customer")
         refuse("redemption", problems + time_problems(now))
