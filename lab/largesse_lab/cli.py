@@ -12,7 +12,7 @@ import typer
 
 from largesse.errors import Problem, fail
 from largesse.progress import show_progress
-from largesse_lab.command import NAMES, RunOptions, run
+from largesse_lab.command import EXPERIMENT_NAMES, RunOptions, run
 from largesse_lab.runner.request import Request
 
 app = typer.Typer(
@@ -28,7 +28,10 @@ class ExperimentOptions:
     """The options of `largesse experiment`; None is the experiment's own default."""
 
     name: Annotated[
-        str, typer.Argument(help=f"One of {', '.join(NAMES)}; page writes the pages of all results in a folder again.")
+        str,
+        typer.Argument(
+            help=f"One of {', '.join(EXPERIMENT_NAMES)}; page writes the pages of all results in a folder again."
+        ),
     ]
     simulations: Annotated[str | None, typer.Option(help="Names of simulations or data sets, comma-separated.")] = None
     models: Annotated[

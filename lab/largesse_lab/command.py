@@ -24,7 +24,7 @@ from largesse_lab.runner import process_pool
 from largesse_lab.runner.repeats import GRID_REPEATS
 from largesse_lab.runner.request import Records, Request
 
-NAMES = (*EXPERIMENTS, "page")
+EXPERIMENT_NAMES = (*EXPERIMENTS, "page")
 PACKAGES = ("largesse", "numpy", "jax", "scikit-learn", "stochtree")  # whose versions are recorded
 NOTES_MARK = "<!-- notes: kept when this page is written again -->"
 
@@ -51,7 +51,7 @@ def run(name: str, options: RunOptions, progress: Progress) -> tuple[Records, st
     if name == "page":
         return [], _rewrite_pages(options.folder)
     if name not in EXPERIMENTS:
-        fail("experiment", Problem(f"unknown experiment {name!r}", suggest(name, NAMES)))
+        fail("experiment", Problem(f"unknown experiment {name!r}", suggest(name, EXPERIMENT_NAMES)))
     experiment, folder, part = EXPERIMENTS[name], options.folder, options.request.part
     refuse("experiment", _find_problems(experiment, options))
     whole = folder is not None and part == (0, 1)

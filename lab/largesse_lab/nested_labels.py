@@ -30,14 +30,14 @@ from largesse.records import Array, Log
 from largesse.stats import draw_levels
 from largesse.worlds import KnownTruth
 
-LABELS = ("insect", "arthropod", "invertebrate", "animal")  # the finest, and cheapest, first
+TAXONOMY_LABELS = ("insect", "arthropod", "invertebrate", "animal")  # the finest, and cheapest, first
 COSTS = (0.0, 1.0, 2.0, 3.0)
-SPLIT = (0.6, 0.2, 0.2)  # training, validation, test
+SPLIT_SHARES = (0.6, 0.2, 0.2)  # training, validation, test
 PROJECTIONS = ("pca", "random")
 MIN_PROJECTION, MAX_PROJECTION = 0.01, 10.0  # every level keeps a positive probability
 PROJECTION_SEED = 20  # repeats draw another log, not another policy
 
-FILES = {"images": "nested_images_4608.npz", "text": "nested_text_4608.npz"}
+NESTED_FILES = {"images": "nested_images_4608.npz", "text": "nested_text_4608.npz"}
 DEPTH_COUNTS = (4189, 105, 105, 105, 104)  # rows of each depth: without a label first, the finest label last
 N_FEATURES, N_CLUSTERS = 48, 6  # generated features; clusters of rows without a label
 CLUSTER_DISTANCE = 4.0  # between a label's centre and that of the label around it, in standard deviations of the noise
@@ -64,8 +64,8 @@ def make_bandit(
     nested_level: Any,
     *,
     costs: Sequence[float] = COSTS,
-    labels: Sequence[str] | None = LABELS,
-    split: Sequence[float] = SPLIT,
+    labels: Sequence[str] | None = TAXONOMY_LABELS,
+    split: Sequence[float] = SPLIT_SHARES,
     projection: str | Array = "pca",
     mix: float = 0.0,
     seed: int = 0,
@@ -225,7 +225,7 @@ def find_data_folder() -> Path | None:
 def has_nested(name: str) -> bool:
     """Return whether the file of "images" or "text" exists."""
     folder = find_data_folder()
-    return folder is not None and (folder / FILES[name]).is_file()
+    return folder is not None and (folder / NESTED_FILES[name]).is_file()
 
 
 def read_nested(source: str | Path = "images") -> LabelledRows:
@@ -234,7 +234,7 @@ def read_nested(source: str | Path = "images") -> LabelledRows:
     "images" and "text" stand for the files `nested_images_4608.npz` and `nested_text_4608.npz` of the folder `LARGESSE_DATA`.
     """
     path = Path(source)
-    if (file := FILES.get(str(source))) is not None:
+    if (file := NESTED_FILES.get(str(source))) is not None:
         folder = find_data_folder()
         if folder is None:
             hint = f"set LARGESSE_DATA to the folder that holds {file}"

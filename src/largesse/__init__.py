@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from largesse.worlds import simulate as simulate
 
 # The same names by module, for loading them when they are first used.
-_NAMES = {
+_PUBLIC_NAMES = {
     "allocation": "Constraints allocate frontier",
     "campaign": "Campaign read_campaign",
     "data": "log_from_arrays read_customers read_log",
@@ -67,7 +67,7 @@ _NAMES = {
     "response": "Additive Balance Boosting Hurdle IRE Linear Network Proportional SIRE Stack Thresholds Training WithCosts",
     "worlds": "simulate",
 }
-_MODULE_OF = {name: f"largesse.{module}" for module, names in _NAMES.items() for name in names.split()}
+_MODULE_OF = {name: f"largesse.{module}" for module, names in _PUBLIC_NAMES.items() for name in names.split()}
 _MOVED = dict.fromkeys(  # names that are now in the lab, by module
     ["BART", "BanditNet", "CFRNet", "DoseLog", "DoseSIRE", "GANITE", "TLearner", "best_doses", "evaluate_doses"],
     "largesse_lab.baselines",

@@ -9,8 +9,8 @@ from largesse.evaluation.crossfitting import crossfit, score_rows
 from largesse.evaluation.policy_estimates import estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores
-from largesse.response.base import copy_unfitted
 from largesse.response.linear import Linear
+from largesse.response.response_model import copy_unfitted
 from largesse.response.stacking import Stack
 from largesse.worlds.paper import simulate
 

@@ -18,7 +18,7 @@ from largesse_lab.runner.request import ignore_progress as quiet
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, small_logs: None) -> None:
-    monkeypatch.setattr(rates, "LEVELS", (2, 5))
+    monkeypatch.setattr(rates, "RATE_LEVELS", (2, 5))
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -20,12 +20,12 @@ import largesse as lg
 from largesse.campaign import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
 from largesse.pipeline import commands
-from largesse.pipeline.folder import FILES
+from largesse.pipeline.folder import RUN_FILES
 from largesse.pipeline.scoring import Local
 from support.folders import everything_in
 
 LARGESSE = [sys.executable, "-m", "largesse.cli"]
-ALL = FILES - {"log.parquet"}
+ALL = RUN_FILES - {"log.parquet"}
 JUDGED = {"evaluation.json", "frontier.parquet", "report.html"}
 COSTS, BUDGET = "costs = [0, 5, 10]", "budget = 2.5"
 

@@ -30,7 +30,7 @@ from support.shops import CAMPAIGN, shop_table, write_shop
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largesse.data.table_batches.READ_BATCH_ROWS", 64)
-    monkeypatch.setattr("largesse.pipeline.scoring.BATCH_ROWS", 50)
+    monkeypatch.setattr("largesse.pipeline.scoring.SCORING_BATCH_ROWS", 50)
     monkeypatch.setattr("largesse.pipeline.table_writer.GROUP_ROWS", 70)
 
 
@@ -148,7 +148,7 @@ def test_plans_in_batches_are_those_from_memory(case: str, fitted: Callable[...,
 def test_without_plans_at_other_budgets_it_says_why(
     line_: str, fitted: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("largesse.pipeline.planner.MAX_CELLS", 10)
+    monkeypatch.setattr("largesse.pipeline.planner.MAX_CELLS_OF_OTHER_PLANS", 10)
     new = f'budget = 2.5\n{line_}segment = "city"\n[plan.segment_budgets]\nOslo = 50'
     shop = fitted(tmp_path, ("budget = 2.5", new))
     shown = commands.plan(shop / "run", str(shop / "customers.parquet"))

@@ -25,7 +25,7 @@ FEATURES = {"age": "number", "city": "text", "since": "date"}
 @pytest.fixture(params=["local", "batches"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setattr("largesse.data.table_batches.READ_BATCH_ROWS", 64)
-    monkeypatch.setattr("largesse.pipeline.scoring.BATCH_ROWS", 50)
+    monkeypatch.setattr("largesse.pipeline.scoring.SCORING_BATCH_ROWS", 50)
     return Local() if request.param == "local" else Local(rows=10)
 
 

@@ -14,11 +14,11 @@ import pytest
 
 from largesse.campaign import read_campaign
 from largesse.errors import InputError, OutputError
-from largesse.pipeline import doctor
+from largesse.pipeline import log_checkup
 from largesse.pipeline.folder import (
-    FILES,
-    FIT,
-    MARKS,
+    FIT_STEP,
+    RUN_FILES,
+    RUN_FOLDER_MARKS,
     Step,
     check_file,
     check_output,
@@ -35,8 +35,8 @@ def test_only_an_earlier_run_folder_is_replaced(tmp_path: Path) -> None:
     with replace_run_folder(earlier_run(tmp_path)) as part:
         (part / "report.html").write_text("new")
     assert everything_in(tmp_path) == {"run": b"", "run/report.html": b"new"}
-    assert set(MARKS) < FILES
-    for name in [*FILES, "notes.md"]:
+    assert set(RUN_FOLDER_MARKS) < RUN_FILES
+    for name in [*RUN_FILES, "notes.md"]:
         (tmp_path / "run" / name).write_text("mine")
     before = everything_in(tmp_path)
     with pytest.raises(OutputError, match=r"will not be replaced: notes\.md"), replace_run_folder(tmp_path / "run"):
@@ -77,7 +77,7 @@ def test_a_run_killed_in_the_middle_leaves_the_earlier_run(sent: signal.Signals,
 
 def test_the_page_about_the_run_folder_lists_its_files() -> None:
     page = (Path(__file__).parents[2] / "docs" / "run-folder.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^\| `(\w+\.\w+)` \|", page, re.MULTILINE)) == FILES
+    assert set(re.findall(r"^\| `(\w+\.\w+)` \|", page, re.MULTILINE)) == RUN_FILES
 
 
 def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_another_folder_is_refused_with_a_hint(run_copy: Path) -> None:
     (run_copy / "fit.json").unlink()
     again = re.escape(f"largesse run {run_copy / 'campaign.toml'} --out")
     with pytest.raises(InputError, match=again):
-        read_step(run_copy, FIT)
+        read_step(run_copy, FIT_STEP)
     (run_copy / "policy.largesse").unlink()
     with pytest.raises(InputError, match=rf"holds no policy.largesse\)\n.*{again}"):
         open_run_folder(run_copy)
@@ -113,13 +113,13 @@ def test_another_folder_is_refused_with_a_hint(run_copy: Path) -> None:
 def test_the_doctor_examines_a_campaign_file_a_run_folder_or_a_table(
     ran: Path, tmp_path: Path, source: str, guessed: bool
 ) -> None:
-    campaign, was_guessed = doctor.find_campaign(str(ran.parent / source))
+    campaign, was_guessed = log_checkup.find_campaign(str(ran.parent / source))
     assert was_guessed == guessed
     assert campaign.columns == {"level": "coupon", "response": "bought", "customer": "id"}
     assert campaign.levels.labels == (("0", "5", "10") if guessed else ("0", "1", "2"))
     stages: list[str] = []
     page = tmp_path / "page.html"
-    shown = doctor.examine(campaign, guessed=guessed, out=page, progress=lambda stage, _: stages.append(stage))
+    shown = log_checkup.examine(campaign, guessed=guessed, out=page, progress=lambda stage, _: stages.append(stage))
     assert stages == ["reading", "examining the log"]
     assert any("'coupon'" in note for note in shown["notes"]) == guessed
     assert "<h1>" in page.read_text(encoding="utf-8")

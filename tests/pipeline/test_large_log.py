@@ -15,7 +15,7 @@ import pytest
 from largesse.campaign import campaign_from, read_campaign
 from largesse.errors import InputError
 from largesse.pipeline import commands
-from largesse.pipeline.doctor import examine
+from largesse.pipeline.log_checkup import examine
 from support.commands import Call
 from support.shops import CAMPAIGN, shop_table
 

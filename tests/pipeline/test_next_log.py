@@ -14,7 +14,7 @@ import pytest
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline import check, plan, run, write_next_log
-from largesse.pipeline.commands import LOCAL
+from largesse.pipeline.commands import LOCAL_ENGINE
 from largesse.serve import open_ledger, read_decisions
 from support.ledgers import respond
 
@@ -208,7 +208,7 @@ def test_the_next_log_is_read_like_the_first_in_any_notation(tmp_path: Path, end
     plan(tmp_path / "spring", explore=0.3)
     out, tables = tmp_path / f"next.{ending}", [str(tmp_path / "orders.csv")]
     write_next_log(tmp_path / "spring", out, tables=tables, missing=0, campaign_file=tmp_path / "next.toml")
-    old, new = (LOCAL.read_log(read_campaign(tmp_path / name)) for name in ("campaign.toml", "next.toml"))
+    old, new = (LOCAL_ENGINE.read_log(read_campaign(tmp_path / name)) for name in ("campaign.toml", "next.toml"))
     for name in old.features.column_names:
         assert new.features[name].to_pylist() == old.features[name].to_pylist()
     assert new.response.tolist() == [1.0, 0.0] * (n // 2)

@@ -12,7 +12,7 @@ from largesse.campaign import guess_campaign, read_campaign
 from largesse.errors import InputError
 from largesse.evaluation import crossfit
 from largesse.pipeline import commands
-from largesse.pipeline.doctor import examine, find_campaign
+from largesse.pipeline.log_checkup import examine, find_campaign
 from largesse.response import make_model
 from support.folders import everything_in
 

@@ -132,7 +132,7 @@ def test_a_campaign_takes_no_settings_beside_it(shop: Path) -> None:
 
 def test_the_demo_spends_half_of_what_the_dearest_level_costs_if_everybody_gets_it() -> None:
     campaign, table = demo_campaign()
-    log = commands.LOCAL.read_log(campaign, table)
+    log = commands.LOCAL_ENGINE.read_log(campaign, table)
     dearest = float(log.levels.costs[-1]) * log.response[log.level == len(log.levels) - 1].mean()
     assert campaign.planning.budget == pytest.approx(dearest / 2, abs=0.005)
     assert len(log) == 2825

@@ -31,7 +31,7 @@ from largesse.pipeline.customers import choose_customers
 from largesse.pipeline.engine import Engine, Target
 from largesse.pipeline.planner import make_plan
 from largesse.pipeline.scoring import Local
-from largesse.pipeline.spark import ClusterError, Spark, check_spark, engine, open_session
+from largesse.pipeline.spark import ClusterError, Spark, check_spark, open_session, spark_engine
 from largesse.pipeline.spark.session import explain_failure, find_java
 from largesse.policy import Policy
 from largesse.records import Log
@@ -158,7 +158,7 @@ def test_rows_of_a_large_log_are_scored_where_they_are(
     def refuse(_: Any) -> Any:
         raise AssertionError("features of all rows came to the driver")
 
-    monkeypatch.setattr(engine, "DRIVER_ROWS", 100)
+    monkeypatch.setattr(spark_engine, "DRIVER_ROWS", 100)
     campaign, table = replace(read_campaign(shop), most_rows=200), pq.read_table(shop / "log.parquet")
     table = table.set_column(5, "bought", pa.array([None, *table["bought"].to_pylist()[1:]]))  # has no response
     pq.write_table(table, shop / "log.parquet")
@@ -193,7 +193,7 @@ def log_features(log: Log) -> pa.Table:
 def test_a_large_log_that_fits_into_memory_is_read_whole(
     session: Any, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "DRIVER_ROWS", 100)
+    monkeypatch.setattr(spark_engine, "DRIVER_ROWS", 100)
     campaign = read_campaign(shop)
     with Spark(session, log=spread(session, pq.read_table(shop / "log.parquet"))) as on_cluster:
         log = on_cluster.read_log(campaign)
@@ -212,7 +212,7 @@ def test_a_large_log_that_fits_into_memory_is_read_whole(
 )
 def test_a_missing_source_is_named(source: Any, message: str, session: Any) -> None:
     with pytest.raises((InputError, ClusterError), match=message):
-        engine.find_source(session, source, "log")
+        spark_engine.find_source(session, source, "log")
 
 
 # -- bad input --------------------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def test_a_run_that_fails_while_writing_leaves_the_old_folder(
         raise OSError(28, "No space left on device")
 
     before = {path: path.read_bytes() for path in on_spark.rglob("*") if path.is_file()}
-    monkeypatch.setattr(engine, "plan_chunk", fail_to_plan)
+    monkeypatch.setattr(spark_engine, "plan_chunk", fail_to_plan)
     with pytest.raises(ClusterError, match=r"OSError.*No space left"):
         plan(on_spark, str(ran.parent / "customers.parquet"), budget=2.0, engine=Spark(session))
     assert {path: path.read_bytes() for path in on_spark.rglob("*") if path.is_file()} == before

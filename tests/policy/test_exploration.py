@@ -11,7 +11,7 @@ import largesse as lg
 from largesse.errors import InputError, PolicyFileError
 from largesse.io import read_archive, write_archive
 from largesse.policy import Policy
-from largesse.policy.policy import FORMAT
+from largesse.policy.policy import POLICY_FORMAT
 from largesse.records import Array
 
 COSTS = np.arange(5.0)
@@ -55,7 +55,7 @@ def test_its_file_keeps_how_it_draws_and_others_are_as_before(
     assert loaded.exploration == policy.exploration
     assert np.array_equal(loaded.probabilities(new), policy.probabilities(new))
     policy.calibrate(known, 1.5, explore=0.0).save(tmp_path / "plain")
-    assert read_archive(tmp_path / "plain", FORMAT)[0]["exploration"] is None
+    assert read_archive(tmp_path / "plain", POLICY_FORMAT)[0]["exploration"] is None
 
 
 def test_calibrating_again_explores_as_before_unless_it_is_told_otherwise(made: tuple[Policy, Array, Array]) -> None:
@@ -118,8 +118,8 @@ def test_invalid_arguments_are_refused(made: tuple[Policy, Array, Array], wrong:
 def test_a_forged_rule_is_refused(tmp_path: Path, made: tuple[Policy, Array, Array], spoil: Any) -> None:
     path = tmp_path / "policy"
     made[0].save(path)
-    manifest, arrays = read_archive(path, FORMAT)
+    manifest, arrays = read_archive(path, POLICY_FORMAT)
     spoil(manifest["exploration"])
-    write_archive(path, FORMAT, manifest, arrays)
+    write_archive(path, POLICY_FORMAT, manifest, arrays)
     with pytest.raises(PolicyFileError, match="not expected"):
         Policy.load(path)

@@ -17,11 +17,11 @@ from largesse.data.checked_tables import log_from_arrays, read_log
 from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
 from largesse.io import read_archive, write_archive
 from largesse.levels import Levels
-from largesse.policy.policy import FORMAT, Policy
+from largesse.policy.policy import POLICY_FORMAT, Policy
 from largesse.records import Array, Customers
-from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
+from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
 
 LEVELS = Levels(costs=[0, 1.5, 2.5], names=["none", "small", "big"])
@@ -232,10 +232,10 @@ def test_a_changed_byte_is_harmless_or_refused(tmp_path_factory: pytest.TempPath
 )
 def test_a_forged_file_with_right_digests_is_refused_still(kind: str, spoil: Any, tmp_path: Path) -> None:
     path = kept(tmp_path / "policy", content(kind))
-    manifest, arrays = read_archive(path, FORMAT)
+    manifest, arrays = read_archive(path, POLICY_FORMAT)
     arrays = {name: array.copy() for name, array in arrays.items()}
     spoil(manifest, arrays)
-    write_archive(path, FORMAT, manifest, arrays)
+    write_archive(path, POLICY_FORMAT, manifest, arrays)
     with pytest.raises(PolicyFileError, match=r"not expected|kind 'Liner'\n   → did you mean 'Linear'"):
         Policy.load(path)
 

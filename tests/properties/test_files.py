@@ -291,7 +291,7 @@ def check_policy_file(kind: str, rng: Rng) -> None:
     """Seal changed content, read it, and decide by it."""
     from largesse_lab.baselines import BanditNet, banditnet
 
-    reader, form = (BanditNet, banditnet.FORMAT) if kind == "banditnet" else (Policy, policy.FORMAT)
+    reader, form = (BanditNet, banditnet.BANDITNET_FORMAT) if kind == "banditnet" else (Policy, policy.POLICY_FORMAT)
     with tempfile.TemporaryDirectory() as folder:
         try:
             archive.write_archive(Path(folder) / "policy", form, *draw_policy(kind, rng))

@@ -485,7 +485,7 @@ def put_sealed(path: Path, kind: str, rng: Rng) -> None:
             manifest = change(manifest, rng)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            archive.write_archive(f"{folder}/sealed", policy.FORMAT, manifest, arrays)
+            archive.write_archive(f"{folder}/sealed", policy.POLICY_FORMAT, manifest, arrays)
             raw = Path(f"{folder}/sealed").read_bytes()
         put(path, raw, rng)
     except (ValueError, RecursionError, TypeError):  # no file can hold this

@@ -41,7 +41,7 @@ from largesse.report import (
     render_checkup,
     render_report,
 )
-from largesse.report.html_pages import SECTIONS, clean
+from largesse.report.html_pages import REPORT_SECTIONS, clean
 from support.browsers import PHONE, watch
 from support.pages import Page, visible
 
@@ -77,7 +77,7 @@ def test_a_page_is_sound_complete_and_self_contained(kind: str, request: pytest.
 def test_sections_stand_in_order_under_their_titles_and_the_contents_lead_to_them(
     binary: Numbers, amount: Numbers
 ) -> None:
-    every = [name for name, _, _ in SECTIONS]
+    every = [name for name, _, _ in REPORT_SECTIONS]
     without_profit = [name for name in every if name != "profit_by_budget"]  # no response has a value
     for numbers, names in ((amount, every), (binary, without_profit)):
         page = render_report(numbers)

@@ -11,7 +11,7 @@ from largesse.evaluation import ESTIMATORS
 from largesse.report import render_report
 from largesse.report.figure_rows import describe_cost, view_legend
 from largesse.report.html_pages import write_answer
-from largesse.report.number_format import DASH, Units
+from largesse.report.number_format import MISSING_DASH, Units
 from largesse.report.sections.budget_frontier import NOTHING_PAYS, describe_promises, view_frontier, view_slider
 from largesse.report.sections.decision_explanations import view_explanations, write_change
 from largesse.report.sections.gain_bounds import view_bounds
@@ -346,7 +346,7 @@ def test_the_area_follows_its_interval_and_every_level_is_compared(binary: Numbe
 def test_bounds_agree_with_the_comparison(binary: Numbers) -> None:
     rows, plan = view_bounds(binary, EURO)["rows"], binary["safety"]["options"][0]
     assert [row["name"] for row in rows] == ["this plan", "a simple rule", "a random mix"]
-    assert rows[-1]["gain"] == rows[-1]["bound"] == DASH
+    assert rows[-1]["gain"] == rows[-1]["bound"] == MISSING_DASH
     assert "(" in rows[0]["gain"]
     assert plan["gain"] == binary["versus"][0]["difference"]
     assert (plan["at_least"] > 0) == (plan["gain"]["low"] > 0)

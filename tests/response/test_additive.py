@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.response.additive import CHOOSING_ROWS, Additive, place_hinges
+from largesse.response.additive import ADDITIVE_SEARCH_ROWS, Additive, place_hinges
 from largesse.response.linear import Linear
 from largesse.stats.folds import assign_folds
 from largesse.worlds.paper import simulate
@@ -71,7 +71,7 @@ def test_each_fold_is_learnt_without_its_rows() -> None:
 
 @pytest.mark.slow
 def test_many_rows_are_learnt_from_some_of_them() -> None:
-    X, level, response, truth = bent(CHOOSING_ROWS * 6)
+    X, level, response, truth = bent(ADDITIVE_SEARCH_ROWS * 6)
     model = Additive().fit(X, level, response)
     assert np.sqrt(((model.predict(X[:5000]) - truth[:5000]) ** 2).mean()) < 0.03
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from largesse.response.batched_regression import RegressionGrid, RegressionRows, fit_together, held_out_scores
-from largesse.response.linear import TOLERANCE, _lower, _minimise, _ridge
+from largesse.response.linear import LINEAR_TOLERANCE, _lower, _minimise, _ridge
 from largesse.stats import sigmoid
 
 K, PENALTIES = 4, (1e-4, 1e-2, 1.0)
@@ -28,7 +28,7 @@ def test_each_regression_ends_at_its_own_minimum(binary: bool, weighted: bool) -
     place = np.arange(400) % 3
     ridges = np.stack([_ridge(p, K, penalty, 0.1) for penalty in PENALTIES])
     task = RegressionGrid(rows, place, ridges)
-    found = fit_together(task, np.zeros(p + K), _lower(p, K), TOLERANCE)
+    found = fit_together(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
     assert found.shape == (3, 3, p + K)
     for j, penalty in enumerate(PENALTIES):
         for f in range(3):
@@ -41,7 +41,7 @@ def test_a_fold_is_scored_by_the_regression_without_it() -> None:
     rows, p, place = make_rows(300, 5, binary=True), 5, np.arange(300) % 4
     ridges = _ridge(p, K, 0.01, 0.1)[None]
     task = RegressionGrid(rows, place, ridges)
-    found = fit_together(task, np.zeros(p + K), _lower(p, K), TOLERANCE)
+    found = fit_together(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
     scores = held_out_scores(task, found)
     for i in (0, 7, 150, 299):
         here = found[0, place[i]]
@@ -53,7 +53,7 @@ def test_a_fold_with_all_the_weight_leaves_rows_that_count_alike() -> None:
     rows, p, place = make_rows(200, 3, binary=True), 3, np.arange(200) % 2
     weight = np.where(place == 0, 1.0, 0.0)
     task = RegressionGrid(replace(rows, weight=weight), place, _ridge(p, K, 0.01, 0.1)[None])
-    found = fit_together(task, np.zeros(p + K), _lower(p, K), TOLERANCE)
+    found = fit_together(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
     alone = _minimise(make_rows(200, 3, binary=True).take(place == 1), 0.01, 0.1)
     np.testing.assert_allclose(found[0, 0], alone, atol=1e-3)
 

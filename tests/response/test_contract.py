@@ -18,11 +18,11 @@ from largesse.levels import Levels
 from largesse.policy.policy import Policy
 from largesse.records import Array, Customers, Log
 from largesse.response.additive import Additive
-from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes
 from largesse.response.networks.sire import IRE, SIRE
+from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
 from largesse.response.thresholds import Thresholds
 from largesse_lab.baselines.bart import BART

@@ -12,7 +12,6 @@ from largesse.data.checked_tables import log_from_arrays
 from largesse.errors import InputError
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
-from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
 from largesse.response.fold_ensemble import fit_folds, held_out_scores
 from largesse.response.hurdle import Hurdle
@@ -28,6 +27,7 @@ from largesse.response.responder_amounts import (
     looks_two_part,
     mark_responders,
 )
+from largesse.response.response_model import ResponseModel
 from largesse.stats import assign_folds
 from largesse.worlds import RandomLog, draw_world
 from support.models import flat

@@ -9,7 +9,7 @@ from largesse.allocation.plan import allocate
 from largesse.errors import InputError
 from largesse.records import Array
 from largesse.response import linear
-from largesse.response.linear import PENALTIES, Linear, RegressionRows, fit_regression
+from largesse.response.linear import LINEAR_PENALTIES, Linear, RegressionRows, fit_regression
 from largesse.stats.links import sigmoid
 from largesse.worlds.paper import simulate
 
@@ -187,7 +187,7 @@ def test_a_known_truth_is_found(binary: bool) -> None:
     np.testing.assert_allclose(fit.coef, [1, 0, -1], atol=0.08)
     np.testing.assert_allclose(fit.increments, 0.5, atol=0.05)
     assert fit.intercept == pytest.approx(-0.7, abs=0.06)
-    assert fit.penalty in PENALTIES
+    assert fit.penalty in LINEAR_PENALTIES
 
 
 def test_uneven_increments_are_found_when_the_data_show_them() -> None:

@@ -12,8 +12,8 @@ from largesse.errors import InputError
 from largesse.io import Shaped
 from largesse.pipeline import run
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel
-from largesse.response.model_catalogue import MODELS, CatalogueEntry, check_model_name, list_models, make_model
+from largesse.response.model_catalogue import MODEL_CATALOGUE, CatalogueEntry, check_model_name, list_models, make_model
+from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
 
 
@@ -35,7 +35,7 @@ class LevelMeans(ResponseModel):
 
 
 def test_a_new_model_costs_a_class_and_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MODELS, "means", CatalogueEntry(LevelMeans, "the mean response of every level"))
+    monkeypatch.setitem(MODEL_CATALOGUE, "means", CatalogueEntry(LevelMeans, "the mean response of every level"))
     sim = lg.simulate("averaged", n=400)
     model = make_model("means", seed=2).fit(sim.log)
     lg.Policy(model, sim.log.levels, price=0.05).save(tmp_path / "policy")
@@ -48,7 +48,7 @@ def test_a_campaign_runs_with_a_new_model(tmp_path: Path, monkeypatch: pytest.Mo
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    monkeypatch.setitem(MODELS, "means", CatalogueEntry(LevelMeans, "the mean response of every level"))
+    monkeypatch.setitem(MODEL_CATALOGUE, "means", CatalogueEntry(LevelMeans, "the mean response of every level"))
     sim = lg.simulate("averaged", n=300)
     columns = {f"x{j}": sim.features[:, j] for j in range(3)}
     pc.write_csv(pa.table({**columns, "coupon": sim.level, "bought": sim.response}), tmp_path / "log.csv")
@@ -82,7 +82,7 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
 
 
 def test_sentences_are_sentences() -> None:
-    for entry in MODELS.values():
+    for entry in MODEL_CATALOGUE.values():
         assert entry.about == entry.about.strip()
         assert not entry.about.endswith(".")
         assert issubclass(entry.kind, ResponseModel)

@@ -17,7 +17,7 @@ FOLD = assign_folds(LOG, 3, 0)
 
 
 def test_a_feature_is_shuffled_alone_and_within_folds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shuffling, "MAX_ROWS", 60)
+    monkeypatch.setattr(shuffling, "MAX_SHUFFLED_ROWS", 60)
     rng = np.random.default_rng(0)
     table = pa.table({"a": rng.normal(size=120), "b": np.array(["x", "y", "z"])[rng.integers(0, 3, 120)]})
     encoder, fold = Encoder(), np.arange(120) % 4

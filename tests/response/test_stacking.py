@@ -20,12 +20,12 @@ from largesse.progress import report_to
 from largesse.records import Array, Log
 from largesse.response import linear
 from largesse.response.additive import Additive
-from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
 from largesse.response.fold_ensemble import mean_scores
 from largesse.response.level_effects import Link
 from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes
+from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import (
     DEVIATION_PRECISION,
     SHRUNK_PRECISION,
@@ -253,7 +253,7 @@ def test_averaged_ladders_plan_better_than_measured_steps_and_than_equal_ones(mo
     ours = np.array([skill_of(model, *world) for world in worlds])
     monkeypatch.setattr(linear, "_settle", lambda found, rows: found)  # noqa: ARG005
     equal = np.array([skill_of(model, *world) for world in worlds])
-    monkeypatch.setattr(linear, "STIFFNESS", 0.0)
+    monkeypatch.setattr(linear, "INCREMENT_STIFFNESS", 0.0)
     measured = np.array([skill_of(model, *world) for world in worlds])
     assert np.median(ours) > 0.1
     assert ours.mean() > max(equal.mean(), measured.mean())
@@ -613,7 +613,7 @@ def test_clusters_count_in_the_choice() -> None:
 def test_rows_beyond_the_most_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     held, log = deviating(4000, real=1.0)
     whole = blend_of(held, log)
-    monkeypatch.setattr("largesse.response.stacking.MAX_ROWS", 2000)
+    monkeypatch.setattr("largesse.response.stacking.MAX_STACKING_ROWS", 2000)
     some = blend_of(held, log)
     assert some.weights[0] == pytest.approx(whole.weights[0], abs=0.2)
     assert some.weights[0] != whole.weights[0]

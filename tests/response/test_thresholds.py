@@ -6,8 +6,8 @@ from scipy.optimize import approx_fprime
 
 from largesse.data.checked_tables import log_from_arrays
 from largesse.records import Array
-from largesse.response.base import ResponseModel
 from largesse.response.linear import Linear
+from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
 from largesse.response.thresholds import MAX_AXES, Lines, Shares, Thresholds, _Path, _usual_probabilities, fit_lines
 from largesse.stats.links import sigmoid

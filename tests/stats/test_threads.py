@@ -27,7 +27,7 @@ def test_small_work_runs_on_one_thread_and_large_work_as_before() -> None:
     with one_thread(cells=np.eye(3).size):
         assert most_threads() == 1
     assert most_threads() == before
-    with one_thread(cells=threads.SMALL):
+    with one_thread(cells=threads.MIN_CELLS_FOR_THREADS):
         assert most_threads() == before
 
 

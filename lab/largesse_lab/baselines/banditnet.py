@@ -63,23 +63,23 @@ from largesse_lab.baselines.networks import (
     zero_moments,
 )
 
-FORMAT = "largesse-banditnet"
+BANDITNET_FORMAT = "largesse-banditnet"
 TRANSLATIONS = tuple(j / 10 for j in range(10))  # λ; the mean reward is added
 FINER = 0.01  # between the λ of the second round, which lie around the best of the first
 MOST_COST = 1e150  # squares of larger ones have no floats
 RETRAININGS = 10  # in the search for η
 MOST_STEPS = 200  # in the search for η on given scores
 UNSPENT = 1e-10  # of the budget: what the search for η may leave
-LARGEST = 1e12  # η
+MAX_ETA = 1e12  # η
 SHORT_OF_ALL = 1e-6  # of the most that can be spent
 SPENDS = ("up to", "all")  # of the budget
 ERRORS = 3.0  # standard errors that S may lie away from one
 LEAST_BAND = 0.05
-FOLDS = 5  # over which propensities are cross-fitted
-LOOK = 100  # steps between two looks at held-out rows
-NETWORK = Network(width=128, depth=2, activation="elu", skip=True)
-TRAINING = Training(rate=1e-3, decay=0.1, batch=128, steps=2000, patience=5)
-OPTIONS = {"spend": SPENDS, "search": ("posthoc", "retrain")}
+PROPENSITY_FOLDS = 5  # over which propensities are cross-fitted
+BANDITNET_CHECK_STEPS = 100  # steps between two looks at held-out rows
+BANDITNET_NETWORK = Network(width=128, depth=2, activation="elu", skip=True)
+BANDITNET_TRAINING = Training(rate=1e-3, decay=0.1, batch=128, steps=2000, patience=5)
+BANDITNET_OPTIONS = {"spend": SPENDS, "search": ("posthoc", "retrain")}
 
 
 @final
@@ -189,7 +189,7 @@ class BanditNet(Learner):
         return np.broadcast_to(paid, (n, K))
 
     def _problems(self, levels: Levels) -> list[Problem]:
-        wrong = option_problems(self, OPTIONS) + policy_network_problems(self.network, self.training)
+        wrong = option_problems(self, BANDITNET_OPTIONS) + policy_network_problems(self.network, self.training)
         wrong += budget_problems(self.budget)
         if not self.clip >= 1:
             wrong.append(Problem(f"clip={self.clip!r}", "1/ρ is never below one: give a number above it"))
@@ -264,7 +264,7 @@ class BanditNet(Learner):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""
-        write_archive(path, FORMAT, *self._state())
+        write_archive(path, BANDITNET_FORMAT, *self._state())
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         state, arrays = self.state()
@@ -273,7 +273,7 @@ class BanditNet(Learner):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BanditNet:
         """Read what `save` wrote, and refuse it unless everything in it is known and whole."""
-        manifest, arrays = read_archive(path, FORMAT)
+        manifest, arrays = read_archive(path, BANDITNET_FORMAT)
         with expected_content(path):
             net = cls.from_state(manifest["model"], arrays)
             net.levels_known_ = Levels(**manifest["levels"])
@@ -345,9 +345,9 @@ class Trainer:
         self.settings = settings
         low, high = log.response.min(), log.response.max()
         given = log.propensity is not None
-        fold = np.zeros(len(log), int) if given else assign_folds(log, min(FOLDS, len(log)), settings.seed)
+        fold = np.zeros(len(log), int) if given else assign_folds(log, min(PROPENSITY_FOLDS, len(log)), settings.seed)
         rho = estimate_propensities(log, fold, settings.seed).own
-        self.rows = PolicyRows(
+        self.rows = TrainingRows(
             X=X,
             level=log.level,
             reward=(log.response - low) / (high - low if high > low else 1.0),
@@ -449,7 +449,7 @@ def _crossing(spent: Callable[[float], tuple[float, float]], budget: float, far:
     Newton steps, kept inside the bracket known to hold it, with a bisection every fifth step.
     """
     near, over = 0.0, far > 0
-    while (spent(far)[0] > budget) == over and abs(far) < LARGEST:
+    while (spent(far)[0] > budget) == over and abs(far) < MAX_ETA:
         near, far = far, 2 * far
     low, high = min(near, far), max(near, far)
     left, price = UNSPENT * max(1.0, abs(budget)), (low + high) / 2
@@ -507,7 +507,7 @@ class PolicyNetworks:
 
 
 @dataclass(frozen=True, eq=False)
-class PolicyRows:
+class TrainingRows:
     """The rows that policy networks learn from."""
 
     X: Array  # (n, p) encoded features
@@ -521,17 +521,19 @@ class PolicyRows:
 
 def policy_network_problems(network: Network, training: Training) -> list[Problem]:
     """Return everything that is wrong with the settings of policy networks."""
-    return setting_problems("network", network, NETWORK) + setting_problems("training", training, TRAINING)
+    return setting_problems("network", network, BANDITNET_NETWORK) + setting_problems(
+        "training", training, BANDITNET_TRAINING
+    )
 
 
 def train_policy_networks(
-    rows: PolicyRows, shifts: Array, prices: Array, *, network: Network, training: Training, seed: int
+    rows: TrainingRows, shifts: Array, prices: Array, *, network: Network, training: Training, seed: int
 ) -> PolicyNetworks:
     """Train one network for each λ (M,) and η (M,), all from one seed: they differ by λ and η alone."""
-    network, training = settle(network, NETWORK), settle(training, TRAINING)
+    network, training = settle(network, BANDITNET_NETWORK), settle(training, BANDITNET_TRAINING)
     size = (network.width, network.depth, network.activation, network.skip)
     shape = NetworkShape(rows.X.shape[1], rows.costs.shape[1], "free", *size, bounded=False)
-    loop = loop_of_steps(training.steps, LOOK, training.patience)
+    loop = loop_of_steps(training.steps, BANDITNET_CHECK_STEPS, training.patience)
     learn = trainer.row_sets([np.flatnonzero(~rows.held)], rows.weight, training.batch)
     stop = trainer.row_sets([np.flatnonzero(rows.held)], rows.weight, most=trainer.STOP_ROWS)
     own = (

@@ -67,14 +67,14 @@ from largesse_lab.baselines.networks import (
 )
 
 ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # the incentive paper's grid of p_alpha
-OPTIONS = {
+CFRNET_OPTIONS = {
     "way": ("pairwise", "shared"),
     "ipm": ("linear", "rbf", "wasserstein"),
     "loss": ("auto", "log", "square"),
 }
-LOOK = 25  # steps between two looks at held-out rows: with few rows a net overfits within a hundred
-NETWORK = Network(width=200, depth=3, activation="elu", head_width=100, head_depth=3, initial_scale=0.1)
-TRAINING = Training(rate=1e-3, rate_decay=0.97, decay=1e-4, batch=100, steps=3000, patience=40)
+CFRNET_CHECK_STEPS = 25  # steps between two looks at held-out rows: with few rows a net overfits within a hundred
+CFRNET_NETWORK = Network(width=200, depth=3, activation="elu", head_width=100, head_depth=3, initial_scale=0.1)
+CFRNET_TRAINING = Training(rate=1e-3, rate_decay=0.97, decay=1e-4, batch=100, steps=3000, patience=40)
 
 
 @final
@@ -142,9 +142,9 @@ class CFRNet(ResponseModel):
 
         refuse("CFRNet", self._problems(log))
         self.scale_ = ResponseScale.of(log.response)
-        alphas, training = strengths(self.alpha, ALPHAS), settle(self.training, TRAINING)
+        alphas, training = strengths(self.alpha, ALPHAS), settle(self.training, CFRNET_TRAINING)
         objective = Objective(self.ipm, any(alpha > 0 for alpha in alphas), training.decay)
-        loop = loop_of_steps(training.steps, LOOK, training.patience)
+        loop = loop_of_steps(training.steps, CFRNET_CHECK_STEPS, training.patience)
         program = cfrnet_program(self._net(X.shape[1]), objective, training, loop)
         response = self.scale_.standardise(log.response).astype(np.float32)
         data = (X.astype(np.float32), log.level.astype(np.int32), response)
@@ -160,7 +160,7 @@ class CFRNet(ResponseModel):
         heads = self._heads(len(log.levels))
         inside = [np.isin(log.level, levels) for levels in heads]
         learn = trainer.row_sets(
-            [np.flatnonzero(mine & ~held) for mine in inside], weight, settle(self.training, TRAINING).batch
+            [np.flatnonzero(mine & ~held) for mine in inside], weight, settle(self.training, CFRNET_TRAINING).batch
         )
         stop = trainer.row_sets([np.flatnonzero(mine & held) for mine in inside], weight, most=trainer.STOP_ROWS)
         sample = np.array([self._sample_weights(log.level[~held], weight[~held], levels) for levels in heads])
@@ -190,13 +190,13 @@ class CFRNet(ResponseModel):
     def _net(self, features: int) -> Any:
 
         log_loss = self.scale_.bounded if self.loss == "auto" else self.loss == "log"
-        return Net(features, len(self._heads(self.levels_)[0]), settle(self.network, NETWORK), log_loss)
+        return Net(features, len(self._heads(self.levels_)[0]), settle(self.network, CFRNET_NETWORK), log_loss)
 
     def _problems(self, log: Log) -> list[Problem]:
         """Return everything that is wrong with the settings, for this log."""
-        wrong = option_problems(self, OPTIONS)
-        wrong += setting_problems("network", self.network, NETWORK)
-        wrong += setting_problems("training", self.training, TRAINING)
+        wrong = option_problems(self, CFRNET_OPTIONS)
+        wrong += setting_problems("network", self.network, CFRNET_NETWORK)
+        wrong += setting_problems("training", self.training, CFRNET_TRAINING)
         wrong += share_problems(self.hold_out) + strength_problems("alpha", self.alpha)
         if self.loss == "log" and not is_bounded(log.response):
             wrong.append(Problem("loss='log' is for responses in [0, 1]", "use 'auto' or 'square' for amounts"))
@@ -366,7 +366,7 @@ def _predict(net: Net) -> Any:
 SIGMA = 0.1  # width of the Gaussian kernel
 SHARPNESS = 10.0  # of the entropic transport: larger is closer to the exact distance
 ITERATIONS = 10  # of Sinkhorn's algorithm
-FLOOR = 1e-6  # added to the transport kernel
+MIN_TRANSPORT_KERNEL = 1e-6  # added to the transport kernel
 TINY = 1e-10  # least squared distance: the gradient of a root is infinite at zero
 
 
@@ -410,7 +410,7 @@ def wasserstein(
     other: jax.Array,
     sharpness: float = SHARPNESS,
     iterations: int = ITERATIONS,
-    floor: float = FLOOR,
+    floor: float = MIN_TRANSPORT_KERNEL,
 ) -> jax.Array:
     """Return the transport cost between the groups by Sinkhorn's algorithm, with gradients through the transport too.
 

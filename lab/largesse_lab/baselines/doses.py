@@ -37,7 +37,7 @@ from largesse.response import SIRE, Configurable, Network, Training, copy_unfitt
 from largesse.response.networks import held_out_parts
 from largesse.stats import estimate_skewed_mean, is_sparse_amount, one_thread, t_estimate
 
-HEADS = ("shrunk", "elastic", "increments")  # whose increments are free to differ between knots
+DOSE_HEADS = ("shrunk", "elastic", "increments")  # whose increments are free to differ between knots
 
 
 @final
@@ -106,8 +106,8 @@ class DoseSIRE(Configurable):
         problems = []
         if self.knots < 2:
             problems.append(Problem(f"knots={self.knots}", "use two or more: a curve needs both ends"))
-        if self.head not in HEADS:
-            problems.append(Problem(f"head={self.head!r}", f"one of {', '.join(HEADS)}"))
+        if self.head not in DOSE_HEADS:
+            problems.append(Problem(f"head={self.head!r}", f"one of {', '.join(DOSE_HEADS)}"))
         if isinstance(self.kappa, str) and self.kappa != "auto":
             problems.append(Problem(f"kappa={self.kappa!r}", "a number, several, or 'auto'"))
         refuse("DoseSIRE", problems)
@@ -180,7 +180,7 @@ def share_between_knots(doses: Array, knots: Array) -> Array:
     return out
 
 
-ROUNDING = 1e-12  # relative rounding errors of sums that are no reason to stop earlier
+DOSE_ROUNDING = 1e-12  # relative rounding errors of sums that are no reason to stop earlier
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,7 +248,7 @@ def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> 
     order = np.argsort(-gain / np.maximum(cost, 1e-300), kind="stable")
     order = order[gain[order] > 0]
     spent = np.cumsum(cost[order])
-    taken = int(np.searchsorted(spent, left * (1 + ROUNDING), side="right"))
+    taken = int(np.searchsorted(spent, left * (1 + DOSE_ROUNDING), side="right"))
     at = np.zeros(n, dtype=np.int64)  # knots
     np.maximum.at(at, place[order[:taken]], last[order[:taken]])
     doses, value = knots[at], math.fsum(curves[np.arange(n), at])
@@ -298,9 +298,9 @@ BINS = 10  # of the estimated density
 KNOTS = 4  # few: random bends of the curve inside the kernel are an error that intervals do not show
 WIDTHS = (0.2, 0.15, 0.11, 0.08, 0.06)  # shares of the range of doses, the widest first
 NARROWED = 0.75
-FLOOR = 0.05  # of a density, relative to that of evenly spread doses
+MIN_DENSITY = 0.05  # of a density, relative to that of evenly spread doses
 POINT = 0.1  # share of rows on one dose that makes it a level of its own
-RIDGE = 1.0
+DOSE_RIDGE = 1.0
 MIN_EFFECTIVE = 100.0  # equally weighted rows
 
 
@@ -485,7 +485,7 @@ def _fit_ridge(X: Array, dose: Array, response: Array) -> Callable[[Array, Array
         return np.column_stack([np.ones(len(X)), t, hinges, X, X * t[:, None]])
 
     A = design(X, dose)
-    ridge = np.full(A.shape[1], RIDGE)
+    ridge = np.full(A.shape[1], DOSE_RIDGE)
     ridge[0] = 0.0
     found = np.linalg.solve(A.T @ A + np.diag(ridge + 1e-9), A.T @ response)
     return lambda asked, at: design(asked, at) @ found
@@ -520,7 +520,7 @@ def _estimate_density(X: Array, dose: Array, asked: Array, at: Array, every: Arr
         found = np.zeros((len(asked), len(edges) - 1))
         found[:, model.classes_] = model.predict_proba(asked)
         shares = found[np.arange(len(at)), place]
-    return np.maximum(shares / np.diff(edges)[place], FLOOR / float(np.ptp(every)))
+    return np.maximum(shares / np.diff(edges)[place], MIN_DENSITY / float(np.ptp(every)))
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------

@@ -61,9 +61,9 @@ from largesse_lab.baselines.networks import (
 
 STRENGTHS = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # the incentive paper's grid, for α and for β
 NOISE_DRAWS = 16  # over which predictions are averaged
-LOOK = 100  # steps between two looks at held-out rows
-NETWORK = Network(width=30)
-TRAINING = Training(rate=1e-3, batch=256, steps=10_000, patience=10)
+GANITE_CHECK_STEPS = 100  # steps between two looks at held-out rows
+GANITE_NETWORK = Network(width=30)
+GANITE_TRAINING = Training(rate=1e-3, batch=256, steps=10_000, patience=10)
 
 
 @final
@@ -133,8 +133,8 @@ class GANITE(ResponseModel):
     ) -> None:
         """Train the first block for every α in one program, then the second for every α and β in another."""
         gan, pairs = self._gan(data[0].shape[1]), list(product(range(len(alphas)), betas))
-        training = settle(self.training, TRAINING)
-        loop = loop_of_steps(training.steps, LOOK, training.patience, last=True)
+        training = settle(self.training, GANITE_TRAINING)
+        loop = loop_of_steps(training.steps, GANITE_CHECK_STEPS, training.patience, last=True)
         own: tuple[Any, ...] = (*_repeat(rows, len(alphas)), np.array(alphas, np.float32))
         first = train(TrainingJob(block_one(gan, loop), loop, data, own, np.full(len(alphas), 2 * self.seed))).params
         source = np.array([i for i, _ in pairs])
@@ -143,7 +143,7 @@ class GANITE(ResponseModel):
             np.array([beta for _, beta in pairs], np.float32),
             {name: value[source] for name, value in first.items()},
         )
-        loop = loop_of_steps(training.steps, LOOK, training.patience)
+        loop = loop_of_steps(training.steps, GANITE_CHECK_STEPS, training.patience)
         program = block_two(gan, any(beta > 0 for beta in betas), loop)
         second = train(TrainingJob(program, loop, data, own, np.full(len(pairs), 2 * self.seed + 1)))
         names = [f"α {alphas[i]:g}, β {beta:g}" for i, beta in pairs]
@@ -161,13 +161,13 @@ class GANITE(ResponseModel):
 
     def _gan(self, features: int) -> Any:
 
-        width, training = settle(self.network, NETWORK).width, settle(self.training, TRAINING)
+        width, training = settle(self.network, GANITE_NETWORK).width, settle(self.training, GANITE_TRAINING)
         own = (training.rate, training.batch, self.discriminator_steps)
         return Gan(features, self.levels_, width, self.scale_.bounded, *own)
 
     def _problems(self) -> list[Problem]:
-        wrong = setting_problems("network", self.network, NETWORK)
-        wrong += setting_problems("training", self.training, TRAINING)
+        wrong = setting_problems("network", self.network, GANITE_NETWORK)
+        wrong += setting_problems("training", self.training, GANITE_TRAINING)
         wrong += whole_problems(self, ("discriminator_steps",)) + share_problems(self.hold_out)
         return wrong + strength_problems("alpha", self.alpha) + strength_problems("beta", self.beta)
 

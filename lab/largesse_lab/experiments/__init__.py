@@ -7,5 +7,5 @@ the checks of a log, `gains` and `real_logs` real data. `next_log`, `served_log`
 measure the loop from one campaign to the next.
 """
 
-from largesse_lab.experiments.base import Experiment as Experiment
 from largesse_lab.experiments.catalogue import EXPERIMENTS as EXPERIMENTS
+from largesse_lab.experiments.experiment import Experiment as Experiment

@@ -35,8 +35,8 @@ from largesse.propensity import estimate_propensities
 from largesse.records import Array, HeldOutPlan, HeldOutPredictions, Log, PolicyOption, Progress, Propensities, Scores
 from largesse.response import Linear
 from largesse.worlds import RandomLog, draw_world
-from largesse_lab.experiments.base import table_experiment
 from largesse_lab.experiments.coverage import FreshCurveRecorder
+from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress, take_part
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOG_ROWS, FRESH_ROWS = 2000, 20_000
-ROUNDING = 1e-9  # a plan that gives everyone the same has no gain
-N_LOGS = 500
+GAIN_ROUNDING = 1e-9  # a plan that gives everyone the same has no gain
+BOUND_LOGS = 500
 SOURCES = ("given", "estimated")
 
 
@@ -55,7 +55,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     if request.problems is not None or request.models is not None:
         what = "bound draws its own worlds and has one model"
         fail("experiment", Problem(what, "leave out --simulations and --models"))
-    logs = take_part(N_LOGS if request.repeats is None else request.repeats, request.part)
+    logs = take_part(BOUND_LOGS if request.repeats is None else request.repeats, request.part)
     return RecordCache(request.out, ("log",)).measure_each([(log,) for log in logs], _measure_log, progress)
 
 
@@ -153,8 +153,8 @@ def _record_option(
         "at_least": option.at_least,
         "guaranteed": option.guaranteed,
         "value": value,
-        "named": value - float(mix @ fresh.customers.truth.mean(axis=0)) + ROUNDING,
-        "best": value - fresh.customers.uniform_value(spend) + ROUNDING,
+        "named": value - float(mix @ fresh.customers.truth.mean(axis=0)) + GAIN_ROUNDING,
+        "best": value - fresh.customers.uniform_value(spend) + GAIN_ROUNDING,
     }
 
 
@@ -205,4 +205,4 @@ def _write_share(hits: Sequence[bool]) -> str:
     return f"{np.mean(hits):.1%}" if hits else "–"
 
 
-EXPERIMENT = table_experiment("bound", "Lower bounds of gains", measure, tabulate)
+BOUND_EXPERIMENT = table_experiment("bound", "Lower bounds of gains", measure, tabulate)

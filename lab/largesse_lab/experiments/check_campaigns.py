@@ -22,10 +22,10 @@ from largesse.errors import percent, refuse
 from largesse.records import Array, Progress
 from largesse.stats import draw_levels
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.experiments.base import Experiment
+from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary
 from largesse_lab.pages.figures import FigureText, draw_intervals
-from largesse_lab.pages.markdown import DASH, Section, find_interval, write_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, find_interval, write_table
 from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, take_seeds
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 LOG_ROWS, NEXT_ROWS = 3000, 3000
 FIRST_SEED, N_WORLDS = 4000, 100  # worlds that were not used to choose settings
-BUDGET_SHARE = 0.25  # of the dearest level's cost
-MODEL = "linear"
+CHECK_BUDGET_SHARE = 0.25  # of the dearest level's cost
+CHECK_MODEL = "linear"
 MISTAKES = 0.005  # share of customers who by mistake get another level in every campaign
-CASES: dict[str, tuple[str, float]] = {
+CHECK_CASES: dict[str, tuple[str, float]] = {
     "nothing wrong": ("", 0.0),
     "a column shifts by 0.1 sd": ("drift", 0.1),
     "a column shifts by 0.2 sd": ("drift", 0.2),
@@ -58,8 +58,8 @@ TOPICS = {"drift": ("features",), "leak": ("leaks",), "plan": ("plan",), "value"
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per world and case: the answer, and the checks that were not fine."""
     seeds = take_seeds(request, FIRST_SEED, N_WORLDS)
-    cases = list(CASES) if request.problems is None else list(request.problems)
-    refuse("experiment", find_unknown("case", cases, list(CASES)))
+    cases = list(CHECK_CASES) if request.problems is None else list(request.problems)
+    refuse("experiment", find_unknown("case", cases, list(CHECK_CASES)))
     groups = [[(seed, case) for case in cases] for seed in seeds]
     cache = RecordCache(request.out, ("seed", "case"))
     return cache.measure_groups(groups, lambda keys: _measure_world(keys[0][0], [case for _, case in keys]), progress)
@@ -73,8 +73,8 @@ def _measure_world(seed: int, cases: list[str]) -> Records:
         records = []
         for case in cases:
             # The same draws for any selection of cases
-            rng = np.random.default_rng((seed, list(CASES).index(case)))
-            kind, size = CASES[case]
+            rng = np.random.default_rng((seed, list(CHECK_CASES).index(case)))
+            kind, size = CHECK_CASES[case]
             check, _ = pipeline.check(run, _carry_out(folder, world, fresh, kind, size, rng))
             answers = {f.topic: f.answer for f in reversed(check.findings) if f.answer in ("careful", "no")}
             record = {"seed": seed, "case": case, "answer": check.answer, "loud": answers}
@@ -101,8 +101,8 @@ def _run_campaign(folder: Path, world: RandomWorld) -> tuple[Path, RandomLog]:
             "customers": str(folder / "customers.parquet"),
             "columns": roles,
             "levels": {"costs": world.doses.tolist(), "names": [str(k) for k in range(len(world.doses))]},
-            "plan": {"budget": BUDGET_SHARE * float(world.doses[-1])},
-            "model": {"name": MODEL, "seed": world.seed},
+            "plan": {"budget": CHECK_BUDGET_SHARE * float(world.doses[-1])},
+            "model": {"name": CHECK_MODEL, "seed": world.seed},
         }
     )
     pipeline.run(campaign, folder / "run")
@@ -176,7 +176,7 @@ def _replace_column(table: pa.Table, name: str, values: Array) -> pa.Table:
 def summarise(records: Records) -> dict[str, Any]:
     """Return for each case how often an alarm was raised, and how often by the check of the planted problem."""
     cases = []
-    for case, (kind, _) in CASES.items():
+    for case, (kind, _) in CHECK_CASES.items():
         campaigns = [record for record in records if record["case"] == case]
         if not campaigns:
             continue
@@ -199,7 +199,7 @@ def fill(section: Section, summary: Summary) -> None:
     body, rows = [], []
     for case in summary["cases"]:
         checks = ", ".join(f"{topic} {count}" for topic, count in case["checks"].items())
-        detected = DASH if case["found"] is None else percent(case["found"])
+        detected = NUMBER_DASH if case["found"] is None else percent(case["found"])
         body.append([case["case"], checks, str(case["campaigns"]), percent(case["alarms"]), detected])
         share, label = case["found"], case["case"].replace("a column knows the response", "a leak")
         if share is None:
@@ -213,18 +213,19 @@ def fill(section: Section, summary: Summary) -> None:
     section.add_figure(partial(draw_intervals, rows, text), text.title)
 
 
-SETUP = (
-    f"In each of many random worlds, a {MODEL} model learns from {LOG_ROWS:,} rows, {NEXT_ROWS:,} other customers are planned at a "
-    f"budget of {percent(BUDGET_SHARE)} of the dearest level's cost, and the plan is carried out; {percent(MISTAKES, 1)} of the levels "
+CHECK_SETUP = (
+    f"In each of many random worlds, a {CHECK_MODEL} model learns from {LOG_ROWS:,} rows, {NEXT_ROWS:,} other customers are planned at a "
+    f"budget of {percent(CHECK_BUDGET_SHARE)} of the dearest level's cost, and the plan is carried out; "
+    f"{percent(MISTAKES, 1)} of the levels "
     "always differ from the plan. Then a problem is planted, and `largesse check` compares the new log with the run."
 )
-EXPERIMENT = Experiment(
+CHECK_CAMPAIGNS_EXPERIMENT = Experiment(
     "check_campaigns",
     "Detections of a campaign check",
     measure,
     summarise,
     fill,
-    setup=SETUP,
+    setup=CHECK_SETUP,
     random_worlds=True,
     one_thread=True,
 )

@@ -37,22 +37,22 @@ from largesse.records import Array, Estimate, HeldOutPlan, HeldOutPredictions, L
 from largesse.response import Linear, ResponseModel, Stack
 from largesse.stats import assign_folds
 from largesse.worlds import SIMULATIONS, Simulation, simulate
-from largesse_lab.experiments.base import table_experiment
-from largesse_lab.experiments.simulation import MODELS
+from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.simulation import SIMULATION_MODELS
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.joint_training import call_together
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress
 
-LOG_ROWS = 2000
-LOGS_PER_WORLD = 20
-MODEL: Callable[[], ResponseModel] = Linear
+COVERAGE_LOG_ROWS = 2000
+COVERAGE_LOGS_PER_WORLD = 20
+COVERAGE_MODEL: Callable[[], ResponseModel] = Linear
 FRESH_ROWS, FRESH_SEED = 200_000, 99  # fresh customers of fixed policies
 # Fewer fresh customers for learnt policies (one policy per fold), and for the band (one policy per budget)
 LEARNT_FRESH_ROWS, BAND_FRESH_ROWS = 50_000, 10_000
 BAND_PERIOD = 5  # the band is checked in every fifth log: it takes as long as everything else
 MIX = 0.2  # share of the log with uniformly random levels: without it weights are unbounded
-BUDGETS = {"always": 1.5, "redeemed": 0.8}
+COVERAGE_BUDGETS = {"always": 1.5, "redeemed": 0.8}
 FACE = (0.0, 1.0, 2.0, 3.0, 4.0)
 
 
@@ -64,11 +64,13 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """
     names = ("averaged", "unit", "confounded") if request.problems is None else request.problems
     refuse("experiment", find_unknown("simulation", names, SIMULATIONS) + _model_problems(request.models))
-    make = MODELS[request.models[0]] if request.models else MODEL
+    make = SIMULATION_MODELS[request.models[0]] if request.models else COVERAGE_MODEL
     logs, mix = 500 if request.repeats is None else request.repeats, MIX if request.mix is None else request.mix
-    worlds = [range(first, min(first + LOGS_PER_WORLD, logs)) for first in range(0, logs, LOGS_PER_WORLD)]
+    worlds = [
+        range(first, min(first + COVERAGE_LOGS_PER_WORLD, logs)) for first in range(0, logs, COVERAGE_LOGS_PER_WORLD)
+    ]
     worlds = worlds[request.part[0] :: request.part[1]]
-    groups = [[(name, log, LOG_ROWS, mix) for log in world] for name in names for world in worlds]
+    groups = [[(name, log, COVERAGE_LOG_ROWS, mix) for log in world] for name in names for world in worlds]
 
     def measure_world(keys: Sequence[Key]) -> Records:
         return call_together([partial(_measure_log, name, log, rows, mix, make) for name, log, rows, mix in keys])
@@ -78,7 +80,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 
 
 def _model_problems(names: Sequence[str] | None) -> list[Problem]:
-    problems = find_unknown("model", names or [], list(MODELS))
+    problems = find_unknown("model", names or [], list(SIMULATION_MODELS))
     if names is not None and len(names) != 1:
         problems.append(Problem(f"{len(names)} models", "give one: all policies are judged with its curves"))
     return problems
@@ -101,7 +103,7 @@ def _tune_model(model: Callable[[], ResponseModel], name: str, seed: int, rows: 
 
 
 def _measure_log(name: str, log: int, rows: int, mix: float, model: Callable[[], ResponseModel]) -> dict[str, Any]:
-    seed, stream = divmod(log, LOGS_PER_WORLD)
+    seed, stream = divmod(log, COVERAGE_LOGS_PER_WORLD)
     world, fresh = _draw_world(name, seed, rows, mix)
     sim = world.draw(rows, stream)
     tuned = _tune_model(model, name, seed, rows, mix)
@@ -111,7 +113,7 @@ def _measure_log(name: str, log: int, rows: int, mix: float, model: Callable[[],
     for source in ("given", "estimated"):
         known = sim.log if source == "given" else replace(sim.log, propensity=None)
         propensities = estimate_propensities(known, base.fold, log)
-        for paid in BUDGETS:
+        for paid in COVERAGE_BUDGETS:
             scores = _score(known, base, propensities, paid)
             if paid not in truths:
                 truths[paid] = _find_truths(scores, fresh, fresh_curves, paid)
@@ -142,10 +144,10 @@ def _find_truths(
     scores: Scores, fresh: Simulation, fresh_curves: list[Array], paid: str
 ) -> dict[str, tuple[float, float]]:
     """Return the true value and spend of every policy."""
-    plan = plan_held_out(scores, BUDGETS[paid])
+    plan = plan_held_out(scores, COVERAGE_BUDGETS[paid])
     prices = plan.prices if plan.scales is None else plan.prices * plan.scales  # of costs as the model expects them
     return {
-        **{name: _judge_levels(fresh, [rule(fresh.features)], paid) for name, rule in RULES.items()},
+        **{name: _judge_levels(fresh, [rule(fresh.features)], paid) for name, rule in LOGGING_RULES.items()},
         "learnt": _judge_levels(fresh, _decide_all(fresh_curves, prices, paid), paid),
     }
 
@@ -153,9 +155,9 @@ def _find_truths(
 def _judge_policies(
     scores: Scores, sim: Simulation, truths: Mapping[str, tuple[float, float]], paid: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, rule in RULES.items():
+    for name, rule in LOGGING_RULES.items():
         yield name, _record_case(estimate_value(scores, rule(sim.features)), truths[name])
-    levels = plan_held_out(scores, BUDGETS[paid]).levels
+    levels = plan_held_out(scores, COVERAGE_BUDGETS[paid]).levels
     promised = float(scores.curves[np.arange(len(levels)), levels].mean())
     case = _record_case(estimate_value(scores, levels), truths["learnt"])
     yield "learnt", {**case, "promise": promised - truths["learnt"][0]}
@@ -172,7 +174,7 @@ def apply_highest_rule(features: Array) -> Array:
     return np.full(len(features), len(FACE) - 1)
 
 
-RULES = {"fixed": apply_fixed_rule, "highest": apply_highest_rule}
+LOGGING_RULES = {"fixed": apply_fixed_rule, "highest": apply_highest_rule}
 
 
 def _decide_all(fresh_curves: list[Array], prices: Array, paid: str) -> list[Array]:
@@ -288,4 +290,4 @@ def _write_bias(errors: Array, bias: Array) -> str:
     return f"{bias.mean():+.2f} ± {bias.std(ddof=1) / np.sqrt(len(bias)):.2f}"
 
 
-EXPERIMENT = table_experiment("coverage", "Coverage of intervals", measure, tabulate)
+COVERAGE_EXPERIMENT = table_experiment("coverage", "Coverage of intervals", measure, tabulate)

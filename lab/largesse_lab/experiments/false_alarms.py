@@ -10,22 +10,22 @@ import numpy as np
 from largesse.evaluation import doctor
 from largesse.records import Log, Progress
 from largesse.worlds import simulate
-from largesse_lab.experiments.base import table_experiment
+from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress
 
-LOG_ROWS = 2000
-LOGS_PER_WORLD = 20
+ALARM_LOG_ROWS = 2000
+ALARM_LOGS_PER_WORLD = 20
 PLANTED = ("leaky", "thin")
 LEAKS = "suspicious features"
-CASES = {  # simulation, and share of the log that is randomised
+FALSE_ALARM_CASES = {  # simulation, and share of the log that is randomised
     "randomised": ("averaged", 1.0),
     "confounded": ("confounded", 0.2),
     "leaky": ("averaged", 1.0),
     "thin": ("averaged", 1.0),
 }
-TITLES = {
+ALARM_TITLES = {
     "randomised": "randomised",
     "confounded": "confounded",
     "leaky": "a planted leak",
@@ -37,7 +37,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per case and log: whether the checks call it randomised, and their verdicts."""
     logs = 200 if request.repeats is None else request.repeats
     # A planted problem is either found or not: every fifth log is enough.
-    keys = [(case, log) for log in range(logs) for case in CASES if case not in PLANTED or log % 5 == 0]
+    keys = [(case, log) for log in range(logs) for case in FALSE_ALARM_CASES if case not in PLANTED or log % 5 == 0]
     return RecordCache(request.out, ("case", "log")).measure_each(keys, _measure_log, progress)
 
 
@@ -51,10 +51,10 @@ def _measure_log(case: str, log: int) -> dict[str, Any]:
 
 
 def _draw_log(case: str, log: int) -> Log:
-    name, mix = CASES[case]
-    seed, stream = divmod(log, LOGS_PER_WORLD)
-    world = simulate(name, n=LOG_ROWS, seed=seed, mix=mix)
-    drawn = replace(world.draw(LOG_ROWS, stream).log, propensity=None)
+    name, mix = FALSE_ALARM_CASES[case]
+    seed, stream = divmod(log, ALARM_LOGS_PER_WORLD)
+    world = simulate(name, n=ALARM_LOG_ROWS, seed=seed, mix=mix)
+    drawn = replace(world.draw(ALARM_LOG_ROWS, stream).log, propensity=None)
     rng = np.random.default_rng(log)
     if case == "leaky":  # recorded after the response, with some errors
         wrong = rng.random(len(drawn)) < 0.02
@@ -69,7 +69,7 @@ def _draw_log(case: str, log: int) -> Log:
 
 def tabulate(records: Records) -> str:
     """Return the verdicts of the checks on each case as Markdown."""
-    logs = {case: [record for record in records if record["case"] == case] for case in CASES}
+    logs = {case: [record for record in records if record["case"] == case] for case in FALSE_ALARM_CASES}
     rows = [
         ("randomised", "not randomised (false alarm)", [not log["randomised"] for log in logs["randomised"]]),
         ("randomised", "a leak (false alarm)", [_verdict(log, LEAKS) != "fine" for log in logs["randomised"]]),
@@ -78,14 +78,16 @@ def tabulate(records: Records) -> str:
         ("leaky", "no", [_verdict(log, LEAKS) == "no" for log in logs["leaky"]]),
         ("thin", "no", [_verdict(log, "rows of each level") == "no" for log in logs["thin"]]),
     ]
-    body = [[TITLES[case], verdict, f"{np.mean(hits):.1%}" if hits else "–"] for case, verdict, hits in rows]
+    body = [[ALARM_TITLES[case], verdict, f"{np.mean(hits):.1%}" if hits else "–"] for case, verdict, hits in rows]
     counts = ", ".join(f"{len(of_case)} {case}" for case, of_case in logs.items())
     table = write_table(["log", "verdict of doctor", "share of logs"], body, text_columns=2)
-    return f"Logs of {LOG_ROWS:,} rows: {counts}.\n\n{table}"
+    return f"Logs of {ALARM_LOG_ROWS:,} rows: {counts}.\n\n{table}"
 
 
 def _verdict(record: dict[str, Any], topic: str) -> str:
     return str(record["verdicts"][topic])
 
 
-EXPERIMENT = table_experiment("false_alarms", "False alarms of the checks", measure, tabulate, parallel=False)
+FALSE_ALARMS_EXPERIMENT = table_experiment(
+    "false_alarms", "False alarms of the checks", measure, tabulate, parallel=False
+)

@@ -32,15 +32,15 @@ from largesse.records import Array, Estimate, Log, Progress, Scores
 from largesse.response import list_models, make_model
 from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.experiments import real_logs
-from largesse_lab.experiments.base import table_experiment
+from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.nested_labels import find_data_folder
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, match_names
 
-BUDGET_SHARES = (0.25, 0.5)  # of the dearest level's cost
+GAIN_BUDGET_SHARES = (0.25, 0.5)  # of the dearest level's cost
 N_SPLITS = 3  # into folds
-MODELS = ("auto", "linear", "additive", "boosting")
+GAIN_MODELS = ("auto", "linear", "additive", "boosting")
 COMPLETE_SITES = (3, 4, 5, 6)  # of RAND: the others lack a level
 RAND_FEATURES = (
     *("site", "year", "age", "female", "black", "income", "education", "child", "family_size"),
@@ -74,7 +74,7 @@ def _read_karlan_zinman(folder: Path | None) -> Log:
 
 
 def _read_karlan_list(folder: Path | None) -> Log:
-    return real_logs.LOGS["Karlan–List, amount"](_find(folder, "karlan_list_2007").parent)[0]
+    return real_logs.REAL_LOGS["Karlan–List, amount"](_find(folder, "karlan_list_2007").parent)[0]
 
 
 def _read_rand(folder: Path | None) -> Log:
@@ -103,7 +103,7 @@ def _find(folder: Path | None, name: str) -> Any:
     return path
 
 
-LOGS: dict[str, Callable[[Path | None], Log]] = {
+GAIN_LOGS: dict[str, Callable[[Path | None], Log]] = {
     "Thornton": _read_thornton,
     "Karlan–Zinman": _read_karlan_zinman,
     "Karlan–List": _read_karlan_list,
@@ -124,12 +124,17 @@ DESCRIPTIONS = {
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per log, model, budget and split into folds: the value of plan and best uniform mix at the same spend."""
-    logs = list(LOGS) if request.problems is None else match_names(request.problems, LOGS)
-    models = list(MODELS if request.models is None else request.models)
-    refuse("experiment", find_unknown("log", logs, list(LOGS)) + find_unknown("model", models, list(list_models())))
+    logs = list(GAIN_LOGS) if request.problems is None else match_names(request.problems, GAIN_LOGS)
+    models = list(GAIN_MODELS if request.models is None else request.models)
+    refuse(
+        "experiment", find_unknown("log", logs, list(GAIN_LOGS)) + find_unknown("model", models, list(list_models()))
+    )
     splits = range(N_SPLITS if request.repeats is None else request.repeats)
     groups = [
-        [(log, model, split, share) for share in BUDGET_SHARES] for log in logs for model in models for split in splits
+        [(log, model, split, share) for share in GAIN_BUDGET_SHARES]
+        for log in logs
+        for model in models
+        for split in splits
     ]
     cache = RecordCache(request.out, ("log", "model", "repeat", "share"))
     return cache.measure_groups(groups, _measure_budgets, progress)
@@ -138,7 +143,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 def _measure_budgets(keys: Sequence[Key]) -> Records:
     """Measure several budgets of one log, model and split into folds; models are fitted once."""
     name, model, split, _ = keys[0]
-    log, start = LOGS[name](find_data_folder()), process_time()
+    log, start = GAIN_LOGS[name](find_data_folder()), process_time()
     scores = crossfit(log, make_model(model, split), seed=split)
     spending, means = measure_spending(scores), estimate_uniform(scores)
     curve = scores.weight @ scores.curves / scores.weight.sum()
@@ -250,8 +255,8 @@ def _write_missed(record: dict[str, Any]) -> str:
     return f"{len(missed)} of {len(record['labels'])}" + (f" ({'; '.join(missed)})" if missed else "")
 
 
-SETUP = (
+GAINS_SETUP = (
     "The out-of-fold value of plans on five randomised logs, compared with the best uniform mix of levels at the same spend. Budgets "
     "are 25 % and 50 % of the dearest level's cost."
 )
-EXPERIMENT = table_experiment("gains", "Gains on real logs", measure, tabulate, setup=SETUP, parallel=False)
+GAINS_EXPERIMENT = table_experiment("gains", "Gains on real logs", measure, tabulate, setup=GAINS_SETUP, parallel=False)

@@ -31,13 +31,13 @@ from largesse.evaluation import (
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, HeldOutPredictions, Log, Progress, Propensities, Scores
 from largesse.stats import t_estimate
-from largesse_lab.experiments.base import table_experiment
+from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, take_part
 
-LEVELS = Levels(costs=(0.0, 1.0, 2.0), on_redemption=True)
-FOLDS = 5
+HARD_LOG_LEVELS = Levels(costs=(0.0, 1.0, 2.0), on_redemption=True)
+HARD_LOG_FOLDS = 5
 TRUTH_ROWS = 400_000
 MAX_HOUSEHOLD_ROWS = 30
 AMOUNT_RISE = 0.3  # per level
@@ -59,7 +59,7 @@ class LogCase:
     yes_factor: float = 1.0  # of the rate of yes
 
 
-CASES = {
+HARD_LOG_CASES = {
     "yes/no, 500 rows": LogCase(500),
     "yes/no, 500 rows, own curves": LogCase(500, default_model=True),
     "yes/no, 1,000 rows, uneven propensities": LogCase(1000, uneven=True),
@@ -85,15 +85,15 @@ CASES = {
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per case and log: for each estimate whether the truth lies in, above or below its interval."""
-    names = list(CASES) if request.problems is None else request.problems
-    refuse("experiment", find_unknown("case", names, list(CASES)))
+    names = list(HARD_LOG_CASES) if request.problems is None else request.problems
+    refuse("experiment", find_unknown("case", names, list(HARD_LOG_CASES)))
     logs = take_part(400 if request.repeats is None else request.repeats, request.part)
     keys = [(name, log) for name in names for log in logs]
     return RecordCache(request.out, ("case", "log")).measure_each(keys, _measure_log, progress)
 
 
 def _measure_log(name: str, seed: int) -> dict[str, Any]:
-    case, rng = CASES[name], np.random.default_rng([seed, list(CASES).index(name)])
+    case, rng = HARD_LOG_CASES[name], np.random.default_rng([seed, list(HARD_LOG_CASES).index(name)])
     rows = _draw_rows(case, rng, case.households or case.rows)
     log = _draw_log(case, rows, rng)
     scores = _score(case, log, rows.feature, seed)
@@ -175,16 +175,16 @@ def _draw_log(case: LogCase, rows: RowsWithoutLevel, rng: np.random.Generator) -
     weight = np.exp(0.8 * rng.standard_normal(n)) if case.weighted else None
     propensity = shares[np.arange(n), level]
     features = pa.table({"x": x})
-    return Log(features, level, response, LEVELS, propensity=propensity, cluster=rows.household, weight=weight)
+    return Log(features, level, response, HARD_LOG_LEVELS, propensity=propensity, cluster=rows.household, weight=weight)
 
 
-@lru_cache(maxsize=len(CASES))
+@lru_cache(maxsize=len(HARD_LOG_CASES))
 def _find_truth(case: LogCase) -> dict[str, float]:
     """Return the true values of the estimands, from expected responses of many rows."""
     n = TRUTH_ROWS // (MAX_HOUSEHOLD_ROWS // 2) if case.households else TRUTH_ROWS
     rows = _draw_rows(case, np.random.default_rng(0), n)
     policy = choose_levels(rows.feature)
-    expected, costs = rows.expect(case, policy), np.asarray(LEVELS.common_costs)
+    expected, costs = rows.expect(case, policy), np.asarray(HARD_LOG_LEVELS.common_costs)
     value, spend = float(expected.mean()), float((costs[policy] * expected).mean())
     cheapest_value = float(rows.expect(case, np.zeros(len(policy))).mean())
     return {"value": value, "spend": spend, "difference": value - cheapest_value, "ratio": value / spend}
@@ -195,10 +195,10 @@ def _find_truth(case: LogCase) -> dict[str, float]:
 
 def _score(case: LogCase, log: Log, feature: Array, seed: int) -> Scores:
     if case.default_model:
-        return crossfit(log, folds=FOLDS, seed=seed)
+        return crossfit(log, folds=HARD_LOG_FOLDS, seed=seed)
     assert log.propensity is not None
     unit = np.arange(len(log)) if log.cluster is None else log.cluster
-    fold = np.random.default_rng(seed).integers(0, FOLDS, int(unit.max()) + 1)[unit]
+    fold = np.random.default_rng(seed).integers(0, HARD_LOG_FOLDS, int(unit.max()) + 1)[unit]
     held_out = HeldOutPredictions(_fit_lines(log, feature, fold), fold)
     return score_rows(log, held_out, Propensities(log.propensity, "given"))
 
@@ -207,7 +207,7 @@ def _fit_lines(log: Log, feature: Array, fold: Array) -> Array:
     """Return the curves (n, K) of straight lines in feature and level, each fold by the other folds."""
     curves = np.empty((len(log), 3))
     design = np.column_stack([np.ones(len(log)), feature, log.level])
-    for f in range(FOLDS):
+    for f in range(HARD_LOG_FOLDS):
         train, test = fold != f, fold == f
         rows = design[train]
         line = np.linalg.solve(rows.T @ rows + np.diag([1e-6, 1, 1]), rows.T @ log.response[train])
@@ -242,4 +242,4 @@ def _write_coverage(places: list[str]) -> str:
     return f"{np.mean([place == 'in' for place in intervals]):.3f}".lstrip("0")
 
 
-EXPERIMENT = table_experiment("hard_logs", "Coverage of intervals on hard logs", measure, tabulate)
+HARD_LOGS_EXPERIMENT = table_experiment("hard_logs", "Coverage of intervals on hard logs", measure, tabulate)

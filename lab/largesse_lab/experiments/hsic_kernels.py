@@ -7,20 +7,20 @@ from typing import Any
 
 from largesse.response import IRE, SIRE, Balance
 from largesse.worlds import SIMULATIONS
-from largesse_lab.experiments.base import PaperTable, Published
+from largesse_lab.experiments.experiment import PaperTable, Published
 from largesse_lab.pages.comparison import NORMALISED
 from largesse_lab.runner.methods import CPU_NETWORK, CPU_NOTE, LITERAL
 from largesse_lab.runner.repeats import Method
 
-KERNELS = {"linear": "linear", "RBF": "rbf", "random features": "rff"}
-COLUMNS = ("rmse", "value 3")
-PUBLISHED: Published = {
+COMPARED_KERNELS = {"linear": "linear", "RBF": "rbf", "random features": "rff"}
+KERNEL_COLUMNS = ("rmse", "value 3")
+KERNELS_PUBLISHED: Published = {
     "CCPOvSIRE, linear": {"rmse": (0.0970, 0.0038), "value 3": (0.6082, 0.0013)},
     "CCPOvIRE, linear": {"rmse": (0.1059, 0.0165), "value 3": (0.6074, 0.0011)},
     "CCPOvSIRE, RBF": {"rmse": (0.1040, 0.0421), "value 3": (0.6002, 0.0005)},
     "CCPOvIRE, RBF": {"rmse": (0.1205, 0.1063), "value 3": (0.6000, 0.0004)},
 }
-NOTES = (
+KERNELS_NOTES = (
     "Mean ± standard deviation over repeats. For every kernel, κ is chosen by held-out loss in each repeat: from 0, 1, 10, 100 and "
     "1,000, in normalised rows from 0, 3, 30 and 100.",
     "The representation is divided by the square root of its width, and Gaussian kernels have a bandwidth of 1. In normalised rows "
@@ -36,33 +36,33 @@ def _make_ire(balance: Balance) -> Callable[[], IRE]:
     return lambda: IRE(balance=balance).set_params(**LITERAL)
 
 
-METHODS: dict[str, Method] = {
+KERNEL_METHODS: dict[str, Method] = {
     f"{name}, {kernel_name}{mark}": Method(
         make(Balance(kernel=kernel, normalise=bool(mark))), binary=False, small=CPU_NETWORK
     )
     for mark in ("", NORMALISED)
-    for kernel_name, kernel in KERNELS.items()
+    for kernel_name, kernel in COMPARED_KERNELS.items()
     for name, make in (("CCPOvSIRE", _make_sire), ("CCPOvIRE", _make_ire))
 }
 
 
 def list_notes(summary: Mapping[str, Any]) -> list[str]:
     """Return the notes below the tables."""
-    return [*NOTES, *([CPU_NOTE] if summary.get("small") else [])]
+    return [*KERNELS_NOTES, *([CPU_NOTE] if summary.get("small") else [])]
 
 
-TABLE = PaperTable(
+KERNELS_SETUP = PaperTable(
     ("averaged",),
-    METHODS,
-    COLUMNS,
-    PUBLISHED,
+    KERNEL_METHODS,
+    KERNEL_COLUMNS,
+    KERNELS_PUBLISHED,
     repeats=100,
     chunk=100,
     notes=list_notes,
     all_problems=SIMULATIONS,
     base="CCPOvSIRE, linear",
 )
-EXPERIMENT = TABLE.as_experiment(
+KERNELS_EXPERIMENT = KERNELS_SETUP.as_experiment(
     "kernels",
     "Choice of kernel",
     setup="""\

@@ -19,8 +19,8 @@ from largesse.errors import refuse
 from largesse.records import Array, Log, Progress
 from largesse.response import IRE, SIRE, Balance
 from largesse_lab.experiments import table2
-from largesse_lab.experiments.base import Experiment
-from largesse_lab.nested_labels import FILES, has_nested
+from largesse_lab.experiments.experiment import Experiment
+from largesse_lab.nested_labels import NESTED_FILES, has_nested
 from largesse_lab.pages.comparison import (
     NORMALISED,
     Summary,
@@ -32,10 +32,10 @@ from largesse_lab.pages.comparison import (
     title_column,
 )
 from largesse_lab.pages.figures import FigureText, draw_lines
-from largesse_lab.pages.markdown import DASH, Section, write_mean, write_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_table
 from largesse_lab.runner.joint_training import fit_together
 from largesse_lab.runner.measures import effect_error, root_mean_square
-from largesse_lab.runner.methods import CPU_NETWORK, LITERAL, PLAIN
+from largesse_lab.runner.methods import CPU_NETWORK, LITERAL, PAPER_BALANCE
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.repeats import simulate_trial, without_gpu
 from largesse_lab.runner.request import (
@@ -48,24 +48,24 @@ from largesse_lab.runner.request import (
     take_part,
 )
 
-KAPPAS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+TRIED_KAPPAS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 NORMALISED_KAPPAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
-KEY = ("problem", "repeat", "row", "kappa")  # "row" is the model
+KAPPA_KEY = ("problem", "repeat", "row", "kappa")  # "row" is the model
 REPEATS, CHUNK = 20, 50
-TITLE = "Strength of the balance penalty: κ"
+KAPPA_TITLE = "Strength of the balance penalty: κ"
 ONLY_NORMALISED = """\
 Only the normalised penalty was measured here. Table 1 measures the paper's own penalty at a κ that is chosen on held-out rows."""
 
 
-def _make_sire(kappa: float, balance: Balance = PLAIN) -> SIRE:
+def _make_sire(kappa: float, balance: Balance = PAPER_BALANCE) -> SIRE:
     return SIRE(head="minmax", kappa=kappa, balance=balance).set_params(**{**LITERAL, **without_gpu(CPU_NETWORK)})
 
 
-def _make_ire(kappa: float, balance: Balance = PLAIN) -> IRE:
+def _make_ire(kappa: float, balance: Balance = PAPER_BALANCE) -> IRE:
     return IRE(kappa=kappa, balance=balance).set_params(**{**LITERAL, **without_gpu(CPU_NETWORK)})
 
 
-MODELS: dict[str, Callable[[float], Any]] = {
+KAPPA_MODELS: dict[str, Callable[[float], Any]] = {
     "CCPOvSIRE": _make_sire,
     "CCPOvIRE": _make_ire,
     f"CCPOvSIRE{NORMALISED}": partial(_make_sire, balance=Balance()),
@@ -75,7 +75,7 @@ MODELS: dict[str, Callable[[float], Any]] = {
 
 def list_strengths(model: str) -> tuple[float, ...]:
     """Return the κ at which a model is measured: a normalised penalty has another scale."""
-    return NORMALISED_KAPPAS if model.endswith(NORMALISED) else KAPPAS
+    return NORMALISED_KAPPAS if model.endswith(NORMALISED) else TRIED_KAPPAS
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +115,17 @@ PROBLEMS: dict[str, Callable[[int], Task]] = {
     "averaged": partial(draw_levels_task, "averaged"),
     "instrument, binary": partial(draw_binary_task, "instrument"),
     "instrument": partial(draw_levels_task, "instrument"),
-    **{name: partial(draw_nested_task, name) for name in FILES},
+    **{name: partial(draw_nested_task, name) for name in NESTED_FILES},
 }
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per problem (by default all whose data exist), repeat, model and κ."""
     names = match_names(list_available() if request.problems is None else request.problems, PROBLEMS)
-    models = tuple(MODELS) if request.models is None else match_names(request.models, MODELS)
-    refuse("experiment", find_unknown("problem", names, list(PROBLEMS)) + find_unknown("model", models, list(MODELS)))
+    models = tuple(KAPPA_MODELS) if request.models is None else match_names(request.models, KAPPA_MODELS)
+    refuse(
+        "experiment", find_unknown("problem", names, list(PROBLEMS)) + find_unknown("model", models, list(KAPPA_MODELS))
+    )
     repeats = take_part(REPEATS if request.repeats is None else request.repeats, request.part)
     pairs = [(name, repeat) for name in names for repeat in repeats]
     groups = [
@@ -131,26 +133,26 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
         for chunk in split_chunks(pairs, request.chunk or CHUNK)
         for model in models
     ]
-    cache = RecordCache(request.out, KEY)
+    cache = RecordCache(request.out, KAPPA_KEY)
     cache.measure_groups(groups, _measure_group, progress)
     return cache.select((*pair, model, kappa) for pair in pairs for model in models for kappa in list_strengths(model))
 
 
 def list_available() -> list[str]:
     """Return the problems whose data exist."""
-    return [name for name in PROBLEMS if name not in FILES or has_nested(name)]
+    return [name for name in PROBLEMS if name not in NESTED_FILES or has_nested(name)]
 
 
 def _measure_group(keys: Sequence[Key]) -> Records:
     drawn = {(name, repeat): PROBLEMS[name](repeat) for name, repeat in dict.fromkeys(key[:2] for key in keys)}
     tasks = [drawn[key[:2]] for key in keys]
     models = [
-        MODELS[model](kappa).set_params(seed=repeat, **task.settings)
+        KAPPA_MODELS[model](kappa).set_params(seed=repeat, **task.settings)
         for (_, repeat, model, kappa), task in zip(keys, tasks, strict=True)
     ]
     fit_together(models, [task.log for task in tasks])
     return [
-        dict(zip(KEY, key, strict=True)) | judge_model(model, task)
+        dict(zip(KAPPA_KEY, key, strict=True)) | judge_model(model, task)
         for key, model, task in zip(keys, models, tasks, strict=True)
     ]
 
@@ -172,10 +174,10 @@ def judge_model(model: Any, task: Task) -> dict[str, float]:
 
 def list_lines(records: Records) -> list[dict[str, Any]]:
     """Return the lines of the figures: panel (problem and measure), label (model), x (κ), and mean, sd and n at each κ."""
-    lines, records = [], keep_latest(records, KEY)
+    lines, records = [], keep_latest(records, KAPPA_KEY)
     for problem in list_values(records, "problem"):
         of_problem = [record for record in records if record["problem"] == problem]
-        columns = dict.fromkeys(name for record in of_problem for name in record if name not in KEY)
+        columns = dict.fromkeys(name for record in of_problem for name in record if name not in KAPPA_KEY)
         for column in columns:
             for model in list_values(of_problem, "row"):
                 of_model = [record for record in of_problem if record["row"] == model]
@@ -188,7 +190,7 @@ def list_lines(records: Records) -> list[dict[str, Any]]:
 
 def summarise(records: Records) -> dict[str, Any]:
     """Return the lines, and for each problem, model and measure the paired difference of every κ from κ = 0."""
-    against, records = [], keep_latest(records, KEY)
+    against, records = [], keep_latest(records, KAPPA_KEY)
     lines = list_lines(records)
     for line in lines:
         problem, column = split_panel(line["panel"])
@@ -226,7 +228,7 @@ def fill(section: Section, summary: Summary) -> None:
             for problem, name in [split_panel(line["panel"])]
             if name == column
         ]
-        title = f"{TITLE}, {title_column(column)}"
+        title = f"{KAPPA_TITLE}, {title_column(column)}"
         note = f"Bands: ± 1 sd over {count_repeats(of_column)}. Normalised models have a κ of another scale."
         text = FigureText(title, "κ", title_column(column), note)
         section.add_figure(partial(draw_lines, of_column, text, log_x=True), title, column)
@@ -272,7 +274,7 @@ def tabulate_against(against: Sequence[Mapping[str, Any]]) -> str:
         rows = [row for row in against if (row["panel"], row["label"]) == (panel, label)]
         kappas = [[f"{row['kappa']:g}" for row in rows if _compare_sign(row) == sign] for sign in (1, -1, 0)]
         problem, column = split_panel(panel)
-        body.append([problem, title_column(column), label, *(", ".join(group) or DASH for group in kappas)])
+        body.append([problem, title_column(column), label, *(", ".join(group) or NUMBER_DASH for group in kappas)])
     head = ["problem", "measure", "model", "better than κ = 0 at κ =", "worse at κ =", "undecided at κ ="]
     return write_table(head, body, text_columns=6) + "\n\nBy 95 % intervals of paired differences."
 
@@ -283,9 +285,9 @@ def _compare_sign(row: Mapping[str, Any]) -> int:
     return sign * ((row["low"] > 0) - (row["high"] < 0))
 
 
-EXPERIMENT = Experiment(
+KAPPA_EXPERIMENT = Experiment(
     "kappa",
-    TITLE,
+    KAPPA_TITLE,
     measure,
     summarise,
     fill,

@@ -20,7 +20,7 @@ from largesse.levels import Levels
 from largesse.records import Progress
 from largesse.response import make_model
 from largesse.worlds import RandomLog, Simulation, draw_world, simulate
-from largesse_lab.experiments.base import table_experiment
+from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress
@@ -28,17 +28,17 @@ from largesse_lab.runner.request import Records, Request, ignore_progress
 LOG_ROWS, FRESH_ROWS = 2000, 20_000
 RANDOMISED = {"averaged": 0.5, "unit": 0.5, "confounded": 0.2, "literal": 0.5}  # share of each simulation's log
 WORLDS, FIRST_SEED = "random worlds", 1000
-MODELS = ("linear", "boosting")
-BUDGET_SHARE = 0.3  # of the dearest level's cost
+OVERSPEND_MODELS = ("linear", "boosting")
+OVERSPEND_BUDGET_SHARE = 0.3  # of the dearest level's cost
 CONFIDENCES = {"before": None, "after": 0.5, "sure": 0.95}  # that the budget is kept
-TOLERANCE = 0.01  # of the budget: a larger excess is called overspending
+OVERSPEND_TOLERANCE = 0.01  # of the budget: a larger excess is called overspending
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per problem, log and model: how far the true spend lies above the budget, as a share of it."""
     logs = 20 if request.repeats is None else request.repeats
     problems = [*RANDOMISED, WORLDS] if request.problems is None else request.problems
-    models = MODELS if request.models is None else request.models
+    models = OVERSPEND_MODELS if request.models is None else request.models
     keys = [(problem, log, model) for log in range(logs) for problem in problems for model in models]
     return RecordCache(request.out, ("problem", "log", "model")).measure_each(keys, _measure_log, progress)
 
@@ -48,7 +48,7 @@ def _measure_log(problem: str, number: int, model: str) -> dict[str, Any]:
     levels = Levels(costs=drawn.costs, on_redemption=True)
     log = replace(drawn.log, levels=levels)
     true_costs = {"own": drawn.costs * drawn.truth, "new": drawn.costs * fresh.truth}
-    budget = BUDGET_SHARE * float(true_costs["new"][:, -1].mean())
+    budget = OVERSPEND_BUDGET_SHARE * float(true_costs["new"][:, -1].mean())
     scores, fitted = crossfit(log, make_model(model, number), seed=number), make_model(model, number).fit(log)
     measured = measure_spending(scores)
     assert measured is not None
@@ -90,20 +90,20 @@ def tabulate(records: Records) -> str:
         for customers, title in (("own", "of the log"), ("new", "new")):
             cells = [_write_cell([record[f"{customers} {stage}"] for record in logs]) for stage in CONFIDENCES]
             body.append([problem, title, str(len(logs)), *cells])
-    head = f"True spend above the budget: mean (root mean square); share of logs with more than {TOLERANCE:.0%}.\n\n"
+    head = f"True spend above the budget: mean (root mean square); share of logs with more than {OVERSPEND_TOLERANCE:.0%}.\n\n"
     return head + write_table(["logs", "customers", "number", *CONFIDENCES], body, text_columns=2)
 
 
 def _write_cell(values: list[float]) -> str:
     excess = np.array(values)
-    return f"{excess.mean():+.1%} ({np.sqrt(np.mean(excess**2)):.1%}); {np.mean(excess > TOLERANCE):.0%}"
+    return f"{excess.mean():+.1%} ({np.sqrt(np.mean(excess**2)):.1%}); {np.mean(excess > OVERSPEND_TOLERANCE):.0%}"
 
 
-SETUP = (
-    f"Logs of {LOG_ROWS:,} rows; costs are face values, paid on redemption; the budget is {BUDGET_SHARE:.0%} of the dearest level's "
+OVERSPEND_SETUP = (
+    f"Logs of {LOG_ROWS:,} rows; costs are face values, paid on redemption; the budget is {OVERSPEND_BUDGET_SHARE:.0%} of the dearest "
     "cost. *Before*: plans use the model's expected costs. *After*: these are corrected by the costs of held-out rows. *Sure*: the "
     "same, with a budget to be kept with 95 % confidence."
 )
-EXPERIMENT = table_experiment(
-    "overspend", "Budgets of costs paid on redemption", measure, tabulate, setup=SETUP, parallel=False
+OVERSPEND_EXPERIMENT = table_experiment(
+    "overspend", "Budgets of costs paid on redemption", measure, tabulate, setup=OVERSPEND_SETUP, parallel=False
 )

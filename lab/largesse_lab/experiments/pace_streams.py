@@ -19,16 +19,16 @@ import numpy as np
 from largesse.errors import percent
 from largesse.records import Array, Progress
 from largesse.serve import PACING_METHODS, Stream, compare_offline, draw_stream, make_plan, pace_stream, plan_offline
-from largesse_lab.experiments.base import Experiment
+from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary
 from largesse_lab.pages.figures import FigureText, draw_lines
-from largesse_lab.pages.markdown import DASH, Section, write_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_table
 from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
 FIRST_SEED, N_STREAMS = 10_000, 1000  # streams that were not used to choose settings
-NAMES = {"pace": "paced", "fixed": "fixed price", "daily": "new plan every day"}
-KINDS = {"paid at once": False, "paid on redemption": True}
+PACING_NAMES = {"pace": "paced", "fixed": "fixed price", "daily": "new plan every day"}
+PAYMENT_KINDS = {"paid at once": False, "paid on redemption": True}
 LASTING = "paid on redemption while the budget lasts"
 REDEMPTION_RATES = (0.0, 0.05, 0.15, 0.4, 1.0)
 WORST_QUANTILE = 0.05
@@ -78,7 +78,7 @@ def _pace(stream: Stream) -> dict[str, Any]:
 def summarise(records: Records) -> dict[str, Any]:
     """Return the ways by kind of payment, and the cost of reserving promises by the share of customers who redeem."""
     kinds = []
-    for title, on_redemption in KINDS.items():
+    for title, on_redemption in PAYMENT_KINDS.items():
         streams = [record for record in records if record["traits"]["on_redemption"] == on_redemption]
         if streams:
             kind = _summarise_kind(title, streams)
@@ -87,12 +87,12 @@ def summarise(records: Records) -> dict[str, Any]:
     if lasting:
         rates = _summarise_rates(lasting, lasting=True)
         kinds.append(_summarise_kind(LASTING, lasting) | {"rates": rates, "refusals": _count_refusals(lasting)})
-    values = {name: _list_values(records, way, "value") for way, name in NAMES.items()} if records else {}
+    values = {name: _list_values(records, way, "value") for way, name in PACING_NAMES.items()} if records else {}
     with_lasting = [{**record, **record.get("lasting", {})} for record in records]
     return {
         "streams": len(records),
         "customers": sum(record["customers"] for record in records),
-        "overspent": {name: _count_overspent([*records, *lasting], way) for way, name in NAMES.items()},
+        "overspent": {name: _count_overspent([*records, *lasting], way) for way, name in PACING_NAMES.items()},
         "value": {name: float(way_values.mean()) for name, way_values in values.items()},
         "lasting_value": _average(_list_values(with_lasting, "pace", "value")),
         "kinds": kinds,
@@ -102,7 +102,7 @@ def summarise(records: Records) -> dict[str, Any]:
 def _summarise_kind(title: str, records: Records) -> dict[str, Any]:
     scarce = [record for record in records if record["priced"]]
     ways = {}
-    for way, name in NAMES.items():
+    for way, name in PACING_NAMES.items():
         value = _list_values(records, way, "value")
         ways[name] = {
             "overspent": _count_overspent(records, way),
@@ -135,7 +135,7 @@ def _summarise_rates(records: Records, *, lasting: bool = False) -> list[dict[st
 def _count_refusals(records: Records) -> dict[str, Any]:
     """Return the share of refused redemptions, and of streams with any, for each way."""
     refusals = {}
-    for way, name in NAMES.items():
+    for way, name in PACING_NAMES.items():
         refused, redeemed = (_list_values(records, way, key) for key in ("refused", "redeemed"))
         share = float(refused.sum() / redeemed.sum()) if redeemed.sum() else 0.0
         refusals[name] = {"share": share, "streams": float((refused > 0).mean())}
@@ -216,10 +216,10 @@ def _tabulate_rates(rates: Sequence[Summary], *, lasting: bool) -> str:
 
 
 def _write(share: float | None, decimals: int) -> str:
-    return DASH if share is None else percent(share, decimals)
+    return NUMBER_DASH if share is None else percent(share, decimals)
 
 
-SETUP = """\
+PACE_STREAMS_SETUP = """\
 Random streams of 20,000 to 100,000 expected customers over 28 to 91 days, each from a random world. The number of customers differs from
 the expected one (standard deviation 15 %), and traffic drifts. Weekdays have a season, which the plan knows in half of the streams; bursts
 are unexpected. The mix of customers and their responses drift; the model does not know the latter, and is off by 10 % at the
@@ -232,13 +232,13 @@ start. If costs are paid on redemption, promises hold for 2 to 14 days and redem
 - **While the budget lasts:** the ledger reserves the expected cost of open promises, and refuses a redemption that exceeds the rest of the
   budget. The offline optimum reserves nothing, knows the mean cost of each level, and keeps to the budget in the mean. A refused
   redemption loses the gain of its level, divided by the share who redeem."""
-EXPERIMENT = Experiment(
+PACE_STREAMS_EXPERIMENT = Experiment(
     "pace_streams",
     "Pacing compared with the offline optimum",
     measure,
     summarise,
     fill,
-    setup=SETUP,
+    setup=PACE_STREAMS_SETUP,
     random_worlds=True,
     one_thread=True,
 )

@@ -23,7 +23,7 @@ from largesse.records import Array, Progress
 from largesse.response import make_model
 from largesse.stats import draw_levels
 from largesse.worlds import RandomWorld, draw_world
-from largesse_lab.experiments.base import Experiment
+from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import Section, write_table
@@ -34,7 +34,7 @@ LOG_ROWS, FRESH_ROWS, N_TESTS = 3000, 40_000, 1000
 FIRST_SEED, N_WORLDS = 5000, 100
 BUDGET_SHARE, POWER, MODEL = 0.25, 0.8, "linear"
 MAX_ARM = 200_000  # customers; larger tests are not simulated
-TITLE = "Power of tests of the stated size"
+POWER_TITLE = "Power of tests of the stated size"
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
@@ -127,14 +127,16 @@ def fill(section: Section, summary: Summary) -> None:
         {"label": "stated", "x": [summary["power"]] * 2, "mean": [0.0, 1.0]},
     ]
     note = "Share of worlds in which at most this share of tests shows the gain."
-    text = FigureText(TITLE, "share of tests that show the gain", "share of worlds", note)
-    section.add_figure(partial(draw_lines, series, text, references=["stated"]), TITLE)
+    text = FigureText(POWER_TITLE, "share of tests that show the gain", "share of worlds", note)
+    section.add_figure(partial(draw_lines, series, text, references=["stated"]), POWER_TITLE)
 
 
-SETUP = (
+POWER_SETUP = (
     f"In each of many random worlds, a {MODEL} model learns from {LOG_ROWS:,} rows. The test is against the best uniform mix at the "
     f"same spend, among switchers, and its size is meant to show the plan's true gain with a power of {percent(POWER)}; standard "
     f"deviations come from the log. Then {N_TESTS:,} tests of this size are simulated among fresh customers; tests of more than "
     f"{MAX_ARM:,} in an arm are not simulated."
 )
-EXPERIMENT = Experiment("power", TITLE, measure, summarise, fill, setup=SETUP, random_worlds=True, one_thread=True)
+POWER_SIZES_EXPERIMENT = Experiment(
+    "power", POWER_TITLE, measure, summarise, fill, setup=POWER_SETUP, random_worlds=True, one_thread=True
+)

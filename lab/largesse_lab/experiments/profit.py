@@ -34,18 +34,18 @@ from largesse.levels import Levels
 from largesse.records import Array, Estimate, HeldOutPlan, Progress, Scores
 from largesse.response import Linear
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.experiments.base import table_experiment
 from largesse_lab.experiments.coverage import FreshCurveRecorder
+from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress, take_part
 
 LOG_ROWS, FRESH_ROWS = 1500, 10_000
-N_LOGS = 500
-PENALTY = 0.03  # of the linear model: a fixed one, so that many logs can be judged
+PROFIT_LOGS = 500
+PROFIT_PENALTY = 0.03  # of the linear model: a fixed one, so that many logs can be judged
 MAX_REFUND = 0.3  # the largest share of an amount that is paid back on redemption
-CASES = ("fixed", "learnt")
-KINDS = ("value", "spend", "profit", "gain")
+PROFIT_CASES = ("fixed", "learnt")
+MEASURED_INTERVALS = ("value", "spend", "profit", "gain")
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
@@ -53,12 +53,12 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     if request.problems is not None or request.models is not None:
         what = "profit draws its own worlds and has one model"
         fail("experiment", Problem(what, "leave out --simulations and --models"))
-    logs = take_part(N_LOGS if request.repeats is None else request.repeats, request.part)
+    logs = take_part(PROFIT_LOGS if request.repeats is None else request.repeats, request.part)
     return RecordCache(request.out, ("log",)).measure_each([(log,) for log in logs], _measure_log, progress)
 
 
 @dataclass(frozen=True, eq=False)
-class _FreshCustomers:
+class _FreshProfits:
     """Customers who are not in the log, and the value of a response."""
 
     customers: RandomLog
@@ -100,10 +100,10 @@ def _measure_log(seed: int) -> dict[str, Any]:
     costs, truth = expect_costs(levels, customers.truth).mean(axis=0), customers.truth.mean(axis=0)
     share = float(np.exp(np.random.default_rng(seed).uniform(-0.7, 1.1)))
     worth = share * float((costs[-1] - costs[0]) / (truth[-1] - truth[0]))
-    fresh = _FreshCustomers(customers, levels, worth)
+    fresh = _FreshProfits(customers, levels, worth)
     log = replace(world.draw_log(LOG_ROWS).log, levels=levels, response_value=worth)
-    model = Linear(penalty=PENALTY).fit(replace(world.draw_fresh(LOG_ROWS, 2).log, levels=levels))
-    recorder = FreshCurveRecorder(model=Linear(penalty=PENALTY), fresh=customers.table, fresh_curves=[])
+    model = Linear(penalty=PROFIT_PENALTY).fit(replace(world.draw_fresh(LOG_ROWS, 2).log, levels=levels))
+    recorder = FreshCurveRecorder(model=Linear(penalty=PROFIT_PENALTY), fresh=customers.table, fresh_curves=[])
     scores = crossfit(log, recorder, seed=seed)
     fixed, fixed_fresh = (_decide(model.predict(table), levels, 1 / worth) for table in (log.features, customers.table))
     budgets = spread_budgets(scores)
@@ -136,7 +136,7 @@ def _judge(scores: Scores, policy: Array, worth: float, truth: dict[str, float])
     """Return for each estimate whether its interval contains the truth; None without an interval."""
     value, spend = estimate_value(scores, policy)
     profit = estimate_profit(scores, score_policy(scores, policy), score_level(scores, 0), worth)
-    estimates = dict(zip(KINDS, (value, spend, profit.own, profit.gain), strict=True))
+    estimates = dict(zip(MEASURED_INTERVALS, (value, spend, profit.own, profit.gain), strict=True))
     added = worth * (value.high - value.low) + spend.high - spend.low
     joint = (profit.own.high - profit.own.low) / added if added > 0 else np.nan
     hits = {name: contains(estimate, truth[name]) for name, estimate in estimates.items()}
@@ -152,7 +152,7 @@ def contains(estimate: Estimate, truth: float) -> bool | None:
 
 
 def _judge_best(
-    scores: Scores, plans: Sequence[HeldOutPlan], budget: float, fresh: _FreshCustomers, fresh_curves: Sequence[Array]
+    scores: Scores, plans: Sequence[HeldOutPlan], budget: float, fresh: _FreshProfits, fresh_curves: Sequence[Array]
 ) -> dict[str, Any]:
     """Return whether the budgets that may be best include the truly best one, their share, and the loss of the chosen one."""
     _, best = trace_profit(scores, plans, fresh.worth, budget)
@@ -179,13 +179,13 @@ def tabulate(records: Records) -> str:
         body += [_write_row(f"{prefix}{kind}", [r for r in records if r[field] == kind]) for kind in kinds]
     rows = records[0]["rows"] if records else LOG_ROWS
     head = f"{len(records)} logs of {rows:,} rows, each from a random world of its own.\n\n"
-    names = [f"{case}: {kind}" for case in CASES for kind in KINDS]
+    names = [f"{case}: {kind}" for case in PROFIT_CASES for kind in MEASURED_INTERVALS]
     return head + write_table(["logs", "n", *names, "joint", "set", "width", "best", "lost"], body)
 
 
 def _write_row(name: str, records: Records) -> list[str]:
-    hits = [[record[case][kind] for record in records] for case in CASES for kind in KINDS]
-    joint = [record[case]["joint"] for record in records for case in CASES]
+    hits = [[record[case][kind] for record in records] for case in PROFIT_CASES for kind in MEASURED_INTERVALS]
+    joint = [record[case]["joint"] for record in records for case in PROFIT_CASES]
     budgets = ([record[key] for record in records] for key in ("set", "width", "best", "lost"))
     return [name, str(len(records)), *(_write_share(values) for values in (*hits, joint, *budgets))]
 
@@ -195,4 +195,4 @@ def _write_share(values: Sequence[Any]) -> str:
     return f"{np.mean(known):.1%}" if known else "–"
 
 
-EXPERIMENT = table_experiment("profit", "Coverage of intervals of profit", measure, tabulate)
+PROFIT_EXPERIMENT = table_experiment("profit", "Coverage of intervals of profit", measure, tabulate)

@@ -28,7 +28,7 @@ from largesse.errors import refuse
 from largesse.records import Array, Progress
 from largesse.response import IRE, SIRE, Linear, ResponseModel, isotonic
 from largesse.worlds import SIMULATIONS, simulate
-from largesse_lab.experiments.base import Experiment
+from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary, list_values
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import Section, write_mean, write_table
@@ -39,7 +39,7 @@ from largesse_lab.runner.request import Records, Request, find_unknown, ignore_p
 
 # -- by the number of levels -------------------------------------------------------------------------------------------
 
-LEVELS = (2, 5, 10, 20, 50, 100)
+RATE_LEVELS = (2, 5, 10, 20, 50, 100)
 CURVES_PER_REPEAT = 200
 WIDE_GAP, NARROW_GAP, TOTAL_RISE = 10.0, 0.2, 10.0  # in units of the standard error of a level's mean
 SEED = 32
@@ -59,7 +59,7 @@ def measure_levels(request: Request, progress: Progress = ignore_progress) -> Re
     truths = tuple(TRUTHS) if request.problems is None else request.problems
     refuse("experiment", find_unknown("truth", truths, list(TRUTHS)))
     repeats = take_part(100 if request.repeats is None else request.repeats, request.part)
-    keys = [(truth, K, repeat) for truth in truths for K in LEVELS for repeat in repeats]
+    keys = [(truth, K, repeat) for truth in truths for K in RATE_LEVELS for repeat in repeats]
     return RecordCache(request.out, ("truth", "levels", "repeat")).measure_each(keys, _measure_truth, progress)
 
 
@@ -181,10 +181,10 @@ gain is real.""",
 
 # -- by the number of rows ---------------------------------------------------------------------------------------------
 
-LOG_ROWS = (250, 500, 1000, 2000, 4000, 8000)
+RATE_LOG_ROWS = (250, 500, 1000, 2000, 4000, 8000)
 SMALL_NETWORK: dict[str, Any] = {"network__width": 32, "members": 1, "folds": 3}
 MEANS = "level means"
-MODELS: dict[str, Callable[[], ResponseModel]] = {
+RATE_MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,
     "sire": lambda: SIRE().set_params(**SMALL_NETWORK),
     "sire common": lambda: SIRE(kappa=0.0, shrinkage=np.inf).set_params(**SMALL_NETWORK),
@@ -195,22 +195,22 @@ MODELS: dict[str, Callable[[], ResponseModel]] = {
 def measure_sizes(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per simulation, seed, number of rows and model: RMSE over fresh customers and all levels."""
     names = ("averaged", "confounded") if request.problems is None else request.problems
-    models = (MEANS, *MODELS) if request.models is None else request.models
-    unknown = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, (MEANS, *MODELS))
+    models = (MEANS, *RATE_MODELS) if request.models is None else request.models
+    unknown = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, (MEANS, *RATE_MODELS))
     refuse("experiment", unknown)
     seeds = take_part(10 if request.repeats is None else request.repeats, request.part)
-    groups = [[(name, seed, n, model) for seed in seeds for name in names] for n in LOG_ROWS for model in models]
+    groups = [[(name, seed, n, model) for seed in seeds for name in names] for n in RATE_LOG_ROWS for model in models]
     cache = RecordCache(request.out, ("simulation", "seed", "rows", "model"))
     cache.measure_groups(groups if seeds else [], _measure_model, progress)
     return cache.select(
-        (name, seed, n, model) for seed in seeds for name in names for n in LOG_ROWS for model in models
+        (name, seed, n, model) for seed in seeds for name in names for n in RATE_LOG_ROWS for model in models
     )
 
 
 def _measure_model(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
     """Measure one model on the logs of several simulations and seeds."""
     sims = [simulate(name, n=n, seed=seed) for name, seed, n, _ in keys]
-    models = [MODELS[model]() for *_, model in keys if model != MEANS]
+    models = [RATE_MODELS[model]() for *_, model in keys if model != MEANS]
     if models:
         fit_together(models, [sim.log for sim in sims])
     for i, ((name, seed, n, model), sim) in enumerate(zip(keys, sims, strict=True)):

@@ -21,7 +21,7 @@ from largesse.evaluation import crossfit, estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, Log, Progress
 from largesse.worlds import read_thornton, thornton_levels
-from largesse_lab.experiments.base import table_experiment
+from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.nested_labels import find_data_folder
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.request import Records, Request, ignore_progress
@@ -41,8 +41,8 @@ def measure(_request: Request, progress: Progress = ignore_progress) -> Records:
         hint = "set LARGESSE_DATA to the folder that holds karlan_list_2007.csv.gz"
         fail("experiment", Problem("the real data are missing", hint))
     records = []
-    for i, (name, read) in enumerate(LOGS.items()):
-        progress(name, i / len(LOGS))
+    for i, (name, read) in enumerate(REAL_LOGS.items()):
+        progress(name, i / len(REAL_LOGS))
         log, strata = read(folder)
         records += _measure_log(name, log, strata)
     return records
@@ -108,7 +108,7 @@ def _read_thornton(_folder: Path) -> tuple[Log, Array]:
     return log, np.asarray(table["block"])
 
 
-LOGS: dict[str, Callable[[Path], tuple[Log, Array]]] = {
+REAL_LOGS: dict[str, Callable[[Path], tuple[Log, Array]]] = {
     "Karlan–List, gave": _read_karlan_list("out_gavedum"),
     "Karlan–List, amount": _read_karlan_list("out_amountgive", on_redemption="per unit"),
     "Karlan–Zinman, applied": _read_karlan_zinman("applied"),
@@ -129,4 +129,4 @@ def tabulate(records: Records) -> str:
     return write_table(head, body, text_columns=2)
 
 
-EXPERIMENT = table_experiment("real_logs", "Randomised real logs", measure, tabulate, parallel=False)
+REAL_LOGS_EXPERIMENT = table_experiment("real_logs", "Randomised real logs", measure, tabulate, parallel=False)

@@ -22,15 +22,20 @@ from largesse.records import Array, Progress
 from largesse.response import make_model
 from largesse.serve import DAY_MICROS, LedgerTerms, Pacer, make_offers, make_population, open_ledger, plan_pace
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.experiments.base import table_experiment
+from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
-LOG_ROWS = 5000  # also the number of customers that a policy is calibrated on, and of new customers
+SERVED_LOG_ROWS = 5000  # also the number of customers that a policy is calibrated on, and of new customers
 FIRST_SEED, N_WORLDS = 7000, 30
 RATE, BUDGET_SHARE, MODEL = 0.05, 0.25, "linear"  # as in `next_log`
-WAYS = {"plan": "a plan for these customers", "served": "a service", "ledger": "a ledger", "random": "at random"}
+SERVING_WAYS = {
+    "plan": "a plan for these customers",
+    "served": "a service",
+    "ledger": "a ledger",
+    "random": "at random",
+}
 MAX_CUSTOMERS, DAYS = 100, 30  # customers of a request to the ledger, and days of its period
 
 
@@ -42,7 +47,11 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 
 def _measure_world(seed: int) -> dict[str, Any]:
     world = draw_world(seed)
-    log, known, new = world.draw_log(LOG_ROWS).log, world.draw_fresh(LOG_ROWS), world.draw_fresh(LOG_ROWS, 1)
+    log, known, new = (
+        world.draw_log(SERVED_LOG_ROWS).log,
+        world.draw_fresh(SERVED_LOG_ROWS),
+        world.draw_fresh(SERVED_LOG_ROWS, 1),
+    )
     budget, policy = BUDGET_SHARE * float(world.doses[-1]), Policy(make_model(MODEL, seed).fit(log), log.levels)
     try:
         plan = policy.explore(new.table, budget, rate=RATE, log=log, seed=seed)
@@ -55,12 +64,12 @@ def _measure_world(seed: int) -> dict[str, Any]:
     random = (1 - RATE) * np.eye(len(mix))[allocate(curves, world.doses, remaining).levels] + RATE / len(mix)
     designs = {"plan": plan.probabilities, "served": policy.probabilities(new.table), "random": random}
     drawn = {
-        way: (world.draw_next(LOG_ROWS, lambda _, p=p: p, 1), float((p @ world.doses).mean()))  # type: ignore[misc]
+        way: (world.draw_next(SERVED_LOG_ROWS, lambda _, p=p: p, 1), float((p @ world.doses).mean()))  # type: ignore[misc]
         for way, p in designs.items()
     }
     drawn["ledger"] = _draw_by_ledger(world, policy, known, new, budget)
     ways = {}
-    for way in WAYS:
+    for way in SERVING_WAYS:
         levels = served if way in ("served", "ledger") else plan.plan
         ways[way] = _judge(world, drawn[way][0], levels, mix) | {"spend": drawn[way][1] / budget}
     return {"seed": seed, "ways": ways}
@@ -71,23 +80,23 @@ def _draw_by_ledger(
 ) -> tuple[RandomLog, float]:
     """Return the log of customers who come one after the other and are decided by a ledger, and their mean cost."""
     assert policy.exploration is not None
-    terms = LedgerTerms(int(budget * LOG_ROWS * 1e6), 0, DAYS * DAY_MICROS)
-    plan = plan_pace(make_population(policy, known.table), terms, LOG_ROWS, exploration=policy.exploration)
-    names, pacer, decisions = [f"c{i}" for i in range(LOG_ROWS)], Pacer(world.seed), []
+    terms = LedgerTerms(int(budget * SERVED_LOG_ROWS * 1e6), 0, DAYS * DAY_MICROS)
+    plan = plan_pace(make_population(policy, known.table), terms, SERVED_LOG_ROWS, exploration=policy.exploration)
+    names, pacer, decisions = [f"c{i}" for i in range(SERVED_LOG_ROWS)], Pacer(world.seed), []
     with (
         tempfile.TemporaryDirectory() as folder,
         open_ledger(f"sqlite:///{folder}/x.db", terms, plan=plan.as_dict()) as ledger,
     ):
-        for first in range(0, LOG_ROWS, MAX_CUSTOMERS):
+        for first in range(0, SERVED_LOG_ROWS, MAX_CUSTOMERS):
             batch = new.table.slice(first, MAX_CUSTOMERS)
             offers = make_offers(policy, batch, names[first : first + len(batch)])
-            now = int((first + len(batch) / 2) / LOG_ROWS * DAYS * DAY_MICROS)
+            now = int((first + len(batch) / 2) / SERVED_LOG_ROWS * DAYS * DAY_MICROS)
             decisions.append(ledger.decide(f"r{first}", offers, pacer, now=now))
-        spent = ledger.standing(now=DAYS * DAY_MICROS - 1).spent / 1e6 / LOG_ROWS
+        spent = ledger.standing(now=DAYS * DAY_MICROS - 1).spent / 1e6 / SERVED_LOG_ROWS
     levels = np.concatenate([decision.levels for decision in decisions])
     propensity = np.concatenate([decision.propensity for decision in decisions])
     certain = np.eye(len(world.doses))[levels]
-    log = world.draw_next(LOG_ROWS, lambda _: certain, 1)
+    log = world.draw_next(SERVED_LOG_ROWS, lambda _: certain, 1)
     return replace(log, propensities=certain * propensity[:, None]), spent
 
 
@@ -108,7 +117,7 @@ def tabulate(records: Records) -> str:
     ways_of_worlds = [record["ways"] for record in records if "ways" in record]
     worlds = [ways for ways in ways_of_worlds if all(way["width"] is not None for way in ways.values())]
     body = []
-    for way, title in WAYS.items() if worlds else ():
+    for way, title in SERVING_WAYS.items() if worlds else ():
         ratios = np.log([ways[way]["width"] / ways["plan"]["width"] for ways in worlds])
         spend = np.array([ways[way]["spend"] for ways in worlds])
         mean, se = float(np.exp(ratios.mean())), float(np.exp(ratios.mean()) * ratios.std() / np.sqrt(len(worlds)))
@@ -121,11 +130,12 @@ def tabulate(records: Records) -> str:
     return f"{write_table(['levels drawn by', 'worlds', *widths], body)}\n\n{excluded}"
 
 
-SETUP = f"""\
-In each of many random worlds, a {MODEL} model learns from {LOG_ROWS:,} rows. A policy that explores for evaluation, at a rate of
-{percent(RATE)}, is calibrated on {LOG_ROWS:,} other customers at a budget of {percent(BUDGET_SHARE)} of the dearest level's cost. Then
-{LOG_ROWS:,} more customers come. Widths of 95 % intervals of the gain are relative to those of a plan that is made for just these customers
+SERVED_LOG_SETUP = f"""\
+In each of many random worlds, a {MODEL} model learns from {SERVED_LOG_ROWS:,} rows. A policy that explores for evaluation, at a rate of
+{percent(RATE)}, is calibrated on {SERVED_LOG_ROWS:,} other customers at a budget of {percent(BUDGET_SHARE)} of the dearest level's
+cost. Then {SERVED_LOG_ROWS:,} more customers come.
+Widths of 95 % intervals of the gain are relative to those of a plan that is made for just these customers
 and explores at the same rate."""
-EXPERIMENT = table_experiment(
-    "served_log", "The log of a service", measure, tabulate, setup=SETUP, random_worlds=True, one_thread=True
+SERVED_LOG_EXPERIMENT = table_experiment(
+    "served_log", "The log of a service", measure, tabulate, setup=SERVED_LOG_SETUP, random_worlds=True, one_thread=True
 )

@@ -18,15 +18,15 @@ from largesse.records import Array, Log, Progress
 from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, ResponseModel, Stack, Training
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.baselines import BART, GANITE, BanditNet, CFRNet, TLearner
-from largesse_lab.experiments.base import Experiment
+from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import add_comparison, summarise_methods
 from largesse_lab.runner import measures
 from largesse_lab.runner.joint_training import call_together
 from largesse_lab.runner.measures import (
-    BUDGETS,
     FRESH_SEED,
     NARROW,
     PAPER,
+    PAPER_BUDGETS,
     draw_two_levels,
     effect_error,
     judge_curves,
@@ -38,7 +38,7 @@ from largesse_lab.runner.measures import (
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, split_chunks, take_part
 
-MODELS: dict[str, Callable[[], ResponseModel]] = {
+SIMULATION_MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,
     "additive": Additive,
     "boosting": Boosting,
@@ -76,7 +76,7 @@ POLICIES: dict[str, Callable[[float], BanditNet]] = {
     "banditnet spend-all": lambda budget: BanditNet(budget=budget, spend="all"),
 }
 SIMPLE = ("level means", "uniform", "oracle")
-COLUMNS = ("rmse", "increments", "√pehe", *(f"skill {budget:g}" for budget in BUDGETS), "seconds")
+SIMULATION_COLUMNS = ("rmse", "increments", "√pehe", *(f"skill {budget:g}" for budget in PAPER_BUDGETS), "seconds")
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
@@ -86,7 +86,9 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """
     names = ("averaged", "confounded", "unit") if request.problems is None else request.problems
     models = ("linear", "boosting", "sire") if request.models is None else request.models
-    unknown = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, [*MODELS, *POLICIES])
+    unknown = find_unknown("simulation", names, SIMULATIONS) + find_unknown(
+        "model", models, [*SIMULATION_MODELS, *POLICIES]
+    )
     refuse("experiment", unknown)
     seeds = take_part(20 if request.repeats is None else request.repeats, request.part)
     keys = [(name, seed, model) for name in names for seed in seeds for model in (*SIMPLE, *models)]
@@ -126,8 +128,8 @@ def _judge_model(model: str, log: Simulation, fresh: Simulation) -> dict[str, An
 
 def _judge_policy(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
     start = time.perf_counter()
-    policies = {budget: POLICIES[model](budget).fit(log.log) for budget in BUDGETS}
-    seconds = (time.perf_counter() - start) / len(BUDGETS)
+    policies = {budget: POLICIES[model](budget).fit(log.log) for budget in PAPER_BUDGETS}
+    seconds = (time.perf_counter() - start) / len(PAPER_BUDGETS)
     return {"seconds": round(seconds, 2)} | judge_policies(policies, fresh)
 
 
@@ -137,17 +139,17 @@ def _fit_curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[st
         return fresh.truth, {}
     if model in SIMPLE:
         return np.tile(level_means(log), (len(fresh.level), 1)), {}
-    fitted = MODELS[model]().fit(log)
+    fitted = SIMULATION_MODELS[model]().fit(log)
     return fitted.predict(fresh.features), dict(read_choices(fitted))
 
 
 def summarise(records: Records) -> dict[str, Any]:
     """Return means, standard deviations, and paired differences from level means on the same logs."""
     rows = [{**record, "row": record["model"], "repeat": record["seed"]} for record in records]
-    return {"base": SIMPLE[0], "simulations": summarise_methods(rows, COLUMNS, SIMPLE[0])}
+    return {"base": SIMPLE[0], "simulations": summarise_methods(rows, SIMULATION_COLUMNS, SIMPLE[0])}
 
 
-EXPERIMENT = Experiment(
+SIMULATION_EXPERIMENT = Experiment(
     "simulation",
     "Models on simulated logs",
     measure,

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from largesse_lab.experiments.base import PaperTable, Published
-from largesse_lab.runner.methods import CPU_NOTE, LITERAL, NOTES, make_methods
+from largesse_lab.experiments.experiment import PaperTable, Published
+from largesse_lab.runner.methods import CPU_NOTE, LITERAL, METHOD_NOTES, make_methods
 from largesse_lab.runner.request import Records
 
 WORLDS = ("literal", "averaged", "unit", "instrument", "confounded")
-COLUMNS = ("√pehe", "rmse", "value 3", "skill 1.5", "skill 3")
-PUBLISHED: Published = {  # mean, standard deviation; the paper has no skill
+TABLE1_COLUMNS = ("√pehe", "rmse", "value 3", "skill 1.5", "skill 3")
+TABLE1_PUBLISHED: Published = {  # mean, standard deviation; the paper has no skill
     "CCPOvSIRE": {"rmse": (0.0970, 0.0038), "value 3": (0.6082, 0.0013)},
     "CCPOvSIRE†": {"rmse": (0.1115, 0.0135), "value 3": (0.6069, 0.0020)},
     "CCPOvIRE": {"√pehe": (0.0385, 0.0011), "rmse": (0.1059, 0.0165), "value 3": (0.6074, 0.0011)},
@@ -27,8 +27,8 @@ PUBLISHED: Published = {  # mean, standard deviation; the paper has no skill
     "CFRNet": {"√pehe": (0.0447, 0.0004), "rmse": (0.1069, 0.0060), "value 3": (0.5958, 0.0010)},
     "BanditNet": {"value 3": (0.5899, 0.0076)},
 }
-METHODS = make_methods(LITERAL)
-REPEATS = (
+TABLE1_METHODS = make_methods(LITERAL)
+TABLE1_REPEATS = (
     "Mean ± standard deviation over repeats. Each repeat has its own simulated world, log and initial network weights."
 )
 
@@ -45,7 +45,7 @@ def describe_programme(difference: Mapping[str, Any]) -> str:
 def list_notes(summary: Mapping[str, Any]) -> list[str]:
     """Return the notes below the tables."""
     programme = [describe_programme(summary["programme"])] if summary.get("programme") else []
-    return [REPEATS, *NOTES, *programme, *([CPU_NOTE] if summary.get("small") else [])]
+    return [TABLE1_REPEATS, *METHOD_NOTES, *programme, *([CPU_NOTE] if summary.get("small") else [])]
 
 
 def compare_programme(records: Records) -> dict[str, Any]:
@@ -59,10 +59,17 @@ def compare_programme(records: Records) -> dict[str, Any]:
     return {"programme": {"n": n, "most predicted lost": float(lost.max()), "mean true difference": float(true.mean())}}
 
 
-TABLE = PaperTable(
-    WORLDS, METHODS, COLUMNS, PUBLISHED, repeats=100, chunk=100, notes=list_notes, summarise_more=compare_programme
+TABLE1_SETUP = PaperTable(
+    WORLDS,
+    TABLE1_METHODS,
+    TABLE1_COLUMNS,
+    TABLE1_PUBLISHED,
+    repeats=100,
+    chunk=100,
+    notes=list_notes,
+    summarise_more=compare_programme,
 )
-EXPERIMENT = TABLE.as_experiment(
+TABLE1_EXPERIMENT = TABLE1_SETUP.as_experiment(
     "table1",
     "Table 1: simulated logs",
     setup="""\

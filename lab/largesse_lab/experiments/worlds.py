@@ -23,18 +23,18 @@ from largesse.errors import Problem, percent, refuse
 from largesse.records import Array, Progress
 from largesse.stats import one_thread, t_estimate
 from largesse.worlds import RandomLog, draw_world
-from largesse_lab.experiments.base import Experiment
+from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary, keep_latest, list_values
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
-from largesse_lab.pages.markdown import DASH, Section, write_mean, write_number, write_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_number, write_table
 from largesse_lab.runner.measures import root_mean_square
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.simple_models import ORACLE, PEERS, find_invalid, make_competitor, match_models
 
-KEY = ("world", "rows", "model")
+WORLD_KEY = ("world", "rows", "model")
 SEEDS, LOG_ROWS, FRESH_ROWS, MIN_ROWS = (0, 199), 2000, 20_000, 100
-MODELS = ("auto", "logistic", "boosting", "per-level boosting", "DR-learner", "uniform", ORACLE)
+WORLD_MODELS = ("auto", "logistic", "boosting", "per-level boosting", "DR-learner", "uniform", ORACLE)
 MIN_SKILL = -1.0  # of a plan in a mean
 BAD_SKILL = -0.1  # a lower mean skill of a world counts as harm
 SKILL_GRID = np.round(np.arange(-1.0, 1.01, 0.1), 1)  # of the figure
@@ -42,14 +42,14 @@ SKILL_GRID = np.round(np.arange(-1.0, 1.01, 0.1), 1)  # of the figure
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per number of rows, world and model."""
-    names = match_models(MODELS if request.models is None else request.models)
+    names = match_models(WORLD_MODELS if request.models is None else request.models)
     sizes = list(dict.fromkeys(request.sizes or [LOG_ROWS]))
     too_small = [Problem(f"logs of {size} rows", f"{MIN_ROWS} or more") for size in sizes if size < MIN_ROWS]
     refuse("experiment", find_invalid(names) + too_small)
     first, last = SEEDS if request.seeds is None else request.seeds
     seeds = take_seeds(request, first, last - first + 1)
     groups = [[(seed, size, name) for name in names] for size in sizes for seed in seeds]
-    return RecordCache(request.out, KEY).measure_groups(groups, _measure_world, progress)
+    return RecordCache(request.out, WORLD_KEY).measure_groups(groups, _measure_world, progress)
 
 
 def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
@@ -102,7 +102,7 @@ def judge_curves(curves: Array, fresh: RandomLog, budgets: Sequence[float]) -> d
 
 def summarise(records: Records) -> dict[str, Any]:
     """Return one summary for each number of rows."""
-    records = keep_latest(records, KEY)
+    records = keep_latest(records, WORLD_KEY)
     sizes = sorted(list_values(records, "rows"))
     return {"sizes": [_summarise_size([record for record in records if record["rows"] == size]) for size in sizes]}
 
@@ -231,7 +231,7 @@ def _distribute(records: Records) -> list[float]:
 
 # -- the page ----------------------------------------------------------------------------------------------------------
 
-MEASURES = {  # by regime: field, title, format
+WORLD_MEASURES = {  # by regime: field, title, format
     "skill": ("Mean skill", "{:.2f}"),
     "error": ("Mean relative RMSE", "{:.2f}"),
     "bad": ("Share of worlds with skill below −0.1", "{:.0%}"),
@@ -247,7 +247,7 @@ def fill(section: Section, summary: Summary) -> None:
         section.add(tabulate_models(size), describe_lead(size))
         _draw_distribution(section, size)
         _draw_regimes(section, size)
-        for field, (title, _) in MEASURES.items():
+        for field, (title, _) in WORLD_MEASURES.items():
             section.add(f"### {title}, by regime", tabulate_regimes(size, field))
 
 
@@ -264,8 +264,8 @@ def tabulate_models(size: Summary) -> str:
                 *(write_number(cell[key], 3) for key in ("error", "effects")),
                 f"{cell['bad']:.1%}",
                 *(f"{cell[key]:.2f}" for key in ("median seconds", "mean seconds")),
-                DASH if worst is None else f"{write_number(worst['skill'], 2)} {group}",
-                DASH if lead is None else _write_lead(lead),
+                NUMBER_DASH if worst is None else f"{write_number(worst['skill'], 2)} {group}",
+                NUMBER_DASH if lead is None else _write_lead(lead),
             ]
         )
     head = ["model", "skill ± se", "relative RMSE", "effects", "below −0.1", "median s", "mean s", "worst regime"]
@@ -292,11 +292,11 @@ def describe_lead(size: Summary) -> str:
 
 def tabulate_regimes(size: Summary, field: str = "skill") -> str:
     """Return one measure of all models in each group of worlds."""
-    names, style = list(size["models"]), MEASURES[field][1]
+    names, style = list(size["models"]), WORLD_MEASURES[field][1]
     body = []
     for group in size["regimes"]:
         values = [group["models"][name].get(field) for name in names]
-        cells = [DASH if value is None else style.format(value).replace("-", "−") for value in values]
+        cells = [NUMBER_DASH if value is None else style.format(value).replace("-", "−") for value in values]
         body.append([f"{group['trait']}: {group['group']}", str(group["worlds"]), *cells])
     return write_table(["regime", "worlds", *names], body)
 
@@ -337,7 +337,7 @@ def _draw_regimes(section: Section, size: Summary) -> None:
     )
 
 
-EXPERIMENT = Experiment(
+WORLDS_EXPERIMENT = Experiment(
     "worlds",
     "Models on random worlds",
     measure,

@@ -14,12 +14,12 @@ import numpy as np
 
 from largesse.stats import t_estimate
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
-from largesse_lab.pages.markdown import DASH, Section, write_mean, write_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_table
 from largesse_lab.runner.request import Records
 
 Summary = Mapping[str, Any]
 NORMALISED = ", normalised"  # ends the name of a method that differs from another by its normalised penalty alone
-MAX_BUDGETS = 2  # a measure at more budgets than these gets a table of its own
+MAX_BUDGET_COLUMNS = 2  # a measure at more budgets than these gets a table of its own
 MEASURES = {  # the measures that are shown, in this order; records hold further ones
     "rmse": "RMSE",
     "√pehe": "√PEHE",
@@ -171,7 +171,7 @@ def tabulate_measure(summary: Summary, column: str) -> str:
 
 
 def _write_cell(cell: Mapping[str, Any] | None, digits: int) -> str:
-    return DASH if cell is None else write_mean(cell["mean"], cell["sd"], digits)
+    return NUMBER_DASH if cell is None else write_mean(cell["mean"], cell["sd"], digits)
 
 
 def _write_published(summary: Summary, method: str, column: str, digits: int) -> str:
@@ -189,7 +189,7 @@ def group_budgets(columns: Sequence[str]) -> dict[str, list[str]]:
         measure: sorted((c for c in columns if c.startswith(f"{measure} ")), key=_read_budget)
         for measure in HIGHER_IS_BETTER
     }
-    return {measure: group for measure, group in groups.items() if len(group) > MAX_BUDGETS}
+    return {measure: group for measure, group in groups.items() if len(group) > MAX_BUDGET_COLUMNS}
 
 
 def _read_budget(column: str) -> float:

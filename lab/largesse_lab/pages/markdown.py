@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-DASH = "–"  # a missing number
+NUMBER_DASH = "–"  # a missing number
 
 
 @dataclass
@@ -65,7 +65,7 @@ def write_mean(mean: float | None, spread: float | None = None, digits: int = 4)
     ('0.0970 ± 0.0038', '−0.5000', '–')
     """
     if mean is None:
-        return DASH
+        return NUMBER_DASH
     return write_number(mean, digits) + ("" if spread is None else f" ± {write_number(spread, digits)}")
 
 
@@ -89,6 +89,6 @@ def write_share(share: float | None, n: int) -> str:
     ('90.0 % (82.6 to 94.5)', '100.0 % (87.9 to 100.0)', '–')
     """
     if share is None:
-        return DASH
+        return NUMBER_DASH
     low, high = find_interval(share, n)
     return f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"

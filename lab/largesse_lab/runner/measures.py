@@ -24,7 +24,7 @@ from largesse_lab.nested_labels import NestedLog
 LOG_ROWS, FRESH_ROWS, FRESH_SEED = 2000, 10_000, 99
 BINARY_ROWS = 1000
 BINARY_STREAM = (7,)  # a random stream of the world that nothing else uses
-BUDGETS = (1.5, 3.0)
+PAPER_BUDGETS = (1.5, 3.0)
 # CFRNet at a third of its published size, for a few CPU cores
 NARROW: dict[str, Any] = {"network__width": 64, "network__head_width": 32}
 PAPER: dict[str, Any] = {  # as far as the paper describes it: 3 × 512, plain gradient descent, one hold-out
@@ -69,7 +69,7 @@ def level_means(log: Log) -> Array:
     return np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
 
 
-def judge_curves(curves: Array, fresh: Fresh, budgets: Sequence[float] = BUDGETS) -> dict[str, Any]:
+def judge_curves(curves: Array, fresh: Fresh, budgets: Sequence[float] = PAPER_BUDGETS) -> dict[str, Any]:
     """Return the errors of curves (n, K) of fresh customers, and the value and skill of plans made from them."""
     record: dict[str, Any] = {
         "rmse": root_mean_square(curves - fresh.truth),
@@ -99,7 +99,7 @@ def judge_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any
     return record
 
 
-def judge_uniform(fresh: Fresh, budgets: Sequence[float] = BUDGETS) -> dict[str, Any]:
+def judge_uniform(fresh: Fresh, budgets: Sequence[float] = PAPER_BUDGETS) -> dict[str, Any]:
     """Return value and skill of the best uniform mix of levels."""
     values = {f"value {budget:g}": fresh.uniform_value(budget) for budget in budgets}
     return values | {f"skill {budget:g}": 0.0 for budget in budgets}

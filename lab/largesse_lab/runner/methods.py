@@ -20,9 +20,9 @@ from largesse_lab.runner.request import match_names
 
 # On one log of each of four simulations, at κ = 0 and 30, held-out loss was least after six to ten passes: 100 are enough.
 LITERAL: dict[str, Any] = {**PAPER, "training__epochs": 100, "training__patience": 30}
-PLAIN = Balance(normalise=False)  # the paper's penalty; that of our own networks is normalised
-GROUPS = ("networks", "trees", "simple")
-NOTES = (
+PAPER_BALANCE = Balance(normalise=False)  # the paper's penalty; that of our own networks is normalised
+METHOD_GROUPS = ("networks", "trees", "simple")
+METHOD_NOTES = (
     "CCPOvSIRE and CCPOvIRE follow the paper as far as it describes them. κ is chosen from 0, 1, 10, 100 and 1,000 by held-out "
     "loss in each repeat; training stops 30 passes after the least held-out loss, at the latest after 100 passes. "
     "† marks the same model without the HSIC penalty (κ = 0); “normalised” the same model with the penalty of our own networks: "
@@ -80,9 +80,11 @@ def make_methods(literal: Mapping[str, Any]) -> dict[str, Method]:
     strengths = (("alpha", STRENGTHS), ("beta", STRENGTHS))
     four = {"translations": (0.0, 0.25, 0.5, 0.75)}
     return {
-        "CCPOvSIRE": Method(lambda: SIRE(head="minmax", balance=PLAIN).set_params(**literal), small=CPU_NETWORK),
+        "CCPOvSIRE": Method(
+            lambda: SIRE(head="minmax", balance=PAPER_BALANCE).set_params(**literal), small=CPU_NETWORK
+        ),
         "CCPOvSIRE†": Method(lambda: SIRE(head="minmax", kappa=0.0).set_params(**literal), small=CPU_NETWORK),
-        "CCPOvIRE": Method(lambda: IRE(balance=PLAIN).set_params(**literal), small=CPU_NETWORK),
+        "CCPOvIRE": Method(lambda: IRE(balance=PAPER_BALANCE).set_params(**literal), small=CPU_NETWORK),
         "CCPOvIRE†": Method(lambda: IRE(kappa=0.0).set_params(**literal), small=CPU_NETWORK),
         "GANITE": Method(GANITE, grid=strengths, earlier=EARLIER_STRENGTHS, small={"training__steps": 2000}),
         "BART": Method(BART, group="trees", few=FEW_TREES),
@@ -110,7 +112,7 @@ def match_methods(methods: Mapping[str, Method], names: Sequence[str]) -> list[s
     >>> match_methods({"a": Method(group="trees"), "b, too": Method(group="simple"), "c": Method(group="trees")}, ["B too", "trees"])
     ['b, too', 'a', 'c']
     """
-    groups = {group: [name for name, method in methods.items() if method.group == group] for group in GROUPS}
+    groups = {group: [name for name, method in methods.items() if method.group == group] for group in METHOD_GROUPS}
     return match_names([method for name in names for method in groups.get(name, [name])], methods)
 
 

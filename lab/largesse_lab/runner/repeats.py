@@ -27,7 +27,7 @@ from largesse_lab.runner import measures
 from largesse_lab.runner.dynamic_programme import dynamic_programme
 from largesse_lab.runner.joint_training import fit_together
 from largesse_lab.runner.measures import (
-    BUDGETS,
+    PAPER_BUDGETS,
     Fresh,
     draw_two_levels,
     effect_error,
@@ -38,10 +38,10 @@ from largesse_lab.runner.measures import (
 from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.request import Records, Request, find_unknown, split_chunks, take_part
 
-KEY = ("simulation", "repeat", "row")  # "row" is the method
+REPEAT_KEY = ("simulation", "repeat", "row")  # "row" is the method
 GRID_REPEATS = 10  # repeats on which an expensive grid is searched; its best setting is used in all repeats
 PROGRAMME_ROWS, PROGRAMME_BUDGET = 500, 3  # customers and budget of the paper's dynamic programme
-MIN_ROOM = 1e-3  # between the oracle and the best uniform mix; below it a skill means nothing
+MIN_SKILL_ROOM = 1e-3  # between the oracle and the best uniform mix; below it a skill means nothing
 GridResults = Mapping[str, Mapping[str, Mapping[str, float]]]  # simulation → problem → settings
 
 
@@ -79,14 +79,14 @@ class Trial:
     def undefined_skills(self) -> dict[str, None]:
         """Skills at budgets at which even the oracle gains hardly anything over a uniform mix, as None."""
         rooms = {b: self.fresh.oracle_value(b) - self.fresh.uniform_value(b) for b in self.budgets}
-        return {f"skill {budget:g}": None for budget, room in rooms.items() if room < MIN_ROOM}
+        return {f"skill {budget:g}": None for budget, room in rooms.items() if room < MIN_SKILL_ROOM}
 
 
 def simulate_trial(simulation: str, repeat: int) -> Trial:
     """Return one repeat of a simulation."""
     world = simulate(simulation, n=measures.LOG_ROWS, seed=repeat)
     fresh = world.draw(measures.FRESH_ROWS, seed=measures.FRESH_SEED)
-    return Trial(simulation, repeat, world.log, fresh, BUDGETS, draw_two_levels(world), PROGRAMME_BUDGET)
+    return Trial(simulation, repeat, world.log, fresh, PAPER_BUDGETS, draw_two_levels(world), PROGRAMME_BUDGET)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def measure_methods(
         "experiment", find_unknown(source.kind, problems, source.names) + find_unknown("method", names, list(methods))
     )
     repeats, chunk = request.repeats or 0, request.chunk or 1
-    cache = RecordCache(request.out, KEY)
+    cache = RecordCache(request.out, REPEAT_KEY)
     requested = {name: methods[name] for name in names}
     settings = _search_grids(cache, source, requested, problems, repeats, chunk, progress)
     if repeats < GRID_REPEATS:

@@ -21,8 +21,8 @@ from largesse_lab.baselines import BART, GANITE, CFRNet, TLearner
 from largesse_lab.runner.request import find_unknown, match_names
 
 ORACLE = "oracle"
-PENALTY = 1.0  # on squared coefficients of standardised features, as in scikit-learn's default
-PENALTIES = 10.0 ** np.arange(-1, 7)  # among which generalised cross-validation chooses
+SIMPLE_PENALTY = 1.0  # on squared coefficients of standardised features, as in scikit-learn's default
+RIDGE_PENALTIES = 10.0 ** np.arange(-1, 7)  # among which generalised cross-validation chooses
 
 
 class CurveModel(Protocol):
@@ -43,7 +43,7 @@ class LogisticModel:
         self.encoder, self.K, self.binary = Encoder(), len(log.levels), log.binary
         X = self.encoder.fit_transform(log.features, log.response)
         design = np.column_stack([np.ones(len(log)), X, log.level]).astype(np.float64)
-        ridge = np.full(design.shape[1], PENALTY)
+        ridge = np.full(design.shape[1], SIMPLE_PENALTY)
         ridge[0] = 1e-6
 
         def find_loss(b: Array) -> float:
@@ -125,7 +125,7 @@ def fit_ridges(X: Array, targets: Array) -> Callable[[Array], Array]:
     projected = U.T @ (targets - target_means)  # (r, m)
     unexplained = ((targets - target_means) ** 2).sum(axis=0) - (projected**2).sum(axis=0)  # by any penalty
     best, slopes = np.full(targets.shape[1], np.inf), np.zeros((X.shape[1], targets.shape[1]))
-    for penalty in PENALTIES:
+    for penalty in RIDGE_PENALTIES:
         keep = singular**2 / (singular**2 + penalty)
         freedom = len(X) - 1 - keep.sum()
         score = (unexplained + (((1 - keep)[:, None] * projected) ** 2).sum(axis=0)) / max(freedom, 1.0) ** 2

@@ -18,7 +18,6 @@ from largesse.allocation.budget_grid import count_levels as count_levels
 from largesse.allocation.budget_grid import find_budget_points as find_budget_points
 from largesse.allocation.budget_grid import mix_two_levels as mix_two_levels
 from largesse.allocation.budget_grid import sum_at_prices as sum_at_prices
-from largesse.allocation.checks import check_task as check_task
 from largesse.allocation.constraints.rules import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
 from largesse.allocation.constraints.rules import Constraints as Constraints
 from largesse.allocation.constraints.rules import Limit as Limit
@@ -29,7 +28,8 @@ from largesse.allocation.cost_calibration import EVEN as EVEN
 from largesse.allocation.cost_calibration import Correction as Correction
 from largesse.allocation.cost_calibration import correct as correct
 from largesse.allocation.cost_calibration import correct_costs as correct_costs
-from largesse.allocation.costs import expected_costs as expected_costs
+from largesse.allocation.expected_costs import expected_costs as expected_costs
+from largesse.allocation.input_checks import check_task as check_task
 from largesse.allocation.plan import TIE as TIE
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price

@@ -18,10 +18,10 @@ from functools import partial
 
 import numpy as np
 
-from largesse.allocation.checks import make_budget_error, total_limit
+from largesse.allocation.input_checks import make_budget_error, total_limit
 from largesse.allocation.price.hull import climb
 from largesse.allocation.price.rounding import PlanDraft, keep_within, spend_rest
-from largesse.allocation.price.search import NUDGE, SAMPLE_SIZE, PriceSearch, Shortfall, levels_at, price_search
+from largesse.allocation.price.search import NUDGE, PRICE_SAMPLE_SIZE, PriceSearch, Shortfall, levels_at, price_search
 from largesse.records import Array
 
 Bracket = tuple[float, float]
@@ -163,7 +163,7 @@ class BatchRounds:
 
     def part(self, search: PriceSearch) -> Bracket:
         """Return a bracket between two steps of a sample, or about one that many customers share, where the budget ends."""
-        size = min(SAMPLE_SIZE, search.undecided)
+        size = min(PRICE_SAMPLE_SIZE, search.undecided)
         curves, costs = self.take(search.rng.integers(0, search.undecided, size))
         steps = climb(curves, costs, np.arange(size), levels_at(curves, costs, search.ends[0]), search.ends[1])
         slope = np.unique(steps.slope)[::-1]
@@ -195,7 +195,7 @@ def classify_rounds(brackets: Iterable[Bracket], curves: Array, costs: Array) ->
 
     The levels of the undecided are those at the high end of the last bracket.
     """
-    from largesse.allocation.price.kernels import classify
+    from largesse.allocation.price.price_kernels import classify
 
     n = len(curves)
     levels, rows, sums = np.empty(n, dtype=np.int64), None, np.zeros(6)
@@ -253,7 +253,7 @@ def _spend(brackets: tuple[Bracket, ...], prices: Array, rows: Array, curves: Ar
 
 def _total(brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, curves: Array, costs: Array) -> Result:
     """Add up the undecided of a batch who share a step: those before two row numbers take it, those after do not."""
-    from largesse.allocation.price.kernels import totals
+    from largesse.allocation.price.price_kernels import totals
 
     levels, undecided, _ = classify_rounds(brackets, curves, costs)
     outside = undecided[(rows[undecided] < ends[0]) | (rows[undecided] >= ends[1])]

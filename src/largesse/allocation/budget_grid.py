@@ -19,7 +19,7 @@ from largesse.allocation.cost_calibration import EVEN, budget_at, correct
 from largesse.records import Array, SpendingCurve
 from largesse.stats import draw_levels_of_rows
 
-MAX_BUDGETS = 60  # budgets at most
+MAX_GRID_BUDGETS = 60  # budgets at most
 TRIED_PRICES = 2000  # of which those are kept whose budgets lie about evenly
 BUDGET_MARGIN = 1e-10  # relative: a budget that is rounded down would be too small for the last step
 SLOPE_RANGE = 1e4  # the steepest steps bring this many times as much as steps on average, the flattest that much less
@@ -71,7 +71,7 @@ class BudgetPoint:
 
 def sum_at_prices(curves: Array, costs: Array, prices: Sequence[float]) -> PriceSums:
     """Return the sums of customers, curves (n, K) and cost rows (1, K) or (n, K), at falling prices (m,)."""
-    from largesse.allocation.kernels import add_plans
+    from largesse.allocation.budget_kernels import add_plans
 
     spend, value = np.zeros(len(prices) + 1), np.zeros(len(prices) + 1)
     add_plans(curves, costs, np.array(prices, dtype=np.float64), spend, value)
@@ -86,7 +86,7 @@ def find_budget_points(
     *,
     explore: float = 0.0,
     worth: float | None = None,
-    count: int = MAX_BUDGETS,
+    count: int = MAX_GRID_BUDGETS,
 ) -> tuple[BudgetPoint, ...]:
     """Return plans at up to `count` budgets, the smallest first: each is the plan that `allocate` makes at its budget.
 
@@ -185,7 +185,7 @@ def count_at_budgets(
     level (points, n_groups, K), and what each group is expected to cost (points, n_groups). Where a share explores, these are
     the levels that a plan with this seed draws. Counts of batches are added.
     """
-    from largesse.allocation.kernels import count_plans
+    from largesse.allocation.budget_kernels import count_plans
 
     rows, curves, costs = batch
     K = curves.shape[1]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation.checks import check_task, make_budget_error, total_limit
 from largesse.allocation.constraints.dual import Multipliers
 from largesse.allocation.constraints.problem import arrange_rules, make_instance
 from largesse.allocation.constraints.rules import Budget, Constraints, Limit
 from largesse.allocation.constraints.solve import plan_under_rules
 from largesse.allocation.exact import Proof, prove_under_rules
+from largesse.allocation.input_checks import check_task, make_budget_error, total_limit
 from largesse.allocation.price.hull import as_rows, cheapest, climb
 from largesse.allocation.price.rounding import PlanDraft, keep_within, make_draft, spend_rest
 from largesse.allocation.price.search import Shortfall, price_search
@@ -134,7 +134,7 @@ def decide_at_price(curves: Array, costs: Array, price: float, *, dearest: bool 
     >>> decide_at_price(np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([0, 1, 2]), price=0.2)
     array([1, 2])
     """
-    from largesse.allocation.price.kernels import decide
+    from largesse.allocation.price.price_kernels import decide
 
     levels = np.empty(len(curves), dtype=np.int64)
     decide(*as_rows(curves, costs), float(price), TIE, dearest, levels)

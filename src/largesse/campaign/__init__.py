@@ -8,7 +8,7 @@ from largesse.campaign.draft import TableProfile as TableProfile
 from largesse.campaign.draft import guess_campaign as guess_campaign
 from largesse.campaign.draft import inspect_table as inspect_table
 from largesse.campaign.draft import unknown_columns as unknown_columns
-from largesse.campaign.file import SECTIONS as SECTIONS
+from largesse.campaign.file import CAMPAIGN_SECTIONS as CAMPAIGN_SECTIONS
 from largesse.campaign.file import Campaign as Campaign
 from largesse.campaign.file import Spent as Spent
 from largesse.campaign.file import campaign_from as campaign_from

@@ -35,8 +35,12 @@ from largesse.records import ROLES, Roles
 
 TEXTS = ("title", "unit", "response_unit", "log", "customers", "out")
 TOP = (*TEXTS, "response_value")
-MONEY = ("unit", "response_unit", "response_value")  # options of levels that stand at the top of a campaign file
-SECTIONS = {
+LEVEL_OPTIONS = (
+    "unit",
+    "response_unit",
+    "response_value",
+)  # options of levels that stand at the top of a campaign file
+CAMPAIGN_SECTIONS = {
     "columns": (*ROLES, "parse"),
     "levels": ("costs", "names", "doses", "dose_unit", "on_redemption", "contact_cost", "propensities"),
     "plan": KEYS,
@@ -57,7 +61,7 @@ BLANKS = {
     "plan.budget": "fill in: what may be spent per customer on average, like budget = 1.7; or remove the line",
     "plan.total": "fill in: what may be spent on all customers together, like total = 50000; or remove the line",
 }
-BUDGETS = ("plan.budget", "plan.total")
+BUDGET_KEYS = ("plan.budget", "plan.total")
 BLANK_LINE = re.compile(r'^\s*([\w-]+)\s*=\s*(?:""|\'\'|\[\s*\])\s*#\s*(fill in:.*?)\s*$')
 SECTION_LINE = re.compile(r"^\s*\[\s*([\w.-]+)\s*\]")
 
@@ -94,7 +98,7 @@ class Campaign:
     @property
     def text(self) -> str:
         """The campaign as TOML with every default spelt out, except for `out`."""
-        levels = {word: getattr(self.levels, word) for word in SECTIONS["levels"] if word != "propensities"}
+        levels = {word: getattr(self.levels, word) for word in CAMPAIGN_SECTIONS["levels"] if word != "propensities"}
         if self.levels.observed and not any(self.levels.costs):
             del levels["costs"]
         levels["propensities"] = self.propensities
@@ -184,11 +188,11 @@ def campaign_from(
     given = _drop_blanks(given, blanks)
     if _is_observed(given):
         blanks.pop("levels.costs", None)
-    if blank_budget and set(BUDGETS).issuperset(blanks):
+    if blank_budget and set(BUDGET_KEYS).issuperset(blanks):
         blanks = {}
     problems: list[Problem] = list(blanks.values())
     _check_names(given, problems)
-    sections = {name: given[name] if isinstance(given.get(name), dict) else {} for name in SECTIONS}
+    sections = {name: given[name] if isinstance(given.get(name), dict) else {} for name in CAMPAIGN_SECTIONS}
     roles = _read_roles(sections["columns"], blanks, problems)
     levels = _read_levels(
         sections["levels"], blanks, problems, observed=_is_observed(given), unit=given.get("unit", "")
@@ -239,19 +243,19 @@ def campaign_from(
 
 def _check_names(given: dict[str, Any], problems: list[Problem]) -> None:
     """Name the settings that are unknown or in the wrong section."""
-    known = [*TOP, *SECTIONS]
+    known = [*TOP, *CAMPAIGN_SECTIONS]
     for key, value in given.items():
         if key not in known:
-            home = next((section for section, inner in SECTIONS.items() if key in inner), None)
+            home = next((section for section, inner in CAMPAIGN_SECTIONS.items() if key in inner), None)
             hint = f"it belongs under [{home}]" if home else suggest(key, known)
             problems.append(Problem(f"{key!r} is not a setting", hint))
-        elif key in SECTIONS and not isinstance(value, dict):
+        elif key in CAMPAIGN_SECTIONS and not isinstance(value, dict):
             problems.append(Problem(f"{key} is a section, not a value", f"write [{key}] on a line of its own"))
-        elif key in SECTIONS:
+        elif key in CAMPAIGN_SECTIONS:
             problems += [
-                Problem(f"'{key}.{inner}' is not a setting", suggest(inner, SECTIONS[key]))
+                Problem(f"'{key}.{inner}' is not a setting", suggest(inner, CAMPAIGN_SECTIONS[key]))
                 for inner in value
-                if inner not in SECTIONS[key]
+                if inner not in CAMPAIGN_SECTIONS[key]
             ]
 
 
@@ -364,11 +368,11 @@ def _drop_blanks(given: Mapping[str, Any], blanks: Mapping[str, Problem]) -> dic
 
 def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:
     """Return the campaign of command-line options; without costs, the levels cost 0, 1, 2 and so on."""
-    top = {word: levels[word] for word in MONEY if word in levels}
+    top = {word: levels[word] for word in LEVEL_OPTIONS if word in levels}
     section = {
         word: (_split if word == "names" else _numbers_or_words)(value) if isinstance(value, str) else value
         for word, value in levels.items()
-        if word not in MONEY
+        if word not in LEVEL_OPTIONS
     }
     if "costs" not in section and "cost_column" not in columns:
         if "names" not in section:

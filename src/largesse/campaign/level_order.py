@@ -29,7 +29,7 @@ SIZES = {
 }
 NUMBER = r"\d{1,3}(?:[ '\u202f]\d{3})+(?:[.,]\d+)?|\d[\d.,]*\d|\d"
 PLURAL = r"(?<=\w\w\w)s\b"
-LABELS = {"arm", "group", "gruppe", "variant", "variante", "version", "v", "test", "cell", "treatment", "t", "wave"}
+ARM_LABELS = {"arm", "group", "gruppe", "variant", "variante", "version", "v", "test", "cell", "treatment", "t", "wave"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _order_by_amounts(names: Sequence[str]) -> LevelOrder | None:
         return None
     rest = rests.pop()
     amounts = parse_numbers([number[0] for number in numbers])
-    if amounts is None or len(set(amounts)) < len(names) or LABELS.intersection(rest.split()):
+    if amounts is None or len(set(amounts)) < len(names) or ARM_LABELS.intersection(rest.split()):
         return None
     ordered = sorted(zip(amounts, names, strict=True))
     money = not re.search(r"%|percent|prozent", rest)

@@ -34,9 +34,16 @@ if TYPE_CHECKING:
 
 TABLES = [setting for per in ("level", "segment") for setting in CONSTRAINT_SETTINGS if setting.per == per]
 NUMBERS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "plan"]
-COLUMNS = [setting.word for setting in CONSTRAINT_SETTINGS if setting.per == "customer"]
+CUSTOMER_COLUMN_KEYS = [setting.word for setting in CONSTRAINT_SETTINGS if setting.per == "customer"]
 SCALARS = ("budget", "total", "budget_confidence", "exact", "explore", "explore_for")
-KEYS = (*SCALARS, "segment", *(setting.word for setting in (*NUMBERS, *TABLES)), *COLUMNS, "barred", "fixed")
+KEYS = (
+    *SCALARS,
+    "segment",
+    *(setting.word for setting in (*NUMBERS, *TABLES)),
+    *CUSTOMER_COLUMN_KEYS,
+    "barred",
+    "fixed",
+)
 MAX_PROBLEMS = 20  # about fixed customers, in one message
 
 Barred = dict[str, dict[str, tuple[int, ...]]]  # column → value → levels
@@ -81,7 +88,7 @@ class Planning:
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
         """Constraint -> the columns that hold it, one per level."""
-        return {word: self.constraints[word] for word in COLUMNS if word in self.constraints}
+        return {word: self.constraints[word] for word in CUSTOMER_COLUMN_KEYS if word in self.constraints}
 
     def average(self, customers: int) -> float:
         """Return the average budget for a number of customers."""
@@ -127,7 +134,7 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         constraints[setting.word] = _read_number(section, setting.word, setting.most, setting.meaning, problems)
     if segment is not None and not isinstance(segment, str):
         problems.append(Problem(f"plan.segment is {repr_short(segment)}", "give the column's name in quotes"))
-    for word in COLUMNS:
+    for word in CUSTOMER_COLUMN_KEYS:
         constraints[word] = names = section.get(word)
         known = isinstance(names, list) and all(isinstance(name, str) for name in names)
         if names is not None and (not known or (levels is not None and len(names) != len(levels))):

@@ -49,7 +49,7 @@ from largesse.report import (
 )
 from largesse.response import list_models
 
-LEVEL_OPTIONS = ("costs", "names", "doses", "propensities", "on_redemption", "unit", "response_unit", "response_value")
+LEVEL_FLAGS = ("costs", "names", "doses", "propensities", "on_redemption", "unit", "response_unit", "response_value")
 EXPORT_OPTIONS = ("to", "dialect", "table", "customer", "depth")
 
 
@@ -154,7 +154,7 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit a response model to a log and write a run folder."""
-    columns, levels = pick(locals(), ROLES), pick(locals(), LEVEL_OPTIONS)
+    columns, levels = pick(locals(), ROLES), pick(locals(), LEVEL_FLAGS)
     if costs is None and cost_column is None:
         hint = "add --costs 0,5,10, or --cost-column with what each row really cost"
         fail("fit", Problem("nothing says what levels cost", hint))

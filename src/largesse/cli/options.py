@@ -113,7 +113,7 @@ def choose_engine(engine: str | None, master: str | None, plan_to: str | None) -
     """Return the engine that options name; without any, that of this machine."""
     options = {"engine": engine, "master": master, "plan_to": plan_to}
     chosen = {name: value for name, value in options.items() if value is not None}
-    return pipeline.open_engine(**chosen) if chosen else nullcontext(pipeline.LOCAL)
+    return pipeline.open_engine(**chosen) if chosen else nullcontext(pipeline.LOCAL_ENGINE)
 
 
 def echo(content: Mapping[str, Any], text: str, *, as_json: bool, quiet: bool) -> None:

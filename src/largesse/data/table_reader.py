@@ -28,7 +28,7 @@ from largesse.errors import InputError, Problem, fail, join_some, path_problems,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TABLE_ENDINGS = {
+READABLE_ENDINGS = {
     "parquet": (".parquet", ".pq"),
     "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"),
     "arrow": (".arrow", ".feather", ".ipc"),
@@ -259,13 +259,13 @@ def validate_table(table: pa.Table) -> pa.Table:
 
 def is_table(file: Path) -> bool:
     """Whether a file has the name of a table."""
-    return file.name.lower().endswith(tuple(ending for kind in TABLE_ENDINGS.values() for ending in kind))
+    return file.name.lower().endswith(tuple(ending for kind in READABLE_ENDINGS.values() for ending in kind))
 
 
 def kind_of_file(file: Path, what: str) -> str:
     """Return the kind of a table file, by the ending of its name or its first bytes."""
     name = file.name.lower()
-    for kind, endings in TABLE_ENDINGS.items():
+    for kind, endings in READABLE_ENDINGS.items():
         if name.endswith(endings):
             return kind
     with file.open("rb") as stream:

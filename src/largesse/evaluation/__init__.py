@@ -51,7 +51,7 @@ from largesse.evaluation.policy_evaluation import compare as compare
 from largesse.evaluation.policy_evaluation import evaluate as evaluate
 from largesse.evaluation.policy_evaluation import examine_held_out as examine_held_out
 from largesse.evaluation.policy_evaluation import learn_policy as learn_policy
-from largesse.evaluation.profit import estimate_profit as estimate_profit
-from largesse.evaluation.profit import trace_profit as trace_profit
+from largesse.evaluation.profit_estimate import estimate_profit as estimate_profit
+from largesse.evaluation.profit_estimate import trace_profit as trace_profit
 from largesse.evaluation.recommendation import recommend_policy as recommend_policy
 from largesse.evaluation.spend_by_price import measure_spending as measure_spending

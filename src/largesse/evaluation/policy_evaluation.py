@@ -26,7 +26,7 @@ from largesse.evaluation.policy_estimates import (
     score_policy,
     take_means,
 )
-from largesse.evaluation.profit import estimate_profit
+from largesse.evaluation.profit_estimate import estimate_profit
 from largesse.progress import report_to, start_stage, subrange
 from largesse.propensity import estimate_propensities
 from largesse.records import (

@@ -32,7 +32,7 @@ MAX_MOVED = 0.5  # of the probabilities, to keep the budget: rounding needs far 
 NEAR_BUDGETS = (0.75, 1.333)  # as shares of the plan's budget: the next evaluation may prefer these plans
 NEWTON_STEPS, HALVINGS = 100, 30
 DUAL_ROUNDING = 1e-12
-CONVERGED = 1e-9  # of a limit's own scale
+DESIGN_TOLERANCE = 1e-9  # of a limit's own scale
 MIN_RISE = 1e-4  # of the rise that the gradient predicts
 ZERO_PRICE = 1e-12  # a price below this share of the largest is zero if its limit is kept
 
@@ -150,7 +150,7 @@ def weigh_levels(planned: Array, incumbent: Array, near: Sequence[Array]) -> Arr
     Arguments are probabilities (n, K) of levels: in the plan, in the incumbent, and in plans at other budgets. Where levels
     tie, the plan gives one or the other, and the weight is the mean over both.
     """
-    from largesse.exploration.kernels import MIN_WEIGHT, NEAR_WEIGHT, PLAN_WEIGHT
+    from largesse.exploration.mixture_kernels import MIN_WEIGHT, NEAR_WEIGHT, PLAN_WEIGHT
 
     rest = 1 - planned
     weight = planned * (1 - incumbent) ** 2 + rest * incumbent**2 + PLAN_WEIGHT * planned
@@ -214,7 +214,7 @@ def solve_neyman(spread: Array, terms: Array, limits: Array, least: Array, start
     start
         (m,) prices to begin with.
     """
-    from largesse.exploration.kernels import spread_rows
+    from largesse.exploration.mixture_kernels import spread_rows
 
     n = len(spread)
     spread, least = np.ascontiguousarray(spread), np.ascontiguousarray(least)
@@ -231,7 +231,7 @@ def solve_neyman(spread: Array, terms: Array, limits: Array, least: Array, start
     for _ in range(NEWTON_STEPS):
         free = (prices > ZERO_PRICE * prices.max(initial=0.0)) | (slack > 0)
         prices = np.where(free, prices, 0.0)
-        if np.abs(slack[free]).max(initial=0.0) < CONVERGED:
+        if np.abs(slack[free]).max(initial=0.0) < DESIGN_TOLERANCE:
             break
         step = np.zeros(len(prices))
         block = curvature[np.ix_(free, free)]

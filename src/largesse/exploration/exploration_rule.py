@@ -68,7 +68,7 @@ class ExplorationRule:
 
     def probabilities(self, curves: Array, costs: Array) -> Array:
         """Return the probability (n, K) of each level, for curves (n, K) and costs (K,) or (n, K)."""
-        from largesse.exploration.kernels import spread_rows
+        from largesse.exploration.mixture_kernels import spread_rows
 
         spread = self.spread(curves, costs)
         terms = np.empty((2, *spread.shape))
@@ -123,6 +123,6 @@ def find_rule(
 
 def load_spread() -> Callable[..., None]:
     """Return the compiled step that writes one customer's probabilities; it loads numba."""
-    from largesse.exploration.kernels import spread_row
+    from largesse.exploration.mixture_kernels import spread_row
 
     return spread_row

@@ -17,7 +17,7 @@ from largesse.allocation import allocate, decide_at_price
 from largesse.errors import BudgetError, Problem
 from largesse.records import Array
 
-ROUNDING = 1e-12  # relative; the cheapest plan may exceed the remaining budget by rounding
+MIXTURE_ROUNDING = 1e-12  # relative; the cheapest plan may exceed the remaining budget by rounding
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def remaining_budget(cheapest: float, random: float, budget: float, rate: float)
     `cheapest` and `random` are the average costs of the cheapest level and of a random one.
     """
     rest = budget - rate * random
-    if rest < (1 - rate) * cheapest * (1 - ROUNDING):
+    if rest < (1 - rate) * cheapest * (1 - MIXTURE_ROUNDING):
         most = max(budget - cheapest, 0.0) / (random - cheapest) if random > cheapest else 0.0
         got = f"exploring with {rate:g} leaves less than the cheapest plan costs"
         raise BudgetError("explore", [Problem(got, f"raise the budget, or explore with {most:.3g} at most")])

@@ -9,7 +9,7 @@ import numpy as np
 from largesse.evaluation import hold_out_rows
 from largesse.records import Array, Log
 
-GROUPS = 20  # of rows of about the same expectation
+VARIANCE_GROUPS = 20  # of rows of about the same expectation
 MIN_GROUP_ROWS = 50
 
 
@@ -46,7 +46,7 @@ def measure_variance(log: Log, curves: Array) -> ResponseVariance:
         return ResponseVariance()
     expected = curves[np.arange(len(log)), log.level]
     order = np.argsort(expected, kind="stable")
-    groups = np.array_split(order, max(min(GROUPS, len(order) // MIN_GROUP_ROWS), 1))
+    groups = np.array_split(order, max(min(VARIANCE_GROUPS, len(order) // MIN_GROUP_ROWS), 1))
     squares, weight = (log.response - expected) ** 2, log.weights
     points = sorted(
         (

@@ -39,7 +39,7 @@ MIN_PSI, SERIOUS_PSI = 0.02, 0.25
 MIN_FOLLOWED, SERIOUS_FOLLOWED = 0.98, 0.9  # shares of customers who got the planned level
 SERIOUS_SHORTFALL = 0.1  # as a share of the prediction
 SERIOUS_P = 1e-4
-MIN_PRICE_CHANGE = 0.1
+MIN_DRIFT_OF_PRICE = 0.1
 MIN_LEAK_INCREASE = 0.1  # of the share of the residual that a column explains
 MIN_NEW_LEAK = 0.3  # the share itself, for a column that the old log lacks
 SERIOUS_LEAK = 0.8
@@ -275,7 +275,7 @@ def _check_price(prediction: Prediction) -> list[Finding]:
         return []
     now, then = prediction.price_now, prediction.price
     prices = f"{then:.4g} in the plan, {now.estimate:.4g} for the customers of the new log"
-    changed = abs(now.estimate - then) > MIN_PRICE_CHANGE * then
+    changed = abs(now.estimate - then) > MIN_DRIFT_OF_PRICE * then
     if not changed or _two_sided(now.estimate - then, now.se) >= TEST_ERROR:
         return [Finding("price", "fine", f"The price of budget is as in the plan: {prices}.")]
     return [Finding("price", "careful", f"The price of budget has changed: {prices}. Plan again.")]

@@ -7,7 +7,7 @@ one machine, and `run_on_spark` runs a campaign on Spark.
 
 from largesse.pipeline.campaign_check import check as check
 from largesse.pipeline.campaign_check import power as power
-from largesse.pipeline.commands import LOCAL as LOCAL
+from largesse.pipeline.commands import LOCAL_ENGINE as LOCAL_ENGINE
 from largesse.pipeline.commands import describe_run as describe_run
 from largesse.pipeline.commands import fit as fit
 from largesse.pipeline.commands import judge as judge
@@ -15,19 +15,19 @@ from largesse.pipeline.commands import plan as plan
 from largesse.pipeline.commands import read_numbers as read_numbers
 from largesse.pipeline.commands import report as report
 from largesse.pipeline.commands import run as run
-from largesse.pipeline.doctor import examine as examine
-from largesse.pipeline.doctor import find_campaign as find_campaign
-from largesse.pipeline.folder import CAMPAIGN as CAMPAIGN
-from largesse.pipeline.folder import FILES as FILES
-from largesse.pipeline.folder import LOG as LOG
-from largesse.pipeline.folder import MARKS as MARKS
-from largesse.pipeline.folder import PLAN as PLAN
-from largesse.pipeline.folder import POLICY as POLICY
+from largesse.pipeline.folder import CAMPAIGN_FILE as CAMPAIGN_FILE
+from largesse.pipeline.folder import LOG_FILE as LOG_FILE
+from largesse.pipeline.folder import PLAN_FILE as PLAN_FILE
+from largesse.pipeline.folder import POLICY_FILE as POLICY_FILE
+from largesse.pipeline.folder import RUN_FILES as RUN_FILES
+from largesse.pipeline.folder import RUN_FOLDER_MARKS as RUN_FOLDER_MARKS
 from largesse.pipeline.folder import check_file as check_file
 from largesse.pipeline.folder import check_table as check_table
 from largesse.pipeline.folder import convert_log as convert_log
 from largesse.pipeline.folder import read_run_folder as read_run_folder
 from largesse.pipeline.folder import write_text as write_text
+from largesse.pipeline.log_checkup import examine as examine
+from largesse.pipeline.log_checkup import find_campaign as find_campaign
 from largesse.pipeline.next_log import write_next_log as write_next_log
 from largesse.pipeline.policy_export import export as export
 from largesse.pipeline.python_api import Page as Page

@@ -31,7 +31,7 @@ from largesse.monitoring import (
     size_test,
 )
 from largesse.pipeline import folder as files
-from largesse.pipeline.commands import LOCAL, recall_scores, silent
+from largesse.pipeline.commands import LOCAL_ENGINE, recall_scores, silent
 from largesse.pipeline.engine import Engine
 from largesse.pipeline.next_log import OLD_ROLES
 from largesse.pipeline.scores_cache import make_key, read_scores
@@ -50,7 +50,7 @@ def check(
     decisions: pa.Table | None = None,
     out: str | Path | None = None,
     progress: Progress = silent,
-    engine: Engine = LOCAL,
+    engine: Engine = LOCAL_ENGINE,
 ) -> tuple[CampaignCheck, dict[str, Any]]:
     """Check a new log against the plan of a run folder: return the record, and its numbers as JSON types.
 
@@ -58,10 +58,10 @@ def check(
     again. With `out`, the page is written there.
     """
     with files.read_run_folder(folder) as home:
-        campaign, policy = read_campaign(home), Policy.load(home / files.POLICY)
-        planned, served = files.read_step(home, files.PLANNING), decisions is not None
-        if decisions is None and (home / files.PLAN).is_file():  # not a plan in parts
-            decisions = read_table(home / files.PLAN, what="plan", plain=[CUSTOMER])
+        campaign, policy = read_campaign(home), Policy.load(home / files.POLICY_FILE)
+        planned, served = files.read_step(home, files.PLANNING_STEP), decisions is not None
+        if decisions is None and (home / files.PLAN_FILE).is_file():  # not a plan in parts
+            decisions = read_table(home / files.PLAN_FILE, what="plan", plain=[CUSTOMER])
         files.check_file(out, log if isinstance(log, str) else None, campaign.log, campaign.customers)
         progress("reading the new log", 0.0)
         new = _read_new(log, campaign, policy, decisions, served, engine)
@@ -144,7 +144,7 @@ def _read_old(home: Path, campaign: Campaign, policy: Policy, engine: Engine) ->
         log = engine.read_log(campaign)
     except (LargesseError, OSError):
         return None, None
-    cached, seen = read_scores(home / files.SCORES, make_key(campaign, log), log), log.seen
+    cached, seen = read_scores(home / files.SCORES_FILE, make_key(campaign, log), log), log.seen
     scores = None if cached is None or cached[1] is None else score_rows(log, cached[0], cached[1])
     curves = policy.model.predict(seen) if scores is None or log.sample is not None else scores.curves
     residual = seen.response - curves[np.arange(len(seen)), seen.level]
@@ -157,7 +157,7 @@ def power(
     *,
     spec: PowerSpec = PowerSpec(),  # noqa: B008 — a frozen value
     progress: Progress = silent,
-    engine: Engine = LOCAL,
+    engine: Engine = LOCAL_ENGINE,
 ) -> PowerAnalysis:
     """Estimate the number of customers that a test of the plan of a run folder needs.
 
@@ -168,7 +168,7 @@ def power(
     with files.read_run_folder(folder) as home:
         campaign = read_campaign(home)
         check_incumbent(incumbent, campaign.levels)
-        planned = files.read_step(home, files.PLANNING)
+        planned = files.read_step(home, files.PLANNING_STEP)
         progress("reading", 0.0)
         log = engine.read_log(campaign)
         scores = recall_scores(home, campaign, log, progress).scores

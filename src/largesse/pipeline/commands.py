@@ -43,7 +43,7 @@ from largesse.report import Heading, join_parts, name_day, render_report
 from largesse.response import ResponseModel, WithCosts, check_model_name, fit_out_of_fold, make_model
 from largesse.stats import assign_folds, count_folds
 
-LOCAL = Local()
+LOCAL_ENGINE = Local()
 
 
 def silent(_stage: str, _done: float, /) -> None:
@@ -63,7 +63,12 @@ class LogScores:
 
 
 def run(
-    campaign: Campaign, out: str | Path, progress: Progress = silent, *, table: Any = None, engine: Engine = LOCAL
+    campaign: Campaign,
+    out: str | Path,
+    progress: Progress = silent,
+    *,
+    table: Any = None,
+    engine: Engine = LOCAL_ENGINE,
 ) -> dict[str, Any]:
     """Fit, plan, judge and report; leave a run folder and return the numbers of the report.
 
@@ -80,7 +85,7 @@ def run(
         with files.replace_run_folder(out) as folder:
             if table is not None:
                 files.write_log(folder / campaign.log, table)
-            files.write_text(folder / files.CAMPAIGN, campaign.text)
+            files.write_text(folder / files.CAMPAIGN_FILE, campaign.text)
 
             model, held = fit_model(campaign, log, report_progress)
             log_scores = score_log(campaign, log, held, report_progress)
@@ -104,7 +109,7 @@ def run(
 
             report_progress("writing the report", 0.0)
             numbers = join_numbers(campaign, learnt, planned, judged, str(out))
-            files.write_text(folder / files.REPORT, render_report(numbers))
+            files.write_text(folder / files.REPORT_FILE, render_report(numbers))
             return numbers
 
 
@@ -117,21 +122,25 @@ def _read_log(campaign: Campaign, engine: Engine, table: Any = None) -> tuple[Lo
 # -- fit --------------------------------------------------------------------------------------------------------------
 
 
-def fit(campaign: Campaign, out: str | Path, progress: Progress = silent, *, engine: Engine = LOCAL) -> dict[str, Any]:
+def fit(
+    campaign: Campaign, out: str | Path, progress: Progress = silent, *, engine: Engine = LOCAL_ENGINE
+) -> dict[str, Any]:
     """Fit the campaign's model, and leave a run folder with a policy that has no price yet; return the numbers of the fit."""
     check_model_name(campaign.model)
     files.check_output(campaign, out)
     progress("reading", 0.0)
     log, campaign = _read_log(campaign, engine)
     with files.replace_run_folder(out) as folder:
-        files.write_text(folder / files.CAMPAIGN, campaign.text)
+        files.write_text(folder / files.CAMPAIGN_FILE, campaign.text)
         model, held = fit_model(campaign, log, progress)
         spending = propensities = None
         if not log.levels.certain:
             log_scores = score_log(campaign, log, held, progress)
             propensities, spending = log_scores.checkup.propensity, measure_spending(log_scores.scores)
         files.write_scores(folder, campaign, log, held, propensities)
-        Policy(model, log.levels, spending=None if spending is None else spending.whole).save(folder / files.POLICY)
+        Policy(model, log.levels, spending=None if spending is None else spending.whole).save(
+            folder / files.POLICY_FILE
+        )
         return files.write_fit(folder, model, log)
 
 
@@ -155,7 +164,7 @@ def score_log(
 
 def recall_scores(home: Path, campaign: Campaign, log: Log, progress: Progress, *, refit: bool = True) -> LogScores:
     """Return the scores of a log under the campaign's model: from the run folder's cache, or fitted again."""
-    cached = read_scores(home / files.SCORES, make_key(campaign, log), log)
+    cached = read_scores(home / files.SCORES_FILE, make_key(campaign, log), log)
     if cached is None and not refit:
         got = "the log is not the one that the run has learnt from, or the run folder has lost its scores"
         fail("run folder", Problem(got, "run the campaign again"))
@@ -173,7 +182,7 @@ def plan(
     out: str | Path | None = None,
     raw_ids: bool = False,
     progress: Progress = silent,
-    engine: Engine = LOCAL,
+    engine: Engine = LOCAL_ENGINE,
     **spending: Unpack[Spent],
 ) -> dict[str, Any]:
     """Plan for a table of customers with the model of a run folder; return the numbers of the plan.
@@ -194,7 +203,7 @@ def plan(
                 new = files.renew_run_folder(batch, home)
                 copy = batch.add_file(out) if out else None
                 planned = files.write_plan(new, result, scored, progress, copy, raw_ids=raw_ids)
-                files.write_text(new / files.CAMPAIGN, campaign.text)
+                files.write_text(new / files.CAMPAIGN_FILE, campaign.text)
                 surer = campaign.planning.budget_confidence != before.planning.budget_confidence
                 dropped = files.drop_outdated(new, home, other_plan=surer and not policy.levels.certain)
         return {**planned, "dropped": dropped}
@@ -208,7 +217,7 @@ def open_scored(
 
     Without `refit`, a log that has changed since is refused where a plan would need its scores.
     """
-    policy = Policy.load(home / files.POLICY)
+    policy = Policy.load(home / files.POLICY_FILE)
     progress("reading", 0.0)
     held_out, variance = None, ResponseVariance()
     # Only responses that are not yes or no have a variance that does not follow from their mean.
@@ -238,7 +247,7 @@ def judge(
     budget: float | None = None,
     estimator: str = "dr",
     progress: Progress = silent,
-    engine: Engine = LOCAL,
+    engine: Engine = LOCAL_ENGINE,
 ) -> dict[str, Any]:
     """Evaluate a run's model on a log (default: the campaign's log) at the planned budget; return the evaluation.
 
@@ -248,9 +257,9 @@ def judge(
         fail("evaluate", Problem(f"estimator {estimator!r} is not known", suggest(estimator, ESTIMATORS)))
     with files.hold_run_folder(folder) as home:
         campaign = read_campaign(home)
-        planned = files.read_step(home, files.PLANNING) if (home / files.PLANNING.file).exists() else None
+        planned = files.read_step(home, files.PLANNING_STEP) if (home / files.PLANNING_STEP.file).exists() else None
         if budget is None and campaign.planning.total is not None:
-            budget = (planned or files.read_step(home, files.PLANNING))["budget"]["average"]
+            budget = (planned or files.read_step(home, files.PLANNING_STEP))["budget"]["average"]
         campaign = campaign.spending(budget=budget)
         average = campaign.planning.budget
         if planned is not None and not files.have_same_budget(planned, {"budget": average}):
@@ -297,7 +306,7 @@ def judge_plan(campaign: Campaign, log: Log, log_scores: LogScores, budget: floa
 
 def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
     """Write the report of a run folder from the numbers of its steps; return its numbers."""
-    files.check_file(out, own=files.REPORT)
+    files.check_file(out, own=files.REPORT_FILE)
     if out is not None:
         numbers = read_numbers(folder)
         with files.expect_numbers(Path(folder)):
@@ -306,7 +315,7 @@ def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
     with files.hold_run_folder(folder) as home, files.expect_numbers(home):
         numbers = _gather_numbers(home)
         with file_transaction() as batch:
-            files.write_text(files.renew_run_folder(batch, home) / files.REPORT, render_report(numbers))
+            files.write_text(files.renew_run_folder(batch, home) / files.REPORT_FILE, render_report(numbers))
         return numbers
 
 
@@ -321,11 +330,11 @@ def describe_run(folder: str | Path) -> dict[str, Any]:
     with files.read_run_folder(folder) as home, files.expect_numbers(home):
         campaign = read_campaign(home)
         words = {word: getattr(campaign, word) for word in ("title", "unit", "response_unit")}
-        return {**files.read_step(home, files.FIT), **words}
+        return {**files.read_step(home, files.FIT_STEP), **words}
 
 
 def _gather_numbers(home: Path) -> dict[str, Any]:
-    learnt, planned, judged = (files.read_step(home, step) for step in files.STEPS)
+    learnt, planned, judged = (files.read_step(home, step) for step in files.RUN_STEPS)
     return join_numbers(read_campaign(home), learnt, planned, judged, str(home))
 
 

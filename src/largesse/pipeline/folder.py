@@ -65,23 +65,33 @@ class Step:
     record: type[Any]  # whose annotations are the schema of the file
 
 
-CAMPAIGN, LOG, POLICY, REPORT = "campaign.toml", "log.parquet", "policy.largesse", "report.html"
-PLAN, FRONTIER, SCORES = "plan.parquet", "frontier.parquet", "scores.parquet"
-FIT = Step("fit.json", "fit", FitSummary)
-PLANNING = Step("plan.json", "plan", PlanSummary)
-EVALUATION = Step("evaluation.json", "evaluate", StudySummary)
-STEPS = (FIT, PLANNING, EVALUATION)
-FORMAT = 3  # of the files of steps
+CAMPAIGN_FILE, LOG_FILE, POLICY_FILE, REPORT_FILE = "campaign.toml", "log.parquet", "policy.largesse", "report.html"
+PLAN_FILE, FRONTIER_FILE, SCORES_FILE = "plan.parquet", "frontier.parquet", "scores.parquet"
+FIT_STEP = Step("fit.json", "fit", FitSummary)
+PLANNING_STEP = Step("plan.json", "plan", PlanSummary)
+EVALUATION_STEP = Step("evaluation.json", "evaluate", StudySummary)
+RUN_STEPS = (FIT_STEP, PLANNING_STEP, EVALUATION_STEP)
+RUN_FORMAT = 3  # of the files of steps
 MAX_STEP_BYTES = 2**26  # of such a file
 # A folder with both marks and no file that is not listed is a run folder: it may be replaced.
-MARKS = (CAMPAIGN, POLICY)
-FILES = frozenset((*MARKS, LOG, PLAN, FRONTIER, SCORES, REPORT, *(step.file for step in STEPS)))
-TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
+RUN_FOLDER_MARKS = (CAMPAIGN_FILE, POLICY_FILE)
+RUN_FILES = frozenset(
+    (
+        *RUN_FOLDER_MARKS,
+        LOG_FILE,
+        PLAN_FILE,
+        FRONTIER_FILE,
+        SCORES_FILE,
+        REPORT_FILE,
+        *(step.file for step in RUN_STEPS),
+    )
+)
+PLAN_TABLE_ENDINGS = (".parquet", ".pq", ".csv", ".feather", ".arrow")
 
 
 def replace_run_folder(out: str | Path) -> AbstractContextManager[Path]:
     """Yield a temporary folder to fill; it takes the place of `out`, which may be an earlier run folder."""
-    return atomic_folder(out, marks=MARKS, files=FILES)
+    return atomic_folder(out, marks=RUN_FOLDER_MARKS, files=RUN_FILES)
 
 
 @contextmanager
@@ -110,7 +120,7 @@ def read_run_folder(folder: str | Path) -> Iterator[Path]:
 
 def renew_run_folder(batch: FileTransaction, folder: Path) -> Path:
     """Return a copy of a run folder that will take its place; the caller holds the folder."""
-    return batch.add_folder(folder, FILES, renew=True)
+    return batch.add_folder(folder, RUN_FILES, renew=True)
 
 
 def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) -> None:
@@ -123,7 +133,7 @@ def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) 
         if path is not None and target in (resolve_links(path), *resolve_links(path).parents) and target.is_dir()
     ]
     refuse("output", problems)
-    refuse_foreign(out, MARKS, FILES)
+    refuse_foreign(out, RUN_FOLDER_MARKS, RUN_FILES)
 
 
 def check_file(out: str | Path | None, *inputs: str | None, own: str = "") -> None:
@@ -133,30 +143,32 @@ def check_file(out: str | Path | None, *inputs: str | None, own: str = "") -> No
     target = resolve_file(out)
     if any(name is not None and target == resolve_links(name) for name in inputs if target.exists()):
         fail("output", Problem(f"{out} is what is read", "give another --out"))
-    inside = all((target.parent / mark).is_file() for mark in MARKS)
-    if inside and target.name in FILES - {own}:
+    inside = all((target.parent / mark).is_file() for mark in RUN_FOLDER_MARKS)
+    if inside and target.name in RUN_FILES - {own}:
         fail("output", Problem(f"{out} is a part of a run folder", "give another --out"))
 
 
-def check_table(out: str | Path | None, *inputs: str | None, own: str = PLAN) -> None:
+def check_table(out: str | Path | None, *inputs: str | None, own: str = PLAN_FILE) -> None:
     """Refuse a path of a table that has an unknown ending or must not be written over."""
-    if out is not None and Path(out).suffix.lower() not in TABLE_ENDINGS:
-        fail("output", Problem(f"{out} has an ending that names no table format", f"use {', '.join(TABLE_ENDINGS)}"))
+    if out is not None and Path(out).suffix.lower() not in PLAN_TABLE_ENDINGS:
+        fail(
+            "output", Problem(f"{out} has an ending that names no table format", f"use {', '.join(PLAN_TABLE_ENDINGS)}")
+        )
     check_file(out, *inputs, own=own)
 
 
 def open_run_folder(folder: str | Path) -> Path:
     """Return the path of a run folder, or refuse another folder."""
     path = Path(folder)
-    missing = [mark for mark in MARKS if not (path / mark).is_file()]
+    missing = [mark for mark in RUN_FOLDER_MARKS if not (path / mark).is_file()]
     hint = "largesse fit or largesse run makes one"
     if not path.exists():
-        near = sorted(policy.parent.name for policy in path.absolute().parent.glob(f"*/{POLICY}"))
+        near = sorted(policy.parent.name for policy in path.absolute().parent.glob(f"*/{POLICY_FILE}"))
         hint = f"run folders beside it: {join_some(near)}" if near else hint
         fail("run folder", Problem(f"there is no folder {path}", hint))
     if missing:
-        if CAMPAIGN not in missing:
-            hint = f"a part of it was removed; make a new one: largesse run {path / CAMPAIGN} --out …"
+        if CAMPAIGN_FILE not in missing:
+            hint = f"a part of it was removed; make a new one: largesse run {path / CAMPAIGN_FILE} --out …"
         fail("run folder", Problem(f"{path} is not a run folder (it holds no {missing[0]})", hint))
     return path
 
@@ -204,7 +216,7 @@ def convert_log(campaign: Campaign, target: Path) -> Path:
 def write_fit(folder: Path, model: ResponseModel, log: Log) -> dict[str, Any]:
     """Write a summary of the model and the log, and return it as JSON types."""
     name = type(model.model_ if isinstance(model, WithCosts) else model).__name__
-    return write_step(folder, FIT, summarise_fit(name, describe_model(name), model.choices_, log))
+    return write_step(folder, FIT_STEP, summarise_fit(name, describe_model(name), model.choices_, log))
 
 
 def write_plan(
@@ -220,12 +232,12 @@ def write_plan(
 
     In CSV, text that would begin a formula is escaped, unless ids are wanted raw.
     """
-    if (folder / PLAN).is_dir():  # a cluster writes a folder of parts
-        shutil.rmtree(folder / PLAN)
-    paths = (folder / PLAN, *([Path(out)] if out else []))
+    if (folder / PLAN_FILE).is_dir():  # a cluster writes a folder of parts
+        shutil.rmtree(folder / PLAN_FILE)
+    paths = (folder / PLAN_FILE, *([Path(out)] if out else []))
     targets = [Target(path, path.suffix.lower() == ".csv" and not raw_ids) for path in paths]
     counts = customers.write(result, targets, progress)
-    result.policy.save(folder / POLICY)
+    result.policy.save(folder / POLICY_FILE)
     summary = summarise_plan(
         result.plan,
         result.policy.levels.titles,
@@ -236,7 +248,7 @@ def write_plan(
         excuse=result.excuse,
         exploration=result.exploration,
     )
-    return write_step(folder, PLANNING, summary)
+    return write_step(folder, PLANNING_STEP, summary)
 
 
 def write_study(folder: Path, study: Study) -> dict[str, Any]:
@@ -256,25 +268,27 @@ def write_study(folder: Path, study: Study) -> dict[str, Any]:
         | interval("profit", point.profit)
         for point in study.frontier
     ]
-    write_table(pa.table({name: [row[name] for row in rows] for name in rows[0]}), folder / FRONTIER)
-    return write_step(folder, EVALUATION, summarise_study(study))
+    write_table(pa.table({name: [row[name] for row in rows] for name in rows[0]}), folder / FRONTIER_FILE)
+    return write_step(folder, EVALUATION_STEP, summarise_study(study))
 
 
 def write_scores(
     folder: Path, campaign: Campaign, log: Log, held: HeldOutPredictions, propensities: Propensities | None
 ) -> None:
     """Cache out-of-fold curves and, if the log was examined, its propensities: they do not depend on the budget."""
-    write_table(tabulate_scores(make_key(campaign, log), held, propensities), folder / SCORES)
+    write_table(tabulate_scores(make_key(campaign, log), held, propensities), folder / SCORES_FILE)
 
 
 def drop_outdated(new: Path, before: Path, *, other_plan: bool = False) -> list[str]:
     """Remove an evaluation of another budget or plan, and a report of other numbers; return the removed files."""
     if other_plan or not _is_consistent(new):
-        for name in (EVALUATION.file, FRONTIER):
+        for name in (EVALUATION_STEP.file, FRONTIER_FILE):
             (new / name).unlink(missing_ok=True)
-    if any(not _is_same(new / name, before / name) for name in FILES - {LOG, SCORES, REPORT}):
-        (new / REPORT).unlink(missing_ok=True)
-    return [name for name in (EVALUATION.file, REPORT) if (before / name).exists() and not (new / name).exists()]
+    if any(not _is_same(new / name, before / name) for name in RUN_FILES - {LOG_FILE, SCORES_FILE, REPORT_FILE}):
+        (new / REPORT_FILE).unlink(missing_ok=True)
+    return [
+        name for name in (EVALUATION_STEP.file, REPORT_FILE) if (before / name).exists() and not (new / name).exists()
+    ]
 
 
 def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:
@@ -287,10 +301,10 @@ def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:
 
 def _is_consistent(folder: Path) -> bool:
     """Whether plan and evaluation are for one budget, or there is no plan."""
-    if not (folder / PLANNING.file).exists():
+    if not (folder / PLANNING_STEP.file).exists():
         return True
     try:
-        return have_same_budget(read_step(folder, PLANNING), read_step(folder, EVALUATION))
+        return have_same_budget(read_step(folder, PLANNING_STEP), read_step(folder, EVALUATION_STEP))
     except (InputError, KeyError, TypeError):  # one is missing or damaged
         return False
 
@@ -310,7 +324,7 @@ def write_text(path: Path, text: str) -> None:
 def write_step(folder: Path, step: Step, summary: Any) -> dict[str, Any]:
     """Write the record of a step as JSON, and return it as JSON types."""
     numbers: dict[str, Any] = to_json(summary)
-    text = json.dumps({"format": FORMAT, **numbers}, indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps({"format": RUN_FORMAT, **numbers}, indent=1, ensure_ascii=False, allow_nan=False)
     write_text(folder / step.file, text + "\n")
     return numbers
 
@@ -327,12 +341,12 @@ def read_step(folder: Path, step: Step) -> dict[str, Any]:
         if not isinstance(numbers, dict):
             raise ValueError("not an object")
     except FileNotFoundError as error:
-        first = f"run {folder / CAMPAIGN} --out" if step is FIT else f"{step.command} {folder}"
+        first = f"run {folder / CAMPAIGN_FILE} --out" if step is FIT_STEP else f"{step.command} {folder}"
         missing = Problem(f"{folder} has no {step.file} yet", f"run: largesse {first} …")
         raise InputError("run folder", [missing]) from error
     except (OSError, ValueError, RecursionError) as error:
         raise InputError("run folder", [Problem(f"{path} is damaged", hint)]) from error
-    if numbers.pop("format", None) != FORMAT:
+    if numbers.pop("format", None) != RUN_FORMAT:
         fail("run folder", Problem(f"{path} was written by another version of largesse", hint))
     try:
         read_record(step.record, numbers)
@@ -353,6 +367,6 @@ def expect_numbers(folder: Path) -> Iterator[None]:
     except LargesseError:
         raise
     except Exception as error:
-        names = ", ".join(step.file for step in STEPS)
+        names = ", ".join(step.file for step in RUN_STEPS)
         got = f"the numbers in {names} of {folder} do not fit together"
         raise InputError("run folder", [Problem(got, "run largesse run again")]) from error

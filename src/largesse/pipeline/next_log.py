@@ -51,7 +51,7 @@ def write_next_log(
     if campaign_file is not None and Path(campaign_file).exists():
         fail("log", Problem(f"{campaign_file} already exists", "give another name for the campaign file, or remove it"))
     with files.read_run_folder(folder) as home:
-        campaign, policy = read_campaign(home), Policy.load(home / files.POLICY)
+        campaign, policy = read_campaign(home), Policy.load(home / files.POLICY_FILE)
         inputs = (*tables, campaign.customers, campaign.log)
         files.check_table(out, *inputs, own="")
         files.check_file(campaign_file, *inputs)
@@ -80,7 +80,7 @@ def _read_plan(home: Path, campaign: Campaign) -> pa.Table:
     """Return the plan's decisions, with the propensity 1 if nothing was drawn."""
     import pyarrow as pa
 
-    path = home / files.PLAN
+    path = home / files.PLAN_FILE
     if not path.is_file():
         fail("log", Problem(f"{home} holds no plan", "plan first: largesse plan; or name the ledger: --ledger"))
     if "customer" not in campaign.columns:

@@ -19,7 +19,7 @@ from largesse.records import Array, Customers, ExplorationPrecision, Exploration
 
 BINARY_VARIANCE = ResponseVariance()  # of yes or no: it follows from the probability
 MAX_OTHER_BUDGETS = 20  # under constraints, each with a plan of its own
-MAX_CELLS = 200_000  # customers × levels for which these are made
+MAX_CELLS_OF_OTHER_PLANS = 200_000  # customers × levels for which these are made
 TOO_MANY = (
     "Under constraints, each budget needs a plan of its own, and there are too many customers to make them beforehand."
 )
@@ -102,7 +102,7 @@ def make_plan(
                 if not settings.constrained:
                     mixture = split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget)
                     extras = {"points": points}
-                elif settings.exact or curves.size > MAX_CELLS:
+                elif settings.exact or curves.size > MAX_CELLS_OF_OTHER_PLANS:
                     extras = {"excuse": TOO_LONG if settings.exact else TOO_MANY}
                 else:
                     extras = _plan_others(curves, costs, constraints, points, correct_for)

@@ -8,7 +8,7 @@ from typing import Any
 from largesse.campaign import read_campaign
 from largesse.errors import Problem, fail, path_problems, refuse, suggest
 from largesse.pipeline import folder as files
-from largesse.pipeline.commands import LOCAL, silent
+from largesse.pipeline.commands import LOCAL_ENGINE, silent
 from largesse.policy import Policy
 from largesse.records import Progress
 
@@ -40,7 +40,7 @@ def export(
     with files.read_run_folder(folder) as home:
         campaign = read_campaign(home)
         files.check_file(path, campaign.log, campaign.customers)
-        policy = Policy.load(home / files.POLICY)
+        policy = Policy.load(home / files.POLICY_FILE)
         if policy.price is None:
             hint = f"plan first: largesse plan {folder} --budget …"
             fail("export", Problem("the policy has no price yet, so it decides nothing", hint))
@@ -59,7 +59,7 @@ def export(
                 got = f"{path} has an ending that names no form of a policy tree"
                 fail("export", Problem(got, f"use {', '.join(TREE_ENDINGS)}"))
             progress("learning a policy tree", 0.0)
-            tree = policy.to_tree(LOCAL.read_log(campaign), depth=int(depth))
+            tree = policy.to_tree(LOCAL_ENGINE.read_log(campaign), depth=int(depth))
             text = tree.to_sql(dialect, **query) if ending == ".sql" else str(tree)
             message = f"{tree}\n\nwrote {path}"
     # Nothing is read any more: the file may lie in the run folder.

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from largesse.campaign import SECTIONS, Campaign, campaign_from, read_campaign
+from largesse.campaign import CAMPAIGN_SECTIONS, Campaign, campaign_from, read_campaign
 from largesse.data import read_table, table_from_memory
 from largesse.errors import Problem, fail, refuse, suggest
 from largesse.levels import Levels
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 FRAME_HEIGHT = 800  # of a report in a notebook, in pixels
 TOP_SETTINGS = ("title", "unit", "response_unit", "response_value")  # settings at the top of a campaign file
-SECTION_OF = {word: name for name, words in SECTIONS.items() if name != "model" for word in words}
-SETTINGS = (*TOP_SETTINGS, "levels", "model", "seed", "engine", *SECTION_OF)
+SECTION_OF = {word: name for name, words in CAMPAIGN_SECTIONS.items() if name != "model" for word in words}
+SETTING_NAMES = (*TOP_SETTINGS, "levels", "model", "seed", "engine", *SECTION_OF)
 LEVEL_SETTINGS = ("costs", "names", "doses", "on_redemption", "contact_cost", "dose_unit")
 
 
@@ -72,17 +72,17 @@ class Run(dict[str, Any]):
     @property
     def report(self) -> Page:
         """The report."""
-        return Page((self.folder / files.REPORT).read_text(encoding="utf-8"))
+        return Page((self.folder / files.REPORT_FILE).read_text(encoding="utf-8"))
 
     @property
     def plan(self) -> pa.Table:
         """The plan, one row per customer."""
-        return read_table(self.folder / files.PLAN, what="plan", plain=("customer", "level"))
+        return read_table(self.folder / files.PLAN_FILE, what="plan", plain=("customer", "level"))
 
     @property
     def policy(self) -> Policy:
         """The policy, for customers not seen yet."""
-        return Policy.load(self.folder / files.POLICY)
+        return Policy.load(self.folder / files.POLICY_FILE)
 
 
 def run(
@@ -114,7 +114,7 @@ def run(
         Any setting of a campaign file by its name, such as ``model="quick"``, ``seed=1``, ``unit="€"``,
         ``response_unit="€"``, ``response_value=0.35``.
     """
-    engine = settings.pop("engine", commands.LOCAL)
+    engine = settings.pop("engine", commands.LOCAL_ENGINE)
     campaign, table = _read_source(source, table, settings)
     temporary = Path(mkdtemp(prefix="largesse-")) if out is None else None
     folder = temporary / "run" if temporary is not None else Path(str(out))
@@ -135,7 +135,7 @@ def show_report(source: Any, **settings: Any) -> Page:
     if isinstance(source, Run):
         return source.report
     if isinstance(source, str | os.PathLike) and not settings:
-        page = Path(source) / files.REPORT
+        page = Path(source) / files.REPORT_FILE
         if not page.is_file():
             fail("report", Problem(f"{source} holds no report", "give a run folder, or a log with level=…, response=…"))
         return Page(page.read_text(encoding="utf-8"))
@@ -156,7 +156,7 @@ def _read_source(source: Any, table: Any, settings: dict[str, Any]) -> tuple[Cam
     campaign = source if isinstance(source, Campaign) else read_campaign(Path(source))
     if table is None:
         return campaign, None
-    return replace(campaign, log=files.LOG), table_from_memory(table, "log")
+    return replace(campaign, log=files.LOG_FILE), table_from_memory(table, "log")
 
 
 def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | None = None) -> Campaign:
@@ -165,8 +165,8 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
     >>> make_campaign({"level": "coupon", "response": "bought", "costs": [0, 5], "budget": 1.5}).planning.budget
     1.5
     """
-    unknown = [word for word in settings if word not in SETTINGS]
-    refuse("run", [Problem(f"{word!r} is not a setting", suggest(word, SETTINGS)) for word in unknown])
+    unknown = [word for word in settings if word not in SETTING_NAMES]
+    refuse("run", [Problem(f"{word!r} is not a setting", suggest(word, SETTING_NAMES)) for word in unknown])
     given = {**settings}
     levels = given.pop("levels", None)
     if levels is None and isinstance(given.get("costs"), Mapping):
@@ -183,7 +183,7 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
         fail("run", Problem(f"levels is a {type(levels).__name__}", hint))
     if given.get("propensity") is not None and not isinstance(given["propensity"], str):
         given["propensities"] = given.pop("propensity")  # of the levels, the same for all customers
-    content: dict[str, Any] = {"log": files.LOG if log is None else os.fspath(log)}
+    content: dict[str, Any] = {"log": files.LOG_FILE if log is None else os.fspath(log)}
     content |= {word: given.pop(word) for word in TOP_SETTINGS if word in given}
     if model := {word: given.pop(key) for key, word in (("model", "name"), ("seed", "seed")) if key in given}:
         content["model"] = model
@@ -191,7 +191,7 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
         value = value.tolist() if hasattr(value, "tolist") else value
         content.setdefault(SECTION_OF[word], {})[word] = list(value) if isinstance(value, tuple) else value
     campaign = campaign_from(content)
-    return campaign if log is not None else replace(campaign, log=files.LOG)
+    return campaign if log is not None else replace(campaign, log=files.LOG_FILE)
 
 
 @contextmanager

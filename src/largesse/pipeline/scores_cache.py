@@ -23,14 +23,14 @@ from largesse.records import Array, HeldOutPredictions, Log, Propensities, Shuff
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 1
+SCORES_FORMAT = 1
 FLOAT = np.dtype("<f4")
 METADATA_KEY = b"largesse"  # of the schema of the table
 
 
 def make_key(campaign: Campaign, log: Log) -> str:
     """Return a digest of all that out-of-fold curves depend on: the log, the model and the seed."""
-    facts = json.dumps([FORMAT, digest_log(log), campaign.model, campaign.seed])
+    facts = json.dumps([SCORES_FORMAT, digest_log(log), campaign.model, campaign.seed])
     return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
 
 

@@ -44,8 +44,8 @@ from largesse.stats import count_cores, map_in_threads, prefetch, write_in_backg
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BATCH_ROWS = 1 << 18
-KEY = 0x9E3779B97F4A7C15
+SCORING_BATCH_ROWS = 1 << 18
+HASH_MULTIPLIER = 0x9E3779B97F4A7C15
 
 
 @final
@@ -117,7 +117,7 @@ class FeatureSample:
 
 def random_keys(rows: Array) -> Array:
     """Return a random number (n,) for each row number: the same in every batch and on every machine."""
-    x = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(KEY)  # after Steele, Lea and Flood's SplitMix64
+    x = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(HASH_MULTIPLIER)  # after Steele, Lea and Flood's SplitMix64
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
@@ -149,8 +149,8 @@ class LocalCustomers:
 
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
         """Return what they cost and bring at falling prices."""
-        starts = range(0, self.n, BATCH_ROWS)
-        sums = map_in_threads(lambda start: sum_at_prices(*self.batch(start, BATCH_ROWS)[1:], prices), starts)
+        starts = range(0, self.n, SCORING_BATCH_ROWS)
+        sums = map_in_threads(lambda start: sum_at_prices(*self.batch(start, SCORING_BATCH_ROWS)[1:], prices), starts)
         return functools.reduce(operator.add, sums)
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> Plan:
@@ -162,13 +162,15 @@ class LocalCustomers:
         """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest."""
 
         def add_ends(start: int) -> Array:
-            rows, curves, costs = self.batch(start, BATCH_ROWS)
+            rows, curves, costs = self.batch(start, SCORING_BATCH_ROWS)
             costs, place = costs if scale == 1.0 else costs * scale, np.arange(len(rows))
             wide = np.broadcast_to(costs, curves.shape)
             ends = [decide_at_price(curves, costs, price, dearest=dearest) for dearest in (False, True)]
             return np.array([wide[place, levels].sum() for levels in ends])
 
-        low, high = functools.reduce(operator.add, map_in_threads(add_ends, range(0, self.n, BATCH_ROWS))) / self.n
+        low, high = (
+            functools.reduce(operator.add, map_in_threads(add_ends, range(0, self.n, SCORING_BATCH_ROWS))) / self.n
+        )
         return float(low), float(high)
 
     def collect(self) -> tuple[Customers, Array, Array]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 GROUP_ROWS = 1 << 20  # of a Parquet file
-BATCH_ROWS = 1 << 16  # of CSV and Feather
+WRITE_BATCH_ROWS = 1 << 16  # of CSV and Feather
 FORMULA_STARTS = "=+-@\t\r\n＝＋－＠"  # characters that a spreadsheet takes for the beginning of a formula
 
 
@@ -61,7 +61,7 @@ class TableWriter:
         elif self.writer is None:
             packed = pa.ipc.IpcWriteOptions(compression="lz4")
             self.writer = pa.ipc.new_file(self.sink, table.schema, options=packed)
-        self.writer.write_table(table, GROUP_ROWS if parquet else BATCH_ROWS)
+        self.writer.write_table(table, GROUP_ROWS if parquet else WRITE_BATCH_ROWS)
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def write_csv(plan: IO[bytes], sink: IO[bytes]) -> None:
     with pq.ParquetFile(plan) as source:
         schema = escape_formulas(source.schema_arrow.empty_table()).schema
         with csv.CSVWriter(sink, schema) as writer:
-            for batch in source.iter_batches(BATCH_ROWS):
+            for batch in source.iter_batches(WRITE_BATCH_ROWS):
                 writer.write_table(escape_formulas(pa.Table.from_batches([batch])))
 
 

@@ -15,23 +15,23 @@ from largesse.data import read_table
 from largesse.errors import OutputError, Problem
 from largesse.io import resolve_links
 from largesse.pipeline import folder as files
-from largesse.pipeline.commands import LOCAL, join_numbers, judge_plan, open_scored, recall_scores, silent
+from largesse.pipeline.commands import LOCAL_ENGINE, join_numbers, judge_plan, open_scored, recall_scores, silent
 from largesse.pipeline.engine import Engine, ScoredCustomers
 from largesse.pipeline.planner import make_plan
 from largesse.progress import start_stage
 from largesse.records import Progress
 from largesse.report import render_report
 
-BUDGETS = ("budget", "total")
-MAX_SEGMENTS = 100  # that are listed
+BUDGET_SETTINGS = ("budget", "total")
+MAX_SEGMENT_CHOICES = 100  # that are listed
 
 
 def change_plan(campaign: Campaign, rules: Mapping[str, Any]) -> Campaign:
     """Return a campaign with other settings under [plan], by their names; None removes one."""
     content = tomllib.loads(campaign.text)
     settings = {**content.get("plan", {}), **rules}
-    if any(rules.get(word) is not None for word in BUDGETS):
-        settings |= {word: rules.get(word) for word in BUDGETS}
+    if any(rules.get(word) is not None for word in BUDGET_SETTINGS):
+        settings |= {word: rules.get(word) for word in BUDGET_SETTINGS}
     if "segment" in rules and "segment_budgets" not in rules:
         settings.pop("segment_budgets", None)  # of another segment
     content["plan"] = {word: value for word, value in settings.items() if value is not None}
@@ -39,7 +39,12 @@ def change_plan(campaign: Campaign, rules: Mapping[str, Any]) -> Campaign:
 
 
 def try_plan(
-    folder: str | Path, out: Path, rules: Mapping[str, Any], *, progress: Progress = silent, engine: Engine = LOCAL
+    folder: str | Path,
+    out: Path,
+    rules: Mapping[str, Any],
+    *,
+    progress: Progress = silent,
+    engine: Engine = LOCAL_ENGINE,
 ) -> dict[str, Any]:
     """Plan with the model of a run folder under other `rules`; return the numbers of the plan.
 
@@ -54,7 +59,7 @@ def try_plan(
             out.mkdir()
             try:
                 planned = files.write_plan(out, result, scored, progress)
-                files.write_text(out / files.CAMPAIGN, campaign.text)
+                files.write_text(out / files.CAMPAIGN_FILE, campaign.text)
                 return planned | {"segments": _count_segments(campaign, scored, out)}
             except BaseException:
                 shutil.rmtree(out, ignore_errors=True)
@@ -69,16 +74,16 @@ def _count_segments(campaign: Campaign, scored: ScoredCustomers, out: Path) -> l
     import pyarrow as pa
 
     customers, _, _ = scored.collect()
-    plan = read_table(out / files.PLAN, what="plan")
+    plan = read_table(out / files.PLAN_FILE, what="plan")
     names = pa.array([str(value) for value in customers.features.column(column).to_pylist()])
     table = pa.table({"name": names, "spend": plan["expected_cost"], "value": plan["expected_response"]})
     segments = table.group_by("name").aggregate([("name", "count"), ("spend", "sum"), ("value", "sum")])
     segments = segments.rename_columns(["name", "customers", "spend", "value"]).to_pylist()
-    return sorted(segments, key=lambda segment: -segment["customers"])[:MAX_SEGMENTS]
+    return sorted(segments, key=lambda segment: -segment["customers"])[:MAX_SEGMENT_CHOICES]
 
 
 def keep_plan(
-    folder: str | Path, tried: Path, out: Path, *, progress: Progress = silent, engine: Engine = LOCAL
+    folder: str | Path, tried: Path, out: Path, *, progress: Progress = silent, engine: Engine = LOCAL_ENGINE
 ) -> dict[str, Any]:
     """Make a run folder of a plan that `try_plan` made, with an evaluation and a report; return the report's numbers.
 
@@ -87,16 +92,18 @@ def keep_plan(
     refuse_existing(out)
     with files.read_run_folder(folder) as home, files.replace_run_folder(out) as new:
         refuse_existing(out)
-        campaign, log_copy = read_campaign(tried), home / files.LOG
-        for name in (files.FIT.file, files.SCORES):
+        campaign, log_copy = read_campaign(tried), home / files.LOG_FILE
+        for name in (files.FIT_STEP.file, files.SCORES_FILE):
             _copy(home / name, new / name)
-        for name in (files.PLAN, files.PLANNING.file, files.POLICY):
+        for name in (files.PLAN_FILE, files.PLANNING_STEP.file, files.POLICY_FILE):
             _copy(tried / name, new / name)
         holds_log = log_copy.is_file() and resolve_links(campaign.log) == resolve_links(log_copy)
         if holds_log:
-            _copy(log_copy, new / files.LOG)
-        files.write_text(new / files.CAMPAIGN, (replace(campaign, log=files.LOG) if holds_log else campaign).text)
-        learnt, planned = files.read_step(new, files.FIT), files.read_step(new, files.PLANNING)
+            _copy(log_copy, new / files.LOG_FILE)
+        files.write_text(
+            new / files.CAMPAIGN_FILE, (replace(campaign, log=files.LOG_FILE) if holds_log else campaign).text
+        )
+        learnt, planned = files.read_step(new, files.FIT_STEP), files.read_step(new, files.PLANNING_STEP)
         progress("reading", 0.0)
         log = engine.read_log(campaign)
         log_scores = recall_scores(home, campaign, log, progress, refit=False)
@@ -104,7 +111,7 @@ def keep_plan(
         judged = files.write_study(new, study)
         start_stage("writing the report")
         numbers = join_numbers(campaign, learnt, planned, judged, str(out))
-        files.write_text(new / files.REPORT, render_report(numbers))
+        files.write_text(new / files.REPORT_FILE, render_report(numbers))
         return numbers
 
 

@@ -61,7 +61,7 @@ from largesse.records import (
 from largesse.response import ResponseModel, WithCosts, get_customer_costs, model_classes
 from largesse.stats import draw_levels
 
-FORMAT = "largesse-policy"
+POLICY_FORMAT = "largesse-policy"
 MAX_SCALE = 1e6  # of costs, up or down: corrections are far smaller, and products stay finite
 
 
@@ -392,7 +392,7 @@ class Policy:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy to one file; the same policy gives the same bytes."""
-        write_archive(path, FORMAT, *self._state())
+        write_archive(path, POLICY_FORMAT, *self._state())
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return the manifest and the arrays of the policy's file."""
@@ -409,7 +409,7 @@ class Policy:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
         """Read a policy file; refuse a file that is incomplete or invalid."""
-        manifest, arrays = read_archive(path, FORMAT)
+        manifest, arrays = read_archive(path, POLICY_FORMAT)
         with expected_content(path):
             kind = manifest["model"]["kind"]
             known = model_classes()

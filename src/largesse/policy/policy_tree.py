@@ -73,8 +73,8 @@ class Condition:
             text = str(self.value)
             return f"{column} = {sql.quote_text(text)}" if sql.can_hold(dialect, text) else "1 = 0"
         if self.value is None:
-            return f"({column} IS NULL OR NOT ({column} BETWEEN -{sql.LARGEST} AND {sql.LARGEST}))"
-        return f"{column} >= -{sql.LARGEST} AND {column} < {sql.write_number(float(self.value))}"
+            return f"({column} IS NULL OR NOT ({column} BETWEEN -{sql.MAX_FLOAT64_SQL} AND {sql.MAX_FLOAT64_SQL}))"
+        return f"{column} >= -{sql.MAX_FLOAT64_SQL} AND {column} < {sql.write_number(float(self.value))}"
 
 
 @dataclass(frozen=True)

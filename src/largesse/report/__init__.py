@@ -26,6 +26,6 @@ from largesse.report.html_pages import render_checkup as render_checkup
 from largesse.report.html_pages import render_pace as render_pace
 from largesse.report.html_pages import render_report as render_report
 from largesse.report.notebook_plots import Drawing as Drawing
-from largesse.report.number_format import DASH as DASH
+from largesse.report.number_format import MISSING_DASH as MISSING_DASH
 from largesse.report.number_format import finite as finite
 from largesse.report.number_format import name_day as name_day

@@ -8,7 +8,7 @@ from typing import Any
 from largesse.io import to_json
 from largesse.records import CampaignCheck, Checkup, Log, name_response, summarise_checkup
 from largesse.report.number_format import (
-    DASH,
+    MISSING_DASH,
     Numbers,
     Units,
     View,
@@ -177,7 +177,7 @@ def view_check(numbers: Numbers, units: Units) -> View:
         "drifts": [
             {
                 "column": row["column"],
-                "psi": DASH if row["psi"] is None else f"{row['psi']:.3f}",
+                "psi": MISSING_DASH if row["psi"] is None else f"{row['psi']:.3f}",
                 "p": write_rate(row["p"]),
             }
             for row in numbers["drifts"][:MAX_SHOWN_COLUMNS]

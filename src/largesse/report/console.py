@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-MARKS = {"no": "✗", "careful": "!", "fine": "✓", "note": "·"}
+ANSWER_MARKS = {"no": "✗", "careful": "!", "fine": "✓", "note": "·"}
 COLOURS = {"no": "red", "careful": "yellow", "fine": "green", "note": ""}
 PACING_COLUMNS = {
     "name": "",
@@ -64,7 +64,7 @@ def print_answer(numbers: Numbers, folder: Path) -> None:
     print_warnings(answer["warnings"], console)
     _print_comparisons(console, numbers)
     for note in select_notes(answer["warnings"]):
-        _print_padded(console, f"{MARKS[note['answer']]} {note['text']}")
+        _print_padded(console, f"{ANSWER_MARKS[note['answer']]} {note['text']}")
     _print_line(console, f"\nEverything is in {folder}/  —  open {folder / 'report.html'}\n")
 
 
@@ -162,7 +162,7 @@ def print_warnings(warnings: Sequence[Numbers], console: Console | None = None, 
     urgent, console = select_urgent(warnings), console or Console(stderr=to_stderr)
     for warning in urgent:
         answer = warning["answer"]
-        _print_padded(console, f"{MARKS[answer]} {answer}: {warning['text']}", style=COLOURS[answer])
+        _print_padded(console, f"{ANSWER_MARKS[answer]} {answer}: {warning['text']}", style=COLOURS[answer])
     if urgent:
         console.print()
 
@@ -192,7 +192,7 @@ def _print_findings(console: Console, findings: Sequence[Numbers]) -> None:
 
     checks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 2), show_header=False)
     for check in findings:
-        mark = _text(MARKS[check["answer"]], style=COLOURS[check["answer"]])
+        mark = _text(ANSWER_MARKS[check["answer"]], style=COLOURS[check["answer"]])
         checks.add_row(mark, _text(check["topic"]), _text(check["text"]))
     console.print(checks)
     console.print()

@@ -34,7 +34,7 @@ from largesse.version import __version__
 MakeView: TypeAlias = Callable[[Numbers, Units], View | None]
 TEMPLATES = Path(__file__).parent
 # The name of a section's template and anchor; its view, or None to leave it out; its title in the list of contents.
-SECTIONS: tuple[tuple[str, MakeView, str], ...] = (
+REPORT_SECTIONS: tuple[tuple[str, MakeView, str], ...] = (
     ("key_figures", view_key_figures, "The answer"),
     ("budget_frontier", view_frontier, "What each budget would bring"),
     ("profit_by_budget", view_profit, "What is left after costs"),
@@ -95,7 +95,7 @@ def render_report(numbers: Numbers) -> str:
     """
     numbers = clean(numbers)
     units = Units.of(numbers)
-    views = ((name, title, view(numbers, units)) for name, view, title in SECTIONS)
+    views = ((name, title, view(numbers, units)) for name, view, title in REPORT_SECTIONS)
     sections = [{"name": name, "title": title, "view": view} for name, title, view in views if view is not None]
     return _fill("report.html", numbers, units, sections=sections, legend=view_legend(numbers, units))
 

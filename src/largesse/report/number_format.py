@@ -14,7 +14,7 @@ from largesse.levels import LEADING_SYMBOLS
 Numbers: TypeAlias = Mapping[str, Any]  # a summary of a run, or a part of one, as JSON types
 View: TypeAlias = dict[str, Any]  # text and figures of a template
 
-DASH = "–"
+MISSING_DASH = "–"
 NO_INTERVAL = "no interval: too few responses"
 THIN_SPACE = "\u202f"  # narrow and without a line break, between a number and its unit
 MAX_ROUNDING_WIDTH = 1e-9  # width of an interval, relative to its ends, that rounding errors explain
@@ -87,7 +87,7 @@ class NumberStyle:
         """
         number = finite(value)
         if number is None:
-            return DASH
+            return MISSING_DASH
         digits = f"{abs(number) / self.unit:,.{self.decimals}f}"
         sign = "" if is_zero_text(digits) else "−" if number < 0 else "+" if signed else ""
         return sign + digits
@@ -99,8 +99,8 @@ class NumberStyle:
         '−€0.50'
         """
         bare = self.bare(value, signed)
-        if bare == DASH:
-            return DASH
+        if bare == MISSING_DASH:
+            return MISSING_DASH
         sign, digits = (bare[0], bare[1:]) if bare[0] in "+−" else ("", bare)
         return f"{sign}{self.prefix}{digits}{self.suffix}"
 
@@ -114,13 +114,13 @@ class NumberStyle:
         """
         low, high = finite(estimate.get("low")), finite(estimate.get("high"))
         if low is None or high is None:
-            return DASH if finite(estimate.get("estimate")) is None else NO_INTERVAL
+            return MISSING_DASH if finite(estimate.get("estimate")) is None else NO_INTERVAL
         return f"{replace(self, suffix='').text(low, signed)} to {self.text(high, signed)}"
 
     def with_interval(self, estimate: Numbers, signed: bool = False) -> str:
         """Write an estimate with its interval in brackets."""
         interval = self.interval(estimate, signed)
-        return self.text(estimate.get("estimate"), signed) + ("" if interval == DASH else f" ({interval})")
+        return self.text(estimate.get("estimate"), signed) + ("" if interval == MISSING_DASH else f" ({interval})")
 
 
 def choose_style(
@@ -172,7 +172,7 @@ def write_percent(share: Any) -> str:
     """
     number = finite(share)
     if number is None:
-        return DASH
+        return MISSING_DASH
     size = abs(number) * 100
     return NumberStyle(0.01, 0 if size >= 10 or size == 0 else count_decimals(size), suffix=f"{THIN_SPACE}%").text(
         number
@@ -197,7 +197,7 @@ def write_count(value: Any) -> str:
     """
     number = finite(value)
     if number is None:
-        return DASH
+        return MISSING_DASH
     if abs(number) >= 1e8:
         return choose_style([number]).text(number)
     whole = abs(number) >= 100 or number == int(number)
@@ -286,7 +286,7 @@ class Units:
         """
         number = finite(value)
         if number is None:
-            return DASH
+            return MISSING_DASH
         if not self.binary and self.response_unit:
             return self.response([number], abs(number) or None).text(number)
         return f"{write_rate(number)} responses" if self.binary else write_rate(number)

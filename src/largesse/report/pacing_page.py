@@ -7,9 +7,18 @@ from typing import Any, TypeAlias
 
 from largesse.report.charts.axes import draw_axes, fit_axis, fit_frame, split_runs
 from largesse.report.charts.svg import draw_path, element
-from largesse.report.number_format import DASH, Numbers, Units, View, choose_style, finite, write_count, write_percent
+from largesse.report.number_format import (
+    MISSING_DASH,
+    Numbers,
+    Units,
+    View,
+    choose_style,
+    finite,
+    write_count,
+    write_percent,
+)
 
-METHODS = {"pace": "paced", "fixed": "fixed price", "daily": "new plan every day", "offline": "offline optimum"}
+METHOD_TITLES = {"pace": "paced", "fixed": "fixed price", "daily": "new plan every day", "offline": "offline optimum"}
 WIDTH, HEIGHT, FONT = 900.0, 340.0, 13.5
 STROKES = (  # by place in a figure; they differ in their dashes, not only in colour
     "stroke:var(--accent);stroke-width:2.5",
@@ -39,7 +48,7 @@ def view_pace(numbers: Numbers, units: Units) -> View:
 def view_method(row: Numbers) -> dict[str, str]:
     """Return the results of a method of pacing as text."""
     shares = {
-        key: DASH if row[key] is None else f"{100 * row[key]:.1f} %"
+        key: MISSING_DASH if row[key] is None else f"{100 * row[key]:.1f} %"
         for key in ("value", "worst", "gain", "use", "short")
     }
     return {"name": row["name"], "over": write_count(row["over"]), **shares, "refused": write_refused(row["refused"])}
@@ -140,7 +149,7 @@ def _make_line(course: Numbers, key: str, name: str) -> Line:
 
 
 def _view_price(first: Numbers, units: Units) -> View:
-    lines = [_make_line(first["courses"][way], "price", METHODS[way]) for way in ("pace", "daily", "fixed")]
+    lines = [_make_line(first["courses"][way], "price", METHOD_TITLES[way]) for way in ("pace", "daily", "fixed")]
     note = "The response that one more unit of budget brings from then on."
     if first["facts"]["promises"] == "kept":
         note += " The price falls when promises outlast the period, because then their face values count."
@@ -152,7 +161,7 @@ def _view_spend(first: Numbers, units: Units) -> View:
     lines = [_make_line(courses["pace"], "spent", "paced: spent")]
     if facts["promises"] == "kept":
         lines.append(_make_line(courses["pace"], "held", "paced: spent or promised"))
-    lines += [_make_line(courses[way], "spent", f"{METHODS[way]}: spent") for way in ("fixed", "offline")]
+    lines += [_make_line(courses[way], "spent", f"{METHOD_TITLES[way]}: spent") for way in ("fixed", "offline")]
     days = courses["pace"]["day"]
     lines.append(("budget", days, [facts["total"]] * len(days)))
     open_promises = facts["promises"] == "while_it_lasts"
@@ -162,6 +171,6 @@ def _view_spend(first: Numbers, units: Units) -> View:
 
 
 def _view_value(courses: Numbers, response: str) -> View:
-    lines = [_make_line(courses[way], "value", METHODS[way]) for way in ("pace", "daily", "fixed", "offline")]
+    lines = [_make_line(courses[way], "value", METHOD_TITLES[way]) for way in ("pace", "daily", "fixed", "offline")]
     note = "The response beyond that of giving everyone the cheapest level."
     return _view_figure("value", lines, f"{response}, since the start", note)

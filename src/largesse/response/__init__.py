@@ -13,13 +13,6 @@ observed costs to any response model, by default `Proportional`.
 """
 
 from largesse.response.additive import Additive as Additive
-from largesse.response.base import Configurable as Configurable
-from largesse.response.base import Learner as Learner
-from largesse.response.base import ResponseModel as ResponseModel
-from largesse.response.base import check_auto as check_auto
-from largesse.response.base import copy_unfitted as copy_unfitted
-from largesse.response.base import encode_customers as encode_customers
-from largesse.response.base import fit_copy as fit_copy
 from largesse.response.boosting import Boosting as Boosting
 from largesse.response.cost_model import Proportional as Proportional
 from largesse.response.cost_model import WithCosts as WithCosts
@@ -43,6 +36,13 @@ from largesse.response.networks.network_settings import Training as Training
 from largesse.response.networks.sire import IRE as IRE
 from largesse.response.networks.sire import SIRE as SIRE
 from largesse.response.responder_amounts import looks_two_part as looks_two_part
+from largesse.response.response_model import Configurable as Configurable
+from largesse.response.response_model import Learner as Learner
+from largesse.response.response_model import ResponseModel as ResponseModel
+from largesse.response.response_model import check_auto as check_auto
+from largesse.response.response_model import copy_unfitted as copy_unfitted
+from largesse.response.response_model import encode_customers as encode_customers
+from largesse.response.response_model import fit_copy as fit_copy
 from largesse.response.stacking import TILT_REACH as TILT_REACH
 from largesse.response.stacking import Stack as Stack
 from largesse.response.thresholds import Thresholds as Thresholds

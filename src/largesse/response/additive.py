@@ -15,9 +15,8 @@ import numpy as np
 
 from largesse.io import Shaped
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel, take_rows
 from largesse.response.linear import (
-    PENALTIES,
+    LINEAR_PENALTIES,
     Regression,
     fit_regression,
     fit_regression_folds,
@@ -32,13 +31,14 @@ from largesse.response.responder_amounts import (
     multiply_by_amounts,
     split_amounts,
 )
+from largesse.response.response_model import ResponseModel, take_rows
 from largesse.stats import assign_folds, choose_by_one_standard_error, chosen_index, sample_rows
 
 HINGE_SCALES = (0.0, 0.5, 2.0)
-MAX_ROWS = 400_000  # a few hundred coefficients are known well enough from these
-CHOOSING_ROWS = 20_000  # and settings from these
-FOLDS = 5
-BLOCK_ROWS = 65_536  # whose hinges are held together when predicting
+MAX_ADDITIVE_ROWS = 400_000  # a few hundred coefficients are known well enough from these
+ADDITIVE_SEARCH_ROWS = 20_000  # and settings from these
+ADDITIVE_FOLDS = 5
+HINGE_BLOCK_ROWS = 65_536  # whose hinges are held together when predicting
 MAX_WORK = 40_000_000_000  # rows × columns², which a fit costs; no more
 MAX_HINGES = 1500  # with more features than that allows, all keep straight lines: a fit costs their number cubed
 QUANTILE_ROWS = 20_000  # rows, spread over the table, that give the quantiles
@@ -135,8 +135,8 @@ class Additive(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
-        few, some = take_rows(X, log, sample_rows(len(log), CHOOSING_ROWS, self.seed))
-        penalty, _ = self._choose(self._hinges(X), few, some, assign_folds(some, FOLDS, self.seed))
+        few, some = take_rows(X, log, sample_rows(len(log), ADDITIVE_SEARCH_ROWS, self.seed))
+        penalty, _ = self._choose(self._hinges(X), few, some, assign_folds(some, ADDITIVE_FOLDS, self.seed))
         X, log = take_rows(X, log, sample_rows(len(log), _max_rows(self.shape_, X.shape[1]), self.seed))
         self.fit_ = fit_regression(regression_rows(self.shape_.design(X), log), penalty=penalty)
 
@@ -146,9 +146,9 @@ class Additive(ResponseModel):
         amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * len(np.unique(fold))
         log = mark_responders(log) if two else log
         hinges = self._hinges(X)
-        kept = sample_rows(len(log), CHOOSING_ROWS, self.seed)
+        kept = sample_rows(len(log), ADDITIVE_SEARCH_ROWS, self.seed)
         penalty, fits = self._choose(hinges, *take_rows(X, log, kept), fold[kept])
-        if len(X) > CHOOSING_ROWS:
+        if len(X) > ADDITIVE_SEARCH_ROWS:
             kept = sample_rows(len(log), _max_rows(self.shape_, X.shape[1]), self.seed)
             rows = regression_rows(self.shape_.design(X[kept]), log.bare.take(kept))
             fits = fit_regression_folds(rows, fold[kept], penalty)
@@ -166,7 +166,7 @@ class Additive(ResponseModel):
             shape = HingeShape(hinges, scale)
             found = held_out_losses(replace(rows, X=shape.design(X)), fold)
             best = int(np.argmin(np.average(found, axis=1, weights=log.weight)))
-            tried.append((shape, PENALTIES[best]))
+            tried.append((shape, LINEAR_PENALTIES[best]))
             losses.append(found[best])
         names = [f"hinges × {shape.scale:g}" if shape.scale else "straight lines" for shape, _ in tried]
         choices = choose_by_one_standard_error(
@@ -178,8 +178,8 @@ class Additive(ResponseModel):
 
     def _curves(self, X: Array) -> Array:
         curves = np.empty((len(X), self.levels_))
-        for first in range(0, len(X), BLOCK_ROWS):
-            rows = slice(first, first + BLOCK_ROWS)
+        for first in range(0, len(X), HINGE_BLOCK_ROWS):
+            rows = slice(first, first + HINGE_BLOCK_ROWS)
             curves[rows] = self.fit_.predict(self.shape_.design(X[rows].astype(np.float64)))
         return multiply_by_amounts(curves, self.amounts_, X)
 
@@ -198,4 +198,4 @@ class Additive(ResponseModel):
 def _max_rows(shape: HingeShape, features: int) -> int:
     """Return the largest number of rows to fit, given the number of features."""
     columns = features + (shape.hinges.knots.size if shape.scale else 0)
-    return int(min(MAX_ROWS, max(MAX_WORK // max(columns, 1) ** 2, CHOOSING_ROWS)))
+    return int(min(MAX_ADDITIVE_ROWS, max(MAX_WORK // max(columns, 1) ** 2, ADDITIVE_SEARCH_ROWS)))

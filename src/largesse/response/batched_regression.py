@@ -15,8 +15,8 @@ import numpy as np
 from largesse.records import Array
 from largesse.stats import score_curvature, score_loss, score_slope
 
-BLOCK_ROWS = 65_536  # rows
-MAX_STEPS = 60
+REGRESSION_BLOCK_ROWS = 65_536  # rows
+MAX_REGRESSION_STEPS = 60
 MAX_HALVINGS = 30
 CURVATURE_STEPS = 6  # steps after which the curvature is measured again
 MIN_CURVATURE = 1e-9  # keeps systems regular: a level may have no rows, a feature may repeat another
@@ -94,7 +94,7 @@ def fit_together(task: RegressionGrid, start: Array, lower: Array, tolerance: fl
     curvature = _measure_curvatures(task, start)
     value, slope = _evaluate(task, here)
     busy = np.ones((J, F), dtype=bool)
-    for step in range(1, MAX_STEPS + 1):
+    for step in range(1, MAX_REGRESSION_STEPS + 1):
         move = _newton_moves(here, slope, curvature, task.ridges, lower, busy)
         # Half the slope along a move is what it will bring; where that is nothing, rounding must not decide.
         busy &= -0.5 * np.einsum("jfq,jfq->jf", slope, move) > tolerance
@@ -122,7 +122,7 @@ def held_out_scores(task: RegressionGrid, found: Array) -> Array:
 
 
 def _blocks(n: int) -> list[slice]:
-    return [slice(first, min(first + BLOCK_ROWS, n)) for first in range(0, n, BLOCK_ROWS)]
+    return [slice(first, min(first + REGRESSION_BLOCK_ROWS, n)) for first in range(0, n, REGRESSION_BLOCK_ROWS)]
 
 
 def _scores(task: RegressionGrid, rows: slice, parameters: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel
+from largesse.response.response_model import ResponseModel
 from largesse.stats import BoostedTrees, boosted_trees, one_thread, sigmoid
 
 MIN_STOPPING_ROWS = 200  # rows; with fewer, none are set aside for early stopping

@@ -15,9 +15,9 @@ from largesse.records import Array
 from largesse.stats import minimise, score_curvature, score_loss, score_slope
 
 MIN_SLOPE, MAX_SLOPE = 0.5, 2.0  # a slope beyond these is noise, or a model that should not be used
-MIN_SPREAD = 1e-6  # bases that vary less are the same for all
-RIDGE = 1e-6  # decides where rows do not: a level without rows, or responses that a base separates
-TOLERANCE = 1e-13  # of the mean loss
+MIN_CALIBRATION_SPREAD = 1e-6  # bases that vary less are the same for all
+CALIBRATION_RIDGE = 1e-6  # decides where rows do not: a level without rows, or responses that a base separates
+CALIBRATION_TOLERANCE = 1e-13  # of the mean loss
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class HeldOutScores:
 def calibrate(rows: HeldOutScores, together: Array) -> Calibration:
     """Return how the mean of fold models is to be stretched, given its scores (n, K) of the same rows."""
     base, mean = rows.held.mean(axis=1), together.mean(axis=1)
-    if base.std() < MIN_SPREAD or mean.std() < MIN_SPREAD:
+    if base.std() < MIN_CALIBRATION_SPREAD or mean.std() < MIN_CALIBRATION_SPREAD:
         return Calibration()
     slope = fit_slope(rows) * base.var() / mean.var()
     return Calibration(float(np.clip(slope, MIN_SLOPE, MAX_SLOPE)), float(mean.mean()))
@@ -64,13 +64,13 @@ def fit_slope(rows: HeldOutScores) -> float:
 
     def objective(change: Array) -> float:
         loss = score_loss(own + design @ change, rows.response, rows.binary)
-        return float(weight @ loss + 0.5 * RIDGE * change @ change)
+        return float(weight @ loss + 0.5 * CALIBRATION_RIDGE * change @ change)
 
     def derivatives(change: Array) -> tuple[Array, Array]:
         score = own + design @ change
         pull = weight * score_slope(score, rows.response, rows.binary)
         curve = weight * score_curvature(score, rows.binary)
-        curvature = design.T @ (curve[:, None] * design) + RIDGE * np.eye(K + 1)
-        return design.T @ pull + RIDGE * change, curvature
+        curvature = design.T @ (curve[:, None] * design) + CALIBRATION_RIDGE * np.eye(K + 1)
+        return design.T @ pull + CALIBRATION_RIDGE * change, curvature
 
-    return float(1.0 + minimise(objective, derivatives, np.zeros(K + 1), tolerance=TOLERANCE)[0])
+    return float(1.0 + minimise(objective, derivatives, np.zeros(K + 1), tolerance=CALIBRATION_TOLERANCE)[0])

@@ -11,8 +11,8 @@ from largesse.errors import Problem, fail, plural, refuse
 from largesse.io import Shaped
 from largesse.progress import start_stage, subrange
 from largesse.records import Array, Customers, HeldOutPredictions, Log
-from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy, in_blocks
 from largesse.response.fold_ensemble import OUTSIDE, add_outside
+from largesse.response.response_model import ResponseModel, blank_copy, check_auto, fit_copy, in_blocks
 from largesse.response.stacking import Stack
 from largesse.stats import assign_folds, count_cores, dot_rows, minimise, one_thread, sample_rows
 
@@ -141,9 +141,9 @@ def predict_in_blocks(
     return curves, customers.costs
 
 
-PENALTIES = (1.0, 0.1, 0.03, 0.01, 1e-3, 1e-4)  # in units of the mean amount, the strongest first
-CHOOSING_ROWS = 20_000  # more rows do not make the choice of a penalty better, only slower
-CHOOSING_FOLDS = 5
+AMOUNT_PENALTIES = (1.0, 0.1, 0.03, 0.01, 1e-3, 1e-4)  # in units of the mean amount, the strongest first
+AMOUNT_SEARCH_ROWS = 20_000  # more rows do not make the choice of a penalty better, only slower
+AMOUNT_SEARCH_FOLDS = 5
 MAX_LOG_SCALE = 30.0  # exp of more is no size of an amount
 
 
@@ -209,18 +209,18 @@ class Proportional(ResponseModel):
 
 def _choose_penalty(X: Array, log: Log, seed: int) -> float:
     """Return the penalty with the least held-out Poisson loss."""
-    some = sample_rows(len(log), CHOOSING_ROWS, seed) if len(log) > CHOOSING_ROWS else np.arange(len(log))
+    some = sample_rows(len(log), AMOUNT_SEARCH_ROWS, seed) if len(log) > AMOUNT_SEARCH_ROWS else np.arange(len(log))
     X, log = X[some], log.take(some)
-    fold, loss = assign_folds(log, CHOOSING_FOLDS, seed), np.zeros(len(PENALTIES))
+    fold, loss = assign_folds(log, AMOUNT_SEARCH_FOLDS, seed), np.zeros(len(AMOUNT_PENALTIES))
     for f in np.unique(fold):
         test = fold == f
         held, own = log.take(test), np.arange(int(test.sum()))
-        for j, fitted in enumerate(_fit(X[~test], log.take(~test), PENALTIES)):
+        for j, fitted in enumerate(_fit(X[~test], log.take(~test), AMOUNT_PENALTIES)):
             # A level without costs in the other folds would make any cost here impossible: it has a little.
             least = max(1e-6 * float(fitted.sizes.max(initial=0.0)), 1e-300)
             mean = np.maximum(fitted.predict(X[test])[own, held.level], least)
             loss[j] += float(held.weights @ (mean - held.response * np.log(mean)))
-    return PENALTIES[int(np.argmin(loss))]
+    return AMOUNT_PENALTIES[int(np.argmin(loss))]
 
 
 def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[Scaling]:

@@ -6,7 +6,6 @@ from typing import final
 
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
-from largesse.response.base import ResponseModel, blank_copy, check_auto, fit_copy
 from largesse.response.responder_amounts import (
     Amounts,
     fit_amounts,
@@ -15,6 +14,7 @@ from largesse.response.responder_amounts import (
     mark_responders,
     multiply_by_amounts,
 )
+from largesse.response.response_model import ResponseModel, blank_copy, check_auto, fit_copy
 
 
 @final

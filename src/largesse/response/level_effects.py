@@ -152,9 +152,9 @@ def _walk(steps: int) -> Array:
     return np.minimum.outer(place, place) + 0.1 * np.eye(steps)
 
 
-MAX_STEPS = 100
-TOLERANCE = 1e-9  # of the summed loss over the number of rows
-MIN_SPREAD = 1e-6  # a base that varies less is the same for all
+MAX_LADDER_STEPS = 100
+LADDER_TOLERANCE = 1e-9  # of the summed loss over the number of rows
+MIN_BASE_SPREAD = 1e-6  # a base that varies less is the same for all
 MAX_READINGS = 20  # of the rows around a ladder
 READING_TOLERANCE = 0.01  # a ladder that moves by less between readings is final
 MAX_MOVE = 2.0  # that one reading moves an effect
@@ -231,7 +231,12 @@ def fit_scores(rows: ScoredRows, design: Array, offset: Array, prior: Prior, noi
         return slope, information(rows, design, score, noise) + np.diag(prior.precision + 1e-9)
 
     return minimise(
-        objective, derivatives, prior.mean, lower=prior.lower, steps=MAX_STEPS, tolerance=TOLERANCE * len(rows.level)
+        objective,
+        derivatives,
+        prior.mean,
+        lower=prior.lower,
+        steps=MAX_LADDER_STEPS,
+        tolerance=LADDER_TOLERANCE * len(rows.level),
     )
 
 
@@ -268,7 +273,7 @@ class Ladder:
 
 def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     """Fit the common ladder to rows with a base (n,); its slope is 1 unless it is fitted, too."""
-    moves = slope and bool(base.std() > MIN_SPREAD)
+    moves = slope and bool(base.std() > MIN_BASE_SPREAD)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else []), rows.reached()])
     offset = np.zeros(len(base)) if moves else base
     first = 2 if moves else 1

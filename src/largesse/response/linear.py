@@ -16,7 +16,6 @@ import numpy as np
 
 from largesse.io import Shaped
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel, check_auto
 from largesse.response.batched_regression import (
     RegressionGrid,
     RegressionRows,
@@ -26,6 +25,7 @@ from largesse.response.batched_regression import (
 )
 from largesse.response.level_effects import Link, ScoredRows, dose_shares, fit_ladder
 from largesse.response.responder_amounts import Amounts, multiply_by_amounts, split_amounts
+from largesse.response.response_model import ResponseModel, check_auto
 from largesse.stats import (
     PrincipalAxes,
     dot_rows,
@@ -40,14 +40,14 @@ from largesse.stats import (
     sigmoid,
 )
 
-PENALTIES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
-STIFFNESS = 0.1  # holds increments together while coefficients are fitted; the ladder replaces them
-CHOOSING_ROWS = 20_000  # more rows than this do not make the choice of a penalty better, only slower
-CHOOSING_FOLDS = 5
-TOLERANCE = 1e-10  # of the mean loss
+LINEAR_PENALTIES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
+INCREMENT_STIFFNESS = 0.1  # holds increments together while coefficients are fitted; the ladder replaces them
+LINEAR_SEARCH_ROWS = 20_000  # more rows than this do not make the choice of a penalty better, only slower
+LINEAR_SEARCH_FOLDS = 5
+LINEAR_TOLERANCE = 1e-10  # of the mean loss
 COMPARISON_TOLERANCE = 1e-8  # the same where penalties are only compared
 START_TOLERANCE = 1e-4  # and where a fit is but a start
-BLOCK_ROWS = 65_536  # rows
+LINEAR_BLOCK_ROWS = 65_536  # rows
 MAX_NEWTON_FEATURES = 800  # features, beyond which Newton's matrices cost more than gradients on principal axes
 MAX_GRADIENT_STEPS = 500
 
@@ -142,7 +142,7 @@ def fit_regression(rows: RegressionRows, *, penalty: float | str = "auto", seed:
         rows, axes = _turn(replace(rows, response=rows.response / scale))
         if isinstance(penalty, str):
             penalty = _choose(rows, seed)
-        found = _settle(_minimise(rows, penalty, STIFFNESS), rows)
+        found = _settle(_minimise(rows, penalty, INCREMENT_STIFFNESS), rows)
     return _regression(found, axes, rows, scale, penalty)
 
 
@@ -151,7 +151,7 @@ def fit_regression_folds(rows: RegressionRows, fold: Array, penalty: float) -> l
     scale = rows.spread
     with one_thread():
         rows, axes = _turn(replace(rows, response=rows.response / scale))
-        (found,), _ = _fit_without_folds(rows, fold, [penalty], TOLERANCE)
+        (found,), _ = _fit_without_folds(rows, fold, [penalty], LINEAR_TOLERANCE)
         settled = [_settle(one, rows.take(fold != f)) for one, f in zip(found, np.unique(fold), strict=True)]
     return [_regression(one, axes, rows, scale, penalty) for one in settled]
 
@@ -163,7 +163,7 @@ def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
     """
     with one_thread():
         rows, _ = _turn(replace(rows, response=rows.response / rows.spread))
-        return _fit_without_folds(rows, fold, PENALTIES, COMPARISON_TOLERANCE)[1]
+        return _fit_without_folds(rows, fold, LINEAR_PENALTIES, COMPARISON_TOLERANCE)[1]
 
 
 def _settle(found: Array, rows: RegressionRows) -> Array:
@@ -194,12 +194,14 @@ def _regression(
 
 def _choose(rows: RegressionRows, seed: int) -> float:
     """Choose the penalty by mean held-out loss."""
-    shuffled = shuffle_rows(len(rows.level), CHOOSING_ROWS, seed)
+    shuffled = shuffle_rows(len(rows.level), LINEAR_SEARCH_ROWS, seed)
     if len(shuffled) < 2:
-        return PENALTIES[-1]  # there is nothing to hold out
+        return LINEAR_PENALTIES[-1]  # there is nothing to hold out
     rows = rows.take(shuffled)
-    _, losses = _fit_without_folds(rows, np.arange(len(shuffled)) % CHOOSING_FOLDS, PENALTIES, COMPARISON_TOLERANCE)
-    return PENALTIES[int(np.argmin(losses @ rows.weight))]
+    _, losses = _fit_without_folds(
+        rows, np.arange(len(shuffled)) % LINEAR_SEARCH_FOLDS, LINEAR_PENALTIES, COMPARISON_TOLERANCE
+    )
+    return LINEAR_PENALTIES[int(np.argmin(losses @ rows.weight))]
 
 
 def _fit_without_folds(
@@ -210,10 +212,10 @@ def _fit_without_folds(
         return _fit_on_axes(rows, fold, penalties)
     p, K = rows.X.shape[1], rows.K
     place = np.unique(fold, return_inverse=True)[1]
-    ridges = np.stack([_ridge(p, K, penalty, STIFFNESS) for penalty in penalties])
+    ridges = np.stack([_ridge(p, K, penalty, INCREMENT_STIFFNESS) for penalty in penalties])
     if not rows.weight.any():
         rows = replace(rows, weight=np.ones(len(place)))
-    first = _minimise(rows, penalties[len(penalties) // 2], STIFFNESS, tolerance=START_TOLERANCE)
+    first = _minimise(rows, penalties[len(penalties) // 2], INCREMENT_STIFFNESS, tolerance=START_TOLERANCE)
     task = RegressionGrid(rows, place, ridges)
     found = fit_together(task, first, _lower(p, K), tolerance)
     return found, score_loss(held_out_scores(task, found), rows.response, rows.binary)
@@ -232,7 +234,7 @@ def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) 
     means: list[float] = []
     for j, penalty in reversed(list(enumerate(penalties))):
         for i, f in enumerate(parts):
-            starts[i] = found[j, i] = _minimise(rows.take(fold != f), penalty, STIFFNESS, starts[i])
+            starts[i] = found[j, i] = _minimise(rows.take(fold != f), penalty, INCREMENT_STIFFNESS, starts[i])
             test = rows.take(fold == f)
             losses[j, fold == f] = score_loss(_scores(found[j, i], test), test.response, test.binary)
         means.append(float(rows.weight @ losses[j]))
@@ -253,7 +255,11 @@ def _lower(p: int, K: int) -> Array:
 
 
 def _minimise(
-    rows: RegressionRows, penalty: float, stiffness: float, start: Array | None = None, tolerance: float = TOLERANCE
+    rows: RegressionRows,
+    penalty: float,
+    stiffness: float,
+    start: Array | None = None,
+    tolerance: float = LINEAR_TOLERANCE,
 ) -> Array:
     """Return the parameters with the least penalised loss: coefficients (p,), increments (K−1,), intercept."""
     p, K = rows.X.shape[1], rows.K
@@ -299,7 +305,7 @@ def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, st
         return float(value), scale * slope
 
     bounds = [(None if end == -np.inf else end, None) for end in (lower / scale).tolist()]
-    options = {"maxiter": MAX_GRADIENT_STEPS, "ftol": TOLERANCE, "gtol": 1e-6}
+    options = {"maxiter": MAX_GRADIENT_STEPS, "ftol": LINEAR_TOLERANCE, "gtol": 1e-6}
     return scale * minimize(objective, start / scale, method="L-BFGS-B", jac=True, bounds=bounds, options=options).x
 
 
@@ -337,9 +343,9 @@ def _moments(X: Array, level: Array, curve: Array, K: int) -> tuple[Array, Array
     """Return Σ curve·x·xᵀ (p, p) and the sums per level Σ curve·x (K, p), in blocks that fit the cache."""
     p = X.shape[1]
     square, cross = np.zeros((p, p)), np.zeros((K, p))
-    for first in range(0, len(X), BLOCK_ROWS):
-        part, code = X[first : first + BLOCK_ROWS], level[first : first + BLOCK_ROWS]
-        weighted = part * curve[first : first + BLOCK_ROWS, None].astype(X.dtype) * X.dtype.type(len(X))
+    for first in range(0, len(X), LINEAR_BLOCK_ROWS):
+        part, code = X[first : first + LINEAR_BLOCK_ROWS], level[first : first + LINEAR_BLOCK_ROWS]
+        weighted = part * curve[first : first + LINEAR_BLOCK_ROWS, None].astype(X.dtype) * X.dtype.type(len(X))
         square += part.T @ weighted
         for k in range(K):
             cross[k] += weighted[code == k].sum(axis=0)

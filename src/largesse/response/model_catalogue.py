@@ -1,6 +1,6 @@
 """Catalogue of response models: the names that campaign files, the command line, saved policies and tests use.
 
-To add a model, write its file and add one line to `MODELS`.
+To add a model, write its file and add one line to `MODEL_CATALOGUE`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 from largesse.errors import Problem, refuse, suggest
 from largesse.response.additive import Additive
-from largesse.response.base import ResponseModel
 from largesse.response.boosting import Boosting
 from largesse.response.cost_model import Proportional, WithCosts
 from largesse.response.hurdle import Hurdle
 from largesse.response.linear import Linear
 from largesse.response.networks.sire import IRE, SIRE
+from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
 from largesse.response.thresholds import Thresholds
 
@@ -32,7 +32,7 @@ class CatalogueEntry:
     slow: bool = False  # fitting takes minutes where the others take seconds
 
 
-MODELS: dict[str, CatalogueEntry] = {
+MODEL_CATALOGUE: dict[str, CatalogueEntry] = {
     "auto": CatalogueEntry(Stack, "additive, two sizes of boosting and, for many features, thresholds, blended on held-out rows"),
     "quick": CatalogueEntry(Stack, "as auto, without the boosting of small trees: fitted in about half the time", {"models": "few"}),
     "linear": CatalogueEntry(Linear, "features shift the whole curve, each level adds the same increment for everybody"),
@@ -45,11 +45,11 @@ MODELS: dict[str, CatalogueEntry] = {
 }  # fmt: skip
 
 # Names of earlier versions, and the model to use instead.
-REPLACED = {"stack": "auto", "shrunk": "auto", "choose": "auto", "two_part": "hurdle", "pava": "boosting"}
+REPLACED_MODEL_NAMES = {"stack": "auto", "shrunk": "auto", "choose": "auto", "two_part": "hurdle", "pava": "boosting"}
 LAB = ("bart", "cfrnet", "ganite", "tlearner")  # baselines that the lab compares with
 
 TREES = "many small decision trees, each correcting the ones before it"
-PLAIN = {
+MODEL_DESCRIPTIONS = {
     "Stack": f"It is a blend of curves for each feature and of {TREES}; held-out rows decided how much each counts.",
     "Linear": "It adds up what each feature contributes; a level adds the same for everybody.",
     "Additive": "It adds up a curve for each feature; a level adds the same for everybody.",
@@ -63,7 +63,7 @@ PLAIN = {
 
 def list_models() -> Mapping[str, CatalogueEntry]:
     """Return all models by the name that campaign files use."""
-    return MappingProxyType(MODELS)
+    return MappingProxyType(MODEL_CATALOGUE)
 
 
 def make_model(name: str, seed: int = 0) -> ResponseModel:
@@ -73,7 +73,7 @@ def make_model(name: str, seed: int = 0) -> ResponseModel:
     Boosting(seed=3)
     """
     check_model_name(name)
-    entry = MODELS[name]
+    entry = MODEL_CATALOGUE[name]
     return entry.kind(**entry.settings).set_params(seed=seed)
 
 
@@ -83,21 +83,21 @@ def describe_model(kind: str) -> str:
     >>> describe_model("Linear")
     'It adds up what each feature contributes; a level adds the same for everybody.'
     """
-    return PLAIN.get(kind, "")
+    return MODEL_DESCRIPTIONS.get(kind, "")
 
 
 def check_model_name(name: str) -> None:
     """Refuse a name that is not in the catalogue."""
-    if name in MODELS:
+    if name in MODEL_CATALOGUE:
         return
     if name in LAB:
         hint = f"`largesse experiment worlds --models {name}` measures it; for a campaign use 'auto'"
         refuse("model", [Problem(f"model {name!r} is a baseline of the lab, for comparison only", hint)])
-    hint = f"use {REPLACED[name]!r}" if name in REPLACED else suggest(name, MODELS)
+    hint = f"use {REPLACED_MODEL_NAMES[name]!r}" if name in REPLACED_MODEL_NAMES else suggest(name, MODEL_CATALOGUE)
     refuse("model", [Problem(f"model {name!r} is not known", hint)])
 
 
 def model_classes() -> dict[str, type[ResponseModel]]:
     """Return the classes, by name, of all models that a saved file may hold; any other is refused."""
-    listed = {entry.kind.__name__: entry.kind for entry in MODELS.values()}
+    listed = {entry.kind.__name__: entry.kind for entry in MODEL_CATALOGUE.values()}
     return {**listed, "WithCosts": WithCosts, "Proportional": Proportional}

@@ -23,14 +23,14 @@ from largesse.data import Encoder
 from largesse.io import ONE_LEVEL, Shaped
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel, fit_copy
 from largesse.response.boosting import Boosting
+from largesse.response.response_model import ResponseModel, fit_copy
 from largesse.stats import assign_folds, minimise, sample_rows
 
 MIN_SHARE_OF_ZEROS = 0.1  # a smaller share of zeros is no part of its own
 MIN_RESPONDERS = 30  # responders; fewer have one mean amount for all
-FOLDS = 5
-MAX_ROWS = 50_000  # responders that the model of amounts learns from
+AMOUNT_FOLDS = 5
+MAX_RESPONDER_ROWS = 50_000  # responders that the model of amounts learns from
 OUTLIER_DEVIATIONS = 3.0  # robust standard deviations, beyond which a logarithm of an amount is taken to lie there
 PRIOR_ROWS = 10.0  # that say the features tell nothing about amounts
 EFFECT_DEVIATION = 0.2  # standard deviation of the prior of the dearest level's effect on the logarithm of amounts
@@ -107,7 +107,7 @@ def multiply_by_amounts(curves: Array, amounts: Amounts | None, X: Array) -> Arr
 def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str, seed: int) -> Amounts:
     """Fit how much responders respond with to encoded features (n, p) and a log; "auto" is small boosted trees."""
     rows = np.flatnonzero(log.response > 0)
-    rows = rows[sample_rows(len(rows), MAX_ROWS, seed)]
+    rows = rows[sample_rows(len(rows), MAX_RESPONDER_ROWS, seed)]
     if not len(rows):
         return Amounts(None, 0.0, 0.0, np.zeros(len(log.levels)), 0.0, 0.0)  # nobody responds, with whatever amount
     X, log = X[rows], log.bare.take(rows)
@@ -137,7 +137,7 @@ def _draw_in(target: Array) -> Array:
 
 def _fit_held_out(X: Array, log: Log, encoder: Encoder, model: ResponseModel, seed: int) -> tuple[ResponseModel, Array]:
     """Return the model fitted to all rows, and its out-of-fold predictions (n,)."""
-    fold = assign_folds(log, FOLDS, seed)
+    fold = assign_folds(log, AMOUNT_FOLDS, seed)
     held = np.empty(len(log))
     for f in np.unique(fold):
         mine = fold != f

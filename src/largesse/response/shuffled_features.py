@@ -13,8 +13,8 @@ import numpy as np
 from largesse.data import Encoder
 from largesse.records import Array, ShuffledPredictions
 
-MAX_ROWS = 3_000  # rows
-MAX_CELLS = 200_000  # rows × features, if there are more features
+MAX_SHUFFLED_ROWS = 3_000  # rows
+MAX_SHUFFLED_CELLS = 200_000  # rows × features, if there are more features
 MIN_ROWS = 500  # rows, however many features there are
 
 Predict = Callable[[Array, int], Array]  # encoded features (n, p) and the place of a fold → curves (n, K)
@@ -29,7 +29,7 @@ def shuffle_features(predict: Predict, encoder: Encoder, X: Array, fold: Array) 
     features = tuple(dict.fromkeys(encoder.sources))
     if not features or not len(X):
         return None
-    most = int(np.clip(MAX_CELLS // len(features), MIN_ROWS, MAX_ROWS))
+    most = int(np.clip(MAX_SHUFFLED_CELLS // len(features), MIN_ROWS, MAX_SHUFFLED_ROWS))
     rows = np.arange(0, len(X), max(-(-len(X) // most), 1))
     folds, place = np.unique(fold, return_inverse=True)
     some, place = X[rows], place[rows]

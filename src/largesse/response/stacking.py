@@ -23,11 +23,10 @@ from largesse.io import Shaped
 from largesse.progress import subrange
 from largesse.records import Array, Choice, HeldOutPredictions, Log
 from largesse.response.additive import Additive
-from largesse.response.base import ResponseModel, check_auto, fit_copy
 from largesse.response.boosting import Boosting
 from largesse.response.fold_ensemble import fit_members, held_out_scores, mean_scores
 from largesse.response.level_effects import (
-    MIN_SPREAD,
+    MIN_BASE_SPREAD,
     WEAK_PRECISION,
     Ladder,
     Link,
@@ -42,10 +41,11 @@ from largesse.response.level_effects import (
     scored_rows,
 )
 from largesse.response.responder_amounts import Amounts, fold_amounts, multiply_by_amounts, split_amounts
+from largesse.response.response_model import ResponseModel, check_auto, fit_copy
 from largesse.response.thresholds import MANY_FEATURES, Thresholds
 from largesse.stats import assign_folds, choose_lowest_loss, sample_rows
 
-MAX_ROWS = 200_000  # held-out rows that decide; more only take longer
+MAX_STACKING_ROWS = 200_000  # held-out rows that decide; more only take longer
 WEIGHT_PRECISION = 10.0  # precision of the belief that all members' bases count alike
 DEVIATION_PRECISION = 64.0  # precision of the belief that deviations count for nothing
 SHRUNK_PRECISION = 4.0  # the same for a member that has shrunk its deviations itself
@@ -90,7 +90,7 @@ class Blend:
             raise ValueError("a blend with negative weights or shares")
         if not np.isfinite([self.tilt, self.middle, self.spread]).all() or self.spread < 0:
             raise ValueError(f"a blend with a tilt of {self.tilt}, around {self.middle} ± {self.spread}")
-        if self.tilt and self.spread <= MIN_SPREAD:
+        if self.tilt and self.spread <= MIN_BASE_SPREAD:
             raise ValueError(f"a blend with a tilt of {self.tilt} along bases that are the same for all")
 
     def scores(self, members: Array) -> Array:
@@ -122,8 +122,8 @@ def deviation_precision(shrinks: bool, only_base: bool) -> float:
 def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tuple[Blend, tuple[Choice, ...]]:
     """Fit the blend of members to held-out rows of a log with folds (n,); return it and the candidates."""
     rows, held = scored_rows(log, link_of(log)), members.held
-    if len(fold) > MAX_ROWS:
-        some = sample_rows(len(fold), MAX_ROWS, seed)
+    if len(fold) > MAX_STACKING_ROWS:
+        some = sample_rows(len(fold), MAX_STACKING_ROWS, seed)
         rows, held, fold = rows.take(some), held[:, some], fold[some]
     plain, made = _fit_blend(rows, replace(members, held=held), fold)
     return made, _list_choices([plain, made], held, rows)
@@ -134,7 +134,7 @@ def blend_held_out(members: Members, log: Log, fold: Array, seed: int = 0) -> tu
     rows, curves, blends = scored_rows(log, link_of(log)), np.empty(members.held.shape[1:]), []
     for f in np.unique(fold):
         others = np.flatnonzero(fold != f)
-        others = others[sample_rows(len(others), MAX_ROWS, seed)]
+        others = others[sample_rows(len(others), MAX_STACKING_ROWS, seed)]
         _, blend = _fit_blend(rows.take(others), replace(members, held=members.held[:, others]), fold[others])
         curves[fold == f] = unlink(blend.scores(members.held[:, fold == f]), rows.link)
         blends.append(blend)
@@ -170,7 +170,9 @@ def _place(base: Array, weight: Array) -> tuple[float, float]:
 
 def _follow(base: Array, middle: float, spread: float) -> Array:
     """Return standardised bases (n,), clipped to a few standard deviations: the factor of the tilt."""
-    return np.clip((base - middle) / spread, -TILT_REACH, TILT_REACH) if spread > MIN_SPREAD else np.zeros(len(base))
+    return (
+        np.clip((base - middle) / spread, -TILT_REACH, TILT_REACH) if spread > MIN_BASE_SPREAD else np.zeros(len(base))
+    )
 
 
 def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
@@ -192,7 +194,7 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
     """Return the tilt of increments with the base: the posterior mean over no tilt and a normal one."""
     middle, spread = place
     # Of amounts, trees find as much.
-    if not rows.link.binary or spread <= MIN_SPREAD or not np.ptp(lift):
+    if not rows.link.binary or spread <= MIN_BASE_SPREAD or not np.ptp(lift):
         return 0.0
     column = _follow(base, middle, spread) * lift[rows.level]
     design = np.column_stack([np.ones(len(base)), base - middle, column])
@@ -229,7 +231,7 @@ def _share_deviations(
 ) -> tuple[Array, float]:
     """Return the shares (M,) of the members' deviations (M, n), and the change of the intercept."""
     M = len(own)
-    use = [m for m in range(M) if np.isfinite(members.precisions[m]) and own[m].std() > MIN_SPREAD]
+    use = [m for m in range(M) if np.isfinite(members.precisions[m]) and own[m].std() > MIN_BASE_SPREAD]
     design = np.column_stack([np.ones(len(base)), *own[use]])
     precision = np.array([1e-6, *(members.precisions[m] for m in use)])
     lower = np.array([-np.inf, *np.zeros(len(use))])

@@ -18,7 +18,7 @@ import numpy as np
 
 from largesse.io import Shaped
 from largesse.records import Array, Log
-from largesse.response.base import ResponseModel, check_auto, take_rows
+from largesse.response.response_model import ResponseModel, check_auto, take_rows
 from largesse.stats import (
     PrincipalAxes,
     assign_folds,
@@ -30,16 +30,16 @@ from largesse.stats import (
     softmax,
 )
 
-PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # per row; the most shrunk first
-CHOOSING_ROWS = 20_000  # tell which penalty
-MAX_ROWS = 100_000  # tell a few hundred coefficients
-FOLDS = 5
+THRESHOLD_PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # per row; the most shrunk first
+THRESHOLD_SEARCH_ROWS = 20_000  # tell which penalty
+MAX_THRESHOLD_ROWS = 100_000  # tell a few hundred coefficients
+THRESHOLD_FOLDS = 5
 MAX_AXES = 400  # the longest: of the others a ridge penalty leaves next to nothing
-MAX_STEPS = 200
-TOLERANCE = 1e-7  # of the mean loss
-STIFFNESS = 0.01  # shrinks the lines' heights to the usual thresholds
+MAX_THRESHOLD_STEPS = 200
+THRESHOLD_TOLERANCE = 1e-7  # of the mean loss
+THRESHOLD_STIFFNESS = 0.01  # shrinks the lines' heights to the usual thresholds
 MIN_THRESHOLD_PROBABILITY = 0.005  # the usual probability of any threshold, at least
-BLOCK_ROWS = 65_536
+THRESHOLD_BLOCK_ROWS = 65_536
 MANY_FEATURES = (
     100  # features; with more, as embeddings have, `Stack` and `SIRE` give every level its own lines by default
 )
@@ -103,20 +103,20 @@ class Thresholds(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        X, log = take_rows(X, log, sample_rows(len(log), MAX_ROWS, self.seed))
-        few, some = take_rows(X, log, sample_rows(len(log), CHOOSING_ROWS, self.seed))
-        self._choose(few, some, assign_folds(some, FOLDS, self.seed))
+        X, log = take_rows(X, log, sample_rows(len(log), MAX_THRESHOLD_ROWS, self.seed))
+        few, some = take_rows(X, log, sample_rows(len(log), THRESHOLD_SEARCH_ROWS, self.seed))
+        self._choose(few, some, assign_folds(some, THRESHOLD_FOLDS, self.seed))
         self.lines_ = fit_lines(X, self._shares(log), self.penalty_)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one fitted model per fold of encoded features (n, p), each trained without it; the penalty chosen for all."""
-        kept = sample_rows(len(log), CHOOSING_ROWS, self.seed)
+        kept = sample_rows(len(log), THRESHOLD_SEARCH_ROWS, self.seed)
         lines = self._choose(*take_rows(X, log, kept), fold[kept])
-        if len(X) > CHOOSING_ROWS:
+        if len(X) > THRESHOLD_SEARCH_ROWS:
             lines = []
             for f in np.unique(fold):
                 others = np.flatnonzero(fold != f)
-                mine = others[sample_rows(len(others), MAX_ROWS, self.seed)]
+                mine = others[sample_rows(len(others), MAX_THRESHOLD_ROWS, self.seed)]
                 lines.append(fit_lines(X[mine], self._shares(log.bare.take(mine)), self.penalty_))
         return [self._copy_with(lines_=fold_lines) for fold_lines in lines]
 
@@ -130,7 +130,7 @@ class Thresholds(ResponseModel):
         check_auto(self, "penalty")
         low, high = (0.0, 1.0) if log.binary else (float(log.response.min()), float(log.response.max()))
         self.range_ = (low, high if high > low else low + 1.0)
-        tried = PENALTIES if isinstance(self.penalty, str) else (float(self.penalty),)
+        tried = THRESHOLD_PENALTIES if isinstance(self.penalty, str) else (float(self.penalty),)
         found, losses = fit_lines_folds(X, self._shares(log), fold, tried)
         names = [f"{penalty:g}" for penalty in tried[: len(found)]]
         self.choices_ = choose_lowest_loss(names, losses, log.weight, log.cluster, of="Thresholds: penalty")
@@ -141,8 +141,8 @@ class Thresholds(ResponseModel):
     def _curves(self, X: Array) -> Array:
         low, high = self.range_
         curves = np.empty((len(X), self.levels_))
-        for first in range(0, len(X), BLOCK_ROWS):
-            curves[first : first + BLOCK_ROWS] = self.lines_.curves(X[first : first + BLOCK_ROWS])
+        for first in range(0, len(X), THRESHOLD_BLOCK_ROWS):
+            curves[first : first + THRESHOLD_BLOCK_ROWS] = self.lines_.curves(X[first : first + THRESHOLD_BLOCK_ROWS])
         return low + (high - low) * curves
 
 
@@ -215,7 +215,7 @@ class _Path:
         # On these axes the curvature is nearly diagonal: scaled by its size, all directions are about as steep.
         scale = 1.0 / np.sqrt(0.5 * mean * (1.0 - mean) * self.axes.size + penalty)[:, None]
         start = np.concatenate([(self.B / scale).ravel(), self.heights])
-        options = {"maxiter": MAX_STEPS, "ftol": TOLERANCE}
+        options = {"maxiter": MAX_THRESHOLD_STEPS, "ftol": THRESHOLD_TOLERANCE}
         end = minimize(self._objective, start, (scale, penalty), "L-BFGS-B", jac=True, options=options).x
         self.B, self.heights = self._parts(end, scale)
         return Lines(self.axes.V @ self.B, self.heights)
@@ -229,9 +229,9 @@ class _Path:
         value, slope = self._loss(B, heights)
         away = heights - self.usual
         away = np.append(away[:-1] - away[:-1].mean(), 0.0)  # how many respond at all is left to the rows
-        value += 0.5 * penalty * float((B * B).sum()) + 0.5 * STIFFNESS * float(away @ away)
+        value += 0.5 * penalty * float((B * B).sum()) + 0.5 * THRESHOLD_STIFFNESS * float(away @ away)
         pull = (self.Z.T @ slope.astype(self.Z.dtype)).astype(np.float64) + penalty * B
-        return value, np.concatenate([(scale * pull).ravel(), slope.sum(axis=0) + STIFFNESS * away])
+        return value, np.concatenate([(scale * pull).ravel(), slope.sum(axis=0) + THRESHOLD_STIFFNESS * away])
 
     def _loss(self, B: Array, heights: Array) -> tuple[float, Array]:
         """Return the mean log loss and its slope (n, K+1) in the scores."""

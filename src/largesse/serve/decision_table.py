@@ -19,7 +19,7 @@ from largesse.serve.ledger.statements import DECISION_COLUMNS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MONEY = {"at_once": "paid_at_once", "face": "promised", "paid": "redeemed"}
+MONEY_COLUMNS = {"at_once": "paid_at_once", "face": "promised", "paid": "redeemed"}
 TIMES = ("decided_at", "expires_at", "redeemed_at")
 
 
@@ -87,7 +87,7 @@ def tabulate(ledger: Ledger) -> pa.Table:
         columns[PROPENSITY] = pa.array(entries[PROPENSITY], pa.float64())
         columns["price"] = pa.array(entries["price"], pa.float64())
         columns["reason"] = pa.array([Reason(value).name.lower() for value in entries["reason"]], pa.string())
-        columns |= {column: pa.array(money[name], from_pandas=True) for name, column in MONEY.items()}
+        columns |= {column: pa.array(money[name], from_pandas=True) for name, column in MONEY_COLUMNS.items()}
         columns["policy"] = pa.array(entries["policy"], pa.string())
         columns |= {name: pa.array(entries[name], pa.timestamp("us", tz="UTC")) for name in TIMES}
         return pa.table(columns)

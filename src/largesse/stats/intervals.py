@@ -27,8 +27,8 @@ MIN_TAIL_ROWS = 10  # large terms: fewer cannot tell how long the tail is
 MIN_SIDE_SHARE = 0.05  # share of all large terms below which those of one sign are not needed
 ROW_TAIL_SPREADS = (0.4, 0.8)  # spread of logarithms up to which large terms are alike, and from which they are a tail
 CLUSTER_TAIL_SPREADS = (0.2, 0.5)  # sums over clusters of any size are seldom alike
-SMALL = 1e-3  # share of the squares: where the largest term has less, the t interval holds
-SMALLEST = float(np.finfo(np.float64).tiny)
+MAX_SHARE_FOR_T_INTERVAL = 1e-3  # share of the squares: where the largest term has less, the t interval holds
+MIN_POSITIVE_FLOAT = float(np.finfo(np.float64).tiny)
 KERNEL_BANDWIDTH = 1.06  # the usual bandwidth of a normal kernel, in spreads
 N_LOG_DRAWS, MAX_TAIL_TERMS = 1000, 400
 
@@ -191,7 +191,7 @@ def _reach_further(moves: Array, tails: tuple[Array, Array] | None, alike: tuple
     """Return how much further than a t interval the lower and the upper end of a mean must reach."""
     squares = moves * moves
     whole = float(squares.sum())
-    if not float(squares.max()) > SMALL * whole:  # also where it is not finite
+    if not float(squares.max()) > MAX_SHARE_FOR_T_INTERVAL * whole:  # also where it is not finite
         return 0.0, 0.0
     up, down = _find_sides(moves) if tails is None else (_take_side(moves, tails[0]), _take_side(-moves, tails[1]))
     above, below = up.share(alike), down.share(alike)
@@ -239,7 +239,7 @@ def _draw_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
     left = max(left, 0.0)
     total += np.sqrt(left) * rest
     squares += left
-    return total / np.sqrt(np.maximum(squares - total**2 / units, max(1e-12 * whole, SMALLEST)))
+    return total / np.sqrt(np.maximum(squares - total**2 / units, max(1e-12 * whole, MIN_POSITIVE_FLOAT)))
 
 
 @lru_cache(maxsize=1)

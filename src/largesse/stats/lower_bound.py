@@ -14,7 +14,7 @@ from largesse.records import Array
 from largesse.stats.binomial import COVERAGE
 
 STEP_POWERS = np.arange(-3.0, 3.0)  # of two: λ, relative to the best one for terms whose mean square is one
-HALVINGS = 60
+BISECTION_STEPS = 60
 
 
 def bound_mean(
@@ -61,7 +61,7 @@ def bound_mean(
     low, high = 0.0, float(sums.mean())
     if not passes(low):
         return 0.0
-    for _ in range(HALVINGS):
+    for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if passes(middle) else (low, middle)
     return low

@@ -8,7 +8,7 @@ import numpy as np
 
 from largesse.records import Array
 
-HALVINGS = 30  # of a step that leads uphill, before giving up
+MAX_STEP_HALVINGS = 30  # of a step that leads uphill, before giving up
 
 
 def minimise(
@@ -55,7 +55,7 @@ def minimise(
         move = np.zeros(len(here))
         move[free] = np.linalg.solve(curvature[np.ix_(free, free)], -slope[free])
         before = value
-        for halved in range(HALVINGS):
+        for halved in range(MAX_STEP_HALVINGS):
             there = np.maximum(here + 0.5**halved * move, bound)
             with np.errstate(over="ignore"):
                 value = objective(there)

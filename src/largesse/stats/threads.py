@@ -21,18 +21,18 @@ from largesse.progress import track
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-SMALL = 5_000_000  # cells
+MIN_CELLS_FOR_THREADS = 5_000_000  # cells
 MAX_QUEUED_BATCHES = 4  # batches that are in memory at once
 
 
 @contextmanager
 def one_thread(cells: int = 0) -> Iterator[None]:
-    """Hold the numerical libraries that are loaded to one thread, unless the work is on `SMALL` cells or more."""
+    """Hold the numerical libraries that are loaded to one thread, unless the work is on `MIN_CELLS_FOR_THREADS` cells or more."""
     try:
         from threadpoolctl import threadpool_limits
     except ImportError:  # comes with scikit-learn, which networks alone do not need
-        cells = SMALL
-    if cells >= SMALL:
+        cells = MIN_CELLS_FOR_THREADS
+    if cells >= MIN_CELLS_FOR_THREADS:
         yield
         return
     with threadpool_limits(1):

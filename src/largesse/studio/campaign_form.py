@@ -24,7 +24,7 @@ from largesse.records import ROLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_SEGMENTS = 20
+MAX_FORM_SEGMENTS = 20
 MAX_EXAMPLES, MAX_EXAMPLE_LETTERS = 3, 60
 FEATURE, IGNORED = "feature", "ignore"
 SINGLE_ROLES = tuple(role for role in ROLES if role != "features")
@@ -194,7 +194,7 @@ def list_segments(profile: TableProfile, names: Sequence[str]) -> dict[str, list
     segments = {}
     for name in names:
         column, values = profile.columns[name], profile.table.column(name)
-        if column.kind not in ("text", "number") or not 2 <= column.distinct <= MAX_SEGMENTS or values.null_count:
+        if column.kind not in ("text", "number") or not 2 <= column.distinct <= MAX_FORM_SEGMENTS or values.null_count:
             continue
         counts = decode_dictionary(values).value_counts().to_pylist()
         segments[name] = [str(row["values"]) for row in sorted(counts, key=lambda row: -row["counts"])]

@@ -245,7 +245,7 @@ class Studio:
 
     async def _find_columns(self, path: Path) -> dict[str, Any]:
         """Return the columns that rules can name; none if the table is too large to be read for this."""
-        key = (path, runs.modified_at(path / pipeline.CAMPAIGN))
+        key = (path, runs.modified_at(path / pipeline.CAMPAIGN_FILE))
         if key not in self._columns:
             try:
                 columns = await self.inspector.ask({"task": "describe", "folder": str(path)})
@@ -269,7 +269,7 @@ class Studio:
 
     async def _send(self, folder: Path, part: str, name: str) -> Response:
         if part == "plan.csv":
-            plan, _ = await asyncio.to_thread(open_part, folder, pipeline.PLAN)
+            plan, _ = await asyncio.to_thread(open_part, folder, pipeline.PLAN_FILE)
             file, size = await asyncio.to_thread(_to_csv, plan, self.folder.private)
         else:
             file, size = await asyncio.to_thread(open_part, folder, part)

@@ -37,8 +37,8 @@ def list_runs(paths: list[Path]) -> list[dict[str, Any]]:
 def describe_run(path: Path) -> dict[str, Any]:
     """Describe a run by its folder; missing or damaged numbers are None."""
     files = list_parts(path)
-    times = tuple(modified_at(path / name) for name in (pipeline.CAMPAIGN, *NUMBER_FILES))
-    return {**_read(path, times), "files": sorted([*files, "plan.csv"]) if pipeline.PLAN in files else files}
+    times = tuple(modified_at(path / name) for name in (pipeline.CAMPAIGN_FILE, *NUMBER_FILES))
+    return {**_read(path, times), "files": sorted([*files, "plan.csv"]) if pipeline.PLAN_FILE in files else files}
 
 
 def modified_at(path: Path) -> int:
@@ -114,7 +114,7 @@ def describe_rules(path: Path) -> dict[str, Any]:
 
 def read_text(path: Path) -> str:
     """Return the text of a run's campaign file."""
-    with (path / pipeline.CAMPAIGN).open("rb") as file:
+    with (path / pipeline.CAMPAIGN_FILE).open("rb") as file:
         return file.read(MAX_SHOWN_BYTES).decode("utf-8", "replace")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from largesse.errors import Problem, fail, make_visible
 from largesse.io import private_folder, resolve_links
-from largesse.pipeline import MARKS
+from largesse.pipeline import RUN_FOLDER_MARKS
 from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, listen, require_packages, run_server
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
     if run is None:
         return home, None
     path = resolve_links(run)
-    if path.parent != home or not all((path / mark).is_file() for mark in MARKS):
+    if path.parent != home or not all((path / mark).is_file() for mark in RUN_FOLDER_MARKS):
         hint = "give a run folder that lies in --folder, or no --folder; largesse run makes one"
         fail("studio", Problem(f"{run} is not a run folder in {home}", hint))
     return home, path.name

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from largesse.data import is_table
 from largesse.errors import make_visible
-from largesse.pipeline import FILES, MARKS
+from largesse.pipeline import RUN_FILES, RUN_FOLDER_MARKS
 from largesse.serve import RequestError
 
 MAX_RUN_NAME_LETTERS, MAX_TABLE_NAME_LETTERS = 80, 255
@@ -25,7 +25,7 @@ MAX_UPLOAD_BYTES = 4 << 30
 MIN_FREE_BYTES = 256 << 20  # of the disk
 WRITE_BYTES = 1 << 20
 DEVICES = {"con", "prn", "aux", "nul", *(f"{word}{k}" for word in ("com", "lpt") for k in range(1, 10))}
-TABLE_ENDINGS = (
+UPLOAD_ENDINGS = (
     *(".csv.gz", ".tsv.gz", ".txt.gz", ".csv", ".tsv", ".txt"),
     *(".parquet", ".pq", ".arrow", ".feather", ".ipc"),
 )
@@ -80,18 +80,18 @@ def is_run(path: Path) -> bool:
         folder = stat.S_ISDIR(path.lstat().st_mode)
     except (OSError, ValueError):
         return False
-    return folder and all(_is_regular(path / mark) for mark in MARKS)
+    return folder and all(_is_regular(path / mark) for mark in RUN_FOLDER_MARKS)
 
 
 def list_parts(run: Path) -> list[str]:
     """Return the readable files of a run, by name."""
-    return sorted(name for name in FILES if _is_regular(run / name))
+    return sorted(name for name in RUN_FILES if _is_regular(run / name))
 
 
 def open_part(run: Path, name: str) -> tuple[IO[bytes], int]:
     """Open a regular file of a run; return it with its size."""
     missing = RequestError(404, f"the run has no {name}", "run largesse again, or choose another file")
-    if name not in FILES:
+    if name not in RUN_FILES:
         raise missing
     try:
         file = os.open(run / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
@@ -243,7 +243,7 @@ def find_ending(name: str) -> str:
     >>> find_ending("Log 2026.CSV.gz"), find_ending("log")
     ('.csv.gz', '')
     """
-    return next((ending for ending in TABLE_ENDINGS if name.lower().endswith(ending)), "")
+    return next((ending for ending in UPLOAD_ENDINGS if name.lower().endswith(ending)), "")
 
 
 def _too_large(limit: int) -> RequestError:

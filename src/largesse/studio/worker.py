@@ -91,7 +91,7 @@ def check_draft(path: str, draft: dict[str, Any], own: bool, checkup: bool = Fal
         campaign = draft_campaign(draft, load_profile(path), path, checkup=checkup)
     except InputError as error:
         return {"toml": None, "now": None, "problems": describe_problems(error.problems)}
-    kept = replace(campaign, log=pipeline.LOG) if own else campaign
+    kept = replace(campaign, log=pipeline.LOG_FILE) if own else campaign
     return {"toml": kept.text, "now": campaign.text, "problems": []}
 
 
@@ -124,8 +124,8 @@ def run_campaign(toml: str, out: str, private: str, own: bool) -> dict[str, Any]
     campaign, folder, log = campaign_from(tomllib.loads(toml)), Path(out), None
     pipeline.refuse_existing(folder)
     if own:
-        log = pipeline.convert_log(campaign, Path(private) / pipeline.LOG)
-        campaign = replace(campaign, log=pipeline.LOG)
+        log = pipeline.convert_log(campaign, Path(private) / pipeline.LOG_FILE)
+        campaign = replace(campaign, log=pipeline.LOG_FILE)
         pipeline.refuse_existing(folder)
     pipeline.run(campaign, out, table=log)
     return {"run": folder.name}
@@ -149,8 +149,8 @@ def plan_what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]
     """Plan by other rules with the model of a run."""
     with report_to(None) as progress:
         numbers = pipeline.try_plan(folder, Path(out), rules, progress=progress)
-    campaign, log = read_campaign(Path(out)), Path(folder) / pipeline.LOG
-    kept = replace(campaign, log=pipeline.LOG) if Path(campaign.log) == log.absolute() else campaign
+    campaign, log = read_campaign(Path(out)), Path(folder) / pipeline.LOG_FILE
+    kept = replace(campaign, log=pipeline.LOG_FILE) if Path(campaign.log) == log.absolute() else campaign
     budget = numbers["budget"]
     return {
         "planned": {**numbers["planned"], "budget": budget["average"], "total": budget["total"]},

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SURFACE_SHAPES = ("linear", "additive", "interacting", "trees", "smooth")
 COLUMN_KINDS = ("normal", "skewed", "counts", "binary", "categorical")
-MOMENT_ROWS = 5000  # customers whose mean and spread standardise a surface
+SURFACE_MOMENT_ROWS = 5000  # customers whose mean and spread standardise a surface
 _N_TREES, _TREE_DEPTH = 6, 3
 _N_WAVES = 30
 

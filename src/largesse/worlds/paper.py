@@ -38,12 +38,12 @@ SIMULATIONS: tuple[str, ...] = ("literal", "unit", "averaged", "instrument", "co
 _RESPONSES = ("bernoulli", "noiseless", "gaussian")
 _N_FEATURES = 50
 _N_TERMS = 50  # of h
-_LEVELS = np.arange(5)
+_PAPER_LEVELS = np.arange(5)
 _CUBE_SIDES = {"unit": 1.0}  # of the features' range; 10 for the others
 _SURFACE_SCALES = {"literal": 1.0, "unit": 1.0, "averaged": 1 / 50, "instrument": 1 / 40, "confounded": 1 / 50}
 _N_INSTRUMENTS = 10  # in `instrument`, the first features drive the log, the others the response
 _MOMENT_ROWS = 200_000
-_CHUNK_ROWS = 20_000  # 8 MB
+_PAPER_CHUNK_ROWS = 20_000  # 8 MB
 
 # Streams of one seed: what is drawn for one purpose never shifts what is drawn for another.
 _WORLD, _MOMENTS, _LOG, _FRESH = range(4)
@@ -171,19 +171,19 @@ class World:
         """Return f (n, K) from the standardised surfaces, each (n,)."""
         t = scores[0][:, None]
         if self.name == "confounded":
-            return sigmoid(t + _LEVELS / 4 * np.exp(0.8 * scores[1][:, None]) - 0.5)
-        return sigmoid(t + (_LEVELS + 1) / 5)
+            return sigmoid(t + _PAPER_LEVELS / 4 * np.exp(0.8 * scores[1][:, None]) - 0.5)
+        return sigmoid(t + (_PAPER_LEVELS + 1) / 5)
 
     def propensities(self, features: Array, scores: list[Array], mix: float) -> Array:
         """Return ρ (n, K), mixed with the uniform distribution."""
         if self.name == "instrument":
             tilt = 1.5 * (features[:, :_N_INSTRUMENTS].mean(axis=1) - 5) / 0.9
-            odds = np.exp(tilt[:, None] * (_LEVELS - 2))
+            odds = np.exp(tilt[:, None] * (_PAPER_LEVELS - 2))
         elif self.name == "confounded":
-            odds = np.exp(scores[0][:, None] * (_LEVELS - 2) / 2)
+            odds = np.exp(scores[0][:, None] * (_PAPER_LEVELS - 2) / 2)
         else:
-            odds = features[:, : len(_LEVELS)]
-        return (1 - mix) * odds / odds.sum(axis=1, keepdims=True) + mix / len(_LEVELS)
+            odds = features[:, : len(_PAPER_LEVELS)]
+        return (1 - mix) * odds / odds.sum(axis=1, keepdims=True) + mix / len(_PAPER_LEVELS)
 
 
 @lru_cache(maxsize=64)  # a world is 80 kB and its moments take longer than everything else
@@ -208,10 +208,10 @@ def _draw_surface(name: str, rng: np.random.Generator) -> _Surface:
 def _add_moments(world: World, surfaces: tuple[_Surface, ...]) -> tuple[_Surface, ...]:
     rng = world.rng(_MOMENTS)
     heights = np.empty((len(surfaces), _MOMENT_ROWS))
-    for start in range(0, _MOMENT_ROWS, _CHUNK_ROWS):
-        features = world.features(_CHUNK_ROWS, rng)
+    for start in range(0, _MOMENT_ROWS, _PAPER_CHUNK_ROWS):
+        features = world.features(_PAPER_CHUNK_ROWS, rng)
         for surface_heights, surface in zip(heights, surfaces, strict=True):
-            surface_heights[start : start + _CHUNK_ROWS] = surface.height(features)
+            surface_heights[start : start + _PAPER_CHUNK_ROWS] = surface.height(features)
     return tuple(
         _Surface(surface.a, surface.b, surface.c, float(surface_heights.mean()), float(surface_heights.std()))
         for surface_heights, surface in zip(heights, surfaces, strict=True)
@@ -261,7 +261,7 @@ def _draw_customers(world: World, n: int, stream: tuple[int, ...], noise: str, m
         propensity=propensities[rows, level],
         propensities=propensities,
         truth=truth,
-        costs=_LEVELS.astype(np.float64),
+        costs=_PAPER_LEVELS.astype(np.float64),
         noise=noise,
         mix=mix,
         world=world,

@@ -25,13 +25,13 @@ from largesse.errors import Problem, refuse
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.stats import draw_levels, sigmoid
-from largesse.worlds.functions import MOMENT_ROWS, SURFACE_SHAPES, Columns, Surface, draw_columns, draw_surface
+from largesse.worlds.functions import SURFACE_MOMENT_ROWS, SURFACE_SHAPES, Columns, Surface, draw_columns, draw_surface
 from largesse.worlds.oracle import KnownTruth
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BUDGET_SHARES = (0.25, 0.5)  # of the dearest level's cost: the budgets of evaluated plans
+WORLD_BUDGET_SHARES = (0.25, 0.5)  # of the dearest level's cost: the budgets of evaluated plans
 MIN_GAIN_SHARE = 0.02  # of the best plan over the best uniform mixture, relative to the dearest level's mean effect
 
 # Streams of one seed: what is drawn for one purpose never shifts what is drawn for another.
@@ -106,7 +106,7 @@ class RandomWorld:
     @property
     def budgets(self) -> tuple[float, ...]:
         """The budgets per customer of evaluated plans."""
-        return tuple(float(share * self.doses[-1]) for share in BUDGET_SHARES)
+        return tuple(float(share * self.doses[-1]) for share in WORLD_BUDGET_SHARES)
 
     def draw_log(self, n: int) -> RandomLog:
         """Draw a log of n customers."""
@@ -251,7 +251,7 @@ def draw_world(seed: int) -> RandomWorld:
 def _draw_candidate(seed: int, rng: np.random.Generator) -> RandomWorld:
     traits = _draw_traits(rng)
     columns = draw_columns(rng, traits.features)
-    _, sample = columns.draw(MOMENT_ROWS, rng)
+    _, sample = columns.draw(SURFACE_MOMENT_ROWS, rng)
     is_narrow = rng.random() < 0.5
     width = int(rng.integers(2, 6)) if is_narrow else int(rng.integers(6, max(7, min(40, traits.features) + 1)))
     base = draw_surface(rng, sample, traits.base, width)

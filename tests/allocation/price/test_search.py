@@ -10,7 +10,7 @@ import pytest
 from largesse.allocation.plan import allocate, frontier
 from largesse.allocation.price import search
 from largesse.allocation.price.hull import as_rows, cheapest, climb
-from largesse.allocation.price.kernels import select
+from largesse.allocation.price.price_kernels import select
 from largesse.errors import BudgetError
 from largesse.records import Array
 from support.plans import KINDS, full_path, instances, paid_by

@@ -25,7 +25,7 @@ from largesse.response.networks.layers import param_shapes
 from largesse.response.networks.network_settings import NetworkShape
 from largesse.stats.links import softmax
 from largesse_lab.baselines.banditnet import (
-    FORMAT,
+    BANDITNET_FORMAT,
     BanditNet,
     Trainer,
     Translation,
@@ -318,7 +318,7 @@ def test_a_file_with_another_price_or_setting_is_refused(
     inside = functools.reduce(lambda part, name: part[name], place[:-1], manifest)
     assert place[-1] in inside
     inside[place[-1]] = value
-    write_archive(tmp_path / "net", FORMAT, manifest, arrays)
+    write_archive(tmp_path / "net", BANDITNET_FORMAT, manifest, arrays)
     with pytest.raises(PolicyFileError, match="holds something that is not expected") as caught:
         BanditNet.load(tmp_path / "net")
     assert said in str(caught.value)
@@ -328,7 +328,7 @@ def test_a_file_with_another_price_or_setting_is_refused(
 def test_a_price_is_negative_only_where_all_of_the_budget_is_spent(tmp_path: Path, price: float) -> None:
     manifest, arrays = fitted(spend="all")._state()
     manifest["model"]["learnt"]["price_"] = price
-    write_archive(tmp_path / "net", FORMAT, manifest, arrays)
+    write_archive(tmp_path / "net", BANDITNET_FORMAT, manifest, arrays)
     assert BanditNet.load(tmp_path / "net").price_ == price
 
 

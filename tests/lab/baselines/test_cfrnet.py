@@ -212,7 +212,7 @@ def test_invalid_settings_are_named_together() -> None:
         CFRNet(loss="log").fit(*arrays(amounts=True))
 
 
-IPMS = program.OPTIONS["ipm"]
+IPMS = program.CFRNET_OPTIONS["ipm"]
 NARROW = 7  # rows this much closer together: the published kernel is narrow
 distance = jax.jit(lambda kind, z, *masses: program.distance(kind, z / NARROW, *masses), static_argnums=0)
 one_against_all = jax.jit(lambda kind, z, *rest: program.one_against_all(kind, z / NARROW, *rest), static_argnums=0)

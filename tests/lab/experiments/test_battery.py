@@ -24,7 +24,7 @@ from largesse_lab.experiments import (
     hard_logs,
     hsic_kernels,
     kappa,
-    next_log,
+    next_logs,
     overspend,
     power_sizes,
     profit,
@@ -51,14 +51,18 @@ def check_overspend(records: Records) -> None:
 def check_profit(records: Records) -> None:
     assert [record["paid"] for record in records] == ["always", "on redemption"][: len(records)]
     for record in records:
-        assert {record[case][kind] for case in profit.CASES for kind in profit.KINDS} <= {True, False, None}
+        assert {record[case][kind] for case in profit.PROFIT_CASES for kind in profit.MEASURED_INTERVALS} <= {
+            True,
+            False,
+            None,
+        }
         assert 0 < record["width"] <= 1
         assert 0 <= record["lost"] <= 1
 
 
 def check_next_log(records: Records) -> None:
     (record,) = records
-    assert set(record["ways"]) == set(next_log.WAYS)
+    assert set(record["ways"]) == set(next_logs.LOGGING_WAYS)
     for way in record["ways"].values():
         assert way["spend"] <= record["budget"] * (1 + 1e-9)
         assert way["plan"]["width"] > 0
@@ -90,7 +94,7 @@ def check_planted(records: Records) -> None:
 
 
 def check_alarms(records: Records) -> None:
-    assert [record["case"] for record in records] == list(false_alarms.CASES)
+    assert [record["case"] for record in records] == list(false_alarms.FALSE_ALARM_CASES)
     text = false_alarms.tabulate(records)
     assert "| a planted leak | names the leak first | 100.0% |" in text
     assert "| confounded | not randomised | 100.0% |" in text
@@ -149,7 +153,7 @@ def check_bound(records: Records) -> None:
     for source in ("given", "estimated"):
         plan, rule = record[source]["options"]
         for option in (plan, rule):
-            assert option["named"] <= option["value"] + bound.ROUNDING
+            assert option["named"] <= option["value"] + bound.GAIN_ROUNDING
             assert option["at_least"] < option["gain"]
         assert (plan["guaranteed"] is None) == (source == "estimated")
     assert bound.tabulate(records).startswith("1 logs of 300 rows")
@@ -175,8 +179,8 @@ CASES = {
     "table2": Case(Request(["generated"], ["per-level mean", "oracle"], 1), sizes(table2, GENERATED_ROWS=600)),
     "kernels": Case(Request(["averaged"], ["CCPOvIRE, linear", "CCPOvSIRE, linear"], 2), SMALL_LOGS, figure=True),
     "kappa": Case(Request(["averaged"], ["CCPOvIRE"], 2), SMALL_LOGS, figure=True),
-    "rates": Case(Request(repeats=2), sizes(rates, LEVELS=(2, 5)), figure=True),
-    "rates_n": Case(Request(["averaged"], ["linear"], 2), sizes(rates, LOG_ROWS=(250, 500)), figure=True),
+    "rates": Case(Request(repeats=2), sizes(rates, RATE_LEVELS=(2, 5)), figure=True),
+    "rates_n": Case(Request(["averaged"], ["linear"], 2), sizes(rates, RATE_LOG_ROWS=(250, 500)), figure=True),
     "simulation": Case(Request(["averaged"], ["linear"], 1), SMALL_LOGS, check_simulation),
     "worlds": Case(
         Request(models=["linear", "uniform", "oracle"], seeds=(0, 1), sizes=[300]),
@@ -186,8 +190,8 @@ CASES = {
     ),
     "coverage": Case(
         Request(("averaged",), repeats=1),
-        sizes(coverage, FRESH_ROWS=2000, LEARNT_FRESH_ROWS=2000, BAND_FRESH_ROWS=2000, LOG_ROWS=301)
-        | sizes(coverage, MODEL=lambda: Linear(penalty=0.1)),
+        sizes(coverage, FRESH_ROWS=2000, LEARNT_FRESH_ROWS=2000, BAND_FRESH_ROWS=2000, COVERAGE_LOG_ROWS=301)
+        | sizes(coverage, COVERAGE_MODEL=lambda: Linear(penalty=0.1)),
         check_coverage,
     ),
     "hard_logs": Case(
@@ -202,8 +206,8 @@ CASES = {
     "profit": Case(Request(repeats=1), sizes(profit, LOG_ROWS=300, FRESH_ROWS=500), check_profit),
     "false_alarms": Case(Request(repeats=1), check=check_alarms),
     "gains": Case(Request(["thornton"], ["linear"], 1)),
-    "next_log": Case(Request(seeds=(3, 3), sizes=[500]), sizes(next_log, LOG_ROWS=400), check_next_log, figure=True),
-    "served_log": Case(Request(seeds=(3, 3)), sizes(served_log, LOG_ROWS=500), check_served),
+    "next_log": Case(Request(seeds=(3, 3), sizes=[500]), sizes(next_logs, LOG_ROWS=400), check_next_log, figure=True),
+    "served_log": Case(Request(seeds=(3, 3)), sizes(served_log, SERVED_LOG_ROWS=500), check_served),
     "check_campaigns": Case(
         Request(PLANTED, seeds=(5, 5)), sizes(check_campaigns, LOG_ROWS=500, NEXT_ROWS=600), check_planted, figure=True
     ),
@@ -224,9 +228,9 @@ def test_it_is_measured_resumed_and_shown(name: str, tmp_path: Path, monkeypatch
         monkeypatch.setattr(owner, constant, value)
     linear = Method(lambda: Linear(penalty=0.1))
     for method in ("CCPOvIRE, linear", "CCPOvSIRE, linear"):
-        monkeypatch.setitem(hsic_kernels.METHODS, method, linear)
-    monkeypatch.setitem(kappa.MODELS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
-    monkeypatch.setitem(simulation.MODELS, "linear", lambda: Linear(penalty=0.1))
+        monkeypatch.setitem(hsic_kernels.KERNEL_METHODS, method, linear)
+    monkeypatch.setitem(kappa.KAPPA_MODELS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
+    monkeypatch.setitem(simulation.SIMULATION_MODELS, "linear", lambda: Linear(penalty=0.1))
     out = tmp_path / f"{name}.jsonl"
     records = experiment.measure(replace(case.request, out=out), ignore_progress)
     assert records
@@ -294,7 +298,7 @@ def test_an_interval_without_ends_counts_neither_way(low: float, high: float, co
 
 
 def test_a_plan_that_is_the_mix_itself_has_no_gain() -> None:
-    assert next_log._describe(Estimate(0.0, 0.0, 0.0, 0.0), 1e-14)["inside"] is None
+    assert next_logs._describe(Estimate(0.0, 0.0, 0.0, 0.0), 1e-14)["inside"] is None
 
 
 @pytest.mark.slow

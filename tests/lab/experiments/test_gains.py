@@ -4,7 +4,7 @@ import pytest
 
 from largesse.evaluation import evaluate
 from largesse.response import Linear
-from largesse_lab.experiments.gains import LOGS, give_verdict, measure, tabulate
+from largesse_lab.experiments.gains import GAIN_LOGS, give_verdict, measure, tabulate
 from largesse_lab.runner.request import Records, Request
 
 
@@ -16,7 +16,7 @@ def thornton() -> Records:
 
 def test_a_gain_is_what_an_evaluation_finds(thornton: Records) -> None:
     record = thornton[0]
-    found = evaluate(LOGS["Thornton"](None), Linear(), budget=record["budget"])
+    found = evaluate(GAIN_LOGS["Thornton"](None), Linear(), budget=record["budget"])
     uniform = found.references[0]
     gain = uniform.difference
     assert record["value"] == pytest.approx([found.value, *found.value_interval])

@@ -17,7 +17,7 @@ from largesse_lab.runner.request import Request
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, small_logs: None) -> None:
-    monkeypatch.setitem(kappa.MODELS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
+    monkeypatch.setitem(kappa.KAPPA_MODELS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
 
 
 def small_task(repeat: int) -> Task:
@@ -27,7 +27,7 @@ def small_task(repeat: int) -> Task:
 
 
 def test_every_problem_is_learnt_at_every_strength(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kappa, "KAPPAS", (0.0, 30.0))
+    monkeypatch.setattr(kappa, "TRIED_KAPPAS", (0.0, 30.0))
     monkeypatch.setitem(kappa.PROBLEMS, "small", small_task)
     records = kappa.measure(Request(["averaged, binary", "small"], ("CCPOvIRE",), 2))
     assert len(records) == 2 * 2 * 2
@@ -53,9 +53,9 @@ def test_names_need_no_commas_and_data_sets_have_the_networks_of_their_table(
 ) -> None:
     monkeypatch.setattr(kappa, "without_gpu", lambda settings: {} if gpu else settings)
     models: list[WideLinear] = []
-    monkeypatch.setitem(kappa.MODELS, "CCPOvIRE", lambda _strength: models.append(WideLinear()) or models[-1])
+    monkeypatch.setitem(kappa.KAPPA_MODELS, "CCPOvIRE", lambda _strength: models.append(WideLinear()) or models[-1])
     monkeypatch.setattr(table2, "read_nested", lambda _name: generate_nested(300))
-    monkeypatch.setattr(kappa, "KAPPAS", (0.0,))
+    monkeypatch.setattr(kappa, "TRIED_KAPPAS", (0.0,))
     records = kappa.measure(Request(["text", "averaged binary"], ("CCPOvIRE",), 1))
     assert [record["problem"] for record in records] == ["text", "averaged, binary"]
     assert {"value 1", "value 2"} < set(records[0])
@@ -69,7 +69,7 @@ def test_data_sets_are_problems_only_if_their_files_exist(tmp_path: Path, monkey
 
 
 def test_strengths_are_given_not_chosen() -> None:
-    for name, model in kappa.MODELS.items():
+    for name, model in kappa.KAPPA_MODELS.items():
         strengths = kappa.list_strengths(name)
         assert strengths[0] == 0
         if name != "CCPOvIRE":  # a stand-in here

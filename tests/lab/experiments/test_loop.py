@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from largesse_lab.experiments import EXPERIMENTS, next_log, pace_streams, power_sizes
+from largesse_lab.experiments import EXPERIMENTS, next_logs, pace_streams, power_sizes
 
 
 def text_of(name: str, records: list[dict[str, Any]]) -> str:
@@ -21,19 +21,19 @@ def world(seed: int, width: float, inside: bool, se: float = 0.1) -> dict[str, A
         gain = interval(1.0 if name == "random" else width, inside, se)
         return {"gain": gain, "plan": interval(1.0, True), "own": interval(1.0, None), "given_up": 0.1}
 
-    return {"seed": seed, "ways": {name: way(name) for name in next_log.WAYS}, "plan_gain": 1.0}
+    return {"seed": seed, "ways": {name: way(name) for name in next_logs.LOGGING_WAYS}, "plan_gain": 1.0}
 
 
 def test_a_plan_that_is_the_mix_has_no_gain_and_worlds_without_room_are_counted() -> None:
     worlds = [world(1, 0.4, True), world(2, 0.4, True), world(3, 1.6, False), world(4, 0.0, False, se=0.0)]
-    summary = next_log.summarise(worlds)
+    summary = next_logs.summarise(worlds)
     (row,) = [row for row in summary["rows"] if row["key"] == "gain" and row["way"] == "evaluation"]
     assert (row["judged"], row["worlds"], summary["equal"]) == (3, 3, 1)
     assert row["inside"] == pytest.approx(2 / 3)
     assert row["wider"] == pytest.approx(1 / 3)
     assert summary["widths"]["evaluation"]["share"][-1] == 1.0
     assert "66.7 % (20.8 to 93.9)" in text_of("next_log", worlds)
-    with_refused = next_log.summarise([*worlds, {"seed": 9, "ways": {}, "refused": "no"}])
+    with_refused = next_logs.summarise([*worlds, {"seed": 9, "ways": {}, "refused": "no"}])
     assert (with_refused["refused"], with_refused["rows"]) == (1, summary["rows"])
 
 
@@ -54,7 +54,7 @@ def stream(seed: int, on_redemption: bool, value: float, kept: bool) -> dict[str
     way = {"kept": kept, "value": value, "gain": value, "use": 0.99, "committed": 1.0}
     record = {"seed": seed, "customers": 10, "traits": {"on_redemption": on_redemption}, "priced": seed != 2}
     record |= {"rate": 0.1 if on_redemption else 0.0, "reserved": 0.8, "offline_use": 0.9}
-    return record | {"ways": dict.fromkeys(pace_streams.NAMES, way)}
+    return record | {"ways": dict.fromkeys(pace_streams.PACING_NAMES, way)}
 
 
 def test_overspent_streams_are_counted_and_budgets_that_do_not_bind_are_not_averaged() -> None:

@@ -8,7 +8,7 @@ import pytest
 from largesse.records import Array, Log
 from largesse.response import Linear
 from largesse.worlds import simulate
-from largesse_lab.experiments.simulation import EXPERIMENT, MODELS, POLICIES, measure, summarise
+from largesse_lab.experiments.simulation import POLICIES, SIMULATION_EXPERIMENT, SIMULATION_MODELS, measure, summarise
 from largesse_lab.runner import measures
 from largesse_lab.runner.measures import draw_two_levels
 from largesse_lab.runner.request import Records, Request
@@ -19,7 +19,7 @@ def _small() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measures, "LOG_ROWS", 600)
         patch.setattr(measures, "FRESH_ROWS", 600)
-        patch.setitem(MODELS, "linear", lambda: Linear(penalty=0.1))
+        patch.setitem(SIMULATION_MODELS, "linear", lambda: Linear(penalty=0.1))
         yield
 
 
@@ -75,6 +75,6 @@ def test_a_summary_has_means_and_differences_from_level_means_and_makes_a_page(r
     assert linear["cells"]["rmse"]["mean"] == pytest.approx(np.mean(errors["linear"]))
     difference = np.mean(errors["linear"]) - np.mean(errors["level means"])
     assert linear["against"]["rmse"]["difference"] == pytest.approx(difference)
-    section = EXPERIMENT.write_results(summary)
+    section = SIMULATION_EXPERIMENT.write_results(summary)
     assert "simulation-rmse.svg" in section.figures
     assert any(part.startswith("| method | averaged | unit |") for part in section.paragraphs)

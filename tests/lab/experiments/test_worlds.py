@@ -10,7 +10,7 @@ import pytest
 
 from largesse.worlds import draw_world
 from largesse_lab.experiments import worlds
-from largesse_lab.experiments.worlds import EXPERIMENT, judge_curves, measure, summarise
+from largesse_lab.experiments.worlds import WORLDS_EXPERIMENT, judge_curves, measure, summarise
 from largesse_lab.runner.request import Records, Request
 
 
@@ -93,6 +93,6 @@ def test_the_first_model_is_compared_with_the_best_peer_world_by_world() -> None
     assert lead["ahead"] == pytest.approx(2 / 3)
     both = summarise([*RECORDS, *({**record, "rows": 500} for record in RECORDS)])
     assert [size["rows"] for size in both["sizes"]] == [500, 2000]
-    text = EXPERIMENT.write_results(both).text()
+    text = WORLDS_EXPERIMENT.write_results(both).text()
     assert "a minus the best peer, boosting: mean skill +0.000 ± 0.252" in text
     assert "logs of 500 rows" in text

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from largesse.records import Log
-from largesse.response.base import copy_unfitted
 from largesse.response.linear import Linear
 from largesse.response.networks import trainer
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.response.networks.trainer import models_at_once, row_sets
 from largesse.response.networks.training_jobs import Loop, TrainingJob, TrainingProgram
 from largesse.response.networks.training_runner import train
+from largesse.response.response_model import copy_unfitted
 from largesse.worlds.paper import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.banditnet import BanditNet
-from largesse_lab.baselines.cfrnet import LOOK, NETWORK, TRAINING, CFRNet
+from largesse_lab.baselines.cfrnet import CFRNET_CHECK_STEPS, CFRNET_NETWORK, CFRNET_TRAINING, CFRNet
 from largesse_lab.baselines.ganite import GANITE
 from largesse_lab.baselines.networks import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
 from largesse_lab.runner import joint_training
@@ -138,9 +138,9 @@ def test_models_of_several_logs_see_the_draws_they_would_see_alone() -> None:
 
 
 def test_thousands_of_models_do_not_fit_into_memory_at_once() -> None:
-    net = program.Net(50, 2, NETWORK, True)  # as published
-    loop = loop_of_steps(TRAINING.steps, LOOK, TRAINING.patience)
-    made = program.cfrnet_program(net, program.Objective("linear", True, 1e-4), TRAINING, loop)
+    net = program.Net(50, 2, CFRNET_NETWORK, True)  # as published
+    loop = loop_of_steps(CFRNET_TRAINING.steps, CFRNET_CHECK_STEPS, CFRNET_TRAINING.patience)
+    made = program.cfrnet_program(net, program.Objective("linear", True, 1e-4), CFRNET_TRAINING, loop)
     sets = (*row_sets([np.arange(800)], np.ones(800)), *row_sets([np.arange(300)], np.ones(300)))
     own = (*sets, np.zeros((1, 2), np.int32), np.ones((1, 2), np.float32), np.ones(1, np.float32))
     assert 20 < models_at_once(TrainingJob(made, loop, (), own, np.zeros(1, int))) < 500

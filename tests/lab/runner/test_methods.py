@@ -13,7 +13,7 @@ def test_the_grid_of_a_model_is_in_the_order_of_its_choices(programs: list[int])
     log = simulate("averaged", n=300).log
     choices = flat(CFRNet, alpha=ALPHAS, width=4, depth=1, head_width=4, head_depth=1).fit(log).choices_
     assert programs == [len(ALPHAS) * 4]
-    grid = dict(table1.METHODS["CFRNet"].grid)["alpha"]
+    grid = dict(table1.TABLE1_METHODS["CFRNet"].grid)["alpha"]
     assert [choice.name for choice in choices] == [f"α {alpha:g}" for alpha in grid]
 
 
@@ -27,8 +27,8 @@ from largesse_lab.experiments import table1
 measures.LOG_ROWS, measures.FRESH_ROWS = 300, 300
 training = Training(epochs=2, start="zero")
 make = lambda: IRE(kappa=0.0, network=Network(width=4, depth=1), training=training, folds=1, members=1)
-table1.METHODS["CCPOvIRE†"] = repeats.Method(make, binary=False)
-print(len(table1.TABLE.measure(Request(("averaged",), ("CCPOvIRE†",), 1))))
+table1.TABLE1_METHODS["CCPOvIRE†"] = repeats.Method(make, binary=False)
+print(len(table1.TABLE1_SETUP.measure(Request(("averaged",), ("CCPOvIRE†",), 1))))
 """
 
 

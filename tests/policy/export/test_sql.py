@@ -12,7 +12,7 @@ from largesse.errors import InputError, NotFittedError
 from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.policy.export.compiler import COMPILERS
-from largesse.policy.export.sql import DIALECTS, SPLIT
+from largesse.policy.export.sql import DIALECTS, VELTKAMP_FACTOR
 from largesse.records import Customers
 from largesse.response import Additive, Boosting, Linear, model_classes
 from largesse_lab.baselines import BART
@@ -169,9 +169,9 @@ def test_bigquery_has_its_own_types_and_functions() -> None:
     ):
         assert part in query
     rng = np.random.default_rng(0)
-    x, split = rng.normal(size=10_000) * 10.0 ** rng.integers(-20, 7, 10_000), float(SPLIT)
+    x, split = rng.normal(size=10_000) * 10.0 ** rng.integers(-20, 7, 10_000), float(VELTKAMP_FACTOR)
     assert np.array_equal((x * split) - ((x * split) - x), x.astype(np.float32).astype(np.float64))
-    assert f"* {SPLIT}" in query  # it has no float32
+    assert f"* {VELTKAMP_FACTOR}" in query  # it has no float32
     assert "MATERIALIZED" not in query
     assert "EPOCH_US" not in query.upper()
 

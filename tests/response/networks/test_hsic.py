@@ -12,7 +12,7 @@ import pytest
 
 from largesse.records import Array
 from largesse.response.networks import hsic as h
-from largesse.response.networks.network_settings import ESTIMATORS, KERNELS
+from largesse.response.networks.network_settings import HSIC_ESTIMATORS, HSIC_KERNELS
 
 KEY = jax.random.key(7, impl="rbg")  # compiles faster than the default
 
@@ -33,7 +33,7 @@ def batch(n: int, p: int = 3, K: int = 4, seed: int = 0, pull: float = 1.0) -> t
 def penalties(z: jax.Array, Y: jax.Array, weight: jax.Array | None = None, **settings: Any) -> jax.Array:
     """The penalty by every estimator, (3,): compiled together to save time."""
     how = {"key": KEY, "weight": weight, **settings}
-    return jnp.stack([h.hsic_penalty(z, Y, estimator=estimator, **how) for estimator in ESTIMATORS])
+    return jnp.stack([h.hsic_penalty(z, Y, estimator=estimator, **how) for estimator in HSIC_ESTIMATORS])
 
 
 @functools.partial(jax.jit, static_argnames=("kernel", "normalise"))
@@ -106,7 +106,7 @@ def songs_formula(K: Array, L: Array) -> float:
 
 
 @pytest.mark.parametrize("normalise", [True, False])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", HSIC_KERNELS)
 def test_every_estimator_is_the_plain_sum(double: None, kernel: str, normalise: bool) -> None:
     z, Y = batch(7)
     K, L = plain_kernel(normalised(z) if normalise else z, kernel, bandwidth=None if normalise else 1.0), Y @ Y.T
@@ -124,7 +124,7 @@ def test_hsic_matches_means_of_levels_and_songs_formula(double: None) -> None:
     assert float(unbiased) == pytest.approx(songs_formula(scaled @ scaled.T, Y @ Y.T), rel=1e-9)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", HSIC_KERNELS)
 def test_float32_far_from_zero_keeps_its_digits(kernel: str) -> None:
     z, Y = batch(64)
     values, _ = penalties_and_slopes(jnp.float32(z + 1000), jnp.float32(Y + 1000), kernel=kernel)
@@ -177,7 +177,7 @@ def test_the_median_of_many_rows_is_near_the_median_of_all() -> None:
 # -- as a penalty -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", HSIC_KERNELS)
 def test_shift_and_scale_of_z_change_nothing(double: None, kernel: str) -> None:
     z, Y = batch(40)
     plain, _ = penalties_and_slopes(z, Y, kernel=kernel)
@@ -242,7 +242,7 @@ def test_variance_knows_no_dependence_but_shrinks_z(double: None) -> None:
 
 
 @pytest.mark.parametrize("normalise", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", HSIC_KERNELS)
 def test_values_and_gradients_are_finite_at_the_edges(kernel: str, normalise: bool) -> None:
     z, Y = (jnp.asarray(part, jnp.float32) for part in batch(8))
     all_there = jnp.ones(8)
@@ -263,7 +263,7 @@ def test_values_and_gradients_are_finite_at_the_edges(kernel: str, normalise: bo
             assert float(values[1]) == 0  # fewer than four rows give no unbiased estimate
 
 
-@pytest.mark.parametrize(("kernel", "normalise"), [*((kernel, True) for kernel in KERNELS), ("linear", False)])
+@pytest.mark.parametrize(("kernel", "normalise"), [*((kernel, True) for kernel in HSIC_KERNELS), ("linear", False)])
 def test_a_mask_is_the_same_as_dropping_rows(double: None, kernel: str, normalise: bool) -> None:
     z, Y = batch(60)
     z[40:] = 1e6  # what padding holds does not matter
@@ -284,7 +284,7 @@ def test_whole_weights_are_the_same_as_repeating_rows(double: None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", HSIC_KERNELS)
 def test_many_models_at_once_are_the_same_as_one_by_one(kernel: str) -> None:
     z, Y = (
         jnp.asarray(np.stack(part), jnp.float32) for part in zip(*(batch(8, seed=s) for s in range(3)), strict=True)

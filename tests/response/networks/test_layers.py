@@ -9,7 +9,7 @@ import pytest
 
 from largesse.records import Array
 from largesse.response.networks.layers import head_outputs, head_scores, initial_head
-from largesse.response.networks.network_settings import HEADS, MONOTONE, NetworkShape
+from largesse.response.networks.network_settings import HEAD_KINDS, MONOTONE, NetworkShape
 from largesse.stats.links import sigmoid
 
 WIDTH, K, ROWS = 8, 5, 20_000  # one number of rows for all: every head is compiled once
@@ -77,7 +77,7 @@ def test_free_curves_can_fall() -> None:
     assert np.diff(score("free", wild("free", True, 1.0), *drawn(), True), axis=1).min() < -0.1
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", HEAD_KINDS)
 def test_two_levels_are_enough(head: str) -> None:
     found = score(head, wild(head, True, 1.0, levels=2), *drawn(), True, levels=2)
     assert found.shape == (ROWS, 2)
@@ -85,7 +85,7 @@ def test_two_levels_are_enough(head: str) -> None:
 
 
 @pytest.mark.parametrize("bounded", SCALES)
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", HEAD_KINDS)
 def test_a_head_reads_as_many_numbers_as_it_says(head: str, bounded: bool) -> None:
     params = initial_head(shape(head, bounded), jax.random.key(0), WIDTH)
     assert head == "minmax" or params["head_w"].shape == (WIDTH, head_outputs(shape(head, bounded)))
@@ -120,7 +120,7 @@ def test_elastic_increments_are_the_common_ones_times_one_number_per_customer() 
 
 
 @pytest.mark.parametrize("bounded", SCALES)
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", HEAD_KINDS)
 def test_the_base_shifts_every_level_equally(head: str, bounded: bool) -> None:
     if not allowed(head, bounded):
         pytest.skip("not a head for amounts")
@@ -196,7 +196,7 @@ def _slope(params: Params, head: str, z: jax.Array, base: jax.Array, bounded: bo
 
 @pytest.mark.parametrize("bounded", SCALES)
 @pytest.mark.parametrize("size", [1.0, 1e3])
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", HEAD_KINDS)
 def test_slopes_are_finite_at_extreme_inputs(head: str, size: float, bounded: bool) -> None:
     if not allowed(head, bounded):
         pytest.skip("not a head for amounts")

@@ -18,7 +18,7 @@ from largesse.records import Array, Log
 from largesse.response.networks import settings_search as search
 from largesse.response.networks.fold_networks import ResponseScale
 from largesse.response.networks.network_settings import MONOTONE
-from largesse.response.networks.sire import IRE, KAPPAS, PENALTIES, PLAIN_KAPPAS, SIRE
+from largesse.response.networks.sire import IRE, KAPPA_CANDIDATES, PLAIN_KAPPAS, SHRINKAGE_PENALTIES, SIRE
 from largesse.response.networks.sire_loss import mean_scores, represent
 from largesse.stats.folds import assign_folds
 from largesse.worlds.paper import simulate
@@ -86,7 +86,7 @@ def tried(model: Any) -> list[float]:
 def test_common_increments_are_chosen_where_all_customers_climb_alike() -> None:
     sim = simulate("averaged", n=500)
     model = sire(shrinkage="auto", rate=0.01, epochs=10).fit(sim.log)
-    assert [float(choice.name) for choice in model.shrinkage_choices_] == list(PENALTIES)
+    assert [float(choice.name) for choice in model.shrinkage_choices_] == list(SHRINKAGE_PENALTIES)
     assert model.penalty_ == np.inf
     assert not model.fit_.gate.any()
     steps = np.diff(model.fit_.scores(model.encode(sim.log)), axis=1)
@@ -98,7 +98,7 @@ def test_common_increments_are_chosen_where_all_customers_climb_alike() -> None:
 )
 def test_a_rule_for_kappa_keeps_what_was_tried(rule: str) -> None:
     model = sire(kappa=rule).fit(named_log(np.arange(240) % 3 if rule == "loggers" else None))
-    assert tried(model) == list(KAPPAS)
+    assert tried(model) == list(KAPPA_CANDIDATES)
     (chosen,) = [choice for choice in model.kappa_choices_ if choice.chosen]
     assert chosen.loss == min(choice.loss for choice in model.kappa_choices_)
     assert float(chosen.name) == model.kappa_
@@ -115,7 +115,7 @@ def test_no_balance_is_always_tried_but_a_given_kappa_is_taken() -> None:
 
 def test_the_scale_of_the_representation_has_its_own_strengths() -> None:
     assert max(PLAIN_KAPPAS) == 1000
-    for normalise, strengths in ((True, KAPPAS), ("auto", KAPPAS), (False, PLAIN_KAPPAS)):
+    for normalise, strengths in ((True, KAPPA_CANDIDATES), ("auto", KAPPA_CANDIDATES), (False, PLAIN_KAPPAS)):
         assert tried(untrained(ire(kappa="auto", normalise=normalise))) == list(strengths)
 
 
@@ -157,7 +157,7 @@ def test_settings_of_many_rows_are_chosen_on_some_and_networks_learn_from_all(mo
         rows.append(len(fold))
         return score(self, candidate, params, fold, parts)
 
-    monkeypatch.setattr(search, "CHOOSING_ROWS", 100)
+    monkeypatch.setattr(search, "SETTINGS_SEARCH_ROWS", 100)
     monkeypatch.setattr(search.Search, "_held_scores", counted)
     model = untrained(sire(kappa=[0.0, 1.0], shrinkage="auto", members=2))
     assert rows == [100] * (len(rows) - 2) + [240, 240]  # the best candidate, and its second member

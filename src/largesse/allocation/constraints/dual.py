@@ -18,8 +18,8 @@ from largesse.allocation.constraints.problem import CellPrices, Instance, LimitR
 from largesse.records import Array
 
 SWEEPS, HALVINGS, CORRECTIONS = 9, 40, 2
-CONVERGED = 1e-4  # relative; multipliers that move less are done
-ROUNDING = 1e-12  # relative; the bound is a sum of many rounded numbers
+MULTIPLIER_TOLERANCE = 1e-4  # relative; multipliers that move less are done
+BOUND_ROUNDING = 1e-12  # relative; the bound is a sum of many rounded numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ def find_multipliers(instance: Instance, near: Multipliers | None = None) -> Mul
         for v in range(len(single)):
             single[v] = _search_variable(instance, blocks, price, single, v, unit)
         after = np.concatenate([price, single])
-        if np.abs(after - before).max() <= CONVERGED * np.abs(after).max(initial=1e-300):
+        if np.abs(after - before).max() <= MULTIPLIER_TOLERANCE * np.abs(after).max(initial=1e-300):
             break
     of_row = np.zeros(len(rules.rows))
     of_row[0], of_row[list(blocks.own)] = whole - floor, np.maximum(own - whole, 0.0)
@@ -240,4 +240,4 @@ def _search_variable(instance: Instance, blocks: DualBlocks, price: Array, singl
 def certify(instance: Instance, found: Multipliers) -> float:
     """Write everybody's level at the multipliers; return the total net value that no plan under the rules exceeds."""
     worth, term = instance.respond(found.prices).worth, found.dual_term
-    return math.fsum(worth.tolist()) + term + ROUNDING * (math.fsum(np.abs(worth).tolist()) + abs(term))
+    return math.fsum(worth.tolist()) + term + BOUND_ROUNDING * (math.fsum(np.abs(worth).tolist()) + abs(term))

@@ -10,7 +10,7 @@ import numpy as np
 from largesse.allocation.constraints.problem import Instance, LimitRow
 from largesse.allocation.constraints.rules import Budget
 from largesse.allocation.exact import Program, build_program, least_violations
-from largesse.allocation.price.search import ROUNDING
+from largesse.allocation.price.search import SPEND_ROUNDING
 from largesse.errors import BudgetError, Problem
 from largesse.records import Array
 
@@ -47,7 +47,7 @@ def _out_of_reach(instance: Instance, rows: list[LimitRow]) -> list[Problem]:
         extreme = float(extremes[key][row.groups].sum())
         if row.sign < 0:  # others may hold it back as well
             extreme = min([extreme, *(other.bound for other in instance.rules.rows if _holds_back(other, row))])
-        if row.sign * extreme > row.sign * row.bound + ROUNDING * abs(row.bound) * row.money:
+        if row.sign * extreme > row.sign * row.bound + SPEND_ROUNDING * abs(row.bound) * row.money:
             problems.append(row.limit.out_of_reach(extreme, n))
     return problems
 
@@ -112,7 +112,7 @@ def explain_failure(instance: Instance, slack: Array, needed: float) -> BudgetEr
     """
     rows, n = instance.rules.rows, len(instance.levels)
     budget = cast(Budget, rows[0].limit)
-    if needed > budget.total * (1 + ROUNDING):
+    if needed > budget.total * (1 + SPEND_ROUNDING):
         return BudgetError("constraints", [budget.too_small(needed, n)])
     broken = [(row, left) for row, left in zip(rows, slack, strict=True) if left < 0]
     return BudgetError("constraints", [row.limit.not_met(-float(left), n) for row, left in broken])

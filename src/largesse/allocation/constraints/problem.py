@@ -17,7 +17,7 @@ from largesse.allocation.constraints.rules import Limit, Rule, Segments
 from largesse.allocation.price.hull import as_rows
 from largesse.records import Array
 
-SAMPLE_SIZE = 32768  # customers on whom multipliers are found
+MULTIPLIER_SAMPLE_SIZE = 32768  # customers on whom multipliers are found
 MIN_GROUP_SAMPLE = 50  # customers of a group in a sample that stands for it
 TOLERANCE, SAMPLE_TOLERANCE = (
     1e-9,
@@ -134,7 +134,7 @@ class Instance:
 
     def respond(self, prices: CellPrices) -> CellTotals:
         """Write the best levels at prices, and return what they come to."""
-        from largesse.allocation.constraints.kernels import respond
+        from largesse.allocation.constraints.repair_kernels import respond
 
         rules = self.rules
         worth, spend, count = respond(
@@ -144,7 +144,7 @@ class Instance:
 
     def slack(self, levels: Array | None = None) -> Array:
         """Return what is left of each limit (R,), below zero where it is broken: the sign is exact."""
-        from largesse.allocation.constraints.kernels import cell_sums
+        from largesse.allocation.constraints.repair_kernels import cell_sums
 
         chosen, rules = self.levels if levels is None else levels, self.rules
         total, carry, count = cell_sums(self.costs, rules.group, chosen, rules.groups)
@@ -226,9 +226,9 @@ def make_instance(curves: Array, costs: Array, rules: LimitRows) -> Instance:
 def sample_customers(instance: Instance) -> Instance:
     """Return the instance of a sample of customers, weighted by group; the whole one if it is small or a group is."""
     rules, n, S = instance.rules, len(instance.levels), instance.rules.groups
-    if n <= 2 * SAMPLE_SIZE:
+    if n <= 2 * MULTIPLIER_SAMPLE_SIZE:
         return instance
-    rows = np.random.default_rng(0).integers(0, n, SAMPLE_SIZE)
+    rows = np.random.default_rng(0).integers(0, n, MULTIPLIER_SAMPLE_SIZE)
     there, here = np.bincount(rules.group, minlength=S), np.bincount(rules.group[rows], minlength=S)
     if (here < np.minimum(there, MIN_GROUP_SAMPLE)).any():
         return instance
@@ -238,5 +238,10 @@ def sample_customers(instance: Instance) -> Instance:
     curves, costs = as_rows(instance.curves[rows], costs)
     # A sample cannot tell multipliers apart that are closer than this.
     return Instance(
-        curves, costs, part, np.zeros(SAMPLE_SIZE, dtype=np.int64), there / np.maximum(here, 1), SAMPLE_TOLERANCE
+        curves,
+        costs,
+        part,
+        np.zeros(MULTIPLIER_SAMPLE_SIZE, dtype=np.int64),
+        there / np.maximum(here, 1),
+        SAMPLE_TOLERANCE,
     )

@@ -213,7 +213,7 @@ class Constraints:
     def rules(self, n: int, levels: int) -> tuple[Rule, ...]:
         """Return all rules for n customers and a number of levels, or refuse them and name everything that is wrong."""
         refuse("constraints", self._wrong_kinds())
-        found = tuple(rule for kind in KINDS for rule in kind.given(self)) + tuple(self.further)
+        found = tuple(rule for kind in RULE_CLASSES for rule in kind.given(self)) + tuple(self.further)
         problems = [problem for rule in found for problem in rule.check(n, levels)]
         if self.segment is None and self.segment_budgets:
             problems.append(Problem("segment_budgets without segment", "say which segment each customer is in"))
@@ -546,5 +546,11 @@ def _unknown_level(word: str, level: Any, levels: int) -> list[Problem]:
     return [Problem(f"{word} names level {repr_short(level)}", f"levels are numbered 0 to {levels - 1}")]
 
 
-KINDS: tuple[Any, ...] = (Eligibility, SegmentBudget, LevelCap, LevelShare, LeastReturn)  # all but the budget itself
-CONSTRAINT_SETTINGS: tuple[Setting, ...] = tuple(kind.setting for kind in KINDS)
+RULE_CLASSES: tuple[Any, ...] = (
+    Eligibility,
+    SegmentBudget,
+    LevelCap,
+    LevelShare,
+    LeastReturn,
+)  # all but the budget itself
+CONSTRAINT_SETTINGS: tuple[Setting, ...] = tuple(kind.setting for kind in RULE_CLASSES)

@@ -164,7 +164,7 @@ def _cells(rules: LimitRows, which: Array) -> Array:
 
 def _change(instance: Instance, found: Multipliers, slack: Array, way: RepairPass) -> int:
     """Make the best changes of one pass; return how many there were."""
-    from largesse.allocation.constraints.kernels import accept, offers
+    from largesse.allocation.constraints.repair_kernels import accept, offers
 
     rules, n, prices = instance.rules, len(instance.levels), found.prices
     row, to, key = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
@@ -182,7 +182,7 @@ def _change(instance: Instance, found: Multipliers, slack: Array, way: RepairPas
 
 def _swap(instance: Instance, slack: Array) -> bool:
     """Swap levels between customers, a pair at a time, as long as it saves where money is overdrawn."""
-    from largesse.allocation.constraints.kernels import swap
+    from largesse.allocation.constraints.repair_kernels import swap
 
     rules, some = instance.rules, False
     rows = np.arange(min(len(instance.levels), SWAP_CUSTOMERS))

@@ -39,7 +39,7 @@ def _readable(values: Array) -> Array:
 
 def cheapest(curves: Array, costs: Array) -> tuple[Array, Array]:
     """Return the cheapest levels (n,), and their total value and its carry, cost and its carry."""
-    from largesse.allocation.price.kernels import classify
+    from largesse.allocation.price.price_kernels import classify
 
     levels = np.empty(len(curves), dtype=np.int64)
     _, sums = classify(curves, costs, levels, True, np.inf, np.inf, levels, levels)
@@ -48,7 +48,7 @@ def cheapest(curves: Array, costs: Array) -> tuple[Array, Array]:
 
 def climb(curves: Array, costs: Array, rows: Array, levels: Array, low: float) -> HullSteps:
     """Return the steps up the hulls of some rows from their levels (n,), as far as they bring `low` per unit of cost."""
-    from largesse.allocation.price.kernels import walk
+    from largesse.allocation.price.price_kernels import walk
 
     most = len(rows) * (curves.shape[1] - 1)  # memory is touched only as far as it is filled
     place, level = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)

@@ -57,7 +57,7 @@ def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fra
 
 def keep_within(plan: PlanDraft, rows: Array) -> None:
     """Take back what only fitted by rounding: the change that loses least, until the exact cost is within the budget."""
-    from largesse.allocation.price.kernels import best_change
+    from largesse.allocation.price.price_kernels import best_change
 
     while plan.room < 0:
         row, level, _ = best_change(plan.curves, plan.costs, rows, plan.levels, plan.room)
@@ -85,7 +85,7 @@ def _save_a_little(plan: PlanDraft) -> None:
 
 def spend_rest(plan: PlanDraft, rows: Array) -> None:
     """Offer what is left, again and again, to the customer who gains most from a level that still fits."""
-    from largesse.allocation.price.kernels import best_change
+    from largesse.allocation.price.price_kernels import best_change
 
     for _ in range(FILL_ROUNDS):
         row, level, _ = best_change(plan.curves, plan.costs, rows, plan.levels, plan.room)

@@ -15,12 +15,12 @@ import numpy as np
 from largesse.allocation.price.hull import climb
 from largesse.records import Array
 
-SAMPLE_SIZE = 4096  # customers that bracket the price, and no more than an eighth of them
+PRICE_SAMPLE_SIZE = 4096  # customers that bracket the price, and no more than an eighth of them
 MAX_SORTED = 4096  # customers whose steps are looked at one by one
 BRACKET_WIDTH = 4.0  # standard errors of the sample's spend on either side
 MAX_WIDTH = 100.0  # then the bracket of the round before is taken instead
 NUDGE = 1e-9  # relative; many customers may share a slope, and must all lie inside the bracket
-ROUNDING = 1e-12  # relative; running sums are rounded, the final check of a plan is exact
+SPEND_ROUNDING = 1e-12  # relative; running sums are rounded, the final check of a plan is exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +60,12 @@ class PriceSearch:
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def __post_init__(self) -> None:
-        self.room = self.limit * (1 + ROUNDING)
+        self.room = self.limit * (1 + SPEND_ROUNDING)
 
     def draw(self) -> Array:
         """Return the places (size,) of a sample among the undecided; none where there is nothing to bracket."""
         if self.undecided > MAX_SORTED and self.width < MAX_WIDTH and self.limit < math.inf:
-            return self.rng.integers(0, self.undecided, min(SAMPLE_SIZE, self.undecided // 8))
+            return self.rng.integers(0, self.undecided, min(PRICE_SAMPLE_SIZE, self.undecided // 8))
         return np.zeros(0, dtype=np.int64)
 
     def bracket(self, curves: Array, costs: Array) -> tuple[float, float]:
@@ -114,7 +114,7 @@ def price_search(
 
     With a `search` that others have begun, these are the customers it has left undecided.
     """
-    from largesse.allocation.price.kernels import classify
+    from largesse.allocation.price.price_kernels import classify
 
     rows: Array | None = None  # the undecided; None is everybody
     if search is None:
@@ -137,7 +137,7 @@ def price_search(
 
 def levels_at(curves: Array, costs: Array, price: float) -> Array:
     """Return the best levels (n,) at a price, the cheapest if they tie; at an infinite price the cheapest levels."""
-    from largesse.allocation.price.kernels import classify
+    from largesse.allocation.price.price_kernels import classify
 
     levels = np.empty(len(curves), dtype=np.int64)
     classify(curves, costs, levels, True, price, price, levels, levels)
@@ -148,11 +148,11 @@ def _settled(
     curves: Array, costs: Array, rows: Array, levels: Array, low: float, decided: list[Array], limit: float
 ) -> PriceSolution:
     """Select the price among the steps of the undecided rows, and take what it allows."""
-    from largesse.allocation.price.kernels import select, settle, totals
+    from largesse.allocation.price.price_kernels import select, settle, totals
 
     steps = climb(curves, costs, rows, levels, low)
     before = totals(curves, costs, rows, levels)
-    room = limit * (1 + ROUNDING) - math.fsum([*(s for sums in decided for s in sums[2:]), *before[2:]])
+    room = limit * (1 + SPEND_ROUNDING) - math.fsum([*(s for sums in decided for s in sums[2:]), *before[2:]])
     price = select(steps.slope, steps.cost, room)
     settle(curves, costs, rows, levels, price, room)
     sums = [*decided, totals(curves, costs, rows, levels)]

@@ -4,9 +4,9 @@
 driver gets sums. Nothing but executors and a driver takes part: no shared disk, no pickled model.
 """
 
-from largesse.pipeline.spark.engine import Spark as Spark
-from largesse.pipeline.spark.engine import open_engine as open_engine
-from largesse.pipeline.spark.engine import run_on_spark as run_on_spark
 from largesse.pipeline.spark.session import ClusterError as ClusterError
 from largesse.pipeline.spark.session import check_spark as check_spark
 from largesse.pipeline.spark.session import open_session as open_session
+from largesse.pipeline.spark.spark_engine import Spark as Spark
+from largesse.pipeline.spark.spark_engine import open_engine as open_engine
+from largesse.pipeline.spark.spark_engine import run_on_spark as run_on_spark

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # `head` comes to the driver with the list of chunks; n < 0 marks a partition's report, which is all in its head.
 CHUNKS = "place long, n long, head binary, scores binary, rest binary"
 RESULTS = "place long, n long, content binary"
-CHUNK_ROWS = 8_192  # larger values than half a megabyte are costly for Java
+MAX_CHUNK_ROWS = 8_192  # larger values than half a megabyte are costly for Java
 JOB_ROWS = 4_000_000  # rows whose results come to the driver at once
 CHUNK_BITS = 32  # of a place: the number of a chunk in its partition
 

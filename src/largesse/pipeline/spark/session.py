@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'largesse[spark]'"
 JAVA = "install Java 17 or 21 (Debian: default-jre-headless), or set JAVA_HOME"
-SETTINGS = {  # of a session that is started here; a session of the user keeps its own
+SPARK_SETTINGS = {  # of a session that is started here; a session of the user keeps its own
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
@@ -27,7 +27,7 @@ SETTINGS = {  # of a session that is started here; a session of the user keeps i
 JVM = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java mostly copies bytes: compiling less halves its CPU time, measured
 )
-LOCAL = {  # no other machine takes part
+LOCAL_ADDRESSES = {  # no other machine takes part
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": JVM,
@@ -93,7 +93,7 @@ def _start(master: str | None) -> SparkSession:
     else:
         local = master is not None and master.startswith("local")
         builder = builder if master is None else builder.master(master)
-        for name, value in (SETTINGS | (LOCAL if local else {})).items():
+        for name, value in (SPARK_SETTINGS | (LOCAL_ADDRESSES if local else {})).items():
             builder = builder.config(name, value)
         if local:  # workers on this machine run the same Python, with the same packages
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -21,7 +21,7 @@ from largesse.pipeline.customers import check_table, find_suspects
 from largesse.pipeline.engine import PlanResult
 from largesse.pipeline.scoring import random_keys
 from largesse.pipeline.spark.chunks import (
-    CHUNK_ROWS,
+    MAX_CHUNK_ROWS,
     find_partition,
     list_chunks,
     make_chunk,
@@ -141,12 +141,12 @@ def _score(
     columns: dict[str, Any] = {} if customers.customer is None else {"customer": customers.customer}
     columns |= {FEATURE + name: customers.features.column(name) for name in features}
     rest = pa.table(columns) if columns else None
-    for start in range(0, len(curves), CHUNK_ROWS):
-        part = curves[start : start + CHUNK_ROWS]
-        own = costs if len(costs) == 1 else costs[start : start + CHUNK_ROWS]
+    for start in range(0, len(curves), MAX_CHUNK_ROWS):
+        part = curves[start : start + MAX_CHUNK_ROWS]
+        own = costs if len(costs) == 1 else costs[start : start + MAX_CHUNK_ROWS]
         tables = [part] if common_costs(levels) is not None else [part, own]
         scores = b"".join(np.ascontiguousarray(table, dtype=np.float64).tobytes() for table in tables)
-        others = b"" if rest is None else pack_table(rest.slice(start, CHUNK_ROWS))
+        others = b"" if rest is None else pack_table(rest.slice(start, MAX_CHUNK_ROWS))
         yield len(part), pack_arrays(vars(sum_at_prices(part, own, ()))), scores, others
 
 

@@ -23,7 +23,7 @@ from largesse.version import __version__
 OPSETS = {"": 21, "ai.onnx.ml": 5}
 IR_VERSION = 10
 MARK = "<missing>"
-LARGEST = float(np.finfo(np.float64).max)
+MAX_FLOAT64 = float(np.finfo(np.float64).max)
 BRANCH_LEQ, SUM, NONE = 0, 1, 0  # the codes of TreeEnsemble
 ELEMENTWISE_OPERATORS = {
     "add": "Add",
@@ -92,7 +92,7 @@ class OnnxWriter:
     def write(self, value: Value) -> str:
         """Return the name of a value's tensor."""
         if id(value) not in self.known:
-            write = STEPS.get(value.step)
+            write = ONNX_WRITERS.get(value.step)
             self.known[id(value)] = (
                 write(self, value)
                 if write
@@ -137,7 +137,7 @@ class OnnxWriter:
 
     def is_known(self, name: str) -> str:
         """Return a mask of the finite numbers of a tensor."""
-        return self.add("LessOrEqual", [self.add("Abs", [name]), self.hold(np.float64(LARGEST))])
+        return self.add("LessOrEqual", [self.add("Abs", [name]), self.hold(np.float64(MAX_FLOAT64))])
 
     def finish(self, decision: DecisionGraph, facts: Mapping[str, Any]) -> Any:
         """Return the model that decides the level of each customer."""
@@ -346,7 +346,7 @@ class TreeArrays:
         }
 
 
-STEPS: Mapping[str, Callable[[OnnxWriter, Value], str]] = MappingProxyType(
+ONNX_WRITERS: Mapping[str, Callable[[OnnxWriter, Value], str]] = MappingProxyType(
     {
         "constant": lambda writer, value: writer.hold(value.facts["row"][None, :]),
         **dict.fromkeys(

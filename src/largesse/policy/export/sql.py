@@ -24,8 +24,10 @@ DIALECTS = {"duckdb": "duckdb", "postgresql": "postgres", "spark": "spark", "big
 MAX_LENGTH = {"bigquery": 1_000_000}  # characters of a query, the database's limit
 MAX_ANY_LENGTH = 8_000_000
 CASE_SENSITIVE = ("postgresql",)  # names of columns
-LARGEST = "1.7976931348623157e308"
-SPLIT = repr(2.0**29 + 1.0) + "e0"  # splits off the 29 bits of a float64 that a float32 does not have (Veltkamp)
+MAX_FLOAT64_SQL = "1.7976931348623157e308"
+VELTKAMP_FACTOR = (
+    repr(2.0**29 + 1.0) + "e0"
+)  # splits off the 29 bits of a float64 that a float32 does not have (Veltkamp)
 MAX_ZERO = "7.006492321624085e-46"  # largest number that is zero in float32
 MAX_INLINE_LENGTH = 2_000  # characters
 TREES_PER_LAYER = 40
@@ -65,7 +67,7 @@ def can_hold(dialect: str, text: str) -> bool:
 
 def write_number(number: float) -> str:
     """Write a float64 exactly."""
-    text = repr(min(max(float(number), -float(LARGEST)), float(LARGEST)))
+    text = repr(min(max(float(number), -float(MAX_FLOAT64_SQL)), float(MAX_FLOAT64_SQL)))
     return text if "e" in text else text + "e0"
 
 
@@ -156,7 +158,7 @@ def _adapt(node: Any, dialect: str) -> Any:
         )
     if dialect == "bigquery" and isinstance(node, exp.Cast) and node.is_type("float"):
         # BigQuery has no float32; without rounding, 2 of a million customers get another level from boosting.
-        return parse(f"(:x * {SPLIT}) - ((:x * {SPLIT}) - :x)", x=node.this)
+        return parse(f"(:x * {VELTKAMP_FACTOR}) - ((:x * {VELTKAMP_FACTOR}) - :x)", x=node.this)
     if dialect != "postgresql":
         return node
     if isinstance(node, exp.Literal) and not node.is_string and "e" in node.name:
@@ -219,7 +221,7 @@ class SqlWriter:
     def write(self, value: Value) -> list[Term]:
         """Return the expressions of a value's columns, each computed once."""
         if id(value) not in self.known:
-            write = STEPS.get(value.step)
+            write = SQL_WRITERS.get(value.step)
             terms = write(self, value) if write else self._elementwise(value)
             is_reused = self.uses[id(value)] > 1
             self.known[id(value)] = [
@@ -324,7 +326,7 @@ class SqlWriter:
         )
         columns = [f"CASE {level.text} {names} END", f"CAST({level.text} AS INTEGER)", response.text, cost.text]
         if guards:
-            costs_known = " AND ".join(f"{guard.text} BETWEEN 0e0 AND {LARGEST}" for guard in guards)
+            costs_known = " AND ".join(f"{guard.text} BETWEEN 0e0 AND {MAX_FLOAT64_SQL}" for guard in guards)
             columns = [f"CASE WHEN {costs_known} THEN {column} END" for column in columns]
         lines = [f"{column} AS {quote_name(name)}" for column, name in zip(columns, OUTPUT, strict=True)]
         if customer is not None:
@@ -361,7 +363,7 @@ def _count_uses(outputs: Sequence[Value]) -> Counter[int]:
 
 
 def _is_known(column: str) -> str:
-    return f"{column} BETWEEN -{LARGEST} AND {LARGEST}"
+    return f"{column} BETWEEN -{MAX_FLOAT64_SQL} AND {MAX_FLOAT64_SQL}"
 
 
 def _round_to_float32(column: str) -> str:
@@ -511,7 +513,7 @@ def _write_tree(writer: SqlWriter, terms: Sequence[Term], trees: Any, node: int,
     return Term(text, below.needs | above.needs | feature_term.needs)
 
 
-STEPS: Mapping[str, Callable[[SqlWriter, Value], list[Term]]] = MappingProxyType(
+SQL_WRITERS: Mapping[str, Callable[[SqlWriter, Value], list[Term]]] = MappingProxyType(
     {
         "constant": lambda _, value: [Term(write_number(number)) for number in value.facts["row"]],
         "number": lambda writer, value: [writer.add_source(value.facts["name"], read_float)],

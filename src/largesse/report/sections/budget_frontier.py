@@ -9,7 +9,7 @@ from typing import Any
 from largesse.report.charts.curve_chart import CurveChart, CurvePoint, choose_labels, draw_for_screens
 from largesse.report.charts.row_charts import draw_swatch
 from largesse.report.figure_rows import view_reference
-from largesse.report.number_format import DASH, Numbers, Units, View, finite, write_percent
+from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite, write_percent
 
 NOTHING_MORE = "The model expects nothing from a larger budget."
 NOTHING_PAYS = "The model expects that no step up pays."
@@ -91,7 +91,7 @@ def _view_point(row: Numbers, units: Units) -> dict[str, str]:
 
 def _write_readout(point: Numbers, units: Units) -> str:
     row = _view_point(point, units)
-    more = f"; {units.one_more} buys {row['price']}" if row["price"] != DASH else ""
+    more = f"; {units.one_more} buys {row['price']}" if row["price"] != MISSING_DASH else ""
     return f"Budget {row['budget']} per customer: spend {row['spend']}, value {row['both']}{more}."
 
 
@@ -163,15 +163,15 @@ def _view_stop(row: Numbers, numbers: Numbers, units: Units) -> View:
     words = {
         "budget": write_budget(row, numbers, units),
         "spend": f"{units.cost(row['spend'])} per customer",
-        "value": DASH if value is None else units.value_style(value).with_interval(value),
-        "gain": DASH if gain is None else units.write_gain(gain),
+        "value": MISSING_DASH if value is None else units.value_style(value).with_interval(value),
+        "gain": MISSING_DASH if gain is None else units.write_gain(gain),
         "model": style.text(row["value"]),
     }
     if numbers["profit"]:
-        words["left"] = DASH if profit is None else units.profit.value_style(profit).with_interval(profit)
+        words["left"] = MISSING_DASH if profit is None else units.profit.value_style(profit).with_interval(profit)
     spoken = [f"Budget {words['budget']}."]
-    spoken += [f"Honest value {words['value']}."] if words["value"] != DASH else []
-    spoken += [f"Gain over everyone the same {words['gain']}."] if words["gain"] != DASH else []
+    spoken += [f"Honest value {words['value']}."] if words["value"] != MISSING_DASH else []
+    spoken += [f"Gain over everyone the same {words['gain']}."] if words["gain"] != MISSING_DASH else []
     ends = [finite((value or {}).get(end)) for end in ("estimate", "low", "high")]
     return {
         "at": float(f"{row['budget']:.8g}"),
@@ -188,7 +188,7 @@ def _view_stop(row: Numbers, numbers: Numbers, units: Units) -> View:
 def write_budget(row: Numbers, numbers: Numbers, units: Units) -> str:
     """Write the budget of a stop, per customer and in total."""
     customers = finite(numbers["customers"])
-    total = DASH if customers is None else units.total(round(row["budget"] * customers))
+    total = MISSING_DASH if customers is None else units.total(round(row["budget"] * customers))
     return f"{units.cost(row['budget'])} per customer, {total} in total"
 
 

@@ -10,7 +10,7 @@ from largesse.report.number_format import Numbers, Units, View, finite, write_pe
 
 MAX_LABELLED_LEVELS = 7
 MAX_SHOWN_FEATURES = 8
-MIN_PRICE_CHANGE = 0.0005  # a smaller change is "at all"
+MIN_SHOWN_PRICE_CHANGE = 0.0005  # a smaller change is "at all"
 
 
 def view_explanations(numbers: Numbers, units: Units) -> View | None:
@@ -70,7 +70,13 @@ def write_change(row: Numbers) -> str:
     now, changes = float(row["price"]), []
     if row["dearer"] is not None:
         change = 1 - max(row["below"], 0.0) / now if now > 0 else 0.0
-        fall = f" by more than {write_percent(change)}" if change >= MIN_PRICE_CHANGE else " at all" if now > 0 else ""
+        fall = (
+            f" by more than {write_percent(change)}"
+            if change >= MIN_SHOWN_PRICE_CHANGE
+            else " at all"
+            if now > 0
+            else ""
+        )
         changes.append(f"{row['dearer']} if the price of budget fell{fall}")
     if row["cheaper"] is not None:
         price = "it" if changes else "the price of budget"
@@ -81,7 +87,7 @@ def write_change(row: Numbers) -> str:
 def _write_rise(now: float, above: float) -> str:
     if now <= 0:
         return f"above {write_rate(above)}"
-    if above / now - 1 < MIN_PRICE_CHANGE:
+    if above / now - 1 < MIN_SHOWN_PRICE_CHANGE:
         return "at all"
     if above < 2 * now:
         return f"by more than {write_percent(above / now - 1)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largesse.report.figure_rows import view_reference
-from largesse.report.number_format import DASH, Numbers, Units, View, finite
+from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite
 from largesse.report.sentences import describe_bound, write_bound
 
 
@@ -14,7 +14,9 @@ def view_bounds(numbers: Numbers, units: Units) -> View:
         view_reference(row, units) | {"gain": units.write_gain(row["gain"]), "bound": write_bound(units, row)}
         for row in safety["options"]
     ]
-    rows += [view_reference(row, units) | {"gain": DASH, "bound": DASH} for row in numbers["versus"][:1]]
+    rows += [
+        view_reference(row, units) | {"gain": MISSING_DASH, "bound": MISSING_DASH} for row in numbers["versus"][:1]
+    ]
     return {"bound": describe_bound(units, safety), "rows": rows, "guarantee": _write_guarantee(safety, units)}
 
 

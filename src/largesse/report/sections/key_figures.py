@@ -8,7 +8,7 @@ from largesse.report.charts.axes import fit_axis
 from largesse.report.charts.row_charts import draw_spend_strip
 from largesse.report.figure_rows import FigureRows, view_gains
 from largesse.report.number_format import (
-    DASH,
+    MISSING_DASH,
     Numbers,
     NumberStyle,
     Units,
@@ -90,7 +90,7 @@ def _view_price(numbers: Numbers, units: Units) -> View:
     return {
         "number": style.text(price, signed=True),
         "more": more,
-        "rate": units.cost(1 / price) if price and price > 0 else DASH,
+        "rate": units.cost(1 / price) if price and price > 0 else MISSING_DASH,
         "spent": price == 0,
         "gain_per_spend": "" if finite(gain.get("estimate")) is None else gain_style.with_interval(gain),
     }

@@ -10,7 +10,7 @@ from largesse.report.charts.axes import fit_axis
 from largesse.report.charts.row_charts import draw_curve_strip, draw_tick_strip
 from largesse.report.charts.small_multiples import draw_panel
 from largesse.report.figure_rows import FigureRow, FigureRows, describe_cost
-from largesse.report.number_format import DASH, Numbers, Units, View, finite, list_ends, write_count
+from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite, list_ends, write_count
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def view_levels(levels: Sequence[LevelMean], units: Units) -> FigureRows:
         style = units.value_style(level.value)
         value, interval = style.text(level.value["estimate"]), style.interval(level.value)
         model, raw = style.text(level.model), style.text(level.raw["estimate"])
-        label = f"{level.name}: {value}, interval {interval}; {f'model {model}, ' if model != DASH else ''}raw {raw}"
+        label = f"{level.name}: {value}, interval {interval}; {f'model {model}, ' if model != MISSING_DASH else ''}raw {raw}"
         label += "; too few rows to say" if level.few else ""
         figure = draw_curve_strip(axis, level.value, level.raw, level.model, label, few=level.few)
         rows.append(FigureRow(level.name, figure, value, detail=level.detail, sub=interval))

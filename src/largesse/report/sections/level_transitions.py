@@ -10,7 +10,7 @@ from largesse.report.charts.axes import Axis, fit_axis
 from largesse.report.charts.row_charts import draw_fall_strip, draw_tick_strip, draw_value_strip
 from largesse.report.figure_rows import FigureRow, FigureRows
 from largesse.report.number_format import (
-    DASH,
+    MISSING_DASH,
     Numbers,
     NumberStyle,
     Units,
@@ -154,7 +154,7 @@ def _view_moves(moves: Sequence[Numbers], names: Sequence[str], units: Units) ->
                 "share": write_percent(row["share"]),
                 "value": values.text(row["value"], signed=True),
                 "spend": units.money([row["spend"]]).text(row["spend"], signed=True),
-                "cost_per_extra": units.cost(spend / value) if value > 0 and spend > 0 else DASH,
+                "cost_per_extra": units.cost(spend / value) if value > 0 and spend > 0 else MISSING_DASH,
             }
         )
     text = f"{len(others)} smaller moves of {write_percent(rest)} of customers are not listed." if rest else ""

@@ -6,7 +6,7 @@ from typing import Any
 
 from largesse.report.charts.curve_chart import CurveChart, CurvePoint, draw_for_screens
 from largesse.report.figure_rows import view_reference
-from largesse.report.number_format import DASH, Numbers, Units, View, write_rate
+from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, write_rate
 from largesse.report.sentences import write_best_budget, write_profit, write_returned
 
 
@@ -59,7 +59,7 @@ def _define_value(value: Any, units: Units) -> str:
 
 def _write_returned(returned: Numbers, units: Units) -> str:
     number = write_returned(units, returned.get("estimate"))
-    if number == DASH:
+    if number == MISSING_DASH:
         return ""
     interval = units.profit.value_style(returned).interval(returned)
     return f"Every {units.one_spent} spent beyond the cheapest level brings back {number} ({interval})."
@@ -70,5 +70,5 @@ def _view_row(row: Numbers, units: Units) -> dict[str, str]:
     return view_reference(row, units) | {
         "profit": style.text(row["profit"]["estimate"]),
         "interval": style.interval(row["profit"]),
-        "more": DASH if more is None else units.profit.write_gain(more),
+        "more": MISSING_DASH if more is None else units.profit.write_gain(more),
     }

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 
 from largesse.response.networks.network_settings import CONCAVE_EDGE, FIRST_STEP, NetworkShape
 
-SMALLEST = 0.01  # least first increment: the gradient of one near zero vanishes
+MIN_FIRST_INCREMENT = 0.01  # least first increment: the gradient of one near zero vanishes
 
 Params = dict[str, jax.Array]
 
@@ -102,7 +102,7 @@ def start_head(shape: NetworkShape, params: Params, curve: jax.Array) -> Params:
     """Return parameters whose scores start near a common curve (K,); unchanged where the curve is NaN."""
     head = shape.head
     cold = jnp.isnan(curve[0])
-    steps = jnp.log(jnp.expm1(jnp.maximum(jnp.diff(curve), SMALLEST)))
+    steps = jnp.log(jnp.expm1(jnp.maximum(jnp.diff(curve), MIN_FIRST_INCREMENT)))
     moved = dict(params)
     if head == "minmax":
         moved["out_b"] = params["out_b"] + curve.mean()

@@ -23,10 +23,10 @@ ACTIVATIONS = ("elu", "relu")
 OPTIMISERS = ("adam", "sgd")
 SCHEDULES = ("constant", "cosine")
 STARTS = ("guess", "regression")
-KERNELS = ("linear", "rbf", "rff")
-ESTIMATORS = ("biased", "unbiased", "variance")
-HEADS = ("free", "increments", "shrunk", "elastic", "cdf", "concave", "minmax")
-MONOTONE = HEADS[1:]
+HSIC_KERNELS = ("linear", "rbf", "rff")
+HSIC_ESTIMATORS = ("biased", "unbiased", "variance")
+HEAD_KINDS = ("free", "increments", "shrunk", "elastic", "cdf", "concave", "minmax")
+MONOTONE = HEAD_KINDS[1:]
 CONCAVE_EDGE = 1e-6  # concave probabilities stay this far from 0 and 1, where logits are infinite
 FIRST_STEP = 0.2  # first increment of a network, on the scale of the score
 
@@ -149,13 +149,13 @@ class NetworkShape:
 
 SettingT = TypeVar("SettingT", bound=_Setting)
 
-OPTIONS = {
+SETTING_OPTIONS = {
     "activation": ACTIVATIONS,
     "optimiser": OPTIMISERS,
     "schedule": SCHEDULES,
     "start": ("auto", "zero", *STARTS),
-    "kernel": KERNELS,
-    "estimator": ESTIMATORS,
+    "kernel": HSIC_KERNELS,
+    "estimator": HSIC_ESTIMATORS,
 }
 
 
@@ -166,7 +166,9 @@ def _is_number(value: Any) -> bool:
 _COUNT = (lambda value: _is_number(value) and value >= 1, "a whole number, 1 or more")
 _POSITIVE = (lambda value: _is_number(value) and value > 0, "a number above zero")
 _SWITCH = (lambda value: isinstance(value, bool | np.bool_), "True or False")
-RULES: dict[str, tuple[Callable[[Any], bool], str]] = {  # what a field may be, but for those with OPTIONS
+SETTING_RULES: dict[
+    str, tuple[Callable[[Any], bool], str]
+] = {  # what a field may be, but for those with SETTING_OPTIONS
     **dict.fromkeys(("width", "depth", "head_width", "head_depth", "batch", "epochs", "steps", "patience"), _COUNT),
     **dict.fromkeys(("rate", "initial_scale", "rate_decay"), _POSITIVE),
     **dict.fromkeys(("skip", "normalise"), _SWITCH),
@@ -199,10 +201,10 @@ def setting_problems(name: str, given: Any, default: _Setting) -> list[Problem]:
         what = f"{name}.{field}={value!r}"
         if field not in known:
             problems.append(Problem(f"{what} is not a setting of this model", f"use one of {', '.join(sorted(known))}"))
-        elif field in OPTIONS and value not in OPTIONS[field]:
-            problems.append(Problem(what, suggest(str(value), OPTIONS[field])))
-        elif field in RULES and not RULES[field][0](value):
-            problems.append(Problem(what, RULES[field][1]))
+        elif field in SETTING_OPTIONS and value not in SETTING_OPTIONS[field]:
+            problems.append(Problem(what, suggest(str(value), SETTING_OPTIONS[field])))
+        elif field in SETTING_RULES and not SETTING_RULES[field][0](value):
+            problems.append(Problem(what, SETTING_RULES[field][1]))
     return problems
 
 

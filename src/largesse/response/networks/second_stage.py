@@ -27,7 +27,7 @@ TAU = 0.1  # propensities well above it count as they are
 RIDGES = (1.0, 0.1, 0.01)  # of the ridge, per row and standardised column
 # (terms, strength): the smallest correction first
 CANDIDATES = (("none", 0.0), ("levels", 0.0), *(("base", s) for s in RIDGES), *(("slope", s) for s in RIDGES))
-BLOCK_ROWS = 16_384  # rows corrected at a time
+CORRECTION_BLOCK_ROWS = 16_384  # rows corrected at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,7 @@ def apply_correction(
     from largesse.response.networks.sire_loss import represent
 
     out = curves.copy()
-    for first in range(0, len(X), BLOCK_ROWS):
-        part = slice(first, first + BLOCK_ROWS)
+    for first in range(0, len(X), CORRECTION_BLOCK_ROWS):
+        part = slice(first, first + CORRECTION_BLOCK_ROWS)
         out[part] += correction.increments(represent(params, X[part], shape), curves.shape[1])
     return out

@@ -36,7 +36,7 @@ from largesse.stats import (
 )
 
 DR_FOLDS = 5
-CHOOSING_ROWS = 20_000  # settings are chosen on these; the networks that are kept learn from all rows
+SETTINGS_SEARCH_ROWS = 20_000  # settings are chosen on these; the networks that are kept learn from all rows
 MIN_STEPS = 3  # per epoch: with fewer, as many more epochs are trained
 STRETCH = 10  # epochs between two checks whether all networks have stopped
 CALIBRATION_ROWS = 50_000  # for the calibration of the mean
@@ -111,7 +111,7 @@ def learn_networks(recipe: Recipe, task: SearchTask) -> SearchResult:
     starts = STARTS if recipe.training.start == "auto" else (recipe.training.start,)
     kappa, some = recipe.kappas[0], task
     if len(starts) * len(recipe.penalties) * len(recipe.kappas) > 1:
-        some = task.sample(CHOOSING_ROWS, recipe.seed)
+        some = task.sample(SETTINGS_SEARCH_ROWS, recipe.seed)
     with one_thread(task.X.size * len(task.parts) * len(recipe.penalties)):
         searches = [Search(recipe, some, start) for start in starts]
         jobs = [*([len(recipe.penalties)] * len(starts)), len(recipe.kappas) - 1, recipe.members - 1]  # fold networks
@@ -353,7 +353,7 @@ def _part(params: dict[str, Array], i: int, size: int) -> dict[str, Array]:
 
 
 REGRESSION_ROWS = 20_000  # enough to know where to start
-RIDGE = 0.03
+BASE_PREDICTOR_RIDGE = 0.03
 
 
 def guess_curve(log: Log, scale: ResponseScale) -> Array:
@@ -373,7 +373,7 @@ def regression_curves(X: Array, log: Log, fold: Array, parts: Array, scale: Resp
     cluster = None if log.cluster is None else log.cluster[some]
     K, doses = len(log.levels), dose_shares(log.levels)
     rows = RegressionRows(X[some], log.level[some], response, weight, K, scale.bounded, doses, cluster)
-    kept = fit_regression_folds(rows, fold[some], RIDGE)
+    kept = fit_regression_folds(rows, fold[some], BASE_PREDICTOR_RIDGE)
     middle = (weight / weight.sum()) @ X[some]
     order = np.unique(fold[some]).tolist()
     curves = []

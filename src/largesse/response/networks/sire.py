@@ -14,7 +14,6 @@ import numpy as np
 
 from largesse.errors import Problem, refuse, require_part, suggest
 from largesse.records import Array, Choice, Log
-from largesse.response.base import ResponseModel
 from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, is_bounded
 from largesse.response.networks.network_settings import (
     MONOTONE,
@@ -35,17 +34,18 @@ from largesse.response.responder_amounts import (
     multiply_by_amounts,
     split_amounts,
 )
+from largesse.response.response_model import ResponseModel
 from largesse.response.thresholds import MANY_FEATURES
 from largesse.stats import assign_folds
 
-PENALTIES = (np.inf, 0.3, 0.03, 0.003)  # on a customer's own increments; the most shrunk first
-KAPPAS = (0.0, 3.0, 30.0, 100.0)  # on HSIC of z scaled to unit mean square
+SHRINKAGE_PENALTIES = (np.inf, 0.3, 0.03, 0.003)  # on a customer's own increments; the most shrunk first
+KAPPA_CANDIDATES = (0.0, 3.0, 30.0, 100.0)  # on HSIC of z scaled to unit mean square
 PLAIN_KAPPAS = (0.0, 1.0, 10.0, 100.0, 1000.0)  # on HSIC of z as it is
 KAPPA_RULES = ("auto", "dr", "loggers")
 HOLD_OUT = 5  # with folds=1, one row in this many is held out
 SHRINKABLE = ("shrunk", "elastic")
-NETWORK = Network(width=64, depth=2, activation="elu", skip=True)
-TRAINING = Training(
+SIRE_NETWORK = Network(width=64, depth=2, activation="elu", skip=True)
+SIRE_TRAINING = Training(
     rate=3e-3, schedule="cosine", decay=10.0, optimiser="adam", batch=512, epochs=50, patience=50
 )  # `start` stays "auto": both starts are tried
 BALANCE = Balance(kernel="linear", estimator="biased", normalise=True)
@@ -99,7 +99,7 @@ class BalancedNetwork(ResponseModel):
         self.choices_ = _report_choices(type(self).__name__, learnt)
 
     def _recipe(self, scale: ResponseScale, features: int, levels: int) -> Recipe:
-        network, head = settle(self.network, NETWORK), self._head(scale, features)
+        network, head = settle(self.network, SIRE_NETWORK), self._head(scale, features)
         size = (network.width, network.depth, network.activation, network.skip)
         return Recipe(
             head=head,
@@ -107,7 +107,7 @@ class BalancedNetwork(ResponseModel):
             kappas=self._kappas(),
             kappa_rule=self.kappa if isinstance(self.kappa, str) else "auto",
             shape=NetworkShape(features, levels, head, *size, scale.bounded),
-            training=settle(self.training, TRAINING),
+            training=settle(self.training, SIRE_TRAINING),
             balance=settle(self.balance, BALANCE),
             members=self.members,
             orthogonal=self.monotone and self.orthogonal,
@@ -116,7 +116,7 @@ class BalancedNetwork(ResponseModel):
 
     def _kappas(self) -> tuple[float, ...]:
         if isinstance(self.kappa, str):
-            return KAPPAS if settle(self.balance, BALANCE).normalise else PLAIN_KAPPAS
+            return KAPPA_CANDIDATES if settle(self.balance, BALANCE).normalise else PLAIN_KAPPAS
         if isinstance(self.kappa, Sequence | np.ndarray):
             return (0.0, *(float(k) for k in self.kappa if k > 0))
         return (float(self.kappa),)
@@ -133,7 +133,7 @@ class BalancedNetwork(ResponseModel):
         """Return the penalties on own increments that are tried, the most shrunk first."""
         if head not in SHRINKABLE:
             return (0.0,)
-        return PENALTIES if isinstance(self.shrinkage, str) else (float(self.shrinkage),)
+        return SHRINKAGE_PENALTIES if isinstance(self.shrinkage, str) else (float(self.shrinkage),)
 
     def _problems(self, log: Log) -> list[Problem]:
         """List everything that is wrong with the settings, for this log."""
@@ -146,7 +146,7 @@ class BalancedNetwork(ResponseModel):
             if self.head == "cdf" and not is_bounded(log.response):
                 hint = "use 'elastic' or 'increments' for amounts"
                 problems.append(Problem("head='cdf' is for responses in [0, 1]", hint))
-        for name, default in (("network", NETWORK), ("training", TRAINING), ("balance", BALANCE)):
+        for name, default in (("network", SIRE_NETWORK), ("training", SIRE_TRAINING), ("balance", BALANCE)):
             problems += setting_problems(name, getattr(self, name), default)
         problems += whole_problems(self, ("members", "folds"))
         if isinstance(self.kappa, str):

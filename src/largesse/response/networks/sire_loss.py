@@ -23,13 +23,13 @@ from largesse.response.networks.training_jobs import TrainingProgram
 from largesse.stats import logit, sigmoid
 
 MODELS_AT_ONCE = 5  # models in one program on a CPU
-MAX_STEPS = 100  # in one epoch: with more rows than that takes, each epoch takes a random part of them
+MAX_EPOCH_STEPS = 100  # in one epoch: with more rows than that takes, each epoch takes a random part of them
 SCORE_ROWS = 65_536  # rows scored at a time
 
 
 def steps_per_epoch(rows: int, batch: int) -> int:
     """Return how many steps an epoch over some rows has."""
-    return min(max(rows // batch, 1), MAX_STEPS)
+    return min(max(rows // batch, 1), MAX_EPOCH_STEPS)
 
 
 def response_losses(score: jax.Array, response: jax.Array, bounded: bool) -> jax.Array:

@@ -52,7 +52,7 @@ from largesse.serve.ledger.statements import (
     write_standing,
 )
 
-T = TypeVar("T")
+Answer = TypeVar("Answer")
 Store = SqliteStore | PostgresStore
 TIMEOUT_SECONDS = 30.0
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.02, 1.0
@@ -219,7 +219,7 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self.display_address})"
 
-    def _transact(self, work: Callable[[Session], T], timeout: float | None = None) -> T:
+    def _transact(self, work: Callable[[Session], Answer], timeout: float | None = None) -> Answer:
         """Run a transaction; again if the database was busy or gone, which is safe: ids make repeats harmless."""
         seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
@@ -229,7 +229,7 @@ class Ledger:
             )
             raise LedgerError("ledger", [problem]) from TimeoutError()
 
-        def attempt() -> T:
+        def attempt() -> Answer:
             with self._store.transaction() as session:
                 return work(session)
 
@@ -239,7 +239,7 @@ class Ledger:
             self._lock.release()
 
 
-def _retry(store: Store, attempt: Callable[[], T], deadline: float) -> T:
+def _retry(store: Store, attempt: Callable[[], Answer], deadline: float) -> Answer:
     """Try again at growing intervals until a deadline, while an error may be temporary; then explain it."""
     wait = FIRST_RETRY_SECONDS
     while True:

@@ -29,7 +29,7 @@ from largesse.serve.ledger.money_time import (
     read_time,
 )
 
-LATE = ("refuse", "accept")
+LATE_REDEMPTIONS = ("refuse", "accept")
 KEPT_PROMISES, WHILE_IT_LASTS = PROMISES = ("kept", "while_it_lasts")
 MAX_VALID_DAYS = 36_525
 MAX_ID_LENGTH = 200
@@ -115,7 +115,7 @@ def make_terms(
     if valid_days is not None and (days is None or not 0 < days <= MAX_VALID_DAYS):
         problems.append(Problem(f"a promise stands for {repr_short(valid_days)} days", "give a number of days above 0"))
         days = None
-    if not isinstance(late, str) or late not in LATE:
+    if not isinstance(late, str) or late not in LATE_REDEMPTIONS:
         problems.append(Problem(f"late redemptions: {repr_short(late)}", "refuse them, or accept them: refuse, accept"))
     if not isinstance(promises, str) or promises not in PROMISES:
         problems.append(Problem(f"promises: {repr_short(promises)}", f"choose one: {', '.join(PROMISES)}"))

@@ -19,7 +19,7 @@ import numpy as np
 from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some, refuse
 from largesse.records import Array
 from largesse.serve.ledger.ledger_records import (
-    LATE,
+    LATE_REDEMPTIONS,
     PROMISES,
     ChosenLevels,
     DecisionRequest,
@@ -116,15 +116,15 @@ FROM decision d JOIN request r ON r.number = d.number WHERE d.number IN ({_EXPIR
 CLOSE_EXPIRED = f"UPDATE request SET closed = 1 WHERE number IN ({_EXPIRED_REQUESTS})"  # noqa: S608
 
 # The sums over the decisions. Promises that are kept and outlast the period count with their face value until they are paid.
-_LATE = "(l.promises = 'kept' AND (r.expires_at IS NULL OR r.expires_at > l.ends))"
+_ACCEPTS_LATE = "(l.promises = 'kept' AND (r.expires_at IS NULL OR r.expires_at > l.ends))"
 SUM_DECISIONS = f"""SELECT
   COALESCE(SUM(d.at_once + COALESCE(d.paid, 0)), 0),
   COALESCE(SUM(CASE WHEN r.closed = 0 AND d.paid IS NULL THEN d.face ELSE 0 END), 0),
   COALESCE(SUM(d.at_once), 0),
-  COALESCE(SUM(CASE WHEN r.closed = 1 AND d.face > 0 AND NOT {_LATE} THEN d.expected ELSE 0 END), 0),
+  COALESCE(SUM(CASE WHEN r.closed = 1 AND d.face > 0 AND NOT {_ACCEPTS_LATE} THEN d.expected ELSE 0 END), 0),
   COALESCE(SUM(CASE WHEN r.closed = 1 THEN COALESCE(d.paid, 0) ELSE 0 END), 0),
-  COALESCE(SUM(CASE WHEN r.closed = 0 AND d.face > 0 AND NOT {_LATE} THEN d.expected ELSE 0 END), 0),
-  COALESCE(SUM(CASE WHEN r.closed = 0 AND {_LATE} THEN COALESCE(d.paid, d.face) ELSE 0 END), 0),
+  COALESCE(SUM(CASE WHEN r.closed = 0 AND d.face > 0 AND NOT {_ACCEPTS_LATE} THEN d.expected ELSE 0 END), 0),
+  COALESCE(SUM(CASE WHEN r.closed = 0 AND {_ACCEPTS_LATE} THEN COALESCE(d.paid, d.face) ELSE 0 END), 0),
   (SELECT COUNT(*) FROM request),
   COUNT(*),
   COALESCE(SUM(CASE WHEN d.paid IS NULL THEN 0 ELSE 1 END), 0),
@@ -169,7 +169,7 @@ def read_terms(values: Sequence[Any]) -> LedgerTerms:
     total, starts, ends, valid, late, promises = values
     are_integers = all(type(value) is int for value in (total, starts, ends, 1 if valid is None else valid))
     if (
-        not (are_integers and late in LATE and promises in PROMISES)
+        not (are_integers and late in LATE_REDEMPTIONS and promises in PROMISES)
         or total < 0
         or starts >= ends
         or (valid is not None and valid < 1)

@@ -23,7 +23,7 @@ from largesse.errors import (
     repr_short,
     suggest,
 )
-from largesse.pipeline import POLICY, check_file, read_run_folder, write_text
+from largesse.pipeline import POLICY_FILE, check_file, read_run_folder, write_text
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.report import finite, name_day, render_pace
@@ -101,7 +101,7 @@ def pace(
     progress("reading", 0.0)
     replayed = settings.stream != SIMULATED_STREAM
     with read_run_folder(folder) as home:
-        campaign, policy = read_campaign(home, blank_budget=True), Policy.load(home / POLICY)
+        campaign, policy = read_campaign(home, blank_budget=True), Policy.load(home / POLICY_FILE)
         check_file(out, settings.stream if replayed else None, campaign.log, campaign.customers)
         population, n_customers = sample_population(campaign, policy, settings.max_costs, settings.seed)
     if replayed:

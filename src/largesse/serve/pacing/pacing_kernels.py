@@ -46,7 +46,7 @@ VALUE_PRICE, LOWER, HIGHER, SHARED = range(4)  # places in the rule, `Exploratio
 
 UNIT = 1e-6  # of a millionth, in units
 RISE_FROM_ZERO = 0.05  # lets a price of zero rise again
-MIN_ROOM = 0.02  # relative to the plan
+MIN_RELATIVE_ROOM = 0.02  # relative to the plan
 MAX_FACTOR = 100.0
 # Until a redemption, as a share of a promise's time: before any is known, and at least.
 USUAL_WAIT, MIN_WAIT = 0.3, 0.01
@@ -259,7 +259,7 @@ def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple
         spare += price * (left - held - planned)
         due += price * max(planned, slow)
     room = 1.0 + spare / due if due > 0.0 else 1.0
-    return min(max(room, MIN_ROOM), 1.0 / MIN_ROOM), n_to_come
+    return min(max(room, MIN_RELATIVE_ROOM), 1.0 / MIN_RELATIVE_ROOM), n_to_come
 
 
 @compiled

@@ -18,9 +18,9 @@ from largesse.campaign import (
 )
 from largesse.errors import Problem, join_some, refuse
 from largesse.evaluation import doctor
-from largesse.pipeline.commands import LOCAL, silent
+from largesse.pipeline.commands import LOCAL_ENGINE, silent
 from largesse.pipeline.engine import Engine
-from largesse.pipeline.folder import CAMPAIGN, check_file, write_text
+from largesse.pipeline.folder import CAMPAIGN_FILE, check_file, write_text
 from largesse.records import Progress
 from largesse.report import describe_checkup, render_checkup
 
@@ -31,7 +31,7 @@ def examine(
     guessed: bool = False,
     out: str | Path | None = None,
     progress: Progress = silent,
-    engine: Engine = LOCAL,
+    engine: Engine = LOCAL_ENGINE,
 ) -> dict[str, Any]:
     """Return the numbers of the checkup of a campaign's log; write its page to `out`."""
     check_file(out, campaign.log, campaign.customers)
@@ -59,7 +59,7 @@ def find_campaign(
     Of a bare table, options may name `columns` and `levels`; the rest is guessed. Costs do not matter to a checkup.
     """
     path, named, levels = Path(source), dict(columns or {}), levels or {}
-    if not named and not levels and (path.suffix.lower() == ".toml" or (path / CAMPAIGN).is_file()):
+    if not named and not levels and (path.suffix.lower() == ".toml" or (path / CAMPAIGN_FILE).is_file()):
         return read_campaign(path, blank_budget=True), False
     if levels and {"level", "response"} <= set(named):
         return campaign_from_options(source, named, levels), False

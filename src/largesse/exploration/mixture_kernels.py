@@ -16,7 +16,7 @@ from largesse.records import Array
 NEAR_WEIGHT, PLAN_WEIGHT = 0.25, 0.25  # the plan against its incumbent has weight 1
 MIN_WEIGHT = 0.01  # of any level, also of one that no plan gives
 NEWTON_STEPS = 200
-CONVERGED = 1e-13
+MIXTURE_TOLERANCE = 1e-13
 
 # Places in `rule`, the numbers that all customers share; then the incumbent's probabilities (K,).
 LEARNING, LEAST, FLOOR, RULE = range(4)
@@ -72,7 +72,7 @@ def _find_root(spread: Array, least: Array, h: Array) -> float:
             probability, fall = _share(spread[k], least[k], a + h[k])
             total += probability
             slope += fall
-        if total <= 1.0 + CONVERGED or slope == 0.0:
+        if total <= 1.0 + MIXTURE_TOLERANCE or slope == 0.0:
             break
         a += (total - 1.0) / slope
     return a

@@ -1,6 +1,6 @@
 """The compiled loops over plans at many prices. Nothing imports this file until it is needed: it brings numba with it.
 
-Curves are (n, K) in single or double precision, costs (1, K) or (n, K), as in `price.kernels`. At a price, every step up a
+Curves are (n, K) in single or double precision, costs (1, K) or (n, K), as in `price.price_kernels`. At a price, every step up a
 hull is taken that brings at least the price; a step belongs to the first of falling prices that takes it.
 """
 
@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
-from largesse.allocation.price.kernels import next_step
+from largesse.allocation.price.price_kernels import next_step
 from largesse.records import Array
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")

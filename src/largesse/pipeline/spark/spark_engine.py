@@ -31,7 +31,7 @@ from largesse.data import (
 )
 from largesse.errors import InputError, Problem, fail, refuse, row_limit_problems, suggest
 from largesse.evaluation import MAX_SUMMARY_ROWS, GroupedFeature, PlanCounts, choose_features
-from largesse.pipeline.commands import LOCAL, run, silent
+from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
 from largesse.pipeline.customers import check_memory, name_reasons
 from largesse.pipeline.engine import Engine, PlanResult, ScoredCustomers, Target
 from largesse.pipeline.scoring import Local, choose_places
@@ -148,7 +148,7 @@ def open_engine(engine: str = "local", master: str | None = None, plan_to: str |
         for option, value in (("--master", master), ("--plan-to", plan_to)):
             if value is not None:
                 fail("engine", Problem(f"{option} {value} is given, but not --engine spark", "add --engine spark"))
-        yield LOCAL
+        yield LOCAL_ENGINE
         return
     check_target(plan_to)
     with open_session(master=master) as session, Spark(session, plan=plan_to) as made:

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from largesse.allocation.price.kernels import BLOCK, compiled, fill_block, inlined
+from largesse.allocation.price.price_kernels import BLOCK, compiled, fill_block, inlined
 from largesse.records import Array
 
 

@@ -16,7 +16,7 @@ from largesse.evaluation.policy_estimates import (
     score_policy,
 )
 from largesse.evaluation.policy_evaluation import evaluate
-from largesse.evaluation.profit import estimate_profit, find_candidates
+from largesse.evaluation.profit_estimate import estimate_profit, find_candidates
 from largesse.levels import Levels
 from largesse.records import Array, Log, Profit, Scores
 from largesse.response import Linear

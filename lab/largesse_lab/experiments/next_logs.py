@@ -21,7 +21,7 @@ from largesse.policy import Policy
 from largesse.records import Array, Estimate, Exploration, Progress
 from largesse.response import make_model
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.experiments.base import Experiment
+from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import Section, write_share, write_table
@@ -31,17 +31,17 @@ from largesse_lab.runner.request import Records, Request, ignore_progress, take_
 LOG_ROWS, NEXT_ROWS = 5000, 5000
 FIRST_SEED, N_WORLDS = 3000, 100  # worlds that were not used to choose settings
 RATE = 0.05  # share of customers whose random levels would cost as much
-BUDGET_SHARE = 0.25  # of the dearest level's cost
-MODEL = "linear"
-WAYS = ("random", "evaluation", "learning")
+NEXT_LOG_BUDGET_SHARE = 0.25  # of the dearest level's cost
+NEXT_LOG_MODEL = "linear"
+LOGGING_WAYS = ("random", "evaluation", "learning")
 WIDTH_GRID = np.round(np.arange(0.0, 2.01, 0.05), 2)  # of the figure
-TITLES = {"gain": "gain over the mix", "plan": "value of the plan", "own": "gain of a newly learnt policy"}
+NEXT_LOG_TITLES = {"gain": "gain over the mix", "plan": "value of the plan", "own": "gain of a newly learnt policy"}
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per world and model: intervals of the next log, their coverage, and the value lost by exploring."""
     seeds = take_seeds(request, FIRST_SEED, N_WORLDS)
-    models = [MODEL] if request.models is None else request.models
+    models = [NEXT_LOG_MODEL] if request.models is None else request.models
     sizes = [NEXT_ROWS] if request.sizes is None else request.sizes
     keys = [(seed, model, rows) for seed in seeds for model in models for rows in sizes]
     return RecordCache(request.out, ("seed", "model", "rows")).measure_each(keys, _measure_world, progress)
@@ -51,10 +51,10 @@ def _measure_world(seed: int, name: str, rows: int) -> dict[str, Any]:
     world = draw_world(seed)
     log = world.draw_log(LOG_ROWS).log
     policy = Policy(make_model(name, seed).fit(log), log.levels)
-    budget, fresh = BUDGET_SHARE * float(world.doses[-1]), world.draw_fresh(rows)
+    budget, fresh = NEXT_LOG_BUDGET_SHARE * float(world.doses[-1]), world.draw_fresh(rows)
     record: dict[str, Any] = {"seed": seed, "model": name, "rows": rows, "traits": world.traits.regimes, "ways": {}}
     explorations: dict[str, Exploration] = {}
-    for way in WAYS[1:]:
+    for way in LOGGING_WAYS[1:]:
         try:
             explorations[way] = policy.explore(fresh.table, budget, goal=way, rate=RATE, log=log, seed=seed)
         except BudgetError as error:
@@ -63,10 +63,10 @@ def _measure_world(seed: int, name: str, rows: int) -> dict[str, Any]:
     curves = policy.model.predict(fresh.table)
     spend = float(world.doses[plan].mean())
     mix = mix_two_levels(curves.mean(axis=0), world.doses, spend)
-    designs = {way: explorations[way].probabilities for way in WAYS[1:]}
+    designs = {way: explorations[way].probabilities for way in LOGGING_WAYS[1:]}
     designs["random"] = _explore_at_random(curves, world.doses, budget)
     predicted = dict(zip(("evaluation", "random"), explorations["evaluation"].precisions, strict=False))
-    for way in WAYS:
+    for way in LOGGING_WAYS:
         new = world.draw_next(rows, lambda _table, way=way: designs[way])  # type: ignore[misc]
         record["ways"][way] = _judge(world, new, plan, mix, budget, name) | {
             "given_up": fresh.value(plan) - float((designs[way] * fresh.truth).sum(axis=1).mean()),
@@ -112,18 +112,18 @@ def summarise(records: Records) -> dict[str, Any]:
     """Return widths of intervals relative to random levels, their coverage, and the value lost by exploring."""
     explored = [record for record in records if "refused" not in record]
     rows = []
-    for key, title in TITLES.items():
-        for way in WAYS:
+    for key, title in NEXT_LOG_TITLES.items():
+        for way in LOGGING_WAYS:
             widths = summarise_widths(explored, key, way)
             rows += [{"key": key, "interval": title, "way": way, **widths}] if widths["worlds"] else []
     gains = sum(abs(record["plan_gain"]) for record in explored)
-    lost = {way: sum(record["ways"][way]["given_up"] for record in explored) for way in WAYS}
+    lost = {way: sum(record["ways"][way]["given_up"] for record in explored) for way in LOGGING_WAYS}
     return {
         "rows": rows,
         "given_up": {way: total / max(gains, 1e-300) for way, total in lost.items()},
         "refused": len(records) - len(explored),
         "equal": sum(not record["ways"]["random"]["gain"]["se"] > 0 for record in explored),
-        "widths": {way: _distribute(find_ratios(explored, "gain", way)) for way in WAYS[1:]},
+        "widths": {way: _distribute(find_ratios(explored, "gain", way)) for way in LOGGING_WAYS[1:]},
     }
 
 
@@ -166,7 +166,13 @@ def fill(section: Section, summary: Summary) -> None:
     for row in summary["rows"]:
         widths = [f"{row['mean']:.2f}", f"{row['median']:.2f}", percent(row["half"]), percent(row["wider"])]
         body.append(
-            [TITLES[row["key"]], row["way"], str(row["worlds"]), *widths, write_share(row["inside"], row["judged"])]
+            [
+                NEXT_LOG_TITLES[row["key"]],
+                row["way"],
+                str(row["worlds"]),
+                *widths,
+                write_share(row["inside"], row["judged"]),
+            ]
         )
     widths = ["width (geometric mean)", "median", "at most half", "wider"]
     head = ["interval of", "levels drawn", "worlds", *widths, "contains the truth (95 % interval)"]
@@ -189,23 +195,24 @@ def fill(section: Section, summary: Summary) -> None:
     section.add_figure(partial(draw_lines, series, text, references=["random"]), text.title)
 
 
-SETUP = f"""\
-In each of many random worlds, a {MODEL} model learns from {LOG_ROWS:,} rows and plans for {NEXT_ROWS:,} other customers at a budget of
-{percent(BUDGET_SHARE)} of the dearest level's cost. Their levels are drawn in three ways: at random for {percent(RATE)} of them, and by
-`Policy.explore` for evaluation and for learning. All three keep the budget and have the same expected loss of value.
+NEXT_LOG_SETUP = f"""\
+In each of many random worlds, a {NEXT_LOG_MODEL} model learns from {LOG_ROWS:,} rows and plans for {NEXT_ROWS:,} other customers at a
+budget of {percent(NEXT_LOG_BUDGET_SHARE)} of the dearest level's cost. Their levels are drawn in three ways: at random for {percent(RATE)}
+of them, and
+by `Policy.explore` for evaluation and for learning. All three keep the budget and have the same expected loss of value.
 Then the new log is evaluated as any other, doubly robust and cross-fitted.
 
 - **Gain over the mix** is the plan's value minus that of the best uniform mix of levels at the same spend.
 - **Gain of a newly learnt policy** is that of a policy that is learnt on the new log.
 - **Contains the truth** is the share of worlds whose interval does. Truths are means over the same customers, whose expected responses are
   known. Worlds whose plan is the mix itself are not counted."""
-EXPERIMENT = Experiment(
+NEXT_LOG_EXPERIMENT = Experiment(
     "next_log",
     "Exploring for the next evaluation",
     measure,
     summarise,
     fill,
-    setup=SETUP,
+    setup=NEXT_LOG_SETUP,
     random_worlds=True,
     one_thread=True,
 )

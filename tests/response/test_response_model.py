@@ -10,7 +10,7 @@ from largesse.data import log_from_arrays
 from largesse.errors import InputError
 from largesse.records import Log
 from largesse.response import Linear, model_classes
-from largesse.response.base import explain_variance
+from largesse.response.response_model import explain_variance
 from largesse.worlds import simulate
 
 

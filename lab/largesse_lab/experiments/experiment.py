@@ -10,7 +10,7 @@ from largesse.records import Progress
 from largesse_lab.pages.comparison import Summary, add_comparison, keep_latest, summarise_methods
 from largesse_lab.pages.markdown import Section
 from largesse_lab.runner.methods import match_methods
-from largesse_lab.runner.repeats import GRID_REPEATS, KEY, SIMULATED, Method, TrialSource, measure_methods
+from largesse_lab.runner.repeats import GRID_REPEATS, REPEAT_KEY, SIMULATED, Method, TrialSource, measure_methods
 from largesse_lab.runner.request import Records, Request, ignore_progress
 
 Published = Mapping[str, Mapping[str, tuple[float, float]]]  # method → column → mean, standard deviation
@@ -101,7 +101,7 @@ class PaperTable:
         """Return means, standard deviations and paired differences from the base method, and the paper's numbers."""
         problems, methods = list(self.all_problems or self.problems), list(self.methods)
         records = sorted(
-            (record for record in keep_latest(records, KEY) if record["row"] in methods),
+            (record for record in keep_latest(records, REPEAT_KEY) if record["row"] in methods),
             key=lambda r: (problems.index(r["simulation"]), methods.index(r["row"]), r["repeat"]),
         )
         return {

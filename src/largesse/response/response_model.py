@@ -24,7 +24,9 @@ from largesse.stats import assign_folds, count_cores, run_in_threads
 FIT_BYTES_PER_CELL = 30  # that a fit takes for each cell of its matrix: copies of it, one of them in float64
 MIN_THREADED_CELLS = 200_000  # cells, from which threads pay
 DEFAULT_FOLDS = 5  # that rows are held out by, unless a model has a number of its own
-BLOCK_ROWS = 4096  # rows that are looked at together where a curve may not depend on who else is in the table
+PREDICTION_BLOCK_ROWS = (
+    4096  # rows that are looked at together where a curve may not depend on who else is in the table
+)
 
 
 class Configurable:
@@ -325,13 +327,13 @@ def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, t
     def look(starts: range) -> list[Array]:
         parts = []
         for start in starts:
-            part = X[start : start + BLOCK_ROWS]
-            short = BLOCK_ROWS - len(part)
+            part = X[start : start + PREDICTION_BLOCK_ROWS]
+            short = PREDICTION_BLOCK_ROWS - len(part)
             whole = np.concatenate([part, np.zeros((short, X.shape[1]), dtype=X.dtype)]) if short else part
             parts.append(curves(whole)[: len(part)])
         return parts
 
-    starts = range(0, len(X), BLOCK_ROWS)
+    starts = range(0, len(X), PREDICTION_BLOCK_ROWS)
     each = max(-(-len(starts) // (8 * workers)), 1)  # a few jobs for each worker: some are slower
     jobs = [partial(look, starts[first : first + each]) for first in range(0, len(starts), each)]
     parts = [part for found in run_in_threads(jobs, workers, tracked=tracked) for part in found]
