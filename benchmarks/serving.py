@@ -63,7 +63,7 @@ def make_run(folder: Path, model: str, rows: int) -> list[dict]:
 @contextmanager
 def served(folder: Path, *more: str, cores: set[int] | None = None):
     """Serve the run of a folder; yield the port and the process."""
-    command = [sys.executable, "-m", "largesse.cli", "serve", str(folder / "run"), "--port", "0", *more]
+    command = [sys.executable, "-m", "largesse", "serve", str(folder / "run"), "--port", "0", *more]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     if cores:

@@ -24,6 +24,6 @@ if __name__ == "__main__":
     repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     for name, command in {
         "import largesse": ("-c", "import largesse"),
-        "largesse --help": ("-m", "largesse.cli", "--help"),
+        "largesse --help": ("-m", "largesse", "--help"),
     }.items():
         print(f"{name:16} {seconds(*command, repeats=repeats):.3f} s")

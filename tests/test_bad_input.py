@@ -478,7 +478,7 @@ def test_without_a_mistake_there_is_no_message(folder: Path, call: Call) -> None
 def test_the_installed_command_prints_the_same(folder: Path) -> None:
     (folder / "campaign.toml").write_text(CAMPAIGN.replace('"coupon"', '"coupn"'))
     before = everything_in(folder)
-    installed = [sys.executable, "-m", "largesse.cli", *RUN, "out"]
+    installed = [sys.executable, "-m", "largesse", *RUN, "out"]
     done = subprocess.run(installed, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "largesse: log: the level column 'coupn' is not in the table\n   → did you mean 'coupon'?\n"

@@ -154,7 +154,7 @@ def test_missing_parts_are_named_with_the_way_to_get_them(monkeypatch: pytest.Mo
     thornton_data._load_people.cache_clear()
     for module, command, hint in (
         ("causaldata", "demo", "pip install 'largesse[demo]'"),
-        ("largesse_lab.cli", "experiment", "pip install"),
+        ("largesse_lab.experiment_options", "experiment", "pip install"),
     ):
         monkeypatch.setitem(sys.modules, module, None)
         done = call(command)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.campaign.file import campaign_from
+from largesse.campaign.campaign_file import campaign_from
 from largesse.data import Encoder, read_log
 from largesse.data.parsing import find_style, parse_numbers, read_suggested, suggest_parse
 from largesse.data.table_reader import read_table

@@ -11,7 +11,7 @@ import pytest
 from architecture import PAGE, write_page
 
 import largesse
-from largesse.campaign.file import CAMPAIGN_SECTIONS, TOP
+from largesse.campaign.campaign_file import CAMPAIGN_SECTIONS, TOP
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPORTED = re.compile(r"^(?:>>> )?from (largesse\.[\w.]+) import ([\w, ]+)", re.MULTILINE)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from largesse_lab.runner import measures, repeats
+from largesse_lab.runner import method_repeats, truth_measures
 
 DATA_NEXT_TO_CHECKOUT = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -23,6 +23,6 @@ def real_data(monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def small_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulated logs of 300 rows, and plans of the dynamic programme for 60 customers."""
-    monkeypatch.setattr(measures, "LOG_ROWS", 300)
-    monkeypatch.setattr(measures, "FRESH_ROWS", 300)
-    monkeypatch.setattr(repeats, "PROGRAMME_ROWS", 60)
+    monkeypatch.setattr(truth_measures, "LOG_ROWS", 300)
+    monkeypatch.setattr(truth_measures, "FRESH_ROWS", 300)
+    monkeypatch.setattr(method_repeats, "PROGRAMME_ROWS", 60)

@@ -24,7 +24,7 @@ from largesse.pipeline.folder import RUN_FILES
 from largesse.pipeline.scoring import Local
 from support.folders import everything_in
 
-LARGESSE = [sys.executable, "-m", "largesse.cli"]
+LARGESSE = [sys.executable, "-m", "largesse"]
 ALL = RUN_FILES - {"log.parquet"}
 JUDGED = {"evaluation.json", "frontier.parquet", "report.html"}
 COSTS, BUDGET = "costs = [0, 5, 10]", "budget = 2.5"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.campaign.file import read_campaign
+from largesse.campaign.campaign_file import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline.commands import silent
 from largesse.pipeline.engine import Engine, Target

@@ -176,7 +176,7 @@ def test_one_thread_and_two_write_the_same_bytes(tmp_path: Path, model: str) -> 
 def run_with(threads: str, folder: Path) -> None:
     """Run the campaign with so many threads."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "MKL_NUM_THREADS", "ARROW_NUM_THREADS")
-    command = [sys.executable, "-m", "largesse.cli", "run", "campaign.toml", "--out", "run"]
+    command = [sys.executable, "-m", "largesse", "run", "campaign.toml", "--out", "run"]
     env = {**os.environ, **dict.fromkeys(names, threads)}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

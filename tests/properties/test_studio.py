@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.serve import AuthMiddleware
-from largesse.studio.handlers import Studio
 from largesse.studio.studio_app import access_policy, make_app
 from largesse.studio.studio_files import StudioFolder
+from largesse.studio.studio_handlers import Studio
 from support.answers import check_error
 from support.commands import working_folder
 from support.examples import RNGS, examples

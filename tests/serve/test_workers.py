@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 def start(ran: Path, folder: Path, workers: int) -> tuple[subprocess.Popen[str], int]:
-    command = [sys.executable, "-m", "largesse.cli", "serve", str(ran), "--port", "0", "--workers", str(workers)]
+    command = [sys.executable, "-m", "largesse", "serve", str(ran), "--port", "0", "--workers", str(workers)]
     command += ["--ledger", f"sqlite:///{folder / 'spring.db'}", "--total", "200", "--until", "2999-12-31"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(

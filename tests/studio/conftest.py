@@ -9,9 +9,9 @@ import pyarrow.csv as csv
 import pytest
 
 from largesse.serve import AuthMiddleware
-from largesse.studio.handlers import Studio
 from largesse.studio.studio_app import access_policy, make_app
 from largesse.studio.studio_files import StudioFolder
+from largesse.studio.studio_handlers import Studio
 from support.shops import shop_table
 from support.studios import NASTY, TOKEN, House, Running, start
 

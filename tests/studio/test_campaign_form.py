@@ -10,7 +10,7 @@ import pytest
 from largesse.campaign import TableProfile, campaign_from_options, inspect_table
 from largesse.errors import InputError
 from largesse.studio.campaign_form import assign_roles, describe_inspection, draft_campaign
-from largesse.studio.worker import inspect_file
+from largesse.studio.worker_process import inspect_file
 from support.shops import shop_table
 
 ROLES = {"level": "coupon", "response": "bought", "customer": "id", "features": ["age", "city"]}

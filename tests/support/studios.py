@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from largesse.studio.handlers import Studio
+from largesse.studio.studio_handlers import Studio
 from support.services import Answer, knock
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -66,7 +66,7 @@ class Running:
 @contextmanager
 def start(folder: Path, code: int = 0) -> Iterator[Running]:
     """Run a studio and wait for its address; stop it at the end, as a terminal does, and expect this code."""
-    command = [sys.executable, "-m", "largesse.cli", "studio", "--no-browser", "--port", "0", "--folder", str(folder)]
+    command = [sys.executable, "-m", "largesse", "studio", "--no-browser", "--port", "0", "--folder", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, httpx.Client(timeout=120) as client:
         try:
             assert process.stdout is not None

@@ -26,8 +26,8 @@ from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary
 from largesse_lab.pages.figures import FigureText, draw_intervals
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, find_interval, write_table
+from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
-from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, take_seeds
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""The record of an experiment, which `catalogue` lists, and the paper's tables as experiments."""
+"""Record of an experiment: measurements, summary and result page; the paper's tables as experiments."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from largesse.records import Progress
 from largesse_lab.pages.comparison import Summary, add_comparison, keep_latest, summarise_methods
 from largesse_lab.pages.markdown import Section
-from largesse_lab.runner.methods import match_methods
-from largesse_lab.runner.repeats import GRID_REPEATS, REPEAT_KEY, SIMULATED, Method, TrialSource, measure_methods
-from largesse_lab.runner.request import Records, Request, ignore_progress
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
+from largesse_lab.runner.method_repeats import GRID_REPEATS, REPEAT_KEY, SIMULATED, Method, TrialSource, measure_methods
+from largesse_lab.runner.paper_methods import match_methods
 
 Published = Mapping[str, Mapping[str, tuple[float, float]]]  # method → column → mean, standard deviation
 BASE = "CCPOvSIRE"

@@ -12,8 +12,8 @@ from largesse.records import Log, Progress
 from largesse.worlds import simulate
 from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.pages.markdown import write_table
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 from largesse_lab.runner.record_cache import RecordCache
-from largesse_lab.runner.request import Records, Request, ignore_progress
 
 ALARM_LOG_ROWS = 2000
 ALARM_LOGS_PER_WORLD = 20

@@ -33,8 +33,8 @@ from largesse.records import Array, Estimate, HeldOutPredictions, Log, Progress,
 from largesse.stats import t_estimate
 from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.pages.markdown import write_table
+from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
 from largesse_lab.runner.record_cache import RecordCache
-from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, take_part
 
 HARD_LOG_LEVELS = Levels(costs=(0.0, 1.0, 2.0), on_redemption=True)
 HARD_LOG_FOLDS = 5

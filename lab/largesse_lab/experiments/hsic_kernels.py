@@ -9,8 +9,8 @@ from largesse.response import IRE, SIRE, Balance
 from largesse.worlds import SIMULATIONS
 from largesse_lab.experiments.experiment import PaperTable, Published
 from largesse_lab.pages.comparison import NORMALISED
-from largesse_lab.runner.methods import CPU_NETWORK, CPU_NOTE, LITERAL
-from largesse_lab.runner.repeats import Method
+from largesse_lab.runner.method_repeats import Method
+from largesse_lab.runner.paper_methods import CPU_NETWORK, CPU_NOTE, LITERAL
 
 COMPARED_KERNELS = {"linear": "linear", "RBF": "rbf", "random features": "rff"}
 KERNEL_COLUMNS = ("rmse", "value 3")

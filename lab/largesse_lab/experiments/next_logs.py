@@ -25,8 +25,8 @@ from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import Section, write_share, write_table
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
-from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
 LOG_ROWS, NEXT_ROWS = 5000, 5000
 FIRST_SEED, N_WORLDS = 3000, 100  # worlds that were not used to choose settings

@@ -23,8 +23,8 @@ from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_table
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
-from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
 FIRST_SEED, N_STREAMS = 10_000, 1000  # streams that were not used to choose settings
 PACING_NAMES = {"pace": "paced", "fixed": "fixed price", "daily": "new plan every day"}

@@ -27,8 +27,8 @@ from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import Section, write_table
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
-from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
 LOG_ROWS, FRESH_ROWS, N_TESTS = 3000, 40_000, 1000
 FIRST_SEED, N_WORLDS = 5000, 100

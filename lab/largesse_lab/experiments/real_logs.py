@@ -24,7 +24,7 @@ from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.nested_labels import find_data_folder
 from largesse_lab.pages.markdown import write_table
-from largesse_lab.runner.request import Records, Request, ignore_progress
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 
 # Known before randomisation. Other randomised arms of the same mailing are left out.
 LIST_FEATURES = ("hpa", "ltmedmra", "freq", "years", "mrm2", "dormant", "female", "couple", "red0", "cases", "pwhite")

@@ -24,8 +24,8 @@ from largesse.serve import DAY_MICROS, LedgerTerms, Pacer, make_offers, make_pop
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.pages.markdown import write_table
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
-from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 
 SERVED_LOG_ROWS = 5000  # also the number of customers that a policy is calibrated on, and of new customers
 FIRST_SEED, N_WORLDS = 7000, 30

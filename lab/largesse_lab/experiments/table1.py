@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from largesse_lab.experiments.experiment import PaperTable, Published
-from largesse_lab.runner.methods import CPU_NOTE, LITERAL, METHOD_NOTES, make_methods
-from largesse_lab.runner.request import Records
+from largesse_lab.runner.experiment_request import Records
+from largesse_lab.runner.paper_methods import CPU_NOTE, LITERAL, METHOD_NOTES, make_methods
 
 WORLDS = ("literal", "averaged", "unit", "instrument", "confounded")
 TABLE1_COLUMNS = ("√pehe", "rmse", "value 3", "skill 1.5", "skill 3")

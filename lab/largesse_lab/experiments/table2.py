@@ -16,9 +16,9 @@ from largesse.records import Progress
 from largesse.response import Thresholds
 from largesse_lab.experiments.experiment import PaperTable, Published
 from largesse_lab.nested_labels import NESTED_FILES, generate_nested, has_nested, make_bandit, read_nested
-from largesse_lab.runner.methods import CPU_NOTE, LITERAL, METHOD_NOTES, make_methods
-from largesse_lab.runner.repeats import Method, Trial, TrialSource
-from largesse_lab.runner.request import Records, Request, ignore_progress
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
+from largesse_lab.runner.method_repeats import Method, Trial, TrialSource
+from largesse_lab.runner.paper_methods import CPU_NOTE, LITERAL, METHOD_NOTES, make_methods
 
 TABLE2_BUDGETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
 FIRST_DRAW = 100  # earlier splits and logs were looked at while the models were developed

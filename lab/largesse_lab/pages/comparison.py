@@ -15,7 +15,7 @@ import numpy as np
 from largesse.stats import t_estimate
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_table
-from largesse_lab.runner.request import Records
+from largesse_lab.runner.experiment_request import Records
 
 Summary = Mapping[str, Any]
 NORMALISED = ", normalised"  # ends the name of a method that differs from another by its normalised penalty alone

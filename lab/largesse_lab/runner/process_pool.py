@@ -19,7 +19,7 @@ from typing import IO
 from largesse.errors import OutputError, Problem
 from largesse.io import atomic_file
 from largesse.records import Progress
-from largesse_lab.runner.request import Request
+from largesse_lab.runner.experiment_request import Request
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 POLL_SECONDS = 0.5
@@ -72,7 +72,7 @@ def make_command(words: Sequence[str]) -> list[str]:
     >>> make_command(["experiment", "rates"])[-2:]
     ['experiment', 'rates']
     """
-    return [sys.executable, "-m", "largesse.cli", *words]
+    return [sys.executable, "-m", "largesse", *words]
 
 
 def run_commands(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.records import Progress
-from largesse_lab.runner.request import Records
+from largesse_lab.runner.experiment_request import Records
 
 Key = tuple[Any, ...]
 

@@ -18,7 +18,7 @@ from largesse.records import Array, Log
 from largesse.response import Boosting, Stack, isotonic, list_models, make_model
 from largesse.stats import minimise, score_curvature, score_loss, score_slope, sigmoid
 from largesse_lab.baselines import BART, GANITE, CFRNet, TLearner
-from largesse_lab.runner.request import find_unknown, match_names
+from largesse_lab.runner.experiment_request import find_unknown, match_names
 
 ORACLE = "oracle"
 SIMPLE_PENALTY = 1.0  # on squared coefficients of standardised features, as in scikit-learn's default

@@ -28,7 +28,7 @@ from largesse.allocation.cost_calibration import EVEN as EVEN
 from largesse.allocation.cost_calibration import Correction as Correction
 from largesse.allocation.cost_calibration import correct as correct
 from largesse.allocation.cost_calibration import correct_costs as correct_costs
-from largesse.allocation.expected_costs import expected_costs as expected_costs
+from largesse.allocation.cost_estimates import expected_costs as expected_costs
 from largesse.allocation.input_checks import check_task as check_task
 from largesse.allocation.plan import TIE as TIE
 from largesse.allocation.plan import allocate as allocate

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation.expected_costs import expected_costs
+from largesse.allocation.cost_estimates import expected_costs
 from largesse.allocation.price.hull import as_rows
 from largesse.errors import BudgetError, Problem, below_cheapest_error, budget_problems, refuse
 from largesse.levels import Levels

@@ -3,6 +3,6 @@
 Errors are one message and exit code 2; what was there before stays as it was.
 """
 
-from largesse.cli.entry import app as app
-from largesse.cli.entry import main as main
-from largesse.cli.entry import terminate as terminate
+from largesse.cli.command_line import app as app
+from largesse.cli.command_line import main as main
+from largesse.cli.command_line import terminate as terminate

@@ -94,7 +94,7 @@ class WorkerProcess:
         if self._process is None or self._process.returncode is not None:
             # -P: modules are not searched in the folder in which the studio was started.
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "largesse.studio.worker", *self._packages),
+                *(sys.executable, "-P", "-m", "largesse.studio.worker_process", *self._packages),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 limit=MAX_LINE_BYTES,

@@ -20,7 +20,7 @@ from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, listen,
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from largesse.studio.handlers import Studio
+    from largesse.studio.studio_handlers import Studio
 
 STUDIO_PORT = 8137
 PRIVATE_NAME = "largesse-studio"
@@ -42,8 +42,8 @@ def open_studio(
     and only if it opens no browser.
     """
     require_packages("studio", "starlette", "uvicorn", "orjson")
-    from largesse.studio.handlers import Studio
     from largesse.studio.studio_files import StudioFolder
+    from largesse.studio.studio_handlers import Studio
 
     home, name = find_home(run, folder)
     with listen(port, STUDIO_PORT) as bound, private_folder(home, PRIVATE_NAME) as private:

@@ -14,29 +14,29 @@ from largesse.errors import InputError
 from largesse.records import Estimate
 from largesse.response import Linear
 from largesse.worlds import draw_world
-from largesse_lab.command import RunOptions, run
+from largesse_lab.experiment_runs import RunOptions, run
 from largesse_lab.experiments import (
     EXPERIMENTS,
-    bound,
     check_campaigns,
-    coverage,
+    convergence_rates,
     false_alarms,
+    gain_lower_bounds,
     hard_logs,
     hsic_kernels,
-    kappa,
+    interval_coverage,
+    kappa_curves,
     next_logs,
-    overspend,
     power_sizes,
-    profit,
-    rates,
+    profit_intervals,
+    random_world_comparison,
+    redemption_overspend,
     served_log,
-    simulation,
+    simulation_comparison,
     table2,
-    worlds,
 )
-from largesse_lab.runner import measures
-from largesse_lab.runner.repeats import Method
-from largesse_lab.runner.request import Records, Request, ignore_progress
+from largesse_lab.runner import truth_measures
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
+from largesse_lab.runner.method_repeats import Method
 
 PLANTED = ["nothing wrong", "a column shifts by 0.5 sd", "10 % of levels not as planned"]
 
@@ -45,13 +45,15 @@ def check_overspend(records: Records) -> None:
     for record in records:
         for who in ("own", "new"):
             assert record[f"{who} sure"] < record[f"{who} after"]
-            assert all(-1 <= record[f"{who} {way}"] < 5 for way in overspend.CONFIDENCES)
+            assert all(-1 <= record[f"{who} {way}"] < 5 for way in redemption_overspend.CONFIDENCES)
 
 
 def check_profit(records: Records) -> None:
     assert [record["paid"] for record in records] == ["always", "on redemption"][: len(records)]
     for record in records:
-        assert {record[case][kind] for case in profit.PROFIT_CASES for kind in profit.MEASURED_INTERVALS} <= {
+        assert {
+            record[case][kind] for case in profit_intervals.PROFIT_CASES for kind in profit_intervals.MEASURED_INTERVALS
+        } <= {
             True,
             False,
             None,
@@ -137,7 +139,7 @@ def check_coverage(records: Records) -> None:
         assert 0 < truth < 4
     assert record["learnt given always"]["truth"][1] == pytest.approx(1.5, abs=0.3)
     assert record["highest given always"]["error"][1] == 0
-    text = coverage.tabulate(records)
+    text = interval_coverage.tabulate(records)
     assert "## averaged, 1 logs of 301 rows, 20% randomised" in text
     assert "| learnt | estimated | redeemed |" in text
 
@@ -153,10 +155,10 @@ def check_bound(records: Records) -> None:
     for source in ("given", "estimated"):
         plan, rule = record[source]["options"]
         for option in (plan, rule):
-            assert option["named"] <= option["value"] + bound.GAIN_ROUNDING
+            assert option["named"] <= option["value"] + gain_lower_bounds.GAIN_ROUNDING
             assert option["at_least"] < option["gain"]
         assert (plan["guaranteed"] is None) == (source == "estimated")
-    assert bound.tabulate(records).startswith("1 logs of 300 rows")
+    assert gain_lower_bounds.tabulate(records).startswith("1 logs of 300 rows")
 
 
 @dataclass(frozen=True)
@@ -173,25 +175,27 @@ def sizes(owner: Any, **constants: Any) -> dict[tuple[Any, str], Any]:
     return {(owner, name): value for name, value in constants.items()}
 
 
-SMALL_LOGS = sizes(measures, LOG_ROWS=1000, FRESH_ROWS=1000)
+SMALL_LOGS = sizes(truth_measures, LOG_ROWS=1000, FRESH_ROWS=1000)
 CASES = {
     "table1": Case(Request(["averaged"], ["per-level mean", "uniform level", "oracle"], 2), SMALL_LOGS),
     "table2": Case(Request(["generated"], ["per-level mean", "oracle"], 1), sizes(table2, GENERATED_ROWS=600)),
     "kernels": Case(Request(["averaged"], ["CCPOvIRE, linear", "CCPOvSIRE, linear"], 2), SMALL_LOGS, figure=True),
     "kappa": Case(Request(["averaged"], ["CCPOvIRE"], 2), SMALL_LOGS, figure=True),
-    "rates": Case(Request(repeats=2), sizes(rates, RATE_LEVELS=(2, 5)), figure=True),
-    "rates_n": Case(Request(["averaged"], ["linear"], 2), sizes(rates, RATE_LOG_ROWS=(250, 500)), figure=True),
+    "rates": Case(Request(repeats=2), sizes(convergence_rates, RATE_LEVELS=(2, 5)), figure=True),
+    "rates_n": Case(
+        Request(["averaged"], ["linear"], 2), sizes(convergence_rates, RATE_LOG_ROWS=(250, 500)), figure=True
+    ),
     "simulation": Case(Request(["averaged"], ["linear"], 1), SMALL_LOGS, check_simulation),
     "worlds": Case(
         Request(models=["linear", "uniform", "oracle"], seeds=(0, 1), sizes=[300]),
-        sizes(worlds, FRESH_ROWS=4000),
+        sizes(random_world_comparison, FRESH_ROWS=4000),
         check_worlds,
         figure=True,
     ),
     "coverage": Case(
         Request(("averaged",), repeats=1),
-        sizes(coverage, FRESH_ROWS=2000, LEARNT_FRESH_ROWS=2000, BAND_FRESH_ROWS=2000, COVERAGE_LOG_ROWS=301)
-        | sizes(coverage, COVERAGE_MODEL=lambda: Linear(penalty=0.1)),
+        sizes(interval_coverage, FRESH_ROWS=2000, LEARNT_FRESH_ROWS=2000, BAND_FRESH_ROWS=2000, COVERAGE_LOG_ROWS=301)
+        | sizes(interval_coverage, COVERAGE_MODEL=lambda: Linear(penalty=0.1)),
         check_coverage,
     ),
     "hard_logs": Case(
@@ -199,11 +203,15 @@ CASES = {
         sizes(hard_logs, TRUTH_ROWS=40_000),
         check_hard_logs,
     ),
-    "bound": Case(Request(repeats=4, part=(3, 4)), sizes(bound, LOG_ROWS=300, FRESH_ROWS=1000), check_bound),
-    "overspend": Case(
-        Request([overspend.WORLDS], ["linear"], 1), sizes(overspend, LOG_ROWS=300, FRESH_ROWS=400), check_overspend
+    "bound": Case(
+        Request(repeats=4, part=(3, 4)), sizes(gain_lower_bounds, LOG_ROWS=300, FRESH_ROWS=1000), check_bound
     ),
-    "profit": Case(Request(repeats=1), sizes(profit, LOG_ROWS=300, FRESH_ROWS=500), check_profit),
+    "overspend": Case(
+        Request([redemption_overspend.WORLDS], ["linear"], 1),
+        sizes(redemption_overspend, LOG_ROWS=300, FRESH_ROWS=400),
+        check_overspend,
+    ),
+    "profit": Case(Request(repeats=1), sizes(profit_intervals, LOG_ROWS=300, FRESH_ROWS=500), check_profit),
     "false_alarms": Case(Request(repeats=1), check=check_alarms),
     "gains": Case(Request(["thornton"], ["linear"], 1)),
     "next_log": Case(Request(seeds=(3, 3), sizes=[500]), sizes(next_logs, LOG_ROWS=400), check_next_log, figure=True),
@@ -229,8 +237,8 @@ def test_it_is_measured_resumed_and_shown(name: str, tmp_path: Path, monkeypatch
     linear = Method(lambda: Linear(penalty=0.1))
     for method in ("CCPOvIRE, linear", "CCPOvSIRE, linear"):
         monkeypatch.setitem(hsic_kernels.KERNEL_METHODS, method, linear)
-    monkeypatch.setitem(kappa.KAPPA_MODELS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
-    monkeypatch.setitem(simulation.SIMULATION_MODELS, "linear", lambda: Linear(penalty=0.1))
+    monkeypatch.setitem(kappa_curves.KAPPA_MODELS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
+    monkeypatch.setitem(simulation_comparison.SIMULATION_MODELS, "linear", lambda: Linear(penalty=0.1))
     out = tmp_path / f"{name}.jsonl"
     records = experiment.measure(replace(case.request, out=out), ignore_progress)
     assert records
@@ -294,7 +302,7 @@ def test_without_the_real_data_the_message_names_the_variable(
     [(0.0, 1.0, True), (0.6, 1.0, False), (0.5, 0.5, True), (float("nan"), float("nan"), None)],
 )
 def test_an_interval_without_ends_counts_neither_way(low: float, high: float, covered: bool | None) -> None:
-    assert profit.contains(Estimate(0.5, 0.1, low, high), 0.5) is covered
+    assert profit_intervals.contains(Estimate(0.5, 0.1, low, high), 0.5) is covered
 
 
 def test_a_plan_that_is_the_mix_itself_has_no_gain() -> None:
@@ -304,8 +312,10 @@ def test_a_plan_that_is_the_mix_itself_has_no_gain() -> None:
 @pytest.mark.slow
 def test_plans_come_closer_to_their_budget_and_keep_it_where_they_must() -> None:
     """A short version of `largesse experiment overspend --repeats 20`."""
-    found = overspend.measure(Request(problems=["averaged", "unit"], models=["boosting"], repeats=4))
-    before, after, sure = (sum(record[f"own {way}"] for record in found) / len(found) for way in overspend.CONFIDENCES)
+    found = redemption_overspend.measure(Request(problems=["averaged", "unit"], models=["boosting"], repeats=4))
+    before, after, sure = (
+        sum(record[f"own {way}"] for record in found) / len(found) for way in redemption_overspend.CONFIDENCES
+    )
     assert abs(after) < before
     assert sure < 0
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from largesse_lab.experiments.hard_logs import HARD_LOG_CASES, LogCase, _draw_rows, _find_truth, measure
-from largesse_lab.runner.request import Request
+from largesse_lab.runner.experiment_request import Request
 
 
 def test_truths_are_expected_responses_and_large_households_buy_more() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from largesse.records import Array
 from largesse_lab.experiments.real_logs import average_strata, measure, tabulate
-from largesse_lab.runner.request import Request
+from largesse_lab.runner.experiment_request import Request
 
 
 def slow_mean(response: Array, selected: Array, strata: Array) -> float:

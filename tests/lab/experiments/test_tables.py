@@ -10,10 +10,10 @@ import pytest
 from largesse.response import Balance, Linear
 from largesse_lab.experiments import table1, table2
 from largesse_lab.experiments.table2 import TABLE2_BUDGETS
-from largesse_lab.runner import repeats
-from largesse_lab.runner.methods import CPU_NOTE, METHOD_GROUPS, match_methods
-from largesse_lab.runner.repeats import Method
-from largesse_lab.runner.request import Request
+from largesse_lab.runner import method_repeats
+from largesse_lab.runner.experiment_request import Request
+from largesse_lab.runner.method_repeats import Method
+from largesse_lab.runner.paper_methods import CPU_NOTE, METHOD_GROUPS, match_methods
 
 FAST = ("Thresholds", "per-level mean", "per-level mean + PAVA", "uniform level", "random", "oracle")
 
@@ -112,10 +112,10 @@ def test_a_repeat_is_another_split_and_log_and_the_seed_of_the_models(monkeypatc
     (_, second), trial = table2.measure(Request(["generated"], ["logistic"], 2)), table2.draw_trial("generated", 1)
     error = Linear(penalty=0.1, seed=1).fit(trial.log).predict(trial.fresh.features) - trial.fresh.truth
     assert second["rmse"] == pytest.approx(float((error**2).mean() ** 0.5))
-    assert repeats.list_fits(table2.TABLE2_METHODS["CCPOvIRE"], trial, {})[0].model.seed == 1
+    assert method_repeats.list_fits(table2.TABLE2_METHODS["CCPOvIRE"], trial, {})[0].model.seed == 1
     assert (table2.draw_trial("generated", 0).fresh.rows != trial.fresh.rows).any()  # type: ignore[union-attr]
-    assert [fit.problem for fit in repeats.list_fits(table2.TABLE2_METHODS["CFRNet"], trial, {})] == ["levels"]
-    policies = repeats.list_fits(table2.TABLE2_METHODS["BanditNet"], trial, {})  # one for each budget
+    assert [fit.problem for fit in method_repeats.list_fits(table2.TABLE2_METHODS["CFRNet"], trial, {})] == ["levels"]
+    policies = method_repeats.list_fits(table2.TABLE2_METHODS["BanditNet"], trial, {})  # one for each budget
     assert [fit.problem for fit in policies] == [fit.model.budget for fit in policies] == list(TABLE2_BUDGETS)
 
 

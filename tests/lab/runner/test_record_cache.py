@@ -2,8 +2,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from largesse_lab.runner.experiment_request import ignore_progress
 from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.request import ignore_progress
 
 
 def test_records_survive_a_run_that_is_killed_while_writing(tmp_path: Path) -> None:

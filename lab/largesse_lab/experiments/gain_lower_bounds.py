@@ -35,11 +35,11 @@ from largesse.propensity import estimate_propensities
 from largesse.records import Array, HeldOutPlan, HeldOutPredictions, Log, PolicyOption, Progress, Propensities, Scores
 from largesse.response import Linear
 from largesse.worlds import RandomLog, draw_world
-from largesse_lab.experiments.coverage import FreshCurveRecorder
 from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.interval_coverage import FreshCurveRecorder
 from largesse_lab.pages.markdown import write_table
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_part
 from largesse_lab.runner.record_cache import RecordCache
-from largesse_lab.runner.request import Records, Request, ignore_progress, take_part
 
 if TYPE_CHECKING:
     import pyarrow as pa

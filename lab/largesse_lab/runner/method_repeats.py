@@ -23,10 +23,12 @@ from largesse.errors import refuse
 from largesse.records import Array, Log, Progress
 from largesse.stats import count_cores
 from largesse.worlds import SIMULATIONS, simulate
-from largesse_lab.runner import measures
+from largesse_lab.runner import truth_measures
 from largesse_lab.runner.dynamic_programme import dynamic_programme
+from largesse_lab.runner.experiment_request import Records, Request, find_unknown, split_chunks, take_part
 from largesse_lab.runner.joint_training import fit_together
-from largesse_lab.runner.measures import (
+from largesse_lab.runner.record_cache import RecordCache
+from largesse_lab.runner.truth_measures import (
     PAPER_BUDGETS,
     Fresh,
     draw_two_levels,
@@ -35,8 +37,6 @@ from largesse_lab.runner.measures import (
     judge_policies,
     read_choices,
 )
-from largesse_lab.runner.record_cache import RecordCache
-from largesse_lab.runner.request import Records, Request, find_unknown, split_chunks, take_part
 
 REPEAT_KEY = ("simulation", "repeat", "row")  # "row" is the method
 GRID_REPEATS = 10  # repeats on which an expensive grid is searched; its best setting is used in all repeats
@@ -84,8 +84,8 @@ class Trial:
 
 def simulate_trial(simulation: str, repeat: int) -> Trial:
     """Return one repeat of a simulation."""
-    world = simulate(simulation, n=measures.LOG_ROWS, seed=repeat)
-    fresh = world.draw(measures.FRESH_ROWS, seed=measures.FRESH_SEED)
+    world = simulate(simulation, n=truth_measures.LOG_ROWS, seed=repeat)
+    fresh = world.draw(truth_measures.FRESH_ROWS, seed=truth_measures.FRESH_SEED)
     return Trial(simulation, repeat, world.log, fresh, PAPER_BUDGETS, draw_two_levels(world), PROGRAMME_BUDGET)
 
 

@@ -3,8 +3,8 @@ import pytest
 
 from largesse.worlds import simulate
 from largesse_lab.runner.dynamic_programme import dynamic_programme
-from largesse_lab.runner.measures import draw_two_levels, judge_curves, judge_uniform
-from largesse_lab.runner.methods import find_proportions
+from largesse_lab.runner.paper_methods import find_proportions
+from largesse_lab.runner.truth_measures import draw_two_levels, judge_curves, judge_uniform
 from support.plans import paid_by, whole_optimum
 
 

@@ -22,8 +22,8 @@ from largesse.response import make_model
 from largesse.worlds import RandomLog, Simulation, draw_world, simulate
 from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.pages.markdown import write_table
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 from largesse_lab.runner.record_cache import RecordCache
-from largesse_lab.runner.request import Records, Request, ignore_progress
 
 LOG_ROWS, FRESH_ROWS = 2000, 20_000
 RANDOMISED = {"averaged": 0.5, "unit": 0.5, "confounded": 0.2, "literal": 0.5}  # share of each simulation's log

@@ -8,17 +8,23 @@ import pytest
 from largesse.records import Array, Log
 from largesse.response import Linear
 from largesse.worlds import simulate
-from largesse_lab.experiments.simulation import POLICIES, SIMULATION_EXPERIMENT, SIMULATION_MODELS, measure, summarise
-from largesse_lab.runner import measures
-from largesse_lab.runner.measures import draw_two_levels
-from largesse_lab.runner.request import Records, Request
+from largesse_lab.experiments.simulation_comparison import (
+    POLICIES,
+    SIMULATION_EXPERIMENT,
+    SIMULATION_MODELS,
+    measure,
+    summarise,
+)
+from largesse_lab.runner import truth_measures
+from largesse_lab.runner.experiment_request import Records, Request
+from largesse_lab.runner.truth_measures import draw_two_levels
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _small() -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measures, "LOG_ROWS", 600)
-        patch.setattr(measures, "FRESH_ROWS", 600)
+        patch.setattr(truth_measures, "LOG_ROWS", 600)
+        patch.setattr(truth_measures, "FRESH_ROWS", 600)
         patch.setitem(SIMULATION_MODELS, "linear", lambda: Linear(penalty=0.1))
         yield
 

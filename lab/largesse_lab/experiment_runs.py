@@ -21,8 +21,8 @@ from largesse.records import Progress
 from largesse_lab.experiments import EXPERIMENTS, Experiment
 from largesse_lab.pages.comparison import Summary
 from largesse_lab.runner import process_pool
-from largesse_lab.runner.repeats import GRID_REPEATS
-from largesse_lab.runner.request import Records, Request
+from largesse_lab.runner.experiment_request import Records, Request
+from largesse_lab.runner.method_repeats import GRID_REPEATS
 
 EXPERIMENT_NAMES = (*EXPERIMENTS, "page")
 PACKAGES = ("largesse", "numpy", "jax", "scikit-learn", "stochtree")  # whose versions are recorded

@@ -38,11 +38,11 @@ from largesse.response import Linear, ResponseModel, Stack
 from largesse.stats import assign_folds
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.experiments.experiment import table_experiment
-from largesse_lab.experiments.simulation import SIMULATION_MODELS
+from largesse_lab.experiments.simulation_comparison import SIMULATION_MODELS
 from largesse_lab.pages.markdown import write_table
+from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress
 from largesse_lab.runner.joint_training import call_together
 from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress
 
 COVERAGE_LOG_ROWS = 2000
 COVERAGE_LOGS_PER_WORLD = 20

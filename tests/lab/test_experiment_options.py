@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from largesse import cli
-from largesse_lab.cli import drop_source
+from largesse_lab.experiment_options import drop_source
 
 Call = Callable[..., int]
 
@@ -76,6 +76,6 @@ def test_names_may_be_given_as_rows_and_numbers_as_seeds(call: Call, capsys: pyt
 def test_without_the_lab_the_command_says_how_to_install_it(
     call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "largesse_lab.cli", None)
+    monkeypatch.setitem(sys.modules, "largesse_lab.experiment_options", None)
     assert call("rates") == 2
     assert "pip install -e lab" in capsys.readouterr().err

@@ -34,11 +34,11 @@ from largesse.levels import Levels
 from largesse.records import Array, Estimate, HeldOutPlan, Progress, Scores
 from largesse.response import Linear
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.experiments.coverage import FreshCurveRecorder
 from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.interval_coverage import FreshCurveRecorder
 from largesse_lab.pages.markdown import write_table
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_part
 from largesse_lab.runner.record_cache import RecordCache
-from largesse_lab.runner.request import Records, Request, ignore_progress, take_part
 
 LOG_ROWS, FRESH_ROWS = 1500, 10_000
 PROFIT_LOGS = 500

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
-from largesse.campaign.planning import KEYS, Planning, planning_from
+from largesse.campaign.plan_settings import KEYS, Planning, planning_from
 from largesse.data import expand_home, is_remote, parse_problems
 from largesse.errors import (
     InputError,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from largesse.worlds import simulate
-from largesse_lab.experiments import rates
-from largesse_lab.experiments.rates import (
+from largesse_lab.experiments import convergence_rates
+from largesse_lab.experiments.convergence_rates import (
     TRUTHS,
     list_level_lines,
     list_size_lines,
@@ -20,7 +20,7 @@ from largesse_lab.experiments.rates import (
     tabulate_levels,
     tabulate_sizes,
 )
-from largesse_lab.runner.request import Records, Request
+from largesse_lab.runner.experiment_request import Records, Request
 
 WIDE, NARROW, FIXED = "gaps of 10 s", "gaps of 0.2 s", "rise of 10 s in all"
 
@@ -76,7 +76,7 @@ def test_the_table_and_the_lines_show_the_summary(records: Records) -> None:
 
 
 def test_more_rows_mean_less_error_with_a_slope(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "RATE_LOG_ROWS", (250, 1000, 4000))
+    monkeypatch.setattr(convergence_rates, "RATE_LOG_ROWS", (250, 1000, 4000))
     summary = summarise_sizes(measure_sizes(Request(["averaged"], ["level means", "linear"], 2)))
     errors = [cell["mean"] for cell in summary["cells"]["averaged"]["linear"].values()]
     assert errors[0] > errors[1] > errors[2]
@@ -87,7 +87,7 @@ def test_more_rows_mean_less_error_with_a_slope(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_level_means_are_the_means_of_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "RATE_LOG_ROWS", (500,))
+    monkeypatch.setattr(convergence_rates, "RATE_LOG_ROWS", (500,))
     (record,) = measure_sizes(Request(["confounded"], ["level means"], 1))
     sim = simulate("confounded", n=500, seed=0)
     means = np.array([sim.log.response[sim.log.level == k].mean() for k in range(5)])
@@ -98,6 +98,6 @@ def test_level_means_are_the_means_of_the_log(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.slow
 def test_networks_learn_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "RATE_LOG_ROWS", (2000,))
+    monkeypatch.setattr(convergence_rates, "RATE_LOG_ROWS", (2000,))
     errors = {r["model"]: r["rmse"] for r in measure_sizes(Request(["averaged"], repeats=1))}
     assert max(errors[name] for name in ("sire", "sire common", "ire", "linear")) < errors["level means"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from largesse_lab.experiments.bound import assign_groups, tabulate
+from largesse_lab.experiments.gain_lower_bounds import assign_groups, tabulate
 
 
 def option(at_least: float, named: float, best: float) -> dict[str, float]:

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from largesse.errors import InputError, OutputError
-from largesse_lab.command import NOTES_MARK, RunOptions, run, run_parallel
-from largesse_lab.experiments import EXPERIMENTS, rates
+from largesse_lab.experiment_runs import NOTES_MARK, RunOptions, run, run_parallel
+from largesse_lab.experiments import EXPERIMENTS, convergence_rates
+from largesse_lab.runner.experiment_request import Request
+from largesse_lab.runner.experiment_request import ignore_progress as quiet
 from largesse_lab.runner.process_pool import gather_parts, run_commands
-from largesse_lab.runner.request import Request
-from largesse_lab.runner.request import ignore_progress as quiet
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, small_logs: None) -> None:
-    monkeypatch.setattr(rates, "RATE_LEVELS", (2, 5))
+    monkeypatch.setattr(convergence_rates, "RATE_LEVELS", (2, 5))
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -31,7 +31,7 @@ def test_a_run_leaves_records_summary_page_and_figure_and_can_be_summarised_agai
     records, text = run("rates", RunOptions(Request(repeats=2), folder / "rates.jsonl"), quiet)
     assert [path.name for path in folder.iterdir()] == ["rates.jsonl"]  # a file gets the records alone
     assert len((folder / "rates.jsonl").read_text().splitlines()) == len(records)
-    monkeypatch.setattr(rates, "_measure_truth", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(convergence_rates, "_measure_truth", lambda *_: pytest.fail("measured"))
     options = RunOptions(Request(), folder, kept=True, machine="two | cores", command="largesse experiment rates")
     again, same_text = run("rates", options, quiet)
     assert (again, same_text) == (json.loads(json.dumps(records)), text)
@@ -106,7 +106,7 @@ def test_the_whole_finds_the_records_of_its_parts(tmp_path: Path, monkeypatch: p
         run("table1", RunOptions(replace(request, part=(i, 2)), tmp_path), quiet)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table1.0-of-2.jsonl", "table1.1-of-2.jsonl"]
     monkeypatch.setattr(
-        "largesse_lab.runner.repeats.make_trials", lambda keys, _: [] if not keys else pytest.fail("again")
+        "largesse_lab.runner.method_repeats.make_trials", lambda keys, _: [] if not keys else pytest.fail("again")
     )
     records, _ = run("table1", RunOptions(request, tmp_path, jobs=1), quiet)
     assert [record["repeat"] for record in records] == [0, 1, 2, 3]

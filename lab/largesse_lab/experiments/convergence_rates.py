@@ -32,10 +32,10 @@ from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary, list_values
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import Section, write_mean, write_table
+from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
 from largesse_lab.runner.joint_training import fit_together
-from largesse_lab.runner.measures import FRESH_ROWS, FRESH_SEED, level_means, root_mean_square
 from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, take_part
+from largesse_lab.runner.truth_measures import FRESH_ROWS, FRESH_SEED, level_means, root_mean_square
 
 # -- by the number of levels -------------------------------------------------------------------------------------------
 

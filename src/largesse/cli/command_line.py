@@ -1,4 +1,4 @@
-"""Entry point of the command line: the list of commands, errors and signals."""
+"""Entry point of the command line: registration of the commands, errors, signals and exit codes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from largesse.cli import campaign, operate
-from largesse.errors import LargesseError
+from largesse.cli import campaign_commands, monitoring_commands, serving_commands
+from largesse.errors import LargesseError, require_part
 from largesse.report import print_error
 from largesse.version import __version__
 
@@ -34,17 +34,39 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Decide who gets which incentive, under a budget, from the logs you already have.",
 )
+
+
+def experiment(context: typer.Context) -> None:
+    """Repeat the paper's experiments, or measure models where the truth is known."""
+    hint = "install it from a checkout of the repository: pip install -e lab"
+    lab = require_part("largesse_lab.experiment_options", "", "experiment", hint=hint).app
+    lab(context.args, prog_name="largesse experiment", standalone_mode=False)
+
+
 for command in (
-    *(campaign.demo, campaign.init, campaign.run, campaign.fit, campaign.plan, campaign.evaluate, campaign.report),
-    *(campaign.export, campaign.doctor),
-    *(operate.check, operate.pace, operate.power, operate.log, operate.ledger, operate.studio, operate.serve),
+    campaign_commands.demo,
+    campaign_commands.init,
+    campaign_commands.run,
+    campaign_commands.fit,
+    campaign_commands.plan,
+    campaign_commands.evaluate,
+    campaign_commands.report,
+    campaign_commands.export,
+    campaign_commands.doctor,
+    monitoring_commands.check,
+    serving_commands.pace,
+    monitoring_commands.power,
+    monitoring_commands.log,
+    serving_commands.ledger,
+    serving_commands.studio,
+    serving_commands.serve,
 ):
     app.command()(command)
 app.command(
     # The lab has options of its own.
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-)(operate.experiment)
+)(experiment)
 
 
 def main() -> None:

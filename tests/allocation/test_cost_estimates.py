@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from largesse.allocation.expected_costs import expected_costs
+from largesse.allocation.cost_estimates import expected_costs
 from largesse.errors import InputError
 from largesse.levels import Levels
 

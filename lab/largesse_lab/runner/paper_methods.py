@@ -14,9 +14,9 @@ import numpy as np
 from largesse.records import Array, Log
 from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, Stack, isotonic
 from largesse_lab.baselines import ALPHAS, BART, GANITE, STRENGTHS, BanditNet, CFRNet
-from largesse_lab.runner.measures import NARROW, PAPER, effect_error, judge_uniform, level_means
-from largesse_lab.runner.repeats import Method, Trial, judge_trial
-from largesse_lab.runner.request import match_names
+from largesse_lab.runner.experiment_request import match_names
+from largesse_lab.runner.method_repeats import Method, Trial, judge_trial
+from largesse_lab.runner.truth_measures import NARROW, PAPER, effect_error, judge_uniform, level_means
 
 # On one log of each of four simulations, at κ = 0 and 30, held-out loss was least after six to ten passes: 100 are enough.
 LITERAL: dict[str, Any] = {**PAPER, "training__epochs": 100, "training__patience": 30}

@@ -4,8 +4,8 @@ import pytest
 
 from largesse.evaluation import evaluate
 from largesse.response import Linear
-from largesse_lab.experiments.gains import GAIN_LOGS, give_verdict, measure, tabulate
-from largesse_lab.runner.request import Records, Request
+from largesse_lab.experiments.real_log_gains import GAIN_LOGS, give_verdict, measure, tabulate
+from largesse_lab.runner.experiment_request import Records, Request
 
 
 @pytest.fixture(scope="module")

@@ -33,12 +33,7 @@ from largesse_lab.pages.comparison import (
 )
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_table
-from largesse_lab.runner.joint_training import fit_together
-from largesse_lab.runner.measures import effect_error, root_mean_square
-from largesse_lab.runner.methods import CPU_NETWORK, LITERAL, PAPER_BALANCE
-from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.repeats import simulate_trial, without_gpu
-from largesse_lab.runner.request import (
+from largesse_lab.runner.experiment_request import (
     Records,
     Request,
     find_unknown,
@@ -47,6 +42,11 @@ from largesse_lab.runner.request import (
     split_chunks,
     take_part,
 )
+from largesse_lab.runner.joint_training import fit_together
+from largesse_lab.runner.method_repeats import simulate_trial, without_gpu
+from largesse_lab.runner.paper_methods import CPU_NETWORK, LITERAL, PAPER_BALANCE
+from largesse_lab.runner.record_cache import Key, RecordCache
+from largesse_lab.runner.truth_measures import effect_error, root_mean_square
 
 TRIED_KAPPAS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 NORMALISED_KAPPAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)

@@ -11,14 +11,14 @@ from largesse.errors import InputError
 from largesse.records import Array, Choice, Log
 from largesse.response import Linear
 from largesse.worlds import simulate
-from largesse_lab.runner import measures, repeats
-from largesse_lab.runner.repeats import Method, measure_methods
-from largesse_lab.runner.request import Request, ignore_progress
+from largesse_lab.runner import method_repeats, truth_measures
+from largesse_lab.runner.experiment_request import Request, ignore_progress
+from largesse_lab.runner.method_repeats import Method, measure_methods
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, small_logs: None) -> None:
-    monkeypatch.setattr(repeats, "GRID_REPEATS", 2)
+    monkeypatch.setattr(method_repeats, "GRID_REPEATS", 2)
 
 
 def linear(penalty: float = 0.1) -> Linear:
@@ -58,13 +58,15 @@ def test_each_repeat_has_its_own_log_and_seed() -> None:
     methods = {"linear": Method(linear)}
     found = run(methods)
     made = simulate("averaged", n=300, seed=1)
-    fresh = made.draw(300, seed=measures.FRESH_SEED)
+    fresh = made.draw(300, seed=truth_measures.FRESH_SEED)
     error = linear().set_params(seed=1).fit(made.log).predict(fresh.features) - fresh.truth
-    assert found[1]["rmse"] == pytest.approx(measures.root_mean_square(error))
-    binary = linear().set_params(seed=1).fit(measures.draw_two_levels(made))
-    assert found[1]["√pehe"] == pytest.approx(measures.effect_error(binary.predict(fresh.features), fresh.truth))
+    assert found[1]["rmse"] == pytest.approx(truth_measures.root_mean_square(error))
+    binary = linear().set_params(seed=1).fit(truth_measures.draw_two_levels(made))
+    assert found[1]["√pehe"] == pytest.approx(truth_measures.effect_error(binary.predict(fresh.features), fresh.truth))
     assert found[0]["rmse"] != found[1]["rmse"]
-    assert repeats.list_fits(methods["linear"], repeats.simulate_trial("averaged", 1), {})[0].model.seed == 1
+    assert (
+        method_repeats.list_fits(methods["linear"], method_repeats.simulate_trial("averaged", 1), {})[0].model.seed == 1
+    )
 
 
 class BudgetLevelPolicy:
@@ -108,8 +110,10 @@ def test_the_dynamic_programme_is_never_beaten_and_hardly_better() -> None:
 
 def test_the_logs_of_a_chunk_are_fitted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    fit = repeats.fit_together
-    monkeypatch.setattr(repeats, "fit_together", lambda models, logs: sizes.append(len(logs)) or fit(models, logs))
+    fit = method_repeats.fit_together
+    monkeypatch.setattr(
+        method_repeats, "fit_together", lambda models, logs: sizes.append(len(logs)) or fit(models, logs)
+    )
     run({"linear": Method(linear, binary=False)}, repeats=3)
     assert sizes == [2, 1]
 
@@ -124,8 +128,10 @@ def test_a_run_resumes_and_measures_only_what_is_missing(tmp_path: Path, monkeyp
     )
     first = run({"linear": methods["linear"]}, repeats=1, out=out)
     drawn: list[tuple[str, int]] = []
-    make_trials = repeats.make_trials
-    monkeypatch.setattr(repeats, "make_trials", lambda keys, source: drawn.extend(keys) or make_trials(keys, source))
+    make_trials = method_repeats.make_trials
+    monkeypatch.setattr(
+        method_repeats, "make_trials", lambda keys, source: drawn.extend(keys) or make_trials(keys, source)
+    )
     assert run({"linear": methods["linear"]}, repeats=2, out=out)[0] == first[0]  # its seconds too
     assert drawn == [("averaged", 1)]
     again = run(methods, repeats=2, out=out)
@@ -178,7 +184,7 @@ def test_few_repeats_use_what_an_earlier_search_found(monkeypatch: pytest.Monkey
     def fit(models: list[Linear], logs: list[Log]) -> None:
         fitted.extend(model.fit(log) for model, log in zip(models, logs, strict=True))
 
-    monkeypatch.setattr(repeats, "fit_together", fit)
+    monkeypatch.setattr(method_repeats, "fit_together", fit)
     run({"linear": row}, ("averaged", "unit"), repeats=1)
     assert [model.penalty for model in fitted] == [3.0, 0.01, 0.1, 0.1]  # elsewhere the model's own
 
@@ -190,7 +196,7 @@ def test_without_a_gpu_models_are_smaller_and_records_say_so(monkeypatch: pytest
     methods = {"linear": Method(linear, small={"penalty": 5.0}, binary=False)}
     (small,) = run(methods, repeats=1)
     assert small["small"]
-    monkeypatch.setattr(repeats, "without_gpu", lambda _settings: {})
+    monkeypatch.setattr(method_repeats, "without_gpu", lambda _settings: {})
     (whole,) = run(methods, repeats=1)
     assert "small" not in whole
     assert whole["rmse"] != small["rmse"]

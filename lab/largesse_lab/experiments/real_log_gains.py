@@ -35,8 +35,8 @@ from largesse_lab.experiments import real_logs
 from largesse_lab.experiments.experiment import table_experiment
 from largesse_lab.nested_labels import find_data_folder
 from largesse_lab.pages.markdown import write_table
+from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
 from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, match_names
 
 GAIN_BUDGET_SHARES = (0.25, 0.5)  # of the dearest level's cost
 N_SPLITS = 3  # into folds

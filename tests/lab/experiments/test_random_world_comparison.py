@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from largesse.worlds import draw_world
-from largesse_lab.experiments import worlds
-from largesse_lab.experiments.worlds import WORLDS_EXPERIMENT, judge_curves, measure, summarise
-from largesse_lab.runner.request import Records, Request
+from largesse_lab.experiments import random_world_comparison
+from largesse_lab.experiments.random_world_comparison import WORLDS_EXPERIMENT, judge_curves, measure, summarise
+from largesse_lab.runner.experiment_request import Records, Request
 
 
 @pytest.mark.parametrize("seed", [0, 1, 4])
 def test_the_true_means_for_everybody_have_skill_zero_and_a_constant_has_error_one(seed: int) -> None:
     world = draw_world(seed)
-    fresh = world.draw_fresh(worlds.FRESH_ROWS)
+    fresh = world.draw_fresh(random_world_comparison.FRESH_ROWS)
     same = np.tile(fresh.truth.mean(axis=0), (len(fresh), 1))
     assert judge_curves(same, fresh, world.budgets)["skills"] == pytest.approx([0.0, 0.0], abs=0.15)
     constant = np.full(fresh.truth.shape, fresh.truth.mean())
@@ -30,20 +30,20 @@ def test_a_stopped_run_resumes_within_a_world_and_simple_models_need_no_scikit_l
 ) -> None:
     for name in ("sklearn", "threadpoolctl"):
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr(worlds, "FRESH_ROWS", 2000)
+    monkeypatch.setattr(random_world_comparison, "FRESH_ROWS", 2000)
     out = tmp_path / "worlds.jsonl"
     request = Request(models=["linear", "logistic", "uniform", "oracle"], seeds=(1, 1), sizes=[300], out=out)
     records = measure(request)
     assert len(records) == 4
     lines = out.read_text(encoding="utf-8").splitlines()
     out.write_text("\n".join(lines[:2]) + "\n" + lines[2][:30], encoding="utf-8")
-    measure_model, measured = worlds._measure_model, []
+    measure_model, measured = random_world_comparison._measure_model, []
 
     def note(name: str, seed: int, *rest: Any) -> dict[str, Any]:
         measured.append((seed, name))
         return measure_model(name, seed, *rest)
 
-    monkeypatch.setattr(worlds, "_measure_model", note)
+    monkeypatch.setattr(random_world_comparison, "_measure_model", note)
     again = measure(request)
     assert measured == [(1, "uniform"), (1, "oracle")]
 

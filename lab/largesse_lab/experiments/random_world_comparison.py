@@ -27,10 +27,10 @@ from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import Summary, keep_latest, list_values
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_number, write_table
-from largesse_lab.runner.measures import root_mean_square
+from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.simple_models import ORACLE, PEERS, find_invalid, make_competitor, match_models
+from largesse_lab.runner.truth_measures import root_mean_square
 
 WORLD_KEY = ("world", "rows", "model")
 SEEDS, LOG_ROWS, FRESH_ROWS, MIN_ROWS = (0, 199), 2000, 20_000, 100

@@ -1,6 +1,6 @@
 """Response models on simulated logs: error of the curves against the truth, and skill of the plans made from them.
 
-`measures` defines the measures. Every table has the simple models and the oracle, so that no model looks good only for lack
+`truth_measures` defines the measures. Every table has the simple models and the oracle, so that no model looks good only for lack
 of comparison.
 """
 
@@ -20,9 +20,18 @@ from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.baselines import BART, GANITE, BanditNet, CFRNet, TLearner
 from largesse_lab.experiments.experiment import Experiment
 from largesse_lab.pages.comparison import add_comparison, summarise_methods
-from largesse_lab.runner import measures
+from largesse_lab.runner import truth_measures
+from largesse_lab.runner.experiment_request import (
+    Records,
+    Request,
+    find_unknown,
+    ignore_progress,
+    split_chunks,
+    take_part,
+)
 from largesse_lab.runner.joint_training import call_together
-from largesse_lab.runner.measures import (
+from largesse_lab.runner.record_cache import Key, RecordCache
+from largesse_lab.runner.truth_measures import (
     FRESH_SEED,
     NARROW,
     PAPER,
@@ -35,8 +44,6 @@ from largesse_lab.runner.measures import (
     level_means,
     read_choices,
 )
-from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.request import Records, Request, find_unknown, ignore_progress, split_chunks, take_part
 
 SIMULATION_MODELS: dict[str, Callable[[], ResponseModel]] = {
     "linear": Linear,
@@ -109,8 +116,8 @@ def _measure_chunk(keys: Sequence[Key]) -> Records:
 
 
 def _measure_model(name: str, seed: int, model: str) -> dict[str, Any]:
-    log = simulate(name, n=measures.LOG_ROWS, seed=seed)
-    fresh = log.draw(measures.FRESH_ROWS, seed=FRESH_SEED)
+    log = simulate(name, n=truth_measures.LOG_ROWS, seed=seed)
+    fresh = log.draw(truth_measures.FRESH_ROWS, seed=FRESH_SEED)
     record = {"simulation": name, "seed": seed, "model": model}
     return record | (_judge_policy(model, log, fresh) if model in POLICIES else _judge_model(model, log, fresh))
 

@@ -12,8 +12,8 @@ import typer
 
 from largesse.errors import Problem, fail
 from largesse.progress import show_progress
-from largesse_lab.command import EXPERIMENT_NAMES, RunOptions, run
-from largesse_lab.runner.request import Request
+from largesse_lab.experiment_runs import EXPERIMENT_NAMES, RunOptions, run
+from largesse_lab.runner.experiment_request import Request
 
 app = typer.Typer(
     add_completion=False,

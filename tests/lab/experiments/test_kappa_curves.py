@@ -8,16 +8,16 @@ import pytest
 
 from largesse.response import Linear
 from largesse.worlds import simulate
-from largesse_lab.experiments import kappa, table2
-from largesse_lab.experiments.kappa import Task
+from largesse_lab.experiments import kappa_curves, table2
+from largesse_lab.experiments.kappa_curves import Task
 from largesse_lab.nested_labels import generate_nested
 from largesse_lab.pages.markdown import Section
-from largesse_lab.runner.request import Request
+from largesse_lab.runner.experiment_request import Request
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, small_logs: None) -> None:
-    monkeypatch.setitem(kappa.KAPPA_MODELS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
+    monkeypatch.setitem(kappa_curves.KAPPA_MODELS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
 
 
 def small_task(repeat: int) -> Task:
@@ -27,15 +27,15 @@ def small_task(repeat: int) -> Task:
 
 
 def test_every_problem_is_learnt_at_every_strength(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kappa, "TRIED_KAPPAS", (0.0, 30.0))
-    monkeypatch.setitem(kappa.PROBLEMS, "small", small_task)
-    records = kappa.measure(Request(["averaged, binary", "small"], ("CCPOvIRE",), 2))
+    monkeypatch.setattr(kappa_curves, "TRIED_KAPPAS", (0.0, 30.0))
+    monkeypatch.setitem(kappa_curves.PROBLEMS, "small", small_task)
+    records = kappa_curves.measure(Request(["averaged, binary", "small"], ("CCPOvIRE",), 2))
     assert len(records) == 2 * 2 * 2
     by_key = {(r["problem"], r["repeat"], r["kappa"]): r for r in records}
     assert "value 1" in by_key["small", 0, 30.0]
     assert set(by_key["averaged, binary", 0, 0.0]) == {"problem", "repeat", "row", "kappa", "error"}
     alone = Linear(penalty=30.1, seed=1).fit(small_task(1).log)
-    assert by_key["small", 1, 30.0]["error"] == pytest.approx(kappa.judge_model(alone, small_task(1))["error"])
+    assert by_key["small", 1, 30.0]["error"] == pytest.approx(kappa_curves.judge_model(alone, small_task(1))["error"])
 
 
 class WideLinear(Linear):
@@ -51,12 +51,14 @@ class WideLinear(Linear):
 def test_names_need_no_commas_and_data_sets_have_the_networks_of_their_table(
     gpu: bool, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kappa, "without_gpu", lambda settings: {} if gpu else settings)
+    monkeypatch.setattr(kappa_curves, "without_gpu", lambda settings: {} if gpu else settings)
     models: list[WideLinear] = []
-    monkeypatch.setitem(kappa.KAPPA_MODELS, "CCPOvIRE", lambda _strength: models.append(WideLinear()) or models[-1])
+    monkeypatch.setitem(
+        kappa_curves.KAPPA_MODELS, "CCPOvIRE", lambda _strength: models.append(WideLinear()) or models[-1]
+    )
     monkeypatch.setattr(table2, "read_nested", lambda _name: generate_nested(300))
-    monkeypatch.setattr(kappa, "TRIED_KAPPAS", (0.0,))
-    records = kappa.measure(Request(["text", "averaged binary"], ("CCPOvIRE",), 1))
+    monkeypatch.setattr(kappa_curves, "TRIED_KAPPAS", (0.0,))
+    records = kappa_curves.measure(Request(["text", "averaged binary"], ("CCPOvIRE",), 1))
     assert [record["problem"] for record in records] == ["text", "averaged, binary"]
     assert {"value 1", "value 2"} < set(records[0])
     assert [model.width for model in models] == [width, 512]
@@ -65,17 +67,19 @@ def test_names_need_no_commas_and_data_sets_have_the_networks_of_their_table(
 def test_data_sets_are_problems_only_if_their_files_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LARGESSE_DATA", str(tmp_path))
     (tmp_path / "nested_text_4608.npz").touch()
-    assert kappa.list_available() == ["averaged, binary", "averaged", "instrument, binary", "instrument", "text"]
+    assert kappa_curves.list_available() == ["averaged, binary", "averaged", "instrument, binary", "instrument", "text"]
 
 
 def test_strengths_are_given_not_chosen() -> None:
-    for name, model in kappa.KAPPA_MODELS.items():
-        strengths = kappa.list_strengths(name)
+    for name, model in kappa_curves.KAPPA_MODELS.items():
+        strengths = kappa_curves.list_strengths(name)
         assert strengths[0] == 0
         if name != "CCPOvIRE":  # a stand-in here
             assert [model(strength).kappa for strength in strengths] == list(strengths)
             assert (model(1.0).balance.normalise is False) == (not name.endswith("normalised"))
-    assert max(kappa.list_strengths("CCPOvIRE")) > 1000 > max(kappa.list_strengths("CCPOvIRE, normalised"))
+    assert (
+        max(kappa_curves.list_strengths("CCPOvIRE")) > 1000 > max(kappa_curves.list_strengths("CCPOvIRE, normalised"))
+    )
 
 
 def make_records(mark: str = "") -> list[dict[str, Any]]:
@@ -90,12 +94,12 @@ def make_records(mark: str = "") -> list[dict[str, Any]]:
 
 def page_text(records: list[dict[str, Any]]) -> str:
     section = Section("kappa")
-    kappa.fill(section, kappa.summarise(records))
+    kappa_curves.fill(section, kappa_curves.summarise(records))
     return section.text()
 
 
 def test_a_line_for_each_problem_measure_and_model_and_differences_from_no_balance_on_the_same_repeats() -> None:
-    summary = kappa.summarise(make_records())
+    summary = kappa_curves.summarise(make_records())
     lines = summary["series"]
     panels = [(line["panel"], line["label"]) for line in lines]
     assert panels == [(f"averaged: {c}", m) for c in ("error", "value 3") for m in ("CCPOvSIRE", "CCPOvIRE")]
@@ -110,7 +114,7 @@ def test_a_line_for_each_problem_measure_and_model_and_differences_from_no_balan
     assert "| κ = 0 | κ = 10 |" in text
     assert "| averaged: error, CCPOvSIRE | 0.4000 ± 0.1000 | 0.3000 ± 0.1000 |" in text
     again = [{**record, "error": 9.0} for record in make_records()] + make_records()
-    assert kappa.summarise(again) == summary  # the latest record counts
+    assert kappa_curves.summarise(again) == summary  # the latest record counts
 
 
 def test_strengths_are_better_worse_or_undecided() -> None:
@@ -119,12 +123,12 @@ def test_strengths_are_better_worse_or_undecided() -> None:
         for panel in ("unit: rmse", "unit: value 3")
         for strength, low in ((0.1, -0.01), (3.0, -0.05), (30.0, 0.01))
     ]
-    assert kappa.tabulate_against(rows).splitlines()[2:4] == [
+    assert kappa_curves.tabulate_against(rows).splitlines()[2:4] == [
         "| unit | RMSE | CCPOvIRE | 3 | 30 | 0.1 |",
         "| unit | Reward at a budget of 3 | CCPOvIRE | 30 | 3 | 0.1 |",
     ]
 
 
 def test_the_page_names_the_measured_penalty() -> None:
-    assert kappa.ONLY_NORMALISED in page_text(make_records(", normalised"))
-    assert kappa.ONLY_NORMALISED not in page_text(make_records())
+    assert kappa_curves.ONLY_NORMALISED in page_text(make_records(", normalised"))
+    assert kappa_curves.ONLY_NORMALISED not in page_text(make_records())

@@ -1,6 +1,0 @@
-"""`python -m largesse.cli`."""
-
-from largesse.cli.entry import main
-
-if __name__ == "__main__":
-    main()
