@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,10 @@ from largesse.pipeline.engine import Engine, Target
 from largesse.pipeline.planner import make_plan
 from largesse.pipeline.scoring import Local
 from largesse.pipeline.spark import ClusterError, Spark, check_spark, open_session, spark_engine
+from largesse.pipeline.spark.chunks import ChunkedTable
 from largesse.pipeline.spark.session import explain_failure, find_java
+from largesse.pipeline.spark.spark_engine import SparkCustomers
+from largesse.pipeline.spark.tasks import ChunkCosts
 from largesse.policy import Policy
 from largesse.records import Log
 from largesse.response import Linear, fit_out_of_fold
@@ -297,6 +300,34 @@ def test_customers_that_the_driver_needs_at_once_are_refused_if_they_do_not_fit_
     assert len(caught.value.problems) == 1
     monkeypatch.setattr(customer_tables, "memory_limit", lambda: int(needed / customer_tables.MEMORY_SHARE) + 1)
     assert len(Spark(session).open_customers(campaign, source, KINDS)) == 200
+
+
+class WideFrame:
+    """A DataFrame of a billion customers, without Java."""
+
+    columns, schema, sparkSession, mapInArrow = ("age", "city", "since"), (), None, None  # noqa: N815
+
+    def count(self) -> int:
+        return 10**9
+
+    def toArrow(self) -> None:  # noqa: N802
+        raise AssertionError("the driver fetched a billion rows")
+
+
+@pytest.mark.parametrize("planning", [{"constraints": {"caps": {2: 10}}}, {"exact": True}])
+def test_customers_beyond_the_memory_of_the_driver_are_refused_before_they_are_fetched(
+    planning: dict[str, Any], shop: Path
+) -> None:
+    campaign = read_campaign(shop)
+    campaign = replace(campaign, planning=replace(campaign.planning, **planning))
+    with pytest.raises(InputError, match="1,000,000,000 customers"):
+        Spark(cast(Any, None)).open_customers(campaign, WideFrame(), KINDS)
+
+
+def test_customers_on_the_executors_cannot_be_collected() -> None:
+    chunks = ChunkedTable(None, np.zeros(1, dtype=np.int64), np.array([0, 700_000]), [b""], [])
+    with pytest.raises(InputError, match="700,000 customers"):
+        SparkCustomers(chunks, ChunkCosts(np.arange(3.0), 3), (), None).collect()
 
 
 def test_a_plan_that_is_refused_leaves_the_run_folder_as_it_was(

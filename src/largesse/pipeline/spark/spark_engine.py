@@ -411,8 +411,10 @@ class SparkCustomers:
         return float(low), float(high)
 
     def collect(self) -> tuple[Customers, Array, Array]:
-        """Refuse: the driver has read customers that are needed at once."""
-        raise NotImplementedError("customers on Spark are never all in one place")
+        """Refuse customers who are on the executors: `Spark.open_customers` reads those that are needed at once."""
+        settings = "constraints, exact = true and exploration for a goal"
+        got = f"{settings} need all customers on the driver; these {self.n:,} customers are on the executors"
+        fail("customers", Problem(got, "open the customers with the campaign that has these settings"))
 
     def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
         """Write a plan, all of it or nothing, in the customers' order; return who gets what, for the report.
