@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -81,3 +82,17 @@ def test_the_command_page_lists_every_command() -> None:
 
 def test_the_map_lists_every_file() -> None:
     assert write_page() == PAGE.read_text(encoding="utf-8"), "run python docs/tools/architecture.py"
+
+
+@pytest.mark.slow
+def test_result_pages_follow_from_their_summaries(tmp_path: Path) -> None:
+    """`largesse experiment page` repairs a stale page."""
+    folder, copy = ROOT / "docs" / "results", tmp_path / "results"
+    copy.mkdir()
+    (tmp_path / "results.md").touch()  # the pages link to it if it is there
+    for summary in folder.glob("*.json"):
+        shutil.copy(summary, copy)
+        shutil.copy(summary.with_suffix(".md"), copy)  # its notes are kept
+    subprocess.run([sys.executable, "-m", "largesse", "experiment", "page", "--out", str(copy)], check=True)
+    for page in copy.glob("*.md"):
+        assert page.read_text(encoding="utf-8") == (folder / page.name).read_text(encoding="utf-8"), page.name

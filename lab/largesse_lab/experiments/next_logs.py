@@ -196,10 +196,9 @@ def fill(section: Section, summary: Summary) -> None:
 
 
 NEXT_LOG_SETUP = f"""\
-In each of many random worlds, a {NEXT_LOG_MODEL} model learns from {LOG_ROWS:,} rows and plans for {NEXT_ROWS:,} other customers at a
-budget of {percent(NEXT_LOG_BUDGET_SHARE)} of the dearest level's cost. Their levels are drawn in three ways: at random for {percent(RATE)}
-of them, and
-by `Policy.explore` for evaluation and for learning. All three keep the budget and have the same expected loss of value.
+In each of many random worlds, a {NEXT_LOG_MODEL} model learns from {LOG_ROWS:,} rows and plans for {NEXT_ROWS:,} other customers. The
+budget is {percent(NEXT_LOG_BUDGET_SHARE)} of the dearest level's cost. Levels are drawn in three ways: at random for {percent(RATE)} of
+the customers, and by `Policy.explore` for evaluation and for learning. All three keep the budget and have the same expected loss of value.
 Then the new log is evaluated as any other, doubly robust and cross-fitted.
 
 - **Gain over the mix** is the plan's value minus that of the best uniform mix of levels at the same spend.

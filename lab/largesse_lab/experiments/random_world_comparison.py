@@ -231,13 +231,6 @@ def _distribute(records: Records) -> list[float]:
 
 # -- the page ----------------------------------------------------------------------------------------------------------
 
-WORLD_MEASURES = {  # by regime: field, title, format
-    "skill": ("Mean skill", "{:.2f}"),
-    "error": ("Mean relative RMSE", "{:.2f}"),
-    "bad": ("Share of worlds with skill below −0.1", "{:.0%}"),
-    "median seconds": ("Median seconds to fit", "{:.2f}"),
-}
-
 
 def fill(section: Section, summary: Summary) -> None:
     """Add tables and figures for each number of rows."""
@@ -247,8 +240,7 @@ def fill(section: Section, summary: Summary) -> None:
         section.add(tabulate_models(size), describe_lead(size))
         _draw_distribution(section, size)
         _draw_regimes(section, size)
-        for field, (title, _) in WORLD_MEASURES.items():
-            section.add(f"### {title}, by regime", tabulate_regimes(size, field))
+        section.add("### Mean skill by regime", tabulate_regimes(size))
 
 
 def tabulate_models(size: Summary) -> str:
@@ -290,13 +282,13 @@ def describe_lead(size: Summary) -> str:
     )
 
 
-def tabulate_regimes(size: Summary, field: str = "skill") -> str:
-    """Return one measure of all models in each group of worlds."""
-    names, style = list(size["models"]), WORLD_MEASURES[field][1]
+def tabulate_regimes(size: Summary) -> str:
+    """Return the mean skill of all models in each group of worlds; the oracle's is always 1."""
+    names = [name for name in size["models"] if name != ORACLE]
     body = []
     for group in size["regimes"]:
-        values = [group["models"][name].get(field) for name in names]
-        cells = [NUMBER_DASH if value is None else style.format(value).replace("-", "−") for value in values]
+        skills = [group["models"][name].get("skill") for name in names]
+        cells = [NUMBER_DASH if skill is None else write_number(skill, 2) for skill in skills]
         body.append([f"{group['trait']}: {group['group']}", str(group["worlds"]), *cells])
     return write_table(["regime", "worlds", *names], body)
 
