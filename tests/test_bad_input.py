@@ -428,7 +428,7 @@ FROM_THE_COMMAND_LINE: dict[str, Row] = {
     "a policy with a changed manifest": (spoilt_policy(lambda m: m.update(price=1e9), sign=False), "policy", "digest"),
     "a policy with a changed byte": (spoilt_policy(lambda m: m, flip=True), "policy", "digest"),
     "a policy of an unknown model": (spoilt_policy(lambda m: m["model"].update(kind="Linn")), "'Linn'", "'Linear'"),
-    "a policy without a model": (spoilt_policy(lambda m: m.pop("model")), "policy", "not expected"),
+    "a policy without a model": (spoilt_policy(lambda m: m.pop("model")), "policy", "unexpected content"),
     "a policy that is not a zip": (spoilt("policy.largesse", lambda _: b"hello", *PLAN), "policy.largesse", "fit"),
     "a policy cut in half": (spoilt("policy.largesse", lambda old: old[: len(old) // 2], *PLAN), "policy", "fit"),
     "no policy": (spoilt("policy.largesse", lambda _: None, *PLAN), "policy.largesse", ""),

@@ -113,7 +113,7 @@ def test_changed_and_missing_members_are_refused(tmp_path: Path) -> None:
 
 
 def test_what_fails_on_the_content_of_an_archive_names_the_archive(tmp_path: Path) -> None:
-    message = r"archive holds something that is not expected \('price'\)"
+    message = r"archive .*'price'"
     with pytest.raises(PolicyFileError, match=message), expected_content(tmp_path / "archive"):
         raise KeyError("price")
 
@@ -197,6 +197,6 @@ def test_an_archive_of_zeros_is_written_so_that_it_can_be_read(tmp_path: Path) -
 
 def test_an_archive_too_large_to_be_read_back_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MAX_MEMBER_BYTES, ARRAYS_MEMBER, 10)
-    with pytest.raises(OutputError, match="is the most that is read back"):
+    with pytest.raises(OutputError, match="the maximum is 10"):
         archive(tmp_path)
     assert not list(tmp_path.iterdir())

@@ -59,7 +59,7 @@ def test_an_open_file_of_a_process_stays(tmp_path: Path) -> None:
     with (tmp_path / "shown").open("w") as stream:
         command = [sys.executable, "-c", code]
         done = subprocess.run(command, cwd=tmp_path, stdout=stream, stderr=subprocess.PIPE, text=True, check=False)
-    assert "is what a process has open" in done.stderr
+    assert "a file that another process has open" in done.stderr
     assert (tmp_path / "shown").read_text() == ""
     assert (tmp_path / "out").is_symlink()
 

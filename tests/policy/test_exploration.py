@@ -121,5 +121,5 @@ def test_a_forged_rule_is_refused(tmp_path: Path, made: tuple[Policy, Array, Arr
     manifest, arrays = read_archive(path, POLICY_FORMAT)
     spoil(manifest["exploration"])
     write_archive(path, POLICY_FORMAT, manifest, arrays)
-    with pytest.raises(PolicyFileError, match="not expected"):
+    with pytest.raises(PolicyFileError, match="unexpected content"):
         Policy.load(path)

@@ -236,7 +236,7 @@ def test_a_forged_file_with_right_digests_is_refused_still(kind: str, spoil: Any
     arrays = {name: array.copy() for name, array in arrays.items()}
     spoil(manifest, arrays)
     write_archive(path, POLICY_FORMAT, manifest, arrays)
-    with pytest.raises(PolicyFileError, match=r"not expected|kind 'Liner'\n   → did you mean 'Linear'"):
+    with pytest.raises(PolicyFileError, match=r"unexpected content|kind 'Liner'\n   → did you mean 'Linear'"):
         Policy.load(path)
 
 

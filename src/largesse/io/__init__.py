@@ -1,4 +1,4 @@
-"""Atomic files and folders, temporary files, and the archive of models and policies."""
+"""Atomic files and folders, temporary files, JSON of records, and the archive of models and policies."""
 
 from largesse.io.archive import archive_error as archive_error
 from largesse.io.archive import expected_content as expected_content

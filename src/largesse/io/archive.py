@@ -1,4 +1,4 @@
-"""The archive that models and policies are saved in: a zip of `manifest.json` and `arrays.safetensors`.
+"""Archive format of saved models and policies: a zip of `manifest.json` and `arrays.safetensors`.
 
 It holds text and numbers, nothing that runs when it is opened. Both parts have a digest, and an archive is refused when a
 digest, its format or its version is not as expected. The same content gives the same bytes.
@@ -31,14 +31,14 @@ MAX_MEMBER_BYTES = {
 }  # of each member, unpacked: far above those of any real model
 MAX_COMPRESSION_RATIO = 200  # by which a large member may shrink when packed; random numbers hardly shrink at all
 MIN_PACKED_BYTES = 2**24  # a smaller member may shrink by any factor
-MAX_REASON_LETTERS = 300  # letters
+MAX_REASON_LETTERS = 300
 DAMAGED_HINT = "it was changed or cut off after it was written: fit again, or fetch the file again"
 
 
 def write_archive(
     path: str | os.PathLike[str], format_name: str, manifest: dict[str, Any], arrays: dict[str, Array]
 ) -> None:
-    """Write a manifest, which JSON can hold, and named arrays into one file."""
+    """Write a JSON manifest and named arrays into one archive file."""
     from safetensors.numpy import save
 
     blob = save({name: array.copy() for name, array in sorted(arrays.items())})
@@ -53,9 +53,9 @@ def write_archive(
     with zipfile.ZipFile(out, "w") as archive:
         for name, content in ((MANIFEST_MEMBER, _json(manifest)), (ARRAYS_MEMBER, blob)):
             if len(content) > MAX_MEMBER_BYTES[name]:
-                got = f"{name} would have {len(content):,} bytes; {MAX_MEMBER_BYTES[name]:,} is the most that is read back"
+                got = f"{name} would have {len(content):,} bytes; the maximum is {MAX_MEMBER_BYTES[name]:,}"
                 raise OutputError("output", [Problem(got, "save a smaller model")])
-            # What shrinks so much that reading would take it for a bomb is not packed.
+            # A member that shrinks beyond the ratio that reading accepts is stored without compression.
             bomb = len(content) > MIN_PACKED_BYTES and len(
                 zlib.compress(content, 1)
             ) * MAX_COMPRESSION_RATIO // 2 < len(content)
@@ -65,19 +65,19 @@ def write_archive(
                 content,
                 zipfile.ZIP_STORED if bomb else zipfile.ZIP_DEFLATED,
             )
-    with atomic_file(path) as part:
-        part.write_bytes(out.getvalue())
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(out.getvalue())
 
 
 def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the manifest and the arrays of an archive; refuse one that is damaged or of another format or version."""
+    """Read the manifest and the arrays of an archive; refuse a damaged file or another format or version."""
     from safetensors.numpy import load
 
     place = Path(path)
     try:
         packed, blob = _read_members(place)
         manifest = json.loads(packed, parse_constant=_refuse_constant)
-        whole = isinstance(manifest, dict) and manifest.get("digest") == _digest(manifest)
+        digest_matches = isinstance(manifest, dict) and manifest.get("digest") == _digest(manifest)
     except PolicyFileError:
         raise
     except FileNotFoundError as error:
@@ -90,15 +90,15 @@ def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[s
     if version != ARCHIVE_VERSION:
         newer = isinstance(version, int) and version > ARCHIVE_VERSION
         got = f"was written by {'a newer' if newer else 'an older'} version of largesse (format {repr_short(version)})"
-        raise archive_error(place, got, "update largesse" if newer else "fit again with this one")
-    if not whole or manifest.get("arrays") != hashlib.sha256(blob).hexdigest():
-        raise archive_error(place, "does not match its own digest", DAMAGED_HINT)
+        raise archive_error(place, got, "update largesse" if newer else "fit again with this version")
+    if not digest_matches or manifest.get("arrays") != hashlib.sha256(blob).hexdigest():
+        raise archive_error(place, "does not match its digest", DAMAGED_HINT)
     with expected_content(place):
         return manifest, load(blob)
 
 
 def _read_members(place: Path) -> tuple[bytes, bytes]:
-    """Return the two members of an archive; check the announced sizes first, and unpack no more."""
+    """Read the two members of an archive within their announced sizes."""
     with place.open("rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise zipfile.BadZipFile("not a file")
@@ -111,7 +111,7 @@ def _read_members(place: Path) -> tuple[bytes, bytes]:
 
 
 def _check_directory(file: BinaryIO) -> None:
-    """Refuse a zip of other than two members before its directory, which may be of any length, is read."""
+    """Refuse a zip without exactly two members before its directory, which may be of any length, is read."""
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 42, 0))
     tail = file.read(42)
@@ -122,14 +122,14 @@ def _check_directory(file: BinaryIO) -> None:
 
 
 def _unpack(place: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Return the content of a member; refuse other packings, and more bytes than announced or than any model has."""
+    """Unpack a member; refuse unknown compression and more bytes than announced or allowed."""
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise zipfile.BadZipFile("packed in another way")
     if info.file_size > MAX_MEMBER_BYTES[info.filename] or info.file_size > max(
         MIN_PACKED_BYTES, MAX_COMPRESSION_RATIO * info.compress_size
     ):
         got = f"would unpack {info.filename} from {info.compress_size:,} to {info.file_size:,} bytes"
-        raise archive_error(place, got, "this is no policy that largesse wrote: do not use it")
+        raise archive_error(place, got, "largesse did not write this policy: do not use it")
     with archive.open(info) as member:
         content = member.read(info.file_size)
         if len(content) != info.file_size or member.read(1):
@@ -143,20 +143,20 @@ def _refuse_constant(word: str) -> NoReturn:
 
 @contextmanager
 def expected_content(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Refuse an archive whose content makes the block fail: a right digest does not make the content valid."""
+    """Convert any error inside the block to a `PolicyFileError`, as a right digest does not make the content valid."""
     try:
         yield
     except PolicyFileError:
         raise
     except Exception as error:
         reason = str(error) if len(str(error)) <= MAX_REASON_LETTERS else f"{str(error)[:MAX_REASON_LETTERS]}…"
-        got = f"holds something that is not expected ({reason})"
+        got = f"holds unexpected content ({reason})"
         raise archive_error(path, got, "fit again with this version") from error
 
 
-def archive_error(path: str | os.PathLike[str], what: str, hint: str) -> PolicyFileError:
-    """Return the error about an archive."""
-    return PolicyFileError("policy", [Problem(f"{path} {what}", hint)])
+def archive_error(path: str | os.PathLike[str], problem: str, hint: str) -> PolicyFileError:
+    """Build the error for an unreadable archive."""
+    return PolicyFileError("policy", [Problem(f"{path} {problem}", hint)])
 
 
 def _digest(manifest: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 from largesse.errors import OutputError, Problem, join_some
 from largesse.io.paths import Target, resolve_file, resolve_folder, resolve_replaceable, to_path, wrap_os_error
 
-MAX_LOCK_SECONDS = 10.0  # seconds for the lock of another command
+MAX_LOCK_SECONDS = 10.0  # wait for another command
 SYSTEM_FILES = ("Thumbs.db", "ehthumbs.db", "desktop.ini")  # like all hidden files: other programs leave them
 TEMPORARY = r"[0-9a-f]{8}\.(part|old)(\.\w+)?"
 MAX_STEM_BYTES = 200  # bytes of a name that others are made from; systems allow 255
@@ -33,7 +33,7 @@ UNSUPPORTED_ERRORS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUP
 
 @contextmanager
 def atomic_file(target: Target) -> Iterator[Path]:
-    """Yield a temporary path to write to; it becomes `target` when the block succeeds, and vanishes otherwise."""
+    """Yield a temporary path that replaces `target` if the block succeeds and is removed otherwise."""
     path = to_path(target)
     if is_temporary(path.name) or is_temporary(path.parent.name):  # part of a replacement that is not published yet
         with wrap_os_error(path):
@@ -42,14 +42,14 @@ def atomic_file(target: Target) -> Iterator[Path]:
             yield path
         return
     with file_transaction() as batch:
-        part = batch.add_file(target)
+        temporary = batch.add_file(target)
         with wrap_os_error(target):
-            yield part
+            yield temporary
 
 
 @contextmanager
 def atomic_folder(target: Target, *, marks: Collection[str] = (), files: Collection[str] = ()) -> Iterator[Path]:
-    """Yield a temporary folder to fill; it replaces `target` when the block succeeds.
+    """Yield a temporary folder that replaces `target` if the block succeeds.
 
     An empty folder of that name is replaced, and one that holds all of the `marks` and nothing but `files`; any other
     folder is refused. Hidden files do not count, and stay.
@@ -58,25 +58,25 @@ def atomic_folder(target: Target, *, marks: Collection[str] = (), files: Collect
     with hold_folder(target):
         refuse_foreign(target, marks, files)  # it may be another folder after the wait
         with file_transaction() as batch:
-            part = batch.add_folder(target, files)
+            temporary = batch.add_folder(target, files)
             with wrap_os_error(target):
-                yield part
+                yield temporary
 
 
 def refuse_foreign(target: Target, marks: Collection[str], files: Collection[str]) -> None:
-    """Refuse to replace a folder with other than hidden files, unless it has all marks and only `files`."""
+    """Refuse to replace a folder that holds other visible files, unless it has all marks and only `files`."""
     path = resolve_replaceable(target)
     with wrap_os_error(target):
-        names = {child.name for child in path.iterdir() if not _is_stray(child)} if path.is_dir() else set()
+        names = {child.name for child in path.iterdir() if not _is_hidden_file(child)} if path.is_dir() else set()
     # A folder with all marks and nothing unknown was made by us; a user's own file among the known names proves nothing.
     other = sorted(names - {*files}) if marks and names.issuperset(marks) else sorted(names)
     if other:
-        what = f"{path} holds other files and will not be replaced: {join_some(other)}"
-        raise OutputError("output", [Problem(what, "give a new folder as --out")])
+        message = f"{path} holds other files and will not be replaced: {join_some(other)}"
+        raise OutputError("output", [Problem(message, "give a new folder as --out")])
 
 
-def _is_stray(path: Path) -> bool:
-    """Whether it is a hidden file, such as systems and killed commands leave."""
+def _is_hidden_file(path: Path) -> bool:
+    """Return True for a hidden or temporary file, such as systems and killed commands leave."""
     hidden = path.name.startswith(".") or path.name in SYSTEM_FILES
     return is_temporary(path.name) or (hidden and path.is_file() and not path.is_symlink())
 
@@ -86,7 +86,7 @@ def _is_stray(path: Path) -> bool:
 
 @contextmanager
 def file_transaction() -> Iterator[FileTransaction]:
-    """Yield a `FileTransaction`: its files and folders appear together when the block succeeds, and none otherwise."""
+    """Yield a `FileTransaction` that publishes all its files and folders if the block succeeds, and none otherwise."""
     with ExitStack() as stack:
         batch = FileTransaction(stack)
         yield batch
@@ -94,26 +94,26 @@ def file_transaction() -> Iterator[FileTransaction]:
 
 
 class FileTransaction:
-    """Files and folders that appear together, folders first; if one cannot, those before it go back."""
+    """Files and folders that are published together, folders first, with rollback if one fails."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self._items: list[_Replacement] = []
 
     def add_file(self, target: Target) -> Path:
-        """Return a temporary path, with the ending of `target`, that will replace it."""
+        """Return a temporary path that will replace `target`, with the same suffix."""
         path = resolve_file(target)
         with wrap_os_error(target):
             for item in self._items:
                 if item.files is not None and path.is_relative_to(item.path):
-                    inside = item.part / path.relative_to(item.path)
+                    inside = item.temporary / path.relative_to(item.path)
                     inside.parent.mkdir(parents=True, exist_ok=True)
                     return inside
             self._stack.enter_context(_make_parents(path))
             self._stack.enter_context(lock_path(path))
-            part = self._add(path, f"part{path.suffix}", None)
-            part.touch(mode=0o600 if path.exists() else 0o666, exist_ok=False)
-        return part
+            temporary = self._add(path, f"part{path.suffix}", None)
+            temporary.touch(mode=0o600 if path.exists() else 0o666, exist_ok=False)
+        return temporary
 
     def add_folder(self, target: Target, files: Collection[str], *, renew: bool = False) -> Path:
         """Return a temporary folder that will replace `target`; with `renew` it starts with the `files` of the old one.
@@ -122,20 +122,22 @@ class FileTransaction:
         """
         path = resolve_replaceable(target)
         with wrap_os_error(target):
-            part = self._add(path, "part", frozenset(files))
-            part.mkdir(mode=0o700 if path.is_dir() else 0o777)
+            temporary = self._add(path, "part", frozenset(files))
+            temporary.mkdir(mode=0o700 if path.is_dir() else 0o777)
             if renew:
-                _carry(path, part, lambda name: name in files)
-        return part
+                _copy_missing(path, temporary, lambda name: name in files)
+        return temporary
 
     def _add(self, path: Path, ending: str, files: frozenset[str] | None) -> Path:
-        part = temporary_name(path, ending)
-        self._items.append(_Replacement(path, part, files))
-        self._stack.callback(_remove, part)  # the new content if something fails, the old one after it was exchanged
-        return part
+        temporary = temporary_name(path, ending)
+        self._items.append(_Replacement(path, temporary, files))
+        self._stack.callback(
+            _remove, temporary
+        )  # the new content if something fails, the old one after it was exchanged
+        return temporary
 
     def publish(self) -> None:
-        """Let everything replace its target."""
+        """Replace all targets by their new content."""
         items = sorted(self._items, key=lambda item: item.files is None)  # a file cannot go back
         for item in items:
             with wrap_os_error(item.path):
@@ -147,7 +149,7 @@ class FileTransaction:
                     published.append((item, item.publish()))
         except BaseException:
             for item, had_old in reversed(published):
-                item.take_back(had_old)
+                item.roll_back(had_old)
             raise
         for item in items:
             _sync_folder(item.path.parent)
@@ -155,53 +157,55 @@ class FileTransaction:
 
 @dataclass(frozen=True)
 class _Replacement:
-    """New content under a temporary name."""
+    """New content under a temporary name, and its target."""
 
     path: Path
-    part: Path
+    temporary: Path
     files: frozenset[str] | None  # of a folder: the names that are replaced; None: a file
 
     def complete(self) -> None:
-        """Copy rights and other files of the old content, and flush everything to the disk."""
+        """Copy rights and other files of the old content, and flush the new content to the disk."""
         if self.files is None:
             if self.path.exists():
-                _copy_rights(self.path, self.part)
-            _sync(self.part)
+                _copy_rights(self.path, self.temporary)
+            _sync(self.temporary)
             return
         if self.path.is_dir():
-            for new in self.part.iterdir():
+            for new in self.temporary.iterdir():
                 old = self.path / new.name
                 if old.is_file() and not old.is_symlink() and not old.samefile(new):
                     _copy_rights(old, new)
-            _carry(self.path, self.part, lambda name: name not in (self.files or ()) and not is_temporary(name))
-            _copy_rights(self.path, self.part)
-        for folder, _, names in os.walk(self.part):
+            _copy_missing(
+                self.path, self.temporary, lambda name: name not in (self.files or ()) and not is_temporary(name)
+            )
+            _copy_rights(self.path, self.temporary)
+        for folder, _, names in os.walk(self.temporary):
             for name in names:
                 if stat.S_ISREG((Path(folder) / name).lstat().st_mode):
                     _sync(Path(folder) / name)
             _sync_folder(Path(folder))
 
     def publish(self) -> bool:
-        """Replace the target; return True if there was one, which then has the temporary name."""
+        """Exchange new and old content; return True if there was old content, which then has the temporary name."""
         had_old = os.path.lexists(self.path)
         if self.files is None:
-            self.part.replace(self.path)
+            self.temporary.replace(self.path)
         elif had_old:
-            exchange(self.part, self.path)
+            exchange(self.temporary, self.path)
         else:
-            self.part.rename(self.path)
+            self.temporary.rename(self.path)
         return had_old
 
-    def take_back(self, had_old: bool) -> None:
+    def roll_back(self, had_old: bool) -> None:
         """Undo `publish` of a folder."""
         if had_old:
-            exchange(self.part, self.path)
+            exchange(self.temporary, self.path)
         else:
-            self.path.rename(self.part)
+            self.path.rename(self.temporary)
 
 
-def _carry(source: Path, target: Path, wanted: Callable[[str], bool]) -> None:
-    """Link or copy the wanted content of a folder that the other one lacks."""
+def _copy_missing(source: Path, target: Path, wanted: Callable[[str], bool]) -> None:
+    """Link or copy files that a new folder lacks from the old one."""
     for old in [*source.iterdir()]:
         new = target / old.name
         if not wanted(old.name) or os.path.lexists(new):
@@ -223,7 +227,7 @@ def _link_or_copy(source: Any, target: Any) -> None:
 
 
 def _copy_rights(source: Path, target: Path) -> None:
-    """Give a file or folder the owner and mode of another one, as far as this user may."""
+    """Give a file or folder the owner and mode of another one, as far as permitted."""
     wanted = source.stat()
     with suppress(OSError, AttributeError):
         os.chown(target, wanted.st_uid, wanted.st_gid)
@@ -239,21 +243,21 @@ def _sync(path: Path) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """Flush the names in a folder to the disk, if the system can."""
+    """Flush the directory entries of a folder to the disk, if the system can."""
     with suppress(OSError):
         _sync(path)
 
 
-def exchange(part: Path, path: Path) -> None:
-    """Exchange the names of two folders: in one step if the system can, else in three renames.
+def exchange(temporary: Path, path: Path) -> None:
+    """Exchange the names of two folders: in one step if the system can, else by three renames.
 
-    A kill between the renames leaves the old folder as `….old`; `hold_folder` brings it back.
+    A kill between the renames leaves the old folder as `….old`; `hold_folder` restores it.
     """
     import ctypes
 
     rename = _find_renameat2()
     if rename is not None:
-        if rename(AT_FDCWD, os.fsencode(part), AT_FDCWD, os.fsencode(path), RENAME_EXCHANGE) == 0:
+        if rename(AT_FDCWD, os.fsencode(temporary), AT_FDCWD, os.fsencode(path), RENAME_EXCHANGE) == 0:
             return
         number = ctypes.get_errno()
         if number not in UNSUPPORTED_ERRORS:
@@ -261,12 +265,12 @@ def exchange(part: Path, path: Path) -> None:
     old = temporary_name(path, "old")
     path.rename(old)
     try:
-        part.rename(path)
+        temporary.rename(path)
     except BaseException:
         if not path.exists():
             old.rename(path)
         raise
-    old.rename(part)
+    old.rename(temporary)
 
 
 @functools.cache
@@ -287,7 +291,7 @@ def _find_renameat2() -> Callable[..., Any] | None:
 
 @contextmanager
 def hold_folder(target: Target) -> Iterator[None]:
-    """Lock a folder, which need not exist yet, and clean up after a killed command."""
+    """Lock a folder, which may not exist yet, and clean up after a killed command."""
     path = resolve_replaceable(target)
     with ExitStack() as stack:
         with wrap_os_error(target):
@@ -297,14 +301,14 @@ def hold_folder(target: Target) -> Iterator[None]:
 
 
 def can_recover(target: Target) -> bool:
-    """Whether a folder is missing because a command was killed, and `hold_folder` will bring it back."""
+    """Return True if a killed command left the folder missing and `hold_folder` will restore it."""
     path = resolve_folder(target)
     return not path.exists() and any(left.name.endswith(".old") for left in _find_leftovers(path))
 
 
 @contextmanager
 def lock_path(path: Path) -> Iterator[None]:
-    """Hold the lock file of a path; bring back the old folder that a killed command moved away, and remove its temporary names."""
+    """Hold the lock file of a path; restore the old folder of a killed command, and remove temporary names."""
     from filelock import FileLock, Timeout  # less code than fcntl.flock, and Windows has it, too
 
     lock = FileLock(path.parent / f".{_shorten(path)}.largesse.lock")
@@ -322,13 +326,13 @@ def lock_path(path: Path) -> Iterator[None]:
             _remove(left)
         yield
     finally:
-        with suppress(OSError):  # before the release: a command that waits notices, and makes a new one
+        with suppress(OSError):  # before the release: a waiting command notices, and creates a new lock file
             Path(lock.lock_file).unlink()
         lock.release()
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a name is temporary.
+    """Return True for the name of a temporary file or folder.
 
     >>> is_temporary(".plan.parquet.8f30e26a.part"), is_temporary("plan.parquet")
     (True, False)
@@ -342,14 +346,14 @@ def temporary_name(path: Path, ending: str) -> Path:
 
 
 def _shorten(path: Path) -> str:
-    """Return a name that leaves room for an ending."""
+    """Return a file name short enough for a suffix."""
     if len(os.fsencode(path.name)) <= MAX_STEM_BYTES:
         return path.name
     return f"{path.name[: MAX_STEM_BYTES // 8]}-{uuid.uuid5(uuid.NAMESPACE_URL, os.fsencode(path.name).hex()).hex}"
 
 
 def _find_leftovers(path: Path) -> list[Path]:
-    """Return the temporary names that killed commands left for a path, oldest first."""
+    """Find the temporary names that killed commands left for a path, oldest first."""
     name = re.compile(rf"\.{re.escape(_shorten(path))}\.{TEMPORARY}", re.DOTALL)
     try:
         leftovers = [child for child in path.parent.iterdir() if name.fullmatch(child.name) and not child.is_symlink()]
@@ -369,7 +373,7 @@ def _remove(path: Path) -> None:
 
 @contextmanager
 def _make_parents(path: Path) -> Iterator[None]:
-    """Make the folders above a path; remove those again if the block fails."""
+    """Create the parent folders of a path; remove new ones if the block fails."""
     made = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

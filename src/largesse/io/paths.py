@@ -1,4 +1,4 @@
-"""Checks of output paths: a regular file, a folder, or a free name. Links are followed.
+"""Checks of output paths: regular files, folders and free names, with links followed.
 
 Devices, FIFOs, sockets, mount points and open files of a process (`/dev/stdout`) are refused: output replaces its target, and
 these must stay.
@@ -27,12 +27,12 @@ FILE_KINDS = {
 MOUNT_TABLE = Path("/proc/self/mountinfo")
 SQLITE_HEADER = b"SQLite format 3\0"
 MAX_LINKS = 40
-NEW_FILE_HINT = "give the name of a regular file, or one that is still free, as --out"
-NEW_FOLDER_HINT = "give the name of a run folder, or one that is still free, as --out"
+NEW_FILE_HINT = "give the name of a regular file, or an unused name, as --out"
+NEW_FOLDER_HINT = "give the name of a run folder, or an unused name, as --out"
 
 
 def to_path(target: Target) -> Path:
-    """Return a path; refuse values and names that no file can have."""
+    """Convert a target to a path; refuse values and names that are invalid for files."""
     try:
         path = Path(target)
         os.fsencode(path)
@@ -42,7 +42,7 @@ def to_path(target: Target) -> Path:
 
 
 def resolve_links(path: Target) -> Path:
-    """Return the path behind all links; the path itself if they are circular."""
+    """Resolve all links of a path; return the path itself if they are circular."""
     try:
         return Path(path).resolve()
     except (OSError, RuntimeError):  # RuntimeError: a circle, before Python 3.13
@@ -50,7 +50,7 @@ def resolve_links(path: Target) -> Path:
 
 
 def resolve_file(target: Target) -> Path:
-    """Return the file that a path names; refuse anything but a regular file that may be written."""
+    """Resolve a path to a file; refuse an existing path that is not a writable regular file."""
     with wrap_os_error(target):
         path = _follow_links(target)
         kind = _check_kind(target, path, "a file", NEW_FILE_HINT)
@@ -60,7 +60,7 @@ def resolve_file(target: Target) -> Path:
 
 
 def resolve_folder(target: Target) -> Path:
-    """Return the folder that a path names; refuse anything but a folder that may be written."""
+    """Resolve a path to a folder; refuse an existing path that is not a writable folder."""
     with wrap_os_error(target):
         path = _follow_links(target)
         _check_kind(target, path, "a folder", NEW_FOLDER_HINT)
@@ -68,7 +68,7 @@ def resolve_folder(target: Target) -> Path:
 
 
 def resolve_replaceable(target: Target) -> Path:
-    """Return the folder that a path names, as `resolve_folder` does; refuse the current directory of the command."""
+    """Resolve a path to a replaceable folder: as `resolve_folder`, but not the current directory."""
     path = resolve_folder(target)
     with wrap_os_error(target):
         if path.exists() and Path.cwd().resolve().is_relative_to(path):
@@ -92,12 +92,12 @@ def _check_kind(target: Target, path: Path, wanted: str, hint: str) -> str | Non
 
 
 def _follow_links(target: Target) -> Path:
-    """Return the path behind all links; refuse links to an open file of a process."""
+    """Resolve all links of a path; refuse links to an open file of a process."""
     path = Path.cwd() / to_path(target)
     for _ in range(MAX_LINKS):
         path = path.resolve() if path.name in ("", "..") else path.parent.resolve() / path.name
         if path.is_relative_to("/proc"):
-            raise _refusal(f"{target} is what a process has open, not a file of its own", NEW_FILE_HINT)
+            raise _refusal(f"{target} is a file that another process has open", NEW_FILE_HINT)
         if not path.is_symlink():
             return path
         path = path.parent / path.readlink()
@@ -105,7 +105,7 @@ def _follow_links(target: Target) -> Path:
 
 
 def _is_database(path: Path) -> bool:
-    """Whether a file is an SQLite database, whose content cannot be made again."""
+    """Return True for an SQLite database, whose content cannot be produced again."""
     try:
         with path.open("rb") as file:
             return file.read(len(SQLITE_HEADER)) == SQLITE_HEADER
@@ -114,7 +114,7 @@ def _is_database(path: Path) -> bool:
 
 
 def is_mount_point(path: Path) -> bool:
-    """Whether a file or folder, links resolved, is itself a mount point."""
+    """Return True if a file or folder, links resolved, is itself a mount point."""
     if path.is_mount():
         return True
     try:
@@ -131,7 +131,7 @@ def _refusal(what: str, hint: str) -> OutputError:
 
 @contextmanager
 def wrap_os_error(target: Target) -> Iterator[None]:
-    """Turn an error of the system into an `OutputError`."""
+    """Convert operating-system errors in the block to `OutputError`."""
     try:
         yield
     except OutputError:
@@ -139,7 +139,7 @@ def wrap_os_error(target: Target) -> Iterator[None]:
     except OSError as error:
         raise OutputError("output", [_diagnose(target, error)]) from error
     except ValueError as error:
-        if "null" not in str(error):  # the system's own word for a path that no file can have
+        if "null" not in str(error):  # the system's error for a path with a null byte
             raise
         raise _refusal(f"{str(target)!r} contains a NUL character", "give another --out") from error
 
@@ -151,7 +151,7 @@ def _diagnose(path: Target, error: OSError) -> Problem:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return Problem(f"{path} may not be written", "choose a folder you may write to with --out")
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
-        return Problem(f"{path} cannot be made: a part of the path is a file", "give another --out")
+        return Problem(f"{path} cannot be created: a parent of it is a file", "give another --out")
     if error.errno == errno.ENAMETOOLONG:
         return Problem("the path to write to is too long", "give a shorter --out")
     return Problem(f"{path} could not be written: {error}", "what was there before is untouched")

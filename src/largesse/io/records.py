@@ -1,4 +1,4 @@
-"""Serialisation of records to JSON and named arrays. The annotations of a record are the schema of its file.
+"""Serialisation of records to JSON and named arrays, with the annotations of a record as schema.
 
 A value is a bool, an int, a float, a str, an `Array`, a tuple, a dict with names as keys, a frozen dataclass of such values, a
 model, or any of these `| None`. `pack` writes one; a `Reader` checks what it reads against the same annotations: a missing or
@@ -6,7 +6,7 @@ unknown field, another type, and an array of another shape or dtype each give on
 is read is ever run.
 
 The shape of an array is declared with its type: ``coef: Annotated[Array, Shaped("p", "K+1")]``. `p` is the number of
-encoded features of a model and `K` its number of levels; any other name stands for one length throughout a record.
+encoded features of a model and `K` its number of levels; any other name has the same length throughout a record.
 
 Records of numbers alone, such as those of a run folder, need no second file: `to_json` writes them, with null for numbers
 that are not finite, and `read_record` reads them.
@@ -39,14 +39,14 @@ NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON has n
 
 
 class Shaped:
-    """The shape and dtype of an array: ``Shaped("p", "K-1")``, ``Shaped("n", dtype="int32")``; ``Shaped(...)`` is any shape."""
+    """Declared shape and dtype of an array: ``Shaped("p", "K-1")``, ``Shaped("n", dtype="int32")``; ``Shaped(...)`` is any shape."""
 
     def __init__(self, *axes: str | int | types.EllipsisType, dtype: str = "float64") -> None:
         self.axes = axes
         self.dtype = np.dtype(dtype)
 
     def check(self, array: Array, place: str, lengths: dict[str, int]) -> None:
-        """Refuse an array of another dtype or shape; names seen for the first time are added to `lengths`."""
+        """Refuse an array of another dtype or shape; the length of each new axis name is added to `lengths`."""
         fits = array.dtype == self.dtype
         if self.axes != (...,):
             fits &= array.ndim == len(self.axes)
@@ -78,7 +78,7 @@ def field_hints(kind: Any) -> dict[str, Any]:
 
 
 def _split(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:
-    """Return an annotation's type, the metadata of `Annotated`, and whether None is allowed."""
+    """Split an annotation into its type, its `Annotated` metadata, and True if None is allowed."""
     optional = False
     if get_origin(hint) in (Union, types.UnionType):
         options = [option for option in get_args(hint) if option is not type(None)]
@@ -98,7 +98,7 @@ def _is_record(kind: Any) -> bool:
 
 
 def pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
-    """Return a value as JSON; its arrays are added to `arrays` under their places."""
+    """Convert a value to JSON; its arrays are added to `arrays` under their places."""
     kind, _, optional = _split(hint)
     if value is None and optional:
         return None
@@ -128,13 +128,13 @@ def pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
 
 
 def unsafe_error(value: Any) -> InputError:
-    """Return the error for a value that cannot be saved without pickle."""
+    """Build the error for a value that cannot be saved without pickle."""
     hint = "use a response model of largesse, as Linear()"
     return InputError("save", [Problem(f"a {type(value).__name__} cannot be saved without pickle", hint)])
 
 
 def at_place(place: str, name: str | int) -> str:
-    """Return the place of a part within a place."""
+    """Return the dotted path of a field within a file."""
     return f"{place}/{name}" if place else str(name)
 
 
@@ -153,7 +153,7 @@ def _items(values: Any, kind: Any, place: str) -> list[tuple[Any, Any]]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reader:
-    """The context of reading one file: its arrays, the models it may name, and the encoder they share."""
+    """Reader of one file: its arrays, its permitted model classes, and their shared encoder."""
 
     arrays: Arrays
     known: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # class by name
@@ -162,7 +162,7 @@ class Reader:
     nulls: bool = False  # whether null is a number that is not finite
 
     def unpack(self, state: Any, hint: Any, place: str, lengths: dict[str, int]) -> Any:
-        """Return the value of the declared type that `pack` turned into `state`; ValueError if it is not one."""
+        """Restore the value of the declared type from the output of `pack`; ValueError if it does not fit."""
         kind, marks, optional = _split(hint)
         if state is None and optional:
             return None
@@ -189,7 +189,7 @@ class Reader:
         raise TypeError(f"{place}: {hint} cannot be read")
 
     def unpack_fields(self, state: Any, hints: dict[str, Any], place: str, lengths: dict[str, int]) -> dict[str, Any]:
-        """Return the values of named fields, all of them and no others."""
+        """Restore the values of the declared fields; refuse missing and unknown fields."""
         names = set(read_scalar(state, dict, place))
         if names != set(hints):
             missing, unknown = sorted(set(hints) - names), sorted(names - set(hints))
@@ -218,14 +218,14 @@ class Reader:
         return model
 
     def named(self, kind: Any) -> Any:
-        """Return the class of a name in the file."""
+        """Return the class that the file names, if it is permitted."""
         if kind not in self.known:
             raise ValueError(f"a model of kind {kind!r}; known are {', '.join(sorted(self.known))}")
         return self.known[kind]
 
 
 def read_scalar(state: Any, kind: Any, place: str) -> Any:
-    """Return a value if it has exactly the type, or is a whole number where a float is expected."""
+    """Return a value of exactly the declared type; integers are accepted for floats."""
     if type(state) is kind:
         return state
     if kind is float and type(state) is int:
@@ -238,7 +238,7 @@ def read_scalar(state: Any, kind: Any, place: str) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as JSON types: records become dicts, arrays and tuples lists, numbers that are not finite None.
+    """Convert a value to JSON types: records to dicts, arrays and tuples to lists, numbers that are not finite to None.
 
     >>> to_json({"a": (1, float("nan")), "b": np.arange(2)})
     {'a': [1, None], 'b': [0, 1]}
@@ -257,7 +257,7 @@ def to_json(value: Any) -> Any:
 
 
 def to_toml(value: Any) -> str:
-    """Write a text, a number, a boolean, or a list or table of them as TOML, which the standard library only reads.
+    """Format a text, number, boolean, list or table as TOML, which the standard library only reads.
 
     >>> to_toml(["Oslo", 2.5, True])
     '["Oslo", 2.5, true]'
@@ -274,7 +274,7 @@ def to_toml(value: Any) -> str:
 
 
 def read_record(kind: type[Record], state: Any, place: str = "") -> Record:
-    """Return the record that `to_json` wrote; ValueError, which names the place, where a value does not fit.
+    """Read a record from the output of `to_json`; ValueError with the place of a value that does not fit.
 
     >>> from largesse.records import Estimate
     >>> read_record(Estimate, {"estimate": 1.0, "se": None, "low": 0, "high": 2.0})

@@ -1,6 +1,6 @@
-"""Temporary files without a name, which vanish with the command, and temporary folders.
+"""Unnamed temporary files, which vanish with the command, and temporary folders.
 
-A private folder belongs to a long-running command: it goes with the command, or, if that was killed, with the next one that is
+A private folder belongs to a long-running command: it is removed with the command, or, if that was killed, by the next one that is
 started there.
 """
 
@@ -21,25 +21,25 @@ from largesse.io.paths import wrap_os_error
 
 @dataclass(frozen=True, eq=False)
 class ScratchFile:
-    """An open temporary file; errors of writing are sentences."""
+    """An open temporary file; write errors become `OutputError`."""
 
     file: IO[bytes]
     near: Path
 
     def append(self, content: memoryview | bytes) -> None:
-        """Write at the end."""
+        """Write at the end of the file."""
         with wrap_os_error(self.near):
             self.file.write(content)
 
     def finish(self) -> None:
-        """Make all written bytes readable."""
+        """Flush all written bytes so that they can be read."""
         with wrap_os_error(self.near):
             self.file.flush()
 
 
 @contextmanager
 def scratch_file(near: Path) -> Iterator[ScratchFile]:
-    """Yield a file without a name on the disk of the folder `near`."""
+    """Yield an unnamed file on the disk of the folder `near`."""
     with wrap_os_error(near):
         file = tempfile.TemporaryFile(dir=near)  # noqa: SIM115
     with file:
@@ -48,14 +48,14 @@ def scratch_file(near: Path) -> Iterator[ScratchFile]:
 
 @contextmanager
 def private_folder(near: Path, word: str) -> Iterator[Path]:
-    """Yield a hidden folder in the folder `near` that only this user can read; it goes at the end.
+    """Yield a hidden folder in `near` that only this user can read, and remove it at the end.
 
-    Those that killed commands left are removed; those of running commands, which are locked, stay.
+    Folders of killed commands are removed; folders of running commands are locked and stay.
     """
     from filelock import FileLock
 
     with wrap_os_error(near):
-        near.stat()  # the lock would make a missing folder
+        near.stat()  # the lock would create a missing folder
     with wrap_os_error(near), lock_path(near.absolute() / word):  # one command at a time removes and makes folders
         for left in near.iterdir():
             if (

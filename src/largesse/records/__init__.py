@@ -1,7 +1,7 @@
-"""The frozen records that pass between rooms.
+"""Frozen records that packages hand to each other: logs, plans, evaluations, studies and run summaries.
 
 Shapes: n rows or customers, K levels. Levels are numbered 0..K−1, cheapest first. Value and spend are averages per
-customer unless a name says total. Records hold arrays and numbers; they know nothing about how they were made.
+customer unless a name says total. Records hold arrays and numbers; they do not depend on the code that made them.
 """
 
 from largesse.records.allocation_results import Decisions as Decisions

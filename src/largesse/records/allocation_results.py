@@ -1,4 +1,4 @@
-"""What an allocation gives back: a plan, decisions, and the frontier of all budgets."""
+"""Results of an allocation: plans, randomised decisions, frontiers and spending curves."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan(DisplayMixin):
-    """One level for each customer, what it costs, and how far from the best plan it can be at most."""
+    """One level for each customer, with value, spend, price and an upper bound on the best possible value."""
 
     levels: Array  # (n,) int64
     value: float  # average response
     spend: float  # average cost, never above the budget
-    price: float  # response gained per further unit of budget (λ)
+    price: float  # value of one more unit of budget (λ)
     bound: float  # no plan within the budget can be worth more than this
     budget: float  # average per customer
-    shadow: dict[str, float] = field(default_factory=dict)  # rule → what one more unit of it would bring
-    labels: tuple[str, ...] | None = None  # how tables write the levels, where they are known
+    shadow: dict[str, float] = field(default_factory=dict)  # rule → value of one more unit of its limit
+    labels: tuple[str, ...] | None = None  # names of the levels in tables, if known
 
     @property
     def gap(self) -> float:
-        """How much better the best plan could be at most."""
+        """Upper limit on the value that the plan loses against the best plan."""
         return max(self.bound - self.value, 0.0)
 
     def decide(self, rows: Array, _curves: Array | None = None, _costs: Array | None = None, /) -> Array:
-        """Return the levels (m,) of some customers, by their row numbers (m,)."""
+        """Return the planned levels (m,) of some customers, by their row numbers (m,)."""
         return np.asarray(self.levels[rows])
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class Plan(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return what the plan brings and costs, and how many customers get each level."""
+        """Return a notebook table of value, spend and customers per level."""
         facts = [("value", self.value), ("spend", self.spend), ("budget", self.budget), ("price", self.price)]
         facts += [("gap at most", self.gap), *((f"one more of {rule}", worth) for rule, worth in self.shadow.items())]
         return Card(
@@ -58,7 +58,7 @@ class Plan(DisplayMixin):
         )
 
     def to_arrow(self) -> pa.Table:
-        """Return each customer's row number and the number of their level, with its name where it is known."""
+        """Return a table of row number, level number and, if known, level name of each customer."""
         import pyarrow as pa
 
         columns = {
@@ -71,21 +71,21 @@ class Plan(DisplayMixin):
 
 @dataclass(frozen=True, eq=False)
 class Decisions(DisplayMixin):
-    """A level for each customer, and the probability with which it was chosen: what the next log should hold."""
+    """A randomly drawn level for each customer, with the probability of the draw for the next log."""
 
     levels: Array  # (n,) int64
     propensity: Array  # (n,) float64
-    labels: tuple[str, ...] | None = None  # how tables write the levels
+    labels: tuple[str, ...] | None = None  # names of the levels in tables
 
     def __len__(self) -> int:
         return len(self.levels)
 
     def card(self) -> Card:
-        """Return how many customers get each level."""
+        """Return a notebook table of customers per level."""
         return _count_levels(self.levels, self.labels)
 
     def to_arrow(self) -> pa.Table:
-        """Return each customer's row number, the number of their level, and its probability."""
+        """Return a table of row number, level number and propensity of each customer."""
         import pyarrow as pa
 
         columns = {
@@ -97,7 +97,7 @@ class Decisions(DisplayMixin):
 
 
 def name_levels(levels: Array, labels: tuple[str, ...] | None) -> dict[str, pa.Array]:
-    """Return a column with the names of levels; none where they have none."""
+    """Return a column of level names, or no column if the levels have no names."""
     import pyarrow as pa
 
     return {} if labels is None else {"level": pa.array(labels).take(pa.array(levels))}
@@ -106,13 +106,13 @@ def name_levels(levels: Array, labels: tuple[str, ...] | None) -> dict[str, pa.A
 def _count_levels(levels: Array, labels: tuple[str, ...] | None) -> Card:
     numbers, counts = np.unique(levels, return_counts=True)
     names = [str(k) if labels is None else labels[k] for k in numbers]
-    rows = [(name, int(many), percent(many / len(levels), 1)) for name, many in zip(names, counts, strict=True)]
+    rows = [(name, int(count), percent(count / len(levels), 1)) for name, count in zip(names, counts, strict=True)]
     return Card("Who gets what", ("level", "customers", "share"), rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Frontier(DisplayMixin):
-    """The best value at every budget: breakpoints of a concave, piecewise linear curve."""
+    """Best value at every budget: breakpoints of a concave, piecewise linear curve."""
 
     spend: Array  # (m,) rising
     value: Array  # (m,) rising
@@ -125,12 +125,12 @@ class Frontier(DisplayMixin):
         return float(np.interp(budget, self.spend, self.value))
 
     def price_at(self, budget: float) -> float:
-        """Return what one more unit of budget buys at this budget; 0 where nothing is left to buy."""
+        """Return the value of one more unit of budget at this budget; 0 at the largest useful budget."""
         place = int(np.searchsorted(self.spend, budget, side="right"))
         return float(self.price[place]) if place < len(self.price) else 0.0
 
     def budget_at(self, price: float) -> float:
-        """Return the budget up to which every further unit still brings at least `price`.
+        """Return the largest budget at which the price is still at least `price`.
 
         >>> Frontier(np.array([0.0, 1.0, 3.0]), np.array([0.0, 5.0, 7.0]), np.array([np.inf, 5.0, 1.0])).budget_at(2)
         1.0
@@ -147,13 +147,13 @@ class Frontier(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return the best value at budgets from the least to the most."""
+        """Return a notebook table of the best value at eleven budgets."""
         budgets = np.unique(np.linspace(float(self.spend[0]), float(self.spend[-1]), 11))
         rows = [(budget, self.at(budget), self.price_at(budget)) for budget in budgets]
         return Card(repr(self), ("budget", "value", "what one more unit brings"), rows)
 
     def to_arrow(self) -> pa.Table:
-        """Return spend, value and price of all breakpoints."""
+        """Return a table of spend, value and price of all breakpoints."""
         import pyarrow as pa
 
         return pa.table({"spend": self.spend, "value": self.value, "price": self.price})
@@ -161,21 +161,21 @@ class Frontier(DisplayMixin):
 
 @dataclass(frozen=True)
 class SpendingCurve:
-    """What plans really cost beside what the model expects them to, from the cheapest plan to the dearest.
+    """Estimated cost of plans against the cost that the model expects, from the cheapest plan to the dearest.
 
-    Where a cost depends on what a customer does, a plan pays most where the model is most wrong. Held-out rows of the log
-    tell by how much: `honest` is the doubly robust estimate of what the plan at a price costs them.
+    Where a cost depends on the response, a plan selects levels whose cost the model underestimates. Held-out rows of the log
+    measure the error: `honest` is the doubly robust estimate of the spend of the plan at a price.
     """
 
     price: tuple[float, ...]  # (m,) falling
     expected: tuple[float, ...]  # (m,) average cost, as the model expects it
     honest: tuple[float, ...]  # (m,) average cost, estimated from the log
     reach: tuple[float, ...]  # (m,) standard error of `honest`; larger where its interval is wider than a normal one
-    noise: float = 0.0  # standard error of the mean of what the log's rows cost, as a share of it
+    noise: float = 0.0  # relative standard error of the mean logged cost
 
     def __post_init__(self) -> None:
         if not self.noise >= 0:
             raise ValueError(f"the noise of a spending curve is {self.noise}")
-        sizes = {len(part) for part in (self.price, self.expected, self.honest, self.reach)}
+        sizes = {len(points) for points in (self.price, self.expected, self.honest, self.reach)}
         if len(sizes) != 1 or not sizes.pop():
             raise ValueError("the points of a spending curve do not match")

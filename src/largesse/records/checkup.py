@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MIN_LEVEL_ROWS = 30  # a level with fewer rows, or fewer effective rows, cannot be judged
-MAX_SIGNIFICANT_P = 0.01  # a p-value below this is not put down to chance
+MAX_SIGNIFICANT_P = 0.01  # a p-value below this counts as significant
 
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """How well the log covers each level, and how alike the customers of different levels are."""
+    """Coverage of each level by the log, and feature balance between the levels."""
 
     rows: Array  # (K,)
     effective: Array  # (K,) effective sample size after weighting by 1 / propensity
@@ -35,7 +35,7 @@ class Overlap:
 
 @dataclass(frozen=True)
 class Dependence:
-    """How clearly levels follow the features: the p-value of their independence, from permutations."""
+    """Permutation test of independence between levels and features."""
 
     p: float
     times: float  # the linear statistic, relative to its mean over permutations
@@ -65,7 +65,7 @@ class HeavyRow:
 
 @dataclass(frozen=True, eq=False)
 class Checkup(DisplayMixin):
-    """Whether a log can answer the question: every check, the most serious first, and the numbers behind them."""
+    """All checks of a log, the most serious first, with the numbers behind them."""
 
     findings: tuple[Finding, ...]
     rows: int
@@ -92,7 +92,7 @@ class Checkup(DisplayMixin):
 
     @property
     def randomised(self) -> bool:
-        """Whether levels look as if they were assigned without regard to the features."""
+        """True if the levels look randomised: no significant dependence on the features."""
         return self.dependence.p >= MAX_SIGNIFICANT_P
 
     def __repr__(self) -> str:
@@ -100,13 +100,13 @@ class Checkup(DisplayMixin):
         return f"Checkup({self.rows:,} rows, {self.answer}: {checks})"
 
     def card(self) -> Card:
-        """Return all findings, the most serious first."""
-        rows = [(found.topic, found.answer, found.text) for found in self.findings]
+        """Return a notebook table of all findings, the most serious first."""
+        rows = [(finding.topic, finding.answer, finding.text) for finding in self.findings]
         return Card(f"Checkup of {self.rows:,} rows: {self.answer}", ("check", "answer", ""), rows)
 
     def to_arrow(self) -> pa.Table:
-        """Return all findings, the most serious first."""
+        """Return a table of all findings, the most serious first."""
         import pyarrow as pa
 
-        rows = [{"topic": found.topic, "answer": found.answer, "text": found.text} for found in self.findings]
+        rows = [{"topic": finding.topic, "answer": finding.answer, "text": finding.text} for finding in self.findings]
         return pa.Table.from_pylist(rows)

@@ -1,7 +1,7 @@
-"""What a record is in a notebook: a small table, a dataframe, a drawing.
+"""Display of records in notebooks: tables, dataframes and charts.
 
-A record gives its `Card` and its Arrow table; the rest follows here. Drawings are made in a later room, `report`, which says
-for each kind of record how it is drawn (`Shown.drawers`): records know nothing about drawing.
+A record gives its `Card` and its Arrow table; the rest follows here. The later package `report` registers a drawing
+function for each kind of record (`DisplayMixin.drawers`), so that records do not depend on charts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CELL_STYLE = "padding:2px 10px;text-align:"
 
 @dataclass(frozen=True)
 class Card:
-    """A small table with a title and some lines below it; everything is text or a number."""
+    """A small table with a title, notes and nested tables; cells are text or numbers."""
 
     title: str
     head: Sequence[str] = ()
@@ -34,7 +34,7 @@ class Card:
 
     @property
     def html(self) -> str:
-        """The card as HTML; nothing in it is taken as markup."""
+        """The table as HTML; cell text is escaped."""
         parts = [f"<strong>{escape(self.title)}</strong>"]
         if self.rows:
             head = "".join(_write_cell("th", word, place) for place, word in enumerate(self.head))
@@ -54,7 +54,7 @@ def _write_cell(tag: str, cell: Any, place: int) -> str:
 
 
 def write_cell(cell: Any) -> str:
-    """Return a cell as text: whole numbers with separators, others with four digits, a dash for what is missing.
+    """Format a cell: integers with separators, floats with four digits, a dash for a missing value.
 
     >>> write_cell(12345), write_cell(0.123456), write_cell(float("nan")), write_cell("a")
     ('12,345', '0.1235', '–', 'a')
@@ -67,30 +67,30 @@ def write_cell(cell: Any) -> str:
 
 
 def write_names(names: Iterable[str]) -> str:
-    """Return names in a line, the first few if they are many."""
+    """Join names into one line, shortened to the first few."""
     known = list(names)
     more = f" … and {len(known) - MAX_CARD_ROWS:,} more" if len(known) > MAX_CARD_ROWS else ""
     return ", ".join(known[:MAX_CARD_ROWS]) + more
 
 
 class Picture(Protocol):
-    """What `.plot()` gives: notebooks show it, `save` writes it, `svg` is it."""
+    """An SVG chart returned by `.plot()`: notebooks display it, `save` writes it to a file."""
 
     @property
     def svg(self) -> str:
-        """The drawing as SVG."""
+        """The chart as SVG text."""
 
     def save(self, path: str | Path) -> None:
-        """Write the drawing to a file, all of it or nothing."""
+        """Write the chart to a file atomically."""
 
 
 class DisplayMixin:
-    """A record that notebooks show, that is drawn, and that becomes a dataframe."""
+    """Base of records with a notebook table, a dataframe and a chart."""
 
-    drawers: ClassVar[dict[type, Callable[[Any], Picture]]] = {}  # how each kind is drawn; the report adds to them
+    drawers: ClassVar[dict[type, Callable[[Any], Picture]]] = {}  # drawing function of each kind; filled by `report`
 
     def card(self) -> Card:
-        """Return what a notebook shows."""
+        """Return the table that a notebook displays."""
         raise NotImplementedError
 
     def to_arrow(self) -> pa.Table:
@@ -107,7 +107,7 @@ class DisplayMixin:
         return _need("polars").from_arrow(self.to_arrow())
 
     def plot(self) -> Picture:
-        """Return the record as a drawing, with the pens and papers of the report."""
+        """Return the record as a chart in the style of the report."""
         importlib.import_module("largesse.report")  # adds the drawers
         draw = self.drawers.get(type(self))
         if draw is None:

@@ -1,4 +1,4 @@
-"""What is learnt from a log: estimates, propensities, scores, choices, and all that one evaluation says."""
+"""Results of an evaluation: estimates, propensities, scores, findings, comparisons and evaluations."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class Progress(Protocol):
-    """Hears which stage of the work has begun, and what share of the stage is done (0 to 1)."""
+    """Progress callback: receives the current stage and its completed share (0 to 1)."""
 
     def __call__(self, stage: str, done: float, /) -> None:
-        """Show it."""
+        """Report that `done` of the stage is completed."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number estimated from data, with its standard error and 95 % interval; NaN ends: too few rows for an interval."""
+    """An estimate with its standard error and 95 % interval; the ends are NaN if there are too few rows for an interval."""
 
     estimate: float
     se: float
@@ -43,7 +43,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Propensities:
-    """The probability with which each row's own level was chosen, and where it comes from."""
+    """Propensities of the logged levels, and their source."""
 
     own: Array  # (n,) as used: estimates are raised to a floor
     source: str  # "given" or "estimated"
@@ -54,7 +54,7 @@ class Propensities:
 
 @dataclass(frozen=True, eq=False)
 class ShuffledPredictions:
-    """What models expect of held-out rows when one feature at a time is shuffled among the rows of their fold."""
+    """Out-of-fold predictions with the values of one feature at a time shuffled within the folds."""
 
     features: tuple[str, ...]
     rows: Array  # (m,) int64, rising: some rows of the log
@@ -63,7 +63,7 @@ class ShuffledPredictions:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutPredictions:
-    """What models that did not see a row of a log expect of it."""
+    """Out-of-fold predictions of responses and costs for the rows of a log."""
 
     curves: Array  # (n, K) of the response
     fold: Array  # (n,) int64: rows of one fold are predicted by the same models
@@ -73,7 +73,7 @@ class HeldOutPredictions:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What a log says about every row and level, from models that did not see the row (cross-fitting).
+    """Cross-fitted curves, costs and doubly robust scores of every row and level of a log.
 
     ``gamma[i, k]`` is the doubly robust score of giving level k to row i: averaged over rows it estimates the mean
     response at that level. The value of any policy is a weighted mean of these.
@@ -95,13 +95,13 @@ class Scores:
 
     @property
     def certain(self) -> bool:
-        """Whether what a level costs is known before customers respond."""
+        """True if the cost of a level is known before the customer responds."""
         return self.paid_as == "listed"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check, in plain words."""
+    """The result of one check, as a sentence."""
 
     topic: str
     answer: str  # "fine", "note", "careful" or "no"
@@ -113,7 +113,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Reference:
-    """Something a plan is compared with: its value and spend, and by how much the plan is better (paired)."""
+    """Value and spend of a reference policy, and the paired difference to the plan."""
 
     name: str
     detail: str
@@ -131,17 +131,17 @@ class Reference:
 
 @dataclass(frozen=True)
 class Profit:
-    """What a policy leaves after costs, per customer: the response times its value, less the spend."""
+    """Profit of a policy per customer: value of a response times responses, less spend."""
 
-    response_value: float  # what one unit of response is worth, in the unit of costs
+    response_value: float  # value of one unit of response, in the unit of costs
     own: Estimate
     gain: Estimate  # over giving everyone the cheapest level (paired)
-    returned: Estimate  # what each unit spent beyond the cheapest level brings back; it loses money below one
+    returned: Estimate  # return of each unit spent beyond the cheapest level; a loss below one
 
 
 @dataclass(frozen=True)
 class BestBudget:
-    """The budget whose plans leave most after costs, on held-out rows, and which other budgets may be the best."""
+    """The budget with the largest profit on held-out rows, and the other budgets that may be the best."""
 
     budget: float
     profit: Estimate  # its interval holds after choosing: it is as wide as all budgets together need
@@ -152,7 +152,7 @@ class BestBudget:
 
 @dataclass(frozen=True)
 class PolicyOption:
-    """One way to spend the money, and what it gains over the best uniform mix at the same spend."""
+    """A candidate policy, and its gain over the best uniform mix at the same spend."""
 
     name: str
     detail: str
@@ -160,17 +160,17 @@ class PolicyOption:
     spend: Estimate
     gain: Estimate
     at_least: float | None  # the gain is larger, with 95 % confidence for all options together; None: no interval
-    guaranteed: float | None  # the value is larger, without any approximation; None where the log cannot say
+    guaranteed: float | None  # finite-sample lower bound of the value; None if the log gives none
     profit: Estimate | None = None
 
     def __repr__(self) -> str:
-        least = "" if self.at_least is None else f", at_least={self.at_least:+.4g}"
-        return f"Option({self.name!r}, value={self.value}, spend={self.spend}, gain={_write_gain(self.gain)}{least})"
+        bound = "" if self.at_least is None else f", at_least={self.at_least:+.4g}"
+        return f"Option({self.name!r}, value={self.value}, spend={self.spend}, gain={_write_gain(self.gain)}{bound})"
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A policy beside a simple rule, and what either brings at least."""
+    """Lower bounds on the gains of the plan and of a simple rule, and the recommended one."""
 
     options: tuple[PolicyOption, ...]  # the policy itself comes first
     recommended: str  # the name of the option with the largest `at_least`, if above zero; else that of the uniform mix
@@ -179,13 +179,13 @@ class Recommendation:
 
     @property
     def chosen(self) -> PolicyOption | None:
-        """The recommended option; None where treating everyone alike is recommended."""
+        """The recommended option; None if the best uniform mix is recommended."""
         return next((option for option in self.options if option.name == self.recommended), None)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """By how much one policy brings more and costs more than another, paired row by row."""
+    """Paired differences in value and spend between two policies."""
 
     value: Estimate
     spend: Estimate
@@ -196,7 +196,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Evaluation(DisplayMixin):
-    """What a policy will bring and cost, judged from the log alone; intervals are 95 % confidence intervals."""
+    """Off-policy estimates of a policy's value and spend, with 95 % confidence intervals."""
 
     value: float
     value_interval: tuple[float, float]
@@ -215,12 +215,12 @@ class Evaluation(DisplayMixin):
     )
     references: tuple[Reference, ...] = ()
     warnings: tuple[Finding, ...] = ()
-    uniform: tuple[Reference, ...] = ()  # every level given to everybody, and by how much the policy is better
+    uniform: tuple[Reference, ...] = ()  # each level for every customer, with the policy's paired difference
     per_spend: Estimate | None = None  # value per unit spent
     gain_per_spend: Estimate | None = None  # gain over the cheapest level for all, per additional unit spent
     clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor removed
     interval: str = "influence"  # how intervals of value and spend are made: "influence" or "bootstrap"
-    profit: Profit | None = None  # where the log says what a response is worth
+    profit: Profit | None = None  # if the log has the value of a response
 
     def __repr__(self) -> str:
         value, spend = write_ends(self.value_interval), write_ends(self.spend_interval)
@@ -231,7 +231,7 @@ class Evaluation(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return value and spend, what the policy is compared with, and what to be careful about."""
+        """Return a notebook table of value, spend, comparisons and warnings."""
         rows: list[tuple[Any, ...]] = [
             ("this policy", self.value, write_ends(self.value_interval), self.spend, write_ends(self.spend_interval))
         ]
@@ -242,7 +242,7 @@ class Evaluation(DisplayMixin):
             rows[-1] += (other.difference.estimate, gain)
         head = ("", "value", "95 %", "spend", "95 %", "this policy brings more", "95 %")
         title = f"Evaluation on {self.rows:,} rows ({self.estimator})"
-        lines = [f"{found.answer}: {found.text}" for found in self.warnings]
+        lines = [f"{finding.answer}: {finding.text}" for finding in self.warnings]
         if self.profit is not None:
             lines.insert(
                 0, f"Profit after costs: {self.profit.own.estimate:.4g} {write_ends(self.profit.own.interval)}"
@@ -250,15 +250,15 @@ class Evaluation(DisplayMixin):
         return Card(title, head, rows, lines)
 
     def to_arrow(self) -> pa.Table:
-        """Return value and spend of the policy and of all that it is compared with, and by how much it is better.
+        """Return a table of value and spend of the policy and its references, with paired differences.
 
         Where a response has a value, what is left after costs, too.
         """
         import pyarrow as pa
 
-        own = Estimate(self.value, self.value_se, *self.value_interval)
+        value = Estimate(self.value, self.value_se, *self.value_interval)
         spent = Estimate(self.spend, self.spend_se, *self.spend_interval)
-        parts = {**spread_estimate("value", own), **spread_estimate("spend", spent)}
+        parts = {**spread_estimate("value", value), **spread_estimate("spend", spent)}
         rows = [{"policy": "this policy", **parts, **spread_estimate("gain", None)}]
         left: list[tuple[Estimate | None, Estimate | None]] = [] if self.profit is None else [(self.profit.own, None)]
         for other in (*self.references, *self.uniform):
@@ -271,25 +271,25 @@ class Evaluation(DisplayMixin):
 
 
 def _write_gain(gain: Estimate) -> str:
-    """Return a difference with its sign and its interval."""
+    """Format a difference with its sign and its interval."""
     return f"{gain.estimate:+.4g} {write_ends(gain.interval)}"
 
 
 def write_ends(interval: tuple[float, float]) -> str:
-    """Return an interval as text."""
+    """Format the two ends of an interval."""
     low, high = interval
     return "(no interval)" if low != low or high != high else f"[{low:.4g}, {high:.4g}]"
 
 
-def spread_estimate(name: str, found: Estimate | None) -> dict[str, Any]:
-    """Return an estimate and its ends as cells of a table."""
-    ends = (None, None, None) if found is None else (found.estimate, found.low, found.high)
+def spread_estimate(name: str, estimate: Estimate | None) -> dict[str, Any]:
+    """Return an estimate and its interval ends as table cells."""
+    ends = (None, None, None) if estimate is None else (estimate.estimate, estimate.low, estimate.high)
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutPlan:
-    """A plan for the rows of a log at one budget: each fold is planned by models and a price that never saw it."""
+    """A cross-fitted plan of a log at one budget: levels of each fold come from models and a price fitted without it."""
 
     budget: float  # average per customer
     levels: Array  # (n,) whole numbers, as small as they can be kept
@@ -299,7 +299,7 @@ class HeldOutPlan:
 
 @dataclass(frozen=True)
 class FrontierPoint:
-    """What a policy learnt for one budget really brings and costs (cross-fitted), beside what its model promises."""
+    """Cross-fitted value and spend of policies learnt for one budget, next to the value that their models predict."""
 
     budget: float
     value: Estimate
@@ -307,12 +307,12 @@ class FrontierPoint:
     promise: float
     price: float
     band: tuple[float, float] = (float("nan"), float("nan"))  # holds for all budgets together
-    profit: Estimate | None = None  # after costs, where the log says what a response is worth
+    profit: Estimate | None = None  # after costs, if the log has the value of a response
 
 
 @dataclass(frozen=True)
 class QiniPoint:
-    """What a learnt policy gains over the cheapest plan at one spend, and what the best uniform mix would."""
+    """Gain of a learnt policy over the cheapest plan at one spend, next to that of the best uniform mix."""
 
     budget: float
     spend: float
@@ -323,7 +323,7 @@ class QiniPoint:
 
 @dataclass(frozen=True)
 class Qini:
-    """The cost curve: gains at every spend, and the mean difference between learnt and uniform over all spends."""
+    """Qini curve: gains at every spend, and the mean difference between the learnt policy and the uniform mix."""
 
     points: tuple[QiniPoint, ...]
     area: Estimate
@@ -331,7 +331,7 @@ class Qini:
 
 @dataclass(frozen=True)
 class Choice:
-    """One candidate of a choice made from data: its held-out loss, and how it compares with the best (paired)."""
+    """One candidate in a data-driven choice: its held-out loss, and its paired difference to the best candidate."""
 
     name: str
     loss: float

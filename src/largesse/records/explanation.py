@@ -1,4 +1,4 @@
-"""Why customers get their levels: each one's curve and what would change the decision, and which features move decisions."""
+"""Explanations of decisions: curves, prices at which decisions change, and feature importance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DecisionImportance:
-    """What happens to held-out customers when the values of one feature are shuffled among them."""
+    """Permutation importance of one feature for the decisions on held-out customers."""
 
     feature: str
     moved: float  # share of customers who then get another level
@@ -27,19 +27,19 @@ class DecisionImportance:
 
 @dataclass(frozen=True, eq=False)
 class Explanation(DisplayMixin):
-    """Why each of n customers gets their level, and what would change it. A level of −1 stands for none.
+    """Reasons for the levels of n customers, and the changes that would alter them; level −1 means none.
 
-    `movers` says which features move decisions, the one that moves most first; it is empty unless a log was given.
+    `movers` ranks features by the share of decisions that they change; it is empty without a log.
     """
 
     curves: Array  # (n, K) expected responses
     costs: Array  # (n, K) expected costs, as decided with
     price: float
     levels: Array  # (n,) int64
-    dearer: Array  # (n,) int64: the level that a lower price would bring
-    below: Array  # (n,) below which price that is; NaN where there is none
-    cheaper: Array  # (n,) int64: the level that a higher price would bring
-    above: Array  # (n,) above which price that is; NaN where there is none
+    dearer: Array  # (n,) int64: the best level at a lower price
+    below: Array  # (n,) the price below which it is best; NaN if there is none
+    cheaper: Array  # (n,) int64: the best level at a higher price
+    above: Array  # (n,) the price above which it is best; NaN if there is none
     labels: tuple[str, ...]  # (K,) what the levels are called
     customer: pa.Array | None = None
     movers: tuple[DecisionImportance, ...] = ()
@@ -53,7 +53,7 @@ class Explanation(DisplayMixin):
         return f"Explanation({len(self):,} customers at price={self.price:.4g}{first})"
 
     def card(self) -> Card:
-        """Return why the first customers get their levels, and which features move decisions."""
+        """Return a notebook table of explained decisions and feature importance."""
         rows = [
             (mover.feature, percent(mover.moved, 1), mover.loss.estimate, mover.loss.low, mover.loss.high)
             for mover in self.movers
@@ -63,7 +63,7 @@ class Explanation(DisplayMixin):
         return Card(repr(self), lines=[f"{row}: {self.words(row)}" for row in range(min(len(self), 5))], below=moved)
 
     def to_arrow(self) -> pa.Table:
-        """Return, one row per customer, the level, what it brings and costs, what would change it, and the whole curve."""
+        """Return a table of one row per customer: level, value, cost, decision thresholds and the whole curve."""
         import pyarrow as pa
 
         rows = np.arange(len(self))
@@ -89,11 +89,11 @@ class Explanation(DisplayMixin):
 
     @property
     def worth(self) -> Array:
-        """What each level (n, K) is worth at the price: response − price × cost."""
+        """Net value of each level (n, K): response − price × cost."""
         return self.curves - self.price * self.costs
 
     def words(self, row: int) -> str:
-        """Say in a sentence or two why the customer of a row gets their level, and what would change it."""
+        """Write a sentence or two on a customer's level and the changes that would alter it."""
         if not -len(self) <= row < len(self):
             fail("explain", Problem(f"there is no customer {row} among {len(self):,}", "rows are numbered from 0"))
         level = int(self.levels[row])
@@ -113,12 +113,12 @@ class Explanation(DisplayMixin):
 
 
 def find_next_levels(curves: Array, costs: Array, levels: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the next dearer levels (n,) and below which prices (n,) they are best; the next cheaper ones, and above which.
+    """Find the next dearer levels (n,) with the prices (n,) below which they are best; the next cheaper ones, with prices above.
 
     Curves and costs are (n, K), `levels` (n,) the best ones at some price. Without a next level there is −1 and NaN.
 
-    >>> found = find_next_levels(np.array([[0.0, 3.0, 4.0]]), np.array([[0.0, 1.0, 2.0]]), np.array([1]))
-    >>> [part.tolist() for part in found]
+    >>> next_levels = find_next_levels(np.array([[0.0, 3.0, 4.0]]), np.array([[0.0, 1.0, 2.0]]), np.array([1]))
+    >>> [array.tolist() for array in next_levels]
     [[2], [1.0], [0], [3.0]]
     """
     rows = np.arange(len(levels))
@@ -126,11 +126,11 @@ def find_next_levels(curves: Array, costs: Array, levels: Array) -> tuple[Array,
     paid = costs - costs[rows, levels][:, None]
     with np.errstate(all="ignore"):
         slope = gained / paid
-    # No price falls below zero, and free money brings no level that responds less.
+    # No price falls below zero, and at price zero no level with a smaller response is best.
     up = np.where((paid > 0) & (slope > 0), slope, -np.inf)
     down = np.where(paid < 0, np.maximum(slope, 0.0), np.inf)
     below, above = up.max(axis=1), down.min(axis=1)
-    # Where two levels follow at the same price, it is the further one that follows.
+    # Where two levels become best at the same price, the further one is taken.
     dearer = np.where(up == below[:, None], paid, -np.inf).argmax(axis=1)
     cheaper = np.where(down == above[:, None], paid, np.inf).argmin(axis=1)
     none, never = np.isneginf(below), np.isposinf(above)

@@ -25,14 +25,14 @@ class Precision:
     value: float  # expected response
     spend: float
     given_up: float  # expected response below that of the plan
-    money: float  # the budget that would bring as much: given up / price; NaN where money brings nothing
+    money: float  # budget with the same value: given up / price; NaN at price zero
     plan_se: float  # standard error of the plan's value; infinite where the log cannot tell
     gain_se: float  # standard error of what the plan gains over what it is compared with
 
 
 @dataclass(frozen=True, eq=False)
 class Exploration(DisplayMixin):
-    """A plan that explores: levels drawn so that the next log is most informative for a given cost."""
+    """A randomised plan whose levels make the next log most informative for a given cost."""
 
     probabilities: Array  # (n, K)
     decisions: Decisions  # the levels that were drawn, and the probability of each
@@ -60,7 +60,7 @@ class Exploration(DisplayMixin):
 
     @property
     def given_up(self) -> float:
-        """Expected response per customer below that of the plan."""
+        """Expected loss of response per customer against the plan without exploration."""
         return self.this.given_up
 
     def __len__(self) -> int:
@@ -75,14 +75,14 @@ class Exploration(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return the cost of exploring and the precision of the next evaluation, next to other ways."""
+        """Return a notebook table of cost and precision of this exploration and its alternatives."""
         head = ("", "value", "spend", "gives up", "worth in budget", "value ±", "gain ±")
         lines = ["± is half of the 95 % interval that the next log is expected to give."]
         title = f"Exploration for {self.goal}: {len(self):,} customers"
         return Card(title, head, [_write_precision(row) for row in self.precisions], lines)
 
     def to_arrow(self) -> pa.Table:
-        """Return each customer's row number, the number of their level, its probability, and the plan's level."""
+        """Return a table of row number, drawn level, its probability and the planned level of each customer."""
         return self.decisions.to_arrow().append_column("planned_level", [self.plan])
 
 

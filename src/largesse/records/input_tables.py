@@ -1,4 +1,4 @@
-"""What a table becomes at the door: a log of past decisions, or customers to plan for."""
+"""Checked input tables: the log of past decisions, and the customers to plan for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from largesse.records.display import Card, DisplayMixin, write_names
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# What a column of a log can be, and what it then holds: the one list of roles, for `read_log`, campaign files and options.
+# The roles of columns and their contents: the only list of roles, for `read_log`, campaign files and options.
 ROLES = {
     "level": "the level each customer got",
     "response": "what happened",
@@ -34,7 +34,7 @@ ROLES = {
 
 
 class Roles(TypedDict, total=False):
-    """Which column has which role; `ROLES` says what each holds."""
+    """The column names of each role in a table; `ROLES` describes the roles."""
 
     level: Required[str]
     response: Required[str]
@@ -52,9 +52,9 @@ class Roles(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Log(DisplayMixin):
-    """A checked log of past decisions: n rows of features, level, response and what else the table knew.
+    """A checked log of past decisions: n rows of features, level, response and optional columns.
 
-    Made by `read_log`, which checks every rule: whoever holds a log relies on them. A log too large for memory knows all of
+    Made by `read_log`, which checks every rule, so that other code need not check a log. A log too large for memory knows all of
     its rows but their features; of these it has a `sample`, from which models learn.
     """
 
@@ -72,7 +72,7 @@ class Log(DisplayMixin):
     response_name: str = "response"
     paid: Array | None = None  # (n,) float64, zero or more: what the row really cost, when costs are observed
     sample: Sample | None = None  # where the log is too large: `features` has no columns then
-    response_value: float | None = None  # what one unit of response is worth, in the unit of costs
+    response_value: float | None = None  # value of one unit of response, in the unit of costs
 
     def __len__(self) -> int:
         return len(self.level)
@@ -87,19 +87,21 @@ class Log(DisplayMixin):
         return f"Log({len(self):,} rows, {self.features.num_columns} features, {len(self.levels)} levels{known})"
 
     def card(self) -> Card:
-        """Return rows, responses and propensities by level, and the features."""
+        """Return a notebook table of rows, responses and propensities by level, and of the features."""
         rows: list[tuple[Any, ...]] = []
         for k, label in enumerate(self.levels.titles):
-            own = self.level == k
-            known = None if self.propensity is None or not own.any() else self.propensity[own].mean()
-            mean = np.average(self.response[own], weights=self.weights[own]) if self.weights[own].any() else None
-            rows.append((label, int(own.sum()), percent(own.mean(), 1), mean, known))
+            chosen = self.level == k
+            known = None if self.propensity is None or not chosen.any() else self.propensity[chosen].mean()
+            mean = (
+                np.average(self.response[chosen], weights=self.weights[chosen]) if self.weights[chosen].any() else None
+            )
+            rows.append((label, int(chosen.sum()), percent(chosen.mean(), 1), mean, known))
         head = ("level", "rows", "share", f"mean {self.response_name}", "mean propensity")
         names = self.seen.features.column_names
         return Card(repr(self), head, rows, (f"Features: {write_names(names)}.", *self.notes))
 
     def to_arrow(self) -> pa.Table:
-        """Return features, level (as it is called, and its number), response and what else is known, one row for each.
+        """Return a table of features, level name and number, response and optional columns, one row per logged decision.
 
         A column that a feature has the name of gets an underscore. Of a large log, it is the sample.
         """
@@ -120,7 +122,7 @@ class Log(DisplayMixin):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and features: with `log[rows]`, what scikit-learn needs to cut a log into folds."""
+        """Number of rows and features, which scikit-learn needs to split a log into folds."""
         log = self.seen
         return len(log), log.features.num_columns
 
@@ -132,27 +134,27 @@ class Log(DisplayMixin):
 
     @cached_property
     def binary(self) -> bool:
-        """Whether every response is 0 or 1."""
+        """True if every response is 0 or 1."""
         return bool(np.isin(self.response, (0.0, 1.0)).all())
 
     @cached_property
     def clusters(self) -> int | None:
-        """How many clusters there are; None where rows are independent."""
+        """Number of clusters; None if the rows are independent."""
         return None if self.cluster is None else len(np.unique(self.cluster))
 
     @property
     def weights(self) -> Array:
-        """The weight (n,) of every row: ones where none are given."""
+        """Weights (n,) of the rows; ones by default."""
         return np.ones(len(self)) if self.weight is None else self.weight
 
     @property
     def scaled_weights(self) -> Array:
-        """The weight (n,) of every row, scaled to mean one."""
+        """Weights (n,) of the rows, scaled to mean one."""
         return np.ones(len(self)) if self.weight is None else self.weight / self.weight.mean()
 
     @property
     def fingerprint(self) -> str:
-        """A short digest of levels and responses: tells whether a model has seen these rows."""
+        """Short digest of levels and responses that identifies the log."""
         digest = hashlib.sha256(np.ascontiguousarray(self.level).tobytes())
         digest.update(np.ascontiguousarray(self.response).tobytes())
         return digest.hexdigest()[:16]
@@ -161,7 +163,7 @@ class Log(DisplayMixin):
         """Return the log of the given rows (indices or a mask)."""
         index = np.flatnonzero(rows) if rows.dtype == bool else rows
 
-        def part(values: Array | None) -> Array | None:
+        def select(values: Array | None) -> Array | None:
             return None if values is None else values[index]
 
         return Log(
@@ -169,39 +171,39 @@ class Log(DisplayMixin):
             level=self.level[index],
             response=self.response[index],
             levels=self.levels,
-            propensity=part(self.propensity),
-            logger=part(self.logger),
-            cluster=part(self.cluster),
-            weight=part(self.weight),
+            propensity=select(self.propensity),
+            logger=select(self.logger),
+            cluster=select(self.cluster),
+            weight=select(self.weight),
             customer=None if self.customer is None else self.customer.take(index),
-            costs=part(self.costs),
+            costs=select(self.costs),
             notes=self.notes,
             response_name=self.response_name,
-            paid=part(self.paid),
+            paid=select(self.paid),
             response_value=self.response_value,
         )
 
     @property
     def seen(self) -> Log:
-        """The rows whose features are in memory: all of them, or the sample."""
+        """Row numbers with features in memory: all rows, or the sample of a large log."""
         return self if self.sample is None else self.sample.log
 
     @property
     def outside(self) -> Array:
-        """Which rows (n,) are not in the sample: models that learn from this log do not see them."""
-        found = np.full(len(self), self.sample is not None)
+        """Mask (n,) of the rows outside the sample, which models do not learn from."""
+        outside = np.full(len(self), self.sample is not None)
         if self.sample is not None:
-            found[self.sample.rows] = False
-        return found
+            outside[self.sample.rows] = False
+        return outside
 
     @property
     def bare(self) -> Log:
-        """The log without its features, for those who have them encoded: its rows are taken at no cost."""
+        """The log without its features, for models that learn from encoded features: row selection is cheap."""
         return replace(self, features=self.features.select([]), customer=None)
 
     @property
     def of_costs(self) -> Log:
-        """The log with what each row really cost as its response: what a model of observed costs learns from."""
+        """The log with the paid cost of each row as its response, for models of observed costs."""
         assert self.paid is not None  # a log of observed costs is read with them
         sample = None if self.sample is None else replace(self.sample, log=self.sample.log.of_costs)
         return replace(self, response=self.paid, response_name="cost", paid=None, sample=sample, response_value=None)
@@ -212,7 +214,7 @@ RowTask: TypeAlias = Callable[["pa.Table"], Array]  # features of m rows → num
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The rows of a large log from which models learn, and access to the features of all rows.
+    """The sample of a large log that models learn from, and access to the features of all rows.
 
     `map` runs a task where the rows are, and yields its results for some rows (rising indices) batch by batch. A task that is
     to run on another machine consists of functions of this package and plain values.
@@ -228,7 +230,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Customers(DisplayMixin):
-    """Customers to plan for: features, and what else the table knew."""
+    """Customers to plan for: features, ids and optional columns."""
 
     features: pa.Table
     customer: pa.Array | None = None
@@ -238,15 +240,15 @@ class Customers(DisplayMixin):
         return int(self.features.num_rows)
 
     def __repr__(self) -> str:
-        own = ", with their own costs" if self.costs is not None else ""
-        return f"Customers({len(self):,} customers, {self.features.num_columns} features{own})"
+        costs = ", with costs per customer" if self.costs is not None else ""
+        return f"Customers({len(self):,} customers, {self.features.num_columns} features{costs})"
 
     def card(self) -> Card:
-        """Return how many they are, and their features."""
+        """Return a notebook table of the number of customers and their features."""
         return Card(repr(self), lines=(f"Features: {write_names(self.features.column_names)}.",))
 
     def to_arrow(self) -> pa.Table:
-        """Return ids, if there are any, and features, one row per customer."""
+        """Return a table of ids, if any, and features, one row per customer."""
         if self.customer is None:
             return self.features
         name = "customer"

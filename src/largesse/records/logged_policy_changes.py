@@ -1,4 +1,4 @@
-"""Gains of a plan over the logged policy by level, and the transitions between levels."""
+"""Gains of a plan over the logged policy by level, and transitions between levels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ValueSpend:
 
 @dataclass(frozen=True)
 class LevelGain:
-    """What those whom a plan gives one level bring and cost more than what was done to them; per customer of all."""
+    """Gain of the plan over the logged policy among customers with one planned level, per customer of the whole log."""
 
     level: int
     share: float  # of all customers
@@ -27,19 +27,19 @@ class LevelGain:
 
 @dataclass(frozen=True)
 class LevelTransition:
-    """Customers who had one level and would get another, or the same; what the model expects of each of them."""
+    """Customers with one logged level and one planned level, and the change that the model expects."""
 
     before: int
     after: int
     rows: int
     share: float  # of all customers
-    value: float  # how much more one of them brings
-    spend: float  # how much more one of them costs
+    value: float  # extra value per customer of the group
+    spend: float  # extra cost per customer of the group
 
 
 @dataclass(frozen=True)
 class LoggedPolicyChanges:
-    """From what was done to a plan, on the rows of a log. The changes of all levels add up to the plan's value less `before`."""
+    """Decomposition of the change from the logged policy to a plan; all levels together give the plan's value less `before`."""
 
     before: ValueSpend  # of what was done
     after: ValueSpend  # of the plan

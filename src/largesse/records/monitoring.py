@@ -20,7 +20,7 @@ SERIOUS_ANSWERS = ("no", "careful")
 
 @dataclass(frozen=True)
 class Realised:
-    """A predicted and a realised mean, and their difference with the error of both."""
+    """A predicted and a realised mean, and their difference with both errors."""
 
     promised: Estimate
     realised: Estimate
@@ -30,7 +30,7 @@ class Realised:
 
 @dataclass(frozen=True)
 class RealisedTenth:
-    """Prediction and outcome of a tenth of the customers, by predicted gain over the cheapest level."""
+    """Predicted and realised means of one tenth of the customers, by predicted gain over the cheapest level."""
 
     gain: float  # promised, per customer
     promised: float  # response
@@ -40,17 +40,17 @@ class RealisedTenth:
 
 @dataclass(frozen=True)
 class LevelUptake:
-    """The share of the customers planned for a level who received it."""
+    """Share of the customers planned for a level who received it."""
 
     name: str
     planned: int  # customers
     given: int
-    followed: float  # share of those it was planned for who got it; NaN where it was planned for nobody
+    followed: float  # share of its planned customers who received it; NaN without planned customers
 
 
 @dataclass(frozen=True)
 class Drift:
-    """The drift of one column since the log that the model learnt from."""
+    """Drift of one column since the log that the model learnt from."""
 
     column: str
     psi: float  # population stability index: 0 where nothing changed; 0.25 is a lot
@@ -59,7 +59,7 @@ class Drift:
 
 @dataclass(frozen=True, eq=False)
 class CampaignCheck(DisplayMixin):
-    """Comparison of a campaign with its plan: the findings (fine, careful or no) and their numbers."""
+    """Comparison of a campaign with its plan: findings (fine, careful or no) and their numbers."""
 
     findings: tuple[Finding, ...]  # the most serious first
     rows: int
@@ -75,12 +75,14 @@ class CampaignCheck(DisplayMixin):
 
     @property
     def answer(self) -> str:
-        """The most serious answer: fine, careful or no. Notes do not count."""
-        return next((word for word in SERIOUS_ANSWERS if any(found.answer == word for found in self.findings)), "fine")
+        """The most serious answer: fine, careful or no; notes do not count."""
+        return next(
+            (word for word in SERIOUS_ANSWERS if any(finding.answer == word for finding in self.findings)), "fine"
+        )
 
     @property
     def code(self) -> int:
-        """The exit code for a scheduler: 0 fine, 10 careful, 20 no."""
+        """Exit code for a scheduler: 0 fine, 10 careful, 20 no."""
         return EXIT_CODES[self.answer]
 
     def __repr__(self) -> str:
@@ -88,28 +90,33 @@ class CampaignCheck(DisplayMixin):
         return f"CampaignCheck({self.rows:,} rows, {self.answer}: {checks})"
 
     def card(self) -> Card:
-        """Return all findings, and promise against result."""
-        rows = [(found.topic, found.answer, found.text) for found in self.findings]
-        kept = [
+        """Return a notebook table of all findings, and of predicted against realised means."""
+        rows = [(finding.topic, finding.answer, finding.text) for finding in self.findings]
+        means = [
             (
                 name,
-                one.promised.estimate,
-                one.realised.estimate,
-                write_ends(one.realised.interval),
-                one.difference.estimate,
+                comparison.promised.estimate,
+                comparison.realised.estimate,
+                write_ends(comparison.realised.interval),
+                comparison.difference.estimate,
             )
-            for name, one in (("value", self.value), ("spend", self.spend))
+            for name, comparison in (("value", self.value), ("spend", self.spend))
         ]
-        below = Card("Per customer", ("", "promised", "realised", "95 %", "difference"), kept)
+        below = Card("Per customer", ("", "promised", "realised", "95 %", "difference"), means)
         return Card(f"Campaign of {self.rows:,} rows: {self.answer}", ("check", "answer", ""), rows, below=below)
 
     def to_arrow(self) -> pa.Table:
-        """Return promise and result by tenth of promised gain."""
+        """Return a table of predicted and realised means by tenth of predicted gain."""
         import pyarrow as pa
 
         rows = [
-            {"tenth": place, "gain": one.gain, "promised": one.promised, **spread_estimate("realised", one.realised)}
-            for place, one in enumerate(self.tenths, 1)
+            {
+                "tenth": place,
+                "gain": tenth.gain,
+                "promised": tenth.promised,
+                **spread_estimate("realised", tenth.realised),
+            }
+            for place, tenth in enumerate(self.tenths, 1)
         ]
         return pa.Table.from_pylist(rows)
 
@@ -119,20 +126,20 @@ class CampaignCheck(DisplayMixin):
 
 @dataclass(frozen=True)
 class TestSize:
-    """Number of customers that a test needs to show one gain; infinite for a gain of zero or below."""
+    """Number of customers that a test needs to detect one gain; infinite if the gain is not positive."""
 
     __test__ = False  # pytest: not a test class
 
     gain: float  # per customer, switchers or not
     switchers: float  # both arms together, among customers whose level differs
-    traffic: float  # customers who must come by until so many differ
+    traffic: float  # customers who must arrive until `differ` of them differ
     diluted: float  # customers in a test of everybody
-    days: float | None = None  # until the traffic has come; None: not asked
+    days: float | None = None  # until the traffic has arrived; None if the daily traffic is unknown
 
 
 @dataclass(frozen=True)
 class TestCase:
-    """One tested outcome: its gain, its standard deviations and the sizes of the test."""
+    """One tested outcome: its gain, its standard deviations and the test sizes."""
 
     __test__ = False
 
@@ -147,7 +154,7 @@ class TestCase:
 
 @dataclass(frozen=True)
 class PowerAnalysis(DisplayMixin):
-    """Sizes and duration of tests of a plan against its alternative."""
+    """Sizes and durations of tests of a plan against its alternative."""
 
     incumbent: str
     switchers: float  # share of customers whose level differs
@@ -160,7 +167,7 @@ class PowerAnalysis(DisplayMixin):
 
     @property
     def value(self) -> TestCase:
-        """The test of the value; a plan that changes nothing has none."""
+        """Test of the value; None if the plan changes nothing."""
         return self.cases[0]
 
     def __repr__(self) -> str:
@@ -173,7 +180,7 @@ class PowerAnalysis(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return the customers that each test needs, for the estimate and for the lower end of its interval."""
+        """Return a notebook table of the customers that each test needs, for the estimated gain and its lower end."""
         rows: list[tuple[Any, ...]] = []
         for case in self.cases:
             for words, size in (("if it is what it seems", case.expected), ("at the lower end", case.least)):
@@ -188,7 +195,7 @@ class PowerAnalysis(DisplayMixin):
         return Card(title, head, rows, self.notes)
 
     def to_arrow(self) -> pa.Table:
-        """Return one row for each test, and for the estimate and the lower end of the gain."""
+        """Return a table of one row per test, with customers for the estimated gain and its lower end."""
         import pyarrow as pa
 
         rows = [
@@ -204,7 +211,7 @@ class PowerAnalysis(DisplayMixin):
 
 
 def write_customers(size: float) -> str:
-    """Write a number of customers, rounded up to three digits.
+    """Format a number of customers, rounded up to three digits.
 
     >>> write_customers(12345.6), write_customers(12), write_customers(float("inf"))
     ('12,400', '12', 'no number')

@@ -1,4 +1,4 @@
-"""Whether a log can answer the question, and everything that a run says about a model."""
+"""Study of one log and model: evaluation, frontier, cost curve, explanations and checks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupPoint:
-    """The mean response of a group of customers at one level, and the rows of the log behind it."""
+    """Mean response of a customer group at one level, and the number of logged rows behind it."""
 
     model: float  # the mean of the model's curves
     value: Estimate  # doubly robust
@@ -39,13 +39,13 @@ class GroupPoint:
 
     @property
     def few(self) -> bool:
-        """Whether too few rows had the level for an estimate."""
+        """True if too few rows had the level for an estimate."""
         return self.rows < MIN_LEVEL_ROWS or self.effective < MIN_LEVEL_ROWS
 
 
 @dataclass(frozen=True)
 class GroupCurve:
-    """The mean response of a group of customers at every level."""
+    """Mean response of a customer group at every level."""
 
     label: str
     rows: int
@@ -54,7 +54,7 @@ class GroupCurve:
 
 @dataclass(frozen=True)
 class FeatureCurves:
-    """The response curves of a feature's groups."""
+    """Response curves of the groups of one feature."""
 
     feature: str
     groups: tuple[GroupCurve, ...]
@@ -62,7 +62,7 @@ class FeatureCurves:
 
 @dataclass(frozen=True)
 class DecisionExample:
-    """A typical customer of a level: the curve, the costs, and the prices at which the decision would change."""
+    """A typical customer of a level: curve, costs, and prices at which the decision would change."""
 
     level: str
     share: float  # of customers who get the level
@@ -77,7 +77,7 @@ class DecisionExample:
 
 @dataclass(frozen=True)
 class PriceSensitivity:
-    """The share of customers who would get another level if the price changed."""
+    """Share of customers whose level would change with the price."""
 
     change: float  # relative to the price
     share: float
@@ -85,7 +85,7 @@ class PriceSensitivity:
 
 @dataclass(frozen=True)
 class DecisionSummary:
-    """The reasons of decisions on held-out rows: typical customers, other prices, and the features that move decisions."""
+    """Reasons for decisions on held-out rows: typical customers, price sensitivity and feature importance."""
 
     examples: tuple[DecisionExample, ...] = ()
     moves: tuple[PriceSensitivity, ...] = ()
@@ -94,7 +94,7 @@ class DecisionSummary:
 
 @dataclass(frozen=True, eq=False)
 class Study(DisplayMixin):
-    """Everything a run says about a model at a budget, each number computed once from the same cross-fitted scores."""
+    """All estimates of a run at one budget, computed once from the same cross-fitted scores."""
 
     scores: Scores
     plan: HeldOutPlan  # at the budget of the run: what `evaluation` judges
@@ -116,7 +116,7 @@ class Study(DisplayMixin):
         return f"Study({len(self.frontier)} budgets, {self.evaluation!r})"
 
     def card(self) -> Card:
-        """Return the evaluation, and what policies bring at every budget."""
+        """Return a notebook table of the evaluation, and of policies at every budget."""
         rows = [
             (point.budget, point.value.estimate, write_ends(point.value.interval), point.promise, point.price)
             for point in self.frontier
@@ -125,7 +125,7 @@ class Study(DisplayMixin):
         return replace(self.evaluation.card(), below=Card("At every budget", head, rows))
 
     def to_arrow(self) -> pa.Table:
-        """Return what policies learnt for each budget really bring and cost, and what their models promise."""
+        """Return a table of estimated and predicted value and spend of policies at every budget."""
         import pyarrow as pa
 
         return pa.Table.from_pylist(

@@ -1,4 +1,4 @@
-"""The numbers of a run as they are kept and shown: one record for each of the files fit.json, plan.json and evaluation.json.
+"""Stored summaries of a run: one record for each of fit.json, plan.json and evaluation.json.
 
 The annotations are the schema of these files: `io.to_json` writes them and `io.read_record` checks them. Numbers that are not
 finite are null there. Everything in them is a plain number, text or tuple.
@@ -30,7 +30,7 @@ from largesse.records.study import DecisionSummary, FeatureCurves
 
 @dataclass(frozen=True)
 class ModelName:
-    """The fitted model, and a sentence about it."""
+    """Name of the fitted model, and a sentence about it."""
 
     name: str
     about: str
@@ -38,7 +38,7 @@ class ModelName:
 
 @dataclass(frozen=True)
 class ResponseName:
-    """The response, and its kind."""
+    """Name and kind of the response."""
 
     name: str
     kind: str  # "binary" or "amount"
@@ -54,7 +54,7 @@ class LevelCost:
 
 @dataclass(frozen=True)
 class SampledRows:
-    """The rows of a large log that the model learnt from."""
+    """Number of rows of a large log that the model learnt from."""
 
     rows: int
     of: int
@@ -62,14 +62,14 @@ class SampledRows:
 
 @dataclass(frozen=True)
 class FitMethod:
-    """The candidates of every choice that the model made."""
+    """Candidates of every data-driven choice in the fit."""
 
     tried: tuple[Choice, ...]
 
 
 @dataclass(frozen=True)
 class FitSummary:
-    """The model, the response and the levels of a run."""
+    """Model, response and levels of a run."""
 
     model: ModelName
     response: ResponseName
@@ -107,7 +107,7 @@ def summarise_fit(model: str, about: str, choices: Sequence[Choice], log: Log) -
 
 @dataclass(frozen=True)
 class BudgetSize:
-    """A budget per customer and in all; None without a limit."""
+    """Budget per customer and in total; None without a limit."""
 
     average: float | None
     total: float | None
@@ -115,7 +115,7 @@ class BudgetSize:
 
 @dataclass(frozen=True)
 class PlannedTotals:
-    """The plan's value, spend and price as the model expects them."""
+    """Value, spend and price of the plan as the model expects them."""
 
     value: float
     spend: float
@@ -126,7 +126,7 @@ class PlannedTotals:
 
 @dataclass(frozen=True)
 class LevelTotals:
-    """Customers, spend and extra response of one level, in all."""
+    """Total customers, spend and extra response of one level."""
 
     name: str
     customers: int
@@ -139,14 +139,14 @@ class LevelTotals:
 
 @dataclass(frozen=True)
 class TotalsByLevel:
-    """Customers, spend and extra response of every level."""
+    """Total customers, spend and extra response of every level."""
 
     levels: tuple[LevelTotals, ...]
 
 
 @dataclass(frozen=True)
 class CustomerGroup:
-    """The levels of customers who share a value of a feature."""
+    """Planned levels of the customers who share a value of a feature."""
 
     label: str
     customers: int
@@ -158,7 +158,7 @@ class CustomerGroup:
 
 @dataclass(frozen=True)
 class FeatureGroups:
-    """A feature that the planned levels go with, and its groups."""
+    """A feature that is associated with the planned levels, and its groups."""
 
     feature: str
     explains: float  # share of the levels' variance
@@ -167,14 +167,14 @@ class FeatureGroups:
 
 @dataclass(frozen=True)
 class LevelsByGroup:
-    """The features that the planned levels go with most."""
+    """Features that are most strongly associated with the planned levels."""
 
     features: tuple[FeatureGroups, ...]
 
 
 @dataclass(frozen=True)
 class SliderPlan:
-    """The plan at one budget of the slider."""
+    """Plan at one budget of the slider."""
 
     budget: float
     spend: float
@@ -182,13 +182,13 @@ class SliderPlan:
     price: float
     shares: tuple[float, ...]
     counts: tuple[int, ...]
-    own: bool = False  # whether it is the plan of the run
-    pays: bool = False  # whether it takes every step that brings what it costs, and no other
+    own: bool = False  # True for the plan of the run
+    pays: bool = False  # True for the plan of exactly the upgrades with a value of at least their cost
 
 
 @dataclass(frozen=True)
 class BudgetSlider:
-    """The plans at other budgets and this one, by budget; or the reason why there are none."""
+    """Plans at all budgets of the slider, or the reason for their absence."""
 
     stops: tuple[SliderPlan, ...]
     excuse: str = ""
@@ -196,7 +196,7 @@ class BudgetSlider:
 
 @dataclass(frozen=True)
 class ExplorationPrecision:
-    """The precision that one way to draw the next log gives its evaluation."""
+    """Expected precision of the next evaluation under one exploration design."""
 
     name: str
     given_up: float
@@ -206,7 +206,7 @@ class ExplorationPrecision:
 
 @dataclass(frozen=True)
 class ExplorationSummary:
-    """The cost and the precision of a plan that explores."""
+    """Cost and precision of a plan that explores."""
 
     goal: str  # "evaluation" or "learning"
     rate: float
@@ -217,7 +217,7 @@ class ExplorationSummary:
 
 @dataclass(frozen=True)
 class PlanSummary:
-    """The plan of a run: its budget, its expected value and spend, and who gets what."""
+    """Plan of a run: budget, expected value and spend, and levels by customer group."""
 
     customers: int
     budget: BudgetSize
@@ -234,7 +234,7 @@ class PlanSummary:
 
 @dataclass(frozen=True)
 class LogFacts:
-    """The log that the plan was evaluated on."""
+    """Size and propensities of the log that the plan was evaluated on."""
 
     rows: int
     clusters: int | None
@@ -245,7 +245,7 @@ class LogFacts:
 
 @dataclass(frozen=True)
 class LevelResponse:
-    """The mean response at one level: by the model, and as logged."""
+    """Mean response at one level: predicted and as logged."""
 
     name: str
     model: float
@@ -254,7 +254,7 @@ class LevelResponse:
 
 @dataclass(frozen=True)
 class ResponseCurves:
-    """The mean response at each level, of all customers and of groups."""
+    """Mean response at each level, of all customers and of groups."""
 
     levels: tuple[LevelResponse, ...]
     features: tuple[FeatureCurves, ...]
@@ -262,14 +262,14 @@ class ResponseCurves:
 
 @dataclass(frozen=True)
 class FrontierSummary:
-    """Value and spend at every budget."""
+    """Estimated value and spend at every budget."""
 
     points: tuple[FrontierPoint, ...]
 
 
 @dataclass(frozen=True)
 class NamedEstimate:
-    """The plan's value by one estimator, and a sentence about the estimator."""
+    """Value of the plan by one estimator, and a sentence about the estimator."""
 
     name: str
     about: str
@@ -281,14 +281,14 @@ class NamedEstimate:
 
 @dataclass(frozen=True)
 class StudyMethod:
-    """The plan's value by every estimator."""
+    """Value of the plan by every estimator."""
 
     estimates: tuple[NamedEstimate, ...]
 
 
 @dataclass(frozen=True)
 class LevelOverlap:
-    """The rows of one level, and whether they suffice."""
+    """Rows of one level, and the answer about their sufficiency."""
 
     name: str
     rows: int
@@ -299,7 +299,7 @@ class LevelOverlap:
 
 @dataclass(frozen=True)
 class PropensityHistogram:
-    """The propensities of each level's rows."""
+    """Histogram of the propensities of each level's rows."""
 
     edges: tuple[float, ...]
     counts: tuple[tuple[float, ...], ...]  # (K, bins)
@@ -318,7 +318,7 @@ class FeatureBalance:
 
 @dataclass(frozen=True)
 class Support:
-    """The checks of a log, its overlap and its balance."""
+    """Checks of a log, its overlap and its balance."""
 
     checks: tuple[Finding, ...]
     overlap: tuple[LevelOverlap, ...]
@@ -329,7 +329,7 @@ class Support:
 
 @dataclass(frozen=True)
 class StudySummary:
-    """The evaluation of a run: value, spend, comparisons, warnings, and every section's estimates."""
+    """Evaluation of a run: value, spend, comparisons, warnings, and the estimates of every report section."""
 
     budget: float | None
     log: LogFacts
@@ -359,7 +359,7 @@ class StudySummary:
 
 @dataclass(frozen=True)
 class SliderEstimate:
-    """Estimates at one budget of the slider; None where the log does not say. The standard error is not known between budgets."""
+    """Estimates at one budget of the slider, None if unavailable; interpolated estimates have no standard error."""
 
     value: Estimate | None
     gain: Estimate | None  # over the best uniform mix at the same spend
@@ -376,7 +376,7 @@ class SliderEstimates:
 
 @dataclass(frozen=True)
 class NeededRows:
-    """The size of a log that would show a gain this log leaves open, if the gain is as large as it seems."""
+    """Log size needed to confirm a gain that this log leaves open, at the estimated size of the gain."""
 
     times: float  # the rows of this log
     rows: float | None  # None: more than any log has
@@ -384,14 +384,14 @@ class NeededRows:
 
 @dataclass(frozen=True)
 class JointSummary:
-    """The numbers of a run that need both its plan and its evaluation. They are computed for every report, not kept in a file."""
+    """Numbers of a run that combine its plan and its evaluation; computed for every report, not stored."""
 
     frontier: SliderEstimates
     needed_rows: NeededRows | None  # None: nothing to compare with, or no gain at all
 
 
 def summarise_checkup(checkup: Checkup) -> Support:
-    """Return the checks, the overlap of each level, and the balance of each feature."""
+    """Summarise the checks of a log, the overlap of each level and the balance of each feature."""
     overlap = checkup.overlap
     rows = zip(checkup.labels, overlap.rows, overlap.effective, overlap.smallest, overlap.answers, strict=True)
     before, after = overlap.by_level

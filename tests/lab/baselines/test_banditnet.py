@@ -319,7 +319,7 @@ def test_a_file_with_another_price_or_setting_is_refused(
     assert place[-1] in inside
     inside[place[-1]] = value
     write_archive(tmp_path / "net", BANDITNET_FORMAT, manifest, arrays)
-    with pytest.raises(PolicyFileError, match="holds something that is not expected") as caught:
+    with pytest.raises(PolicyFileError, match="holds unexpected content") as caught:
         BanditNet.load(tmp_path / "net")
     assert said in str(caught.value)
 

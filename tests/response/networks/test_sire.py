@@ -384,7 +384,7 @@ def test_a_file_with_other_parameters_is_refused(change: Any, tmp_path: Path) ->
     model = type(fitted()).from_state(*fitted().state())
     model.fit_ = replace(model.fit_, params=change(model.fit_.params))
     Policy(model, Levels(costs=[0, 1, 2]), price=0.1).save(tmp_path / "policy")
-    with pytest.raises(PolicyFileError, match="holds something that is not expected"):
+    with pytest.raises(PolicyFileError, match="holds unexpected content"):
         Policy.load(tmp_path / "policy")
 
 
