@@ -21,7 +21,7 @@ from largesse.records import Array, Log
 from largesse.response.networks import TrainedNetworks, TrainingJob, run_job, use_runner
 from largesse.stats import one_thread
 
-Trained = TypeVar("Trained")
+Called = TypeVar("Called")
 
 
 def fit_together(models: Sequence[Any], logs: Sequence[Log]) -> list[Any]:
@@ -38,7 +38,7 @@ def fit_together(models: Sequence[Any], logs: Sequence[Log]) -> list[Any]:
     return call_together([partial(model.fit, log) for model, log in zip(models, logs, strict=True)])
 
 
-def call_together(calls: Sequence[Callable[[], Trained]]) -> list[Trained]:
+def call_together(calls: Sequence[Callable[[], Called]]) -> list[Called]:
     """Run independent callables that fit models, and return their results; see `fit_together`."""
     batcher = _JobBatcher(calls)
     # Thread limits belong to the process: a fit must not lift them while another relies on them.

@@ -63,7 +63,7 @@ GAUGES = {
     "budget_held": "Reserved for promises: all of it, or the part that will probably be redeemed.",
     "budget_room": "May still be given.",
 }
-Body = TypeVar("Body")
+Returned = TypeVar("Returned")
 
 disable_created_metrics()
 logger = logging.getLogger(__name__)
@@ -161,7 +161,7 @@ class Service:
         def work() -> bytes:
             standing = self._require_ledger().standing()
             times = {"starts": standing.terms.starts, "ends": standing.terms.ends, "now": standing.now}
-            texts = {name: format_time(micros).replace(" ", "Body") for name, micros in times.items()}
+            texts = {name: format_time(micros).replace(" ", "T") for name, micros in times.items()}
             return write_json(standing.as_dict() | texts)
 
         return await self._answer(request, self._run_in_thread(work))
@@ -216,7 +216,7 @@ class Service:
         self.metrics.count_answer(request.url.path, response.status_code, time.perf_counter() - start)
         return response
 
-    async def _run_in_thread(self, work: Callable[[], Body]) -> Body:
+    async def _run_in_thread(self, work: Callable[[], Returned]) -> Returned:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def _require_ledger(self) -> Ledger:
@@ -226,7 +226,7 @@ class Service:
         return self.ledger
 
 
-async def _run_inline(work: Callable[[], Body]) -> Body:
+async def _run_inline(work: Callable[[], Returned]) -> Returned:
     return work()
 
 
