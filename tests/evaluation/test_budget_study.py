@@ -59,9 +59,9 @@ def test_the_checkup_is_that_of_the_doctor(log: Log, study: Study) -> None:
     assert study.checkup.raw == found.raw
 
 
-def test_the_cost_curve_leaves_out_the_budget_that_was_added(study: Study) -> None:
-    assert BUDGET not in [point.budget for point in study.cost_curve.points]
-    assert len(study.cost_curve.points) == budgets.N_BUDGETS
+def test_the_cost_curve_has_every_judged_budget(study: Study) -> None:
+    assert [point.budget for point in study.cost_curve.points] == [point.budget for point in study.frontier]
+    assert BUDGET in [point.budget for point in study.cost_curve.points]
 
 
 @pytest.mark.parametrize("budget", [BUDGET, 9.0])

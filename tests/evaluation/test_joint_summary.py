@@ -10,9 +10,9 @@ import pytest
 from largesse.allocation import allocate
 from largesse.data import log_from_arrays
 from largesse.evaluation import make_study, summarise_jointly, summarise_study
-from largesse.evaluation.budget_study import count_needed_rows, estimate_at, interpolate, value_best_mix
+from largesse.evaluation.budget_study import count_needed_rows, estimate_at, interpolate, value_mix
 from largesse.levels import Levels
-from largesse.records import BudgetSlider, Estimate, NeededRows, PlanSummary, Reference, SliderPlan, StudySummary
+from largesse.records import BudgetSlider, Estimate, NeededRows, PlanSummary, SliderPlan, StudySummary
 from largesse.response import Linear
 from support.plans import summarise
 
@@ -85,14 +85,15 @@ def test_an_estimate_lies_on_the_line_between_two() -> None:
     assert interpolate([known[0], (2.0, Estimate(0.3, 0.1, math.nan, math.nan))], 0.5) is None
 
 
-def test_the_best_mix_uses_two_levels_at_most() -> None:
-    levels = [
-        Reference("", "", around(value), around(spend), around(0.0))
-        for spend, value in ((0, 1.0), (1, 1.2), (2, 4.0), (3, 2.0), (1, math.nan))
-    ]
-    assert value_best_mix(levels, 1.0) == pytest.approx(2.5)  # half get the first, half the third
-    assert value_best_mix(levels, 5.0) == 4.0
-    assert value_best_mix([], 1.0) is None
+def test_the_value_of_the_best_mix_lies_on_a_line_between_the_costs_of_levels(
+    run: tuple[PlanSummary, StudySummary],
+) -> None:
+    targeting = run[1].targeting
+    assert [mix.spend for mix in targeting.mixes] == [0.0, 1.0, 2.0]
+    offset = value_mix(targeting.mixes, targeting.points[0].spend)
+    for point in targeting.points:
+        assert value_mix(targeting.mixes, point.spend) - offset == pytest.approx(point.uniform, abs=1e-9)
+    assert value_mix(targeting.mixes, 9.0) == targeting.mixes[-1].value
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from largesse.evaluation.policy_estimates import (
     estimate_gain,
     estimate_uniform,
     estimate_value,
-    find_best_mix,
+    find_best_mixes,
     name_mix,
     score_policy,
 )
@@ -55,33 +55,73 @@ def brute_force(value: Array, cost: Array, spend: float) -> float:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_best_mix_agrees_with_brute_force(seed: int) -> None:
+def test_the_best_mix_of_a_fold_agrees_with_brute_force_on_the_other(seed: int) -> None:
     rng = np.random.default_rng(seed)
     K = int(rng.integers(1, 5))
     scores = scores_of(rng.normal(size=(30, K)), np.sort(rng.random(K)) + 0.1, weight=rng.random(30))
-    value = np.average(scores.gamma, axis=0, weights=scores.weight)
     cost = scores.costs[0]
     for spend in [*cost, *rng.uniform(cost[0], cost[-1] + 0.1, 3)]:
-        mix = find_best_mix(scores, spend)
-        assert mix.sum() == pytest.approx(1)
-        assert (mix >= 0).all()
-        assert (mix > 0).sum() <= 2
-        assert mix @ cost <= spend + 1e-12
-        assert mix @ value >= brute_force(value, cost, spend) - 1e-3
-        assert mix @ value == pytest.approx(brute_force(value, cost, spend), abs=2e-3)
+        mixes = find_best_mixes(scores, float(spend))
+        for f, mix in enumerate(mixes.shares):
+            other = scores.fold != f
+            value = np.average(scores.gamma[other], axis=0, weights=scores.weight[other])
+            assert mix.sum() == pytest.approx(1)
+            assert (mix >= 0).all()
+            assert (mix > 0).sum() <= 2
+            assert mix @ cost <= spend + 1e-12
+            assert mix @ value == pytest.approx(brute_force(value, cost, spend), abs=2e-3)
 
 
 def test_best_mix_of_a_spend_below_the_cheapest_level_is_that_level() -> None:
     scores = scores_of(np.random.default_rng(0).random((10, 3)), np.array([1.0, 2.0, 3.0]))
-    assert find_best_mix(scores, 0.5).tolist() == [1, 0, 0]
+    assert find_best_mixes(scores, 0.5).policy.tolist() == [1, 0, 0]
 
 
 def test_a_level_with_a_single_row_is_mixed_only_where_nothing_else_costs_as_much() -> None:
     """The score of a level that one customer got is what the model makes of it: nobody is advised to give it."""
     gamma = np.array([[0.0, 1.0, 9.0]] * 101)
     made = replace(scores_of(gamma, np.array([0.0, 1.0, 2.0])), level=np.array([0, 1] * 50 + [2]))
-    assert find_best_mix(made, 0.5) == pytest.approx([0.5, 0.5, 0])
-    assert find_best_mix(made, 1.5)[2] > 0
+    assert find_best_mixes(made, 0.5).mean == pytest.approx([0.5, 0.5, 0])
+    assert find_best_mixes(made, 1.5).mean[2] > 0
+
+
+@pytest.mark.parametrize("paid_as", ["listed", "observed"])
+def test_the_mix_of_a_fold_does_not_depend_on_its_own_scores(paid_as: str) -> None:
+    rng = np.random.default_rng(3)
+    gamma, costs = rng.normal(size=(300, 3)), np.arange(3) + rng.random((300, 3))
+    scores = scores_of(gamma, costs, paid_as=paid_as)
+    own, spend = scores.fold == 0, costs[np.arange(300), rng.integers(0, 3, 300)]
+    other = replace(scores, gamma=np.where(own[:, None], gamma[::-1] + 5.0, gamma))
+    if paid_as == "observed":
+        other = replace(other, costs=np.where(own[:, None], 2 * costs, costs))
+    before, after = find_best_mixes(scores, spend), find_best_mixes(other, spend)
+    assert before.shares[0] == pytest.approx(after.shares[0])
+    assert before.shares[1] != pytest.approx(after.shares[1])
+
+
+@pytest.mark.parametrize("vary", [0.0, 1.0])
+def test_the_mix_of_a_fold_spends_as_much_as_the_plan_where_costs_are_certain(vary: float) -> None:
+    rng = np.random.default_rng(4)
+    costs = np.arange(4) * (1 + vary * rng.random((300, 1)))
+    scores = scores_of(np.arange(4) + rng.normal(size=(300, 4)), costs)
+    spend = costs[np.arange(300), rng.integers(0, 4, 300)]
+    mixed = score_policy(scores, find_best_mixes(scores, spend).policy)
+    for f in range(2):
+        assert mixed.spend.values[scores.fold == f].mean() == pytest.approx(spend.mean())
+
+
+@pytest.mark.parametrize("paid_as", ["listed", "observed"])
+def test_no_plan_gains_or_loses_where_the_level_is_all_that_counts(paid_as: str) -> None:
+    """Without heterogeneity every plan is as good as a mix: on average the gain is zero."""
+    gains, rng = [], np.random.default_rng(5)
+    for _ in range(300):
+        costs = np.arange(6) + (rng.normal(scale=3.0, size=(200, 6)) if paid_as == "observed" else 0.0)
+        scores = scores_of(0.1 * np.arange(6) + rng.normal(size=(200, 6)), costs, paid_as=paid_as)
+        gains.append(estimate_gain(scores, rng.integers(0, 5, 200)))
+    mean = t_estimate(np.array([gain.estimate for gain in gains]))
+    assert abs(mean.estimate) < 2.5 * mean.se
+    assert np.mean([gain.high < 0 for gain in gains]) < 0.06
+    assert np.mean([gain.low > 0 for gain in gains]) < 0.06
 
 
 def test_policy_value_is_the_mean_of_its_scores() -> None:
@@ -154,20 +194,21 @@ def plan() -> Array:
 
 
 def test_a_gain_allows_for_errors_of_spends(uncertain: tuple[Log, Scores], plan: Array) -> None:
-    """By hand: a jackknife of θ = V(plan) − F(S(plan)), F the line through the two levels of the mix."""
+    """By hand: a jackknife of θ = V(plan) − F(S(plan)), F the line through the two levels of each fold's mix."""
     _, scores = uncertain
-    own = np.arange(400), plan
-    mix = find_best_mix(scores, float(scores.costs[own].mean()))
-    a, b = np.flatnonzero(mix)
+    own, alone = np.arange(400), estimate_gain(replace(scores, paid_as="listed"), plan)
+    mixes = find_best_mixes(scores, scores.costs[own, plan])
 
     def theta(weight: Array) -> float:
-        share = weight / weight.sum()
-        value, cost = share @ scores.gamma, share @ scores.costs
-        slope = (value[b] - value[a]) / (cost[b] - cost[a])
-        return float(share @ scores.gamma[own] - value[a] - slope * (share @ scores.costs[own] - cost[a]))
+        total = 0.0
+        for f, (mix, slope) in enumerate(zip(mixes.shares, mixes.slopes, strict=True)):
+            rows = np.flatnonzero(mixes.fold == f)
+            value, cost = (table[rows, plan[rows]] - table[rows] @ mix for table in (scores.gamma, scores.costs))
+            total += weight[rows] @ (value - slope * cost)
+        return float(total / weight.sum())
 
-    found, alone = estimate_gain(scores, plan), estimate_difference(scores, plan, mix).value
-    left_out = np.array([theta(np.arange(400) != i) for i in range(400)])
+    found = estimate_gain(scores, plan)
+    left_out = np.array([theta((np.arange(400) != i).astype(float)) for i in range(400)])
     assert found.estimate == pytest.approx(theta(np.ones(400)), abs=1e-9)
     assert found.se == pytest.approx(float(left_out.std()) * np.sqrt(399), rel=0.02)
     assert found.se != pytest.approx(alone.se, rel=0.03)
@@ -188,8 +229,8 @@ def test_references_and_options_show_the_same_gain(uncertain: tuple[Log, Scores]
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_gain_at_certain_costs_is_the_difference_in_value(always_paid: Log, plan: Array, estimator: str) -> None:
     scores = crossfit(always_paid)
-    mix = find_best_mix(scores, estimate_value(scores, plan, estimator)[1].estimate)
-    plain = estimate_difference(scores, plan, mix, estimator).value
+    mixes = find_best_mixes(scores, estimate_value(scores, plan, estimator)[1].estimate)
+    plain = estimate_difference(scores, plan, mixes.policy, estimator).value
     assert estimate_gain(scores, plan, estimator) == plain
     assert (
         compare_references(scores, score_policy(scores, plan, estimator), always_paid.levels, estimator)[0].difference

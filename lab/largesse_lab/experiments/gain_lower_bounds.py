@@ -24,7 +24,7 @@ from largesse.evaluation import (
     SimpleRule,
     crossfit,
     estimate_uniform,
-    find_best_mix,
+    find_best_mixes,
     learn_rules,
     plan_held_out,
     recommend_policy,
@@ -146,7 +146,7 @@ def _record_option(
     option: PolicyOption, scores: Scores, fresh: _FreshCustomers, policies: Sequence[Array]
 ) -> dict[str, Any]:
     value, spend = fresh.judge(policies)
-    mix = find_best_mix(scores, option.spend.estimate)
+    mix = find_best_mixes(scores, option.spend.estimate).mean
     return {
         "gain": option.gain.estimate,
         "se": option.gain.se,

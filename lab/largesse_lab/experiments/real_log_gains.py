@@ -23,9 +23,10 @@ from largesse.evaluation import (
     estimate_gain,
     estimate_uniform,
     estimate_value,
-    find_best_mix,
+    find_best_mixes,
     measure_spending,
     plan_held_out,
+    score_policy,
 )
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Progress, Scores
@@ -155,12 +156,12 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
         budget = share * _cost_of_dearest(scores)
         plan = plan_held_out(scores, budget, spending).levels
         value, spend = estimate_value(scores, plan)
-        mix = find_best_mix(scores, spend.estimate)
-        gain = estimate_difference(scores, plan, mix).value
-        estimates = {"value": value, "spend": spend, "uniform": estimate_value(scores, mix)[0], "gain": gain}
+        mixes = find_best_mixes(scores, score_policy(scores, plan).spend.values)
+        gain = estimate_difference(scores, plan, mixes.policy).value
+        estimates = {"value": value, "spend": spend, "uniform": estimate_value(scores, mixes.policy)[0], "gain": gain}
         estimates["fair"] = estimate_gain(scores, plan)  # allows for errors of both spends
-        record = shared | {"share": share, "budget": budget, "given": np.bincount(plan, minlength=len(mix)).tolist()}
-        record |= {"mix": mix.tolist()}
+        record = shared | {"share": share, "budget": budget, "given": np.bincount(plan, minlength=len(means)).tolist()}
+        record |= {"mix": mixes.mean.tolist()}
         records.append(record | {key: _as_list(estimate) for key, estimate in estimates.items()})
     return records
 

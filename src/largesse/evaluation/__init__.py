@@ -42,7 +42,7 @@ from largesse.evaluation.policy_estimates import estimate_gain as estimate_gain
 from largesse.evaluation.policy_estimates import estimate_ratio as estimate_ratio
 from largesse.evaluation.policy_estimates import estimate_uniform as estimate_uniform
 from largesse.evaluation.policy_estimates import estimate_value as estimate_value
-from largesse.evaluation.policy_estimates import find_best_mix as find_best_mix
+from largesse.evaluation.policy_estimates import find_best_mixes as find_best_mixes
 from largesse.evaluation.policy_estimates import score_level as score_level
 from largesse.evaluation.policy_estimates import score_log as score_log
 from largesse.evaluation.policy_estimates import score_policy as score_policy

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import EVEN, mix_two_levels
+from largesse.allocation import EVEN
 from largesse.evaluation.crossfitting import hold_out_rows
 from largesse.evaluation.estimators import ESTIMATORS, weight_responses
 from largesse.evaluation.frontier_estimate import (
@@ -37,11 +37,11 @@ from largesse.records import (
     LevelResponse,
     Log,
     LogFacts,
+    MixValue,
     NamedEstimate,
     NeededRows,
     PlanSummary,
     Progress,
-    Reference,
     ResponseCurves,
     Scores,
     ShuffledPredictions,
@@ -78,7 +78,7 @@ def make_study(
     >>> from largesse.worlds import simulate
     >>> study = make_study(simulate("averaged", n=500, seed=1).log, Linear(), 1.5)
     >>> study.evaluation.budget, len(study.frontier), len(study.cost_curve.points)
-    (1.5, 22, 21)
+    (1.5, 22, 22)
     """
     held = hold_out_rows(log, model, folds=folds, seed=seed, progress=progress)
     scores, checkup = examine_held_out(log, held, seed, progress)
@@ -114,8 +114,6 @@ def study_scores(
     if response_value is not None:
         profits, best = trace_profit(scores, plans, response_value, budget, estimator)
         points = tuple(replace(point, profit=profit) for point, profit in zip(points, profits, strict=True))
-    inner = [j for j, plan in enumerate(plans) if plan.budget in spread]
-    spends = [points[j].spend.estimate for j in inner]
     return Study(
         scores=scores,
         plan=plan,
@@ -124,7 +122,7 @@ def study_scores(
             log, scores, candidate, checkup.propensity, checkup.warnings, estimator=estimator, seed=seed
         ),
         frontier=points,
-        cost_curve=trace_cost_curve(scores, [plans[j] for j in inner], spends, estimator),
+        cost_curve=trace_cost_curve(scores, plans, [point.spend.estimate for point in points], estimator),
         estimates=estimate_all(weight_responses(scores, plan.levels), log.cluster),
         mean_curve=scores.weight @ scores.curves / scores.weight.sum(),
         checkup=checkup,
@@ -218,20 +216,19 @@ def _interpolate_gain(
 
     The value of the best mix bends where it reaches a level, so it is computed at the spend itself, not on a line.
     """
-    nearest = interpolate([(point.budget, point.difference) for point in study.targeting.points], budget)
-    mix = None if spend is None else value_best_mix(study.uniform, spend.estimate)
-    if value is None or mix is None or nearest is None:
+    points, mixes = study.targeting.points, study.targeting.mixes
+    nearest = interpolate([(point.budget, point.difference) for point in points], budget)
+    if value is None or spend is None or nearest is None or not mixes:
         return None
-    gain = value.estimate - mix
-    move = gain - nearest.estimate
-    return replace(nearest, estimate=gain, low=nearest.low + move, high=nearest.high + move)
+    ends = [point for point in points if math.isfinite(point.budget)]
+    budgets, at_ends = [point.budget for point in ends], [value_mix(mixes, point.spend) for point in ends]
+    move = float(np.interp(budget, budgets, at_ends)) - value_mix(mixes, spend.estimate)
+    return replace(nearest, estimate=nearest.estimate + move, low=nearest.low + move, high=nearest.high + move)
 
 
-def value_best_mix(uniform: Sequence[Reference], spend: float) -> float | None:
-    """Return the largest value of a random mix of levels, the same for everyone, at an average spend."""
-    means = np.array([(row.value.estimate, row.spend.estimate) for row in uniform]).reshape(-1, 2)
-    value, cost = means[np.isfinite(means).all(axis=1)].T
-    return float(mix_two_levels(value, np.maximum(cost, 0.0), spend) @ value) if len(value) else None
+def value_mix(mixes: Sequence[MixValue], spend: float) -> float:
+    """Return the value of the best uniform mix at an average spend, from its values at the costs of levels."""
+    return float(np.interp(spend, [mix.spend for mix in mixes], [mix.value for mix in mixes]))
 
 
 def count_needed_rows(rows: int, gain: Estimate) -> NeededRows | None:

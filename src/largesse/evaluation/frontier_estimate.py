@@ -6,9 +6,9 @@ Every budget is planned once (`plan_at_budgets`); frontier and cost curve use th
 confidence the whole curve lies inside the band. How much wider it is follows from the correlations between budgets: it is
 the 95 % quantile of the largest of correlated normal errors (a "sup-t" band; Montiel Olea and Plagborg-Møller 2019).
 
-*Cost curve.* At every budget the learnt policy is compared with the best mixture of levels, the same for everyone, at the
-same spend. The area between the two curves, divided by the range of spends, is the average gain from choosing customers
-over all budgets: the Qini measure for several levels with costs.
+*Cost curve.* At every budget the learnt policy is compared with the best mixture of levels, the same for everyone, at the same
+spend, chosen for each fold on the other folds. The area between the two curves, divided by the range of spends, is the average
+gain from choosing customers over all budgets: the Qini measure for several levels with costs.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ from largesse.errors import BudgetError
 from largesse.evaluation.estimators import weighted_mean
 from largesse.evaluation.influence import Influence, widen_interval
 from largesse.evaluation.policy_estimates import (
-    allow_for_spend,
-    find_best_mix,
+    LevelMeans,
+    average_levels,
+    compare_mix,
+    find_best_mixes,
     predict_value,
     score_policy,
     take_mean,
     take_means,
 )
 from largesse.evaluation.spend_by_price import FoldSpending, measure_spending
-from largesse.records import Array, FrontierPoint, HeldOutPlan, Qini, QiniPoint, Scores
+from largesse.records import Array, FrontierPoint, HeldOutPlan, MixValue, Qini, QiniPoint, Scores
 from largesse.stats import COVERAGE, t_quantile
 
 N_BUDGETS = 21
@@ -193,16 +195,23 @@ def trace_cost_curve(
 ) -> Qini:
     """Estimate the gain over the first plan at each estimated spend, learnt and uniform, and the area between them."""
     first, shares = score_policy(scores, plans[0].levels, estimator).value, _weight_points(np.array(spends))
-    points, area = [], Influence(np.zeros(len(scores.weight)))
+    points, area, means = [], Influence(np.zeros(len(scores.weight))), average_levels(scores)
     for plan, spend, share in zip(plans, spends, shares, strict=True):
-        mix = find_best_mix(scores, spend)
-        mixed, policy = score_policy(scores, mix, estimator), score_policy(scores, plan.levels, estimator)
+        policy = score_policy(scores, plan.levels, estimator)
+        _, mixed, difference = compare_mix(scores, policy, estimator, means)
         uniform = weighted_mean((mixed.value - first).values, scores.weight)
         gain = take_mean(scores, policy.value - first)
-        difference = allow_for_spend(scores, mix, policy.minus(mixed))
         points.append(QiniPoint(plan.budget, spend, gain, uniform, take_mean(scores, difference)))
         area = area + difference * float(share)
-    return Qini(tuple(points), take_mean(scores, area))
+    return Qini(tuple(points), take_mean(scores, area), value_mixes(scores, means, estimator))
+
+
+def value_mixes(scores: Scores, means: LevelMeans, estimator: str = "dr") -> tuple[MixValue, ...]:
+    """Estimate the value of the best uniform mix at the mean cost of every level: it lies on a line between two of them."""
+    costs = np.unique(np.average(means.cost, axis=0, weights=means.weight))
+    mixed = (score_policy(scores, find_best_mixes(scores, float(cost), means).policy, estimator) for cost in costs)
+    values = (weighted_mean(influence.value.values, scores.weight) for influence in mixed)
+    return tuple(MixValue(float(cost), value) for cost, value in zip(costs, values, strict=True))
 
 
 def _weight_points(spend: Array) -> Array:

@@ -51,7 +51,7 @@ class Influence:
             return Influence(np.zeros(len(self.values)))
         return self + other * -1.0
 
-    def __mul__(self, factor: float) -> Influence:
+    def __mul__(self, factor: float | Array) -> Influence:
         return self._map(lambda part: part * factor)
 
     def shift(self, constant: float) -> Influence:

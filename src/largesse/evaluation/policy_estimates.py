@@ -7,7 +7,7 @@ each row, so differences are paired and clusters are respected everywhere.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -234,8 +234,8 @@ def compare_references(
 
     Where costs are not certain, the difference from the mix allows for errors of both spends; see `measure_gain`.
     """
-    mix, mixed, gain = _compare_mix(scores, policy, estimator)
-    name = (name_mix(mix), describe_mix(mix, levels))
+    mixes, mixed, gain = compare_mix(scores, policy, estimator)
+    name = (name_mix(mixes.mean), describe_mix(mixes.mean, levels))
     logged = ("what was done before", "the levels in the log")
     return (
         _make_reference(scores, name, mixed, policy, response_value, gain),
@@ -289,44 +289,108 @@ def measure_gain(scores: Scores, policy: PolicyInfluence, estimator: str = "dr")
     Where costs are not certain, both spends are estimates: a policy that seems cheap by chance is compared with a mix that is
     too poor. The influence then allows for it.
     """
-    return _compare_mix(scores, policy, estimator)[2]
+    return compare_mix(scores, policy, estimator)[2]
 
 
-def _compare_mix(scores: Scores, policy: PolicyInfluence, estimator: str) -> tuple[Array, PolicyInfluence, Influence]:
-    """Return the best uniform mix at the spend of a policy, its influence, and that on the gain over it."""
-    mix = find_best_mix(scores, weighted_mean(policy.spend.values, scores.weight))
-    mixed = score_policy(scores, mix, estimator)
-    change = policy.minus(mixed)
-    return mix, mixed, change.value if scores.certain else allow_for_spend(scores, mix, change)
+def compare_mix(
+    scores: Scores, policy: PolicyInfluence, estimator: str = "dr", means: LevelMeans | None = None
+) -> tuple[FoldMixes, PolicyInfluence, Influence]:
+    """Return the best uniform mix at the spend of a policy, its influence, and that on the gain over it.
 
-
-def allow_for_spend(scores: Scores, mix: Array, change: PolicyInfluence) -> Influence:
-    """Return the influence on a difference in value from a mix of two levels, minus the worth of the difference in spend.
-
-    The return on money between the levels of the mix turns errors of spends into errors of value.
+    The mix of a fold is chosen on the other folds: a mix that is chosen on the rows that judge it is too good by the noise of
+    the level means, and the gain too small. Known `means` are not computed again.
     """
-    used = np.flatnonzero(mix)
-    if len(used) < 2:  # a single level: more money buys nothing
-        return change.value
-    share = scores.weight / scores.weight.sum()
-    value, cost = share @ scores.gamma[:, used], share @ scores.costs[:, used]
-    return change.value - change.spend * float((value[-1] - value[0]) / (cost[-1] - cost[0]))
+    mixes = find_best_mixes(scores, policy.spend.values, means)
+    mixed = score_policy(scores, mixes.policy, estimator)
+    change = policy.minus(mixed)
+    # Errors of spends are errors of value, by the return on money between the levels of the mix.
+    return mixes, mixed, change.value if scores.certain else change.value - change.spend * mixes.slopes[mixes.fold]
 
 
-def find_best_mix(scores: Scores, spend: float) -> Array:
-    """Return the probabilities (K,), the same for everyone, with the largest value at an average spend.
+@dataclass(frozen=True, eq=False)
+class LevelMeans:
+    """Mean value and cost of every level, for each fold on the other folds."""
+
+    fold: Array  # (n,) the fold of each row, as an index
+    weight: Array  # (folds,) total weight of each fold
+    value: Array  # (folds, K)
+    cost: Array  # (folds, K) of the fold itself where costs are certain: they need no estimate
+    has_rows: Array  # (K,) whether the log has enough rows of the level for an estimate
+
+
+@dataclass(frozen=True, eq=False)
+class FoldMixes:
+    """The best uniform mix of levels at a spend, for each fold chosen on the other folds."""
+
+    fold: Array  # (n,) the fold of each row, as an index
+    weight: Array  # (folds,) total weight of each fold
+    shares: Array  # (folds, K) probabilities
+    slopes: Array  # (folds,) return on money between the two levels of the mix; zero for a single level
+
+    @property
+    def policy(self) -> Array:
+        """The probabilities (n, K) of each row's levels; (K,) where all folds have the same mix."""
+        return self.shares[0] if (self.shares == self.shares[0]).all() else self.shares[self.fold]
+
+    @property
+    def mean(self) -> Array:
+        """The mean probabilities (K,) over folds."""
+        return np.average(self.shares, axis=0, weights=self.weight)
+
+
+def average_levels(scores: Scores) -> LevelMeans:
+    """Return the means of the levels that the best mix of each fold is chosen from."""
+    _, fold = np.unique(scores.fold, return_inverse=True)
+    weight = np.bincount(fold, weights=scores.weight)
+    others = weight.sum() - weight
+    alone = others <= 0  # no other fold has any weight
+
+    def sum_folds(table: Array) -> Array:  # one column after the other: logs may be large
+        return np.stack([np.bincount(fold, weights=scores.weight * column) for column in table.T], axis=1)
+
+    def leave_out(sums: Array) -> Array:
+        whole = sums.sum(axis=0)
+        left = (whole - sums) / np.where(alone, 1.0, others)[:, None]
+        return np.where(alone[:, None], whole / weight.sum(), left)
+
+    if not scores.certain:
+        cost = np.maximum(leave_out(sum_folds(scores.costs)), 0.0)
+    elif scores.costs.strides[0] == 0:  # the same for everybody
+        cost = np.broadcast_to(scores.costs[0], (len(weight), scores.costs.shape[1]))
+    else:
+        sums, empty = sum_folds(scores.costs), weight <= 0
+        own = sums / np.where(empty, 1.0, weight)[:, None]
+        cost = np.where(empty[:, None], sums.sum(axis=0) / weight.sum(), own)
+    has_rows = np.bincount(scores.level, minlength=scores.gamma.shape[1]) >= MIN_LEVEL_ROWS
+    return LevelMeans(fold, weight, leave_out(sum_folds(scores.gamma)), cost, has_rows)
+
+
+def find_best_mixes(scores: Scores, spend: float | Array, means: LevelMeans | None = None) -> FoldMixes:
+    """Return the probabilities, the same for everyone in a fold, with the largest value on the other folds at an average spend.
 
     Two levels suffice: one that costs no more, and one that costs no less. Levels with too few rows for an estimate are left
-    out where the others can spend as much: a mix is also a recommendation.
+    out where the others can spend as much: a mix is also a recommendation. A spend may be given by rows (n,): where costs are
+    not certain, each fold takes the mean of the others, like everything else that its mix is chosen by.
     """
-    weight = scores.weight / scores.weight.sum()
-    value, cost = weight @ scores.gamma, np.maximum(weight @ scores.costs, 0.0)
-    known = np.flatnonzero(np.bincount(scores.level, minlength=len(cost)) >= MIN_LEVEL_ROWS)
-    if not len(known) or not cost[known].min() <= spend <= cost[known].max():
-        return mix_two_levels(value, cost, spend)
-    mix = np.zeros(len(cost))
-    mix[known] = mix_two_levels(value[known], cost[known], spend)
-    return mix
+    means = means or average_levels(scores)
+    weight, total = means.weight, float(means.weight.sum())
+    spends = np.full(
+        len(weight), float(spend) if np.ndim(spend) == 0 else weighted_mean(np.asarray(spend), scores.weight)
+    )
+    if np.ndim(spend) and not scores.certain:
+        sums = np.bincount(means.fold, weights=scores.weight * spend)
+        others = total - weight
+        spends = np.where(others > 0, (sums.sum() - sums) / np.where(others > 0, others, 1.0), spends)
+    shares, slopes = np.zeros(means.value.shape), np.zeros(len(weight))
+    known = np.flatnonzero(means.has_rows)
+    for f, (value, cost, amount) in enumerate(zip(means.value, means.cost, spends, strict=True)):
+        covered = len(known) and cost[known].min() <= amount <= cost[known].max()
+        among = known if covered else np.arange(len(cost))
+        shares[f, among] = mix_two_levels(value[among], cost[among], float(amount))
+        low, high = (used := np.flatnonzero(shares[f]))[[0, -1]]
+        if len(used) > 1:  # of a single level, more money buys nothing
+            slopes[f] = (value[high] - value[low]) / (cost[high] - cost[low])
+    return FoldMixes(means.fold, weight, shares, slopes)
 
 
 def name_mix(mix: Array) -> str:

@@ -4,8 +4,8 @@ The gain of an option is measured against the best uniform mix at the option's o
 options lie above their bounds, so the bound of the chosen one holds after choosing (PoLeCe, arXiv 2502.10653). A bound
 reaches q standard errors below the estimate, q the 95 % quantile of the largest of the options' correlated errors, drawn by a
 multiplier bootstrap over rows or clusters. It never lies above the lower end of the option's own 95 % interval, which also
-allows for long tails: bound and interval agree. The mix is chosen on the same rows, in its own
-favour, so the bound holds against every uniform mix. Where costs are not certain, gains allow for errors of the spends.
+allows for long tails: bound and interval agree. The mix of each fold is chosen on the other folds, as the plan and the rule
+are, so that none of them is judged by the rows that chose it. Where costs are not certain, gains allow for errors of the spends.
 
 The option with the largest bound is recommended if that bound is above zero. Otherwise the best uniform mix is: it is simpler, and
 nothing is shown to be better. As long as no option is shown to gain, bounds tell more about noise than about plans: on random
@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.evaluation.estimators import weight_responses
+from largesse.evaluation.estimators import weight_responses, weighted_mean
 from largesse.evaluation.frontier_estimate import find_critical_value, sum_units
 from largesse.evaluation.one_column_rule import learn_rules
 from largesse.evaluation.policy_estimates import (
-    find_best_mix,
-    measure_gain,
+    average_levels,
+    compare_mix,
     name_mix,
     score_policy,
     take_mean,
@@ -57,9 +57,10 @@ def recommend_policy(
         names.append(("a simple rule", rules.whole.describe(log.levels)))
         policies.append(rules.policy)
     influences = [score_policy(scores, option, estimator) for option in policies]
-    gains = [measure_gain(scores, influence, estimator) for influence in influences]
-    means = [float(scores.weight @ gain.values / scores.weight.sum()) for gain in gains]
-    contributions = [sum_units(scores, gain.values - mean) for gain, mean in zip(gains, means, strict=True)]
+    means = average_levels(scores)
+    compared = [compare_mix(scores, influence, estimator, means) for influence in influences]
+    gains = [gain for *_, gain in compared]
+    contributions = [sum_units(scores, gain.values - weighted_mean(gain.values, scores.weight)) for gain in gains]
     critical_value = find_critical_value(np.stack(contributions, axis=1), one_sided=True)
     reason = _explain_no_guarantee(log)
     options = []
@@ -72,7 +73,7 @@ def recommend_policy(
         options.append(PolicyOption(*name, *take_means(scores, influence), gain, bound, guaranteed, profit))
     safe = [option for option in reversed(options) if option.at_least is not None and option.at_least > 0]
     best = max(safe, key=lambda option: option.at_least or 0.0, default=None)  # of equal ones, the simpler
-    mix = name_mix(find_best_mix(scores, options[0].spend.estimate))
+    mix = name_mix(compared[0][0].mean)
     return Recommendation(tuple(options), mix if best is None else best.name, critical_value, reason)
 
 

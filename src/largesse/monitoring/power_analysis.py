@@ -21,7 +21,7 @@ from largesse.evaluation import (
     as_policy,
     crossfit,
     estimate_difference,
-    find_best_mix,
+    find_best_mixes,
     learn_policy,
     score_log,
     score_policy,
@@ -149,9 +149,8 @@ def find_arms(scores: Scores, plan: Array, other: str, levels: Levels) -> Arms:
     if other == BEFORE:
         return Arms(plan, None, "what was done before")
     if other == UNIFORM:
-        weight = scores.weight / scores.weight.sum()
-        mix = find_best_mix(scores, float(weight @ (plan * scores.costs).sum(axis=1)))
-        return Arms(plan, as_probabilities(mix, scores), "the best uniform mix")
+        mixes = find_best_mixes(scores, (plan * scores.costs).sum(axis=1))
+        return Arms(plan, as_probabilities(mixes.policy, scores), "the best uniform mix")
     check_incumbent(other, levels)
     names = levels.labels if other in levels.labels else levels.titles
     level = np.full(len(scores.level), names.index(other), dtype=np.int64)

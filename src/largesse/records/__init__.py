@@ -30,6 +30,7 @@ from largesse.records.evaluation import Finding as Finding
 from largesse.records.evaluation import FrontierPoint as FrontierPoint
 from largesse.records.evaluation import HeldOutPlan as HeldOutPlan
 from largesse.records.evaluation import HeldOutPredictions as HeldOutPredictions
+from largesse.records.evaluation import MixValue as MixValue
 from largesse.records.evaluation import PolicyOption as PolicyOption
 from largesse.records.evaluation import Profit as Profit
 from largesse.records.evaluation import Progress as Progress

@@ -322,11 +322,20 @@ class QiniPoint:
 
 
 @dataclass(frozen=True)
+class MixValue:
+    """The estimated value of the best uniform mix at one spend."""
+
+    spend: float
+    value: float
+
+
+@dataclass(frozen=True)
 class Qini:
     """Qini curve: gains at every spend, and the mean difference between the learnt policy and the uniform mix."""
 
     points: tuple[QiniPoint, ...]
     area: Estimate
+    mixes: tuple[MixValue, ...] = ()  # at the mean cost of every level, rising: on a line between two of them
 
 
 @dataclass(frozen=True)
