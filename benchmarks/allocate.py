@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation.constraints.rules import Constraints
+from largesse.allocation.constraints.constraint_types import Constraints
 from largesse.allocation.plan import allocate, frontier
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)

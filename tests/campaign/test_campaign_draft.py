@@ -13,7 +13,7 @@ import pytest
 from largesse.campaign import guess_campaign, read_campaign
 from largesse.errors import InputError
 from largesse.levels import Levels
-from largesse.pipeline.scoring import Local
+from largesse.pipeline.local_engine import Local
 
 
 def written(folder: Path, text: str) -> Path:

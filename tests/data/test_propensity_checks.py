@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.data.checked_tables import read_log
+from largesse.data.log_reader import read_log
 from largesse.data.propensity_checks import GivenPropensities, find_doubtful_levels, propensity_problems
 from largesse.errors import InputError
 from largesse.evaluation import doctor

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse.data import open_batches
-from largesse.data.checked_tables import read_log
+from largesse.data.log_reader import read_log
 from largesse.data.table_reader import read_table
 from largesse.errors import InputError
 from largesse.levels import Levels

@@ -14,7 +14,7 @@ from largesse.evaluation.bootstrap import (
 from largesse.evaluation.estimators import ESTIMATORS, EstimateTerms, measure_influence, weight_rows
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.stats.intervals import t_estimate
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 
 
 def test_the_table_of_draws_has_mean_and_variance_one() -> None:

@@ -14,7 +14,7 @@ from largesse.evaluation.policy_evaluation import evaluate
 from largesse.levels import Levels
 from largesse.records import Log, Study
 from largesse.response.linear import Linear
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 
 MODEL = Linear(penalty=0.03)
 BUDGET = 1.3

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.data.checked_tables import log_from_arrays, read_log
+from largesse.data.log_reader import log_from_arrays, read_log
 from largesse.evaluation.crossfitting import crossfit, score_rows
 from largesse.evaluation.policy_estimates import estimate_uniform
 from largesse.levels import Levels
@@ -12,7 +12,7 @@ from largesse.records import Array, HeldOutPredictions, Log, Propensities, Score
 from largesse.response.linear import Linear
 from largesse.response.response_model import copy_unfitted
 from largesse.response.stacking import Stack
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 
 # ---------------------------------------------------------------------------------------------- made-up models
 

@@ -31,7 +31,7 @@ from largesse.evaluation.policy_estimates import (
 from largesse.evaluation.policy_evaluation import compare, evaluate
 from largesse.levels import Levels
 from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores
-from largesse.worlds.paper import Simulation, simulate
+from largesse.worlds.paper_simulations import Simulation, simulate
 
 
 def drawn(seed: int, n: int = 60, K: int = 3) -> dict[str, Array]:

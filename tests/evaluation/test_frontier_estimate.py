@@ -18,7 +18,7 @@ from largesse.evaluation.frontier_estimate import (
 from largesse.evaluation.policy_estimates import estimate_value
 from largesse.levels import Levels
 from largesse.records import Array, FrontierPoint, Log, Qini, Scores
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 
 
 def narrow(name: str, n: int) -> Log:

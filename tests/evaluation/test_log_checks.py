@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.evaluation.log_checks import check_log, doctor, find_leaks, measure_explained
 from largesse.evaluation.overlap_and_balance import answer_level, measure_overlap
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.randomisation import measure_dependence
 from largesse.propensity.estimate import encode_for_levels
 from largesse.records import Array, Checkup, Log, Overlap, Propensities
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 
 N = 1000
 RNG = np.random.default_rng(0)

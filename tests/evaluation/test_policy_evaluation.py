@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.errors import BudgetError, InputError
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.frontier_estimate import plan_held_out
@@ -15,7 +15,7 @@ from largesse.policy.policy import Policy
 from largesse.records import Log
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
-from largesse.worlds.paper import Simulation, simulate
+from largesse.worlds.paper_simulations import Simulation, simulate
 
 MODEL = Linear(penalty=0.03)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from largesse.allocation import allocate, decide_at_price
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.evaluation.budget_study import make_study
 from largesse.evaluation.crossfitting import crossfit
 from largesse.evaluation.frontier_estimate import plan_held_out
@@ -17,7 +17,7 @@ from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.response.cost_model import Proportional, WithCosts
 from largesse.response.linear import Linear
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 
 MODEL = Linear(penalty=0.01)
 FACE = [0, 1, 2, 3, 4]

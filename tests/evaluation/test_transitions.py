@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from largesse.evaluation import crossfit, estimate_value
-from largesse.evaluation.plan_decisions import measure_changes
+from largesse.evaluation.plan_explanation import measure_changes
 from largesse.records import Array, Scores
 from largesse.response import Linear
 from largesse.worlds import simulate

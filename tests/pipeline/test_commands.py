@@ -21,7 +21,7 @@ from largesse.campaign import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
 from largesse.pipeline import commands
 from largesse.pipeline.folder import RUN_FILES
-from largesse.pipeline.scoring import Local
+from largesse.pipeline.local_engine import Local
 from support.folders import everything_in
 
 LARGESSE = [sys.executable, "-m", "largesse"]

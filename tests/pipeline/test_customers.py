@@ -20,7 +20,7 @@ from largesse.errors import InputError, LargesseError, OutputError
 from largesse.io import ScratchFile
 from largesse.pipeline import commands
 from largesse.pipeline.customers import CustomerStream
-from largesse.pipeline.scoring import Local, choose_places, random_keys
+from largesse.pipeline.local_engine import Local, choose_places, random_keys
 from largesse.policy import Policy
 from largesse.records import Array
 from support.folders import everything_in
@@ -30,7 +30,7 @@ from support.shops import CAMPAIGN, shop_table, write_shop
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("largesse.data.table_batches.READ_BATCH_ROWS", 64)
-    monkeypatch.setattr("largesse.pipeline.scoring.SCORING_BATCH_ROWS", 50)
+    monkeypatch.setattr("largesse.pipeline.local_engine.SCORING_BATCH_ROWS", 50)
     monkeypatch.setattr("largesse.pipeline.table_writer.GROUP_ROWS", 70)
 
 

@@ -14,8 +14,8 @@ from largesse.campaign.campaign_file import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline.commands import silent
 from largesse.pipeline.engine import Engine, Target
+from largesse.pipeline.local_engine import Local
 from largesse.pipeline.planner import make_plan
-from largesse.pipeline.scoring import Local
 from largesse.policy import Policy
 from largesse.response import make_model
 
@@ -25,7 +25,7 @@ FEATURES = {"age": "number", "city": "text", "since": "date"}
 @pytest.fixture(params=["local", "batches"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engine:
     monkeypatch.setattr("largesse.data.table_batches.READ_BATCH_ROWS", 64)
-    monkeypatch.setattr("largesse.pipeline.scoring.SCORING_BATCH_ROWS", 50)
+    monkeypatch.setattr("largesse.pipeline.local_engine.SCORING_BATCH_ROWS", 50)
     return Local() if request.param == "local" else Local(rows=10)
 
 

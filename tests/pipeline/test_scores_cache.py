@@ -11,8 +11,8 @@ import pytest
 
 from largesse.campaign import read_campaign
 from largesse.pipeline import commands
+from largesse.pipeline.local_engine import Local
 from largesse.pipeline.scores_cache import METADATA_KEY, make_key, read_scores
-from largesse.pipeline.scoring import Local
 from support.folders import everything_in
 
 

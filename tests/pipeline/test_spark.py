@@ -29,8 +29,8 @@ from largesse.pipeline import open_engine, plan, run, run_on_spark
 from largesse.pipeline.commands import judge_plan, score_log, silent
 from largesse.pipeline.customers import choose_customers
 from largesse.pipeline.engine import Engine, Target
+from largesse.pipeline.local_engine import Local
 from largesse.pipeline.planner import make_plan
-from largesse.pipeline.scoring import Local
 from largesse.pipeline.spark import ClusterError, Spark, check_spark, open_session, spark_engine
 from largesse.pipeline.spark.chunks import ChunkedTable
 from largesse.pipeline.spark.session import explain_failure, find_java

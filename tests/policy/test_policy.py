@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largesse.allocation.plan import decide_at_price
-from largesse.data.checked_tables import log_from_arrays, read_log
+from largesse.data.log_reader import log_from_arrays, read_log
 from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
 from largesse.io import read_archive, write_archive
 from largesse.levels import Levels

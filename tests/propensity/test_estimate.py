@@ -5,7 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.propensity.balance import learn_tilts
 from largesse.propensity.estimate import (
     MIN_PROPENSITY,
@@ -16,7 +16,7 @@ from largesse.propensity.estimate import (
 )
 from largesse.records import Log
 from largesse.stats.folds import assign_folds
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 
 
 def test_given_propensities_are_used_as_they_are() -> None:

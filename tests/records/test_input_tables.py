@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.data.checked_tables import read_log
+from largesse.data.log_reader import read_log
 from largesse.levels import Levels
 from largesse.records.input_tables import ROLES, Log, Roles
 

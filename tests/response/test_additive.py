@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from largesse.response.additive import ADDITIVE_SEARCH_ROWS, Additive, place_hinges
 from largesse.response.linear import Linear
 from largesse.stats.folds import assign_folds
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 
 
 def bent(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

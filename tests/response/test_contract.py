@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from largesse.data.checked_tables import log_from_arrays, read_log
+from largesse.data.log_reader import log_from_arrays, read_log
 from largesse.errors import InputError, NotFittedError
 from largesse.levels import Levels
 from largesse.policy.policy import Policy

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.errors import InputError, PolicyFileError
 from largesse.policy.policy import Policy
 from largesse.records import Array, Customers, Log, SpendingCurve

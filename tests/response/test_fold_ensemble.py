@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.records import Log
 from largesse.response.fold_ensemble import fit_folds, held_out_scores, mean_scores, predict_held_out
 from largesse.response.level_effects import Link

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from largesse.data import Encoder
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.errors import InputError
 from largesse.records import Array, Log
 from largesse.response.additive import Additive

@@ -11,7 +11,7 @@ from largesse.records import Array
 from largesse.response import linear
 from largesse.response.linear import LINEAR_PENALTIES, Linear, RegressionRows, fit_regression
 from largesse.stats.links import sigmoid
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 
 
 def test_it_is_the_plain_regression_on_encoded_features_with_common_increments() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from largesse.allocation.plan import allocate
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.errors import InputError, MissingPartError
 from largesse.io import Reader, pack
 from largesse.levels import Levels
@@ -40,7 +40,7 @@ from largesse.response.stacking import (
 from largesse.response.thresholds import MANY_FEATURES, Thresholds
 from largesse.stats import assign_folds, response_loss
 from largesse.stats.links import sigmoid
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines.bart import BART
 
 

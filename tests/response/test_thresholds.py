@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.records import Array
 from largesse.response.linear import Linear
 from largesse.response.response_model import ResponseModel
@@ -12,7 +12,7 @@ from largesse.response.stacking import Stack
 from largesse.response.thresholds import MAX_AXES, Lines, Shares, Thresholds, _Path, _usual_probabilities, fit_lines
 from largesse.stats.links import sigmoid
 from largesse.stats.principal_components import principal_axes
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 from largesse_lab.nested_labels import generate_nested, make_bandit
 
 

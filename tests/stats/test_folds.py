@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.errors import InputError
 from largesse.records import Log
 from largesse.stats.folds import assign_folds, hold_out

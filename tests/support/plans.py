@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from largesse.allocation.constraints.rules import Constraints
+from largesse.allocation.constraints.constraint_types import Constraints
 from largesse.allocation.plan import allocate
 from largesse.allocation.price.hull import as_rows, cheapest, climb
 from largesse.errors import BudgetError

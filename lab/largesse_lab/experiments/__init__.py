@@ -4,7 +4,7 @@
 `convergence_rates` measures the decrease of errors with more levels (Proposition 3) and with more rows. `simulation_comparison` and
 `random_world_comparison` compare models where the truth is known; `interval_coverage`, `hard_logs`, `gain_lower_bounds` and
 `profit_intervals` check intervals and bounds, `redemption_overspend` budgets of costs on redemption, `false_alarms` the checks of a
-log, and `real_log_gains` and `real_logs` real data. `next_logs`, `served_log`, `check_campaigns`, `power_sizes` and `pace_streams`
+log, and `real_log_gains` and `real_logs` real data. `next_logs`, `served_log`, `check_campaigns`, `sample_sizes` and `pace_streams`
 measure the loop from one campaign to the next.
 """
 

@@ -13,12 +13,12 @@ from largesse_lab.experiments import (
     kappa_curves,
     next_logs,
     pace_streams,
-    power_sizes,
     profit_intervals,
     random_world_comparison,
     real_log_gains,
     real_logs,
     redemption_overspend,
+    sample_sizes,
     served_log,
     simulation_comparison,
     table1,
@@ -48,7 +48,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         next_logs.NEXT_LOG_EXPERIMENT,
         served_log.SERVED_LOG_EXPERIMENT,
         check_campaigns.CHECK_CAMPAIGNS_EXPERIMENT,
-        power_sizes.POWER_SIZES_EXPERIMENT,
+        sample_sizes.SAMPLE_SIZES_EXPERIMENT,
         pace_streams.PACE_STREAMS_EXPERIMENT,
     )
 }

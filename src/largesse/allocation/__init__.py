@@ -1,16 +1,15 @@
 """Curves + costs + budget → plan.
 
-`allocate` gives every customer one level so that the sum of responses is as large as the budget allows; `frontier` does
-it for every budget at once. `price/` finds the price of budget: a sample brackets it, one pass decides nearly everybody,
-and it is selected among the steps up the hulls of the others; the plan is then rounded to whole levels and never costs
-more than the budget. `constraints/` holds what else a campaign must keep, and `exact` proves the best whole plan. `costs`
-says what a level is expected to cost a customer, however it is paid; `cost_calibration` corrects costs that are expected, not
-known, so that a plan really costs its budget; `budget_grid` makes plans at many budgets at once; `batches` plans for customers
-who are never all in one place.
+`allocate` gives every customer one level so that the sum of responses is as large as the budget allows; `frontier` does it for
+every budget. `price/` finds the price of the budget: a sample brackets it, one pass decides nearly all customers, and the price is
+selected among the hull steps of the others. The plan is then rounded to whole levels and never costs more than the budget.
+`constraints/` adds further constraints, and `exact` proves the best plan. `cost_estimates` computes the expected cost of a level;
+`cost_calibration` corrects expected costs so that the plan really costs its budget. `budget_grid` plans at many budgets at once;
+`batched_allocation` plans for customers in batches on several machines.
 """
 
-from largesse.allocation.batches import BatchPlan as BatchPlan
-from largesse.allocation.batches import allocate_batches as allocate_batches
+from largesse.allocation.batched_allocation import BatchPlan as BatchPlan
+from largesse.allocation.batched_allocation import allocate_batches as allocate_batches
 from largesse.allocation.budget_grid import BudgetPoint as BudgetPoint
 from largesse.allocation.budget_grid import PriceSums as PriceSums
 from largesse.allocation.budget_grid import count_at_budgets as count_at_budgets
@@ -18,12 +17,12 @@ from largesse.allocation.budget_grid import count_levels as count_levels
 from largesse.allocation.budget_grid import find_budget_points as find_budget_points
 from largesse.allocation.budget_grid import mix_two_levels as mix_two_levels
 from largesse.allocation.budget_grid import sum_at_prices as sum_at_prices
-from largesse.allocation.constraints.rules import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
-from largesse.allocation.constraints.rules import Constraints as Constraints
-from largesse.allocation.constraints.rules import Limit as Limit
-from largesse.allocation.constraints.rules import Rule as Rule
-from largesse.allocation.constraints.rules import Segments as Segments
-from largesse.allocation.constraints.rules import Setting as Setting
+from largesse.allocation.constraints.constraint_types import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
+from largesse.allocation.constraints.constraint_types import Constraints as Constraints
+from largesse.allocation.constraints.constraint_types import Limit as Limit
+from largesse.allocation.constraints.constraint_types import Rule as Rule
+from largesse.allocation.constraints.constraint_types import Segments as Segments
+from largesse.allocation.constraints.constraint_types import Setting as Setting
 from largesse.allocation.cost_calibration import EVEN as EVEN
 from largesse.allocation.cost_calibration import Correction as Correction
 from largesse.allocation.cost_calibration import correct as correct

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from largesse.allocation.constraints.constraint_types import Budget, Constraints, Limit
 from largesse.allocation.constraints.dual import Multipliers
 from largesse.allocation.constraints.problem import arrange_rules, make_instance
-from largesse.allocation.constraints.rules import Budget, Constraints, Limit
-from largesse.allocation.constraints.solve import plan_under_rules
+from largesse.allocation.constraints.solver import plan_under_rules
 from largesse.allocation.exact import Proof, prove_under_rules
 from largesse.allocation.input_checks import check_task, make_budget_error, total_limit
 from largesse.allocation.price.hull import as_rows, cheapest, climb

@@ -10,13 +10,6 @@ from largesse.data.binning import Groups as Groups
 from largesse.data.binning import find_grouping as find_grouping
 from largesse.data.binning import group_column as group_column
 from largesse.data.binning import name_groups as name_groups
-from largesse.data.checked_tables import check_customers as check_customers
-from largesse.data.checked_tables import digest_log as digest_log
-from largesse.data.checked_tables import feature_table as feature_table
-from largesse.data.checked_tables import log_from_arrays as log_from_arrays
-from largesse.data.checked_tables import read_customers as read_customers
-from largesse.data.checked_tables import read_log as read_log
-from largesse.data.checked_tables import require_columns as require_columns
 from largesse.data.column_encoders import CYCLES as CYCLES
 from largesse.data.column_encoders import MAX_STANDARD_DEVIATIONS as MAX_STANDARD_DEVIATIONS
 from largesse.data.column_encoders import SECONDS_PER_DAY as SECONDS_PER_DAY
@@ -27,6 +20,13 @@ from largesse.data.column_values import kind_of as kind_of
 from largesse.data.column_values import skip_reason as skip_reason
 from largesse.data.encoder import Encoder as Encoder
 from largesse.data.encoder import plain_columns as plain_columns
+from largesse.data.log_reader import check_customers as check_customers
+from largesse.data.log_reader import digest_log as digest_log
+from largesse.data.log_reader import feature_table as feature_table
+from largesse.data.log_reader import log_from_arrays as log_from_arrays
+from largesse.data.log_reader import read_customers as read_customers
+from largesse.data.log_reader import read_log as read_log
+from largesse.data.log_reader import require_columns as require_columns
 from largesse.data.log_roles import PLAIN_TEXT_ROLES as PLAIN_TEXT_ROLES
 from largesse.data.parsing import Suggestion as Suggestion
 from largesse.data.parsing import parse_numbers as parse_numbers

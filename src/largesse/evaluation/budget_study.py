@@ -23,7 +23,7 @@ from largesse.evaluation.frontier_estimate import (
     trace_frontier,
 )
 from largesse.evaluation.influence import estimate_all
-from largesse.evaluation.plan_decisions import explain_decisions, measure_changes
+from largesse.evaluation.plan_explanation import explain_decisions, measure_changes
 from largesse.evaluation.policy_evaluation import Candidate, check_choices, evaluate_scores, examine_held_out
 from largesse.evaluation.profit_estimate import trace_profit
 from largesse.evaluation.recommendation import recommend_policy

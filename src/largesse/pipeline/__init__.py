@@ -5,8 +5,8 @@
 one machine, and `run_on_spark` runs a campaign on Spark.
 """
 
-from largesse.pipeline.campaign_check import check as check
-from largesse.pipeline.campaign_check import power as power
+from largesse.pipeline.campaign_monitoring import check as check
+from largesse.pipeline.campaign_monitoring import power as power
 from largesse.pipeline.commands import LOCAL_ENGINE as LOCAL_ENGINE
 from largesse.pipeline.commands import describe_run as describe_run
 from largesse.pipeline.commands import fit as fit

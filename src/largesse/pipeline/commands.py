@@ -22,9 +22,9 @@ from largesse.io import file_transaction, read_record, to_json
 from largesse.pipeline import folder as files
 from largesse.pipeline.customers import choose_customers
 from largesse.pipeline.engine import Engine, ScoredCustomers
+from largesse.pipeline.local_engine import Local
 from largesse.pipeline.planner import make_plan
 from largesse.pipeline.scores_cache import make_key, read_scores
-from largesse.pipeline.scoring import Local
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
 from largesse.records import (

@@ -7,9 +7,6 @@ budget, `pacing` controls its price and rehearses it on streams. `import largess
 
 from largesse.serve.access_control import AccessPolicy as AccessPolicy
 from largesse.serve.access_control import AuthMiddleware as AuthMiddleware
-from largesse.serve.decision_table import audit_ledger as audit_ledger
-from largesse.serve.decision_table import describe_standing as describe_standing
-from largesse.serve.decision_table import read_decisions as read_decisions
 from largesse.serve.json_bodies import RequestError as RequestError
 from largesse.serve.json_bodies import describe_error as describe_error
 from largesse.serve.json_bodies import error_handlers as error_handlers
@@ -31,6 +28,9 @@ from largesse.serve.ledger.ledger_records import Redemption as Redemption
 from largesse.serve.ledger.ledger_records import make_terms as make_terms
 from largesse.serve.ledger.money_time import DAY_MICROS as DAY_MICROS
 from largesse.serve.ledger.statements import DECISION_COLUMNS as DECISION_COLUMNS
+from largesse.serve.ledger_audit import audit_ledger as audit_ledger
+from largesse.serve.ledger_audit import describe_standing as describe_standing
+from largesse.serve.ledger_audit import read_decisions as read_decisions
 from largesse.serve.pacing.controller import ControllerGains as ControllerGains
 from largesse.serve.pacing.controller import PacePlan as PacePlan
 from largesse.serve.pacing.controller import Pacer as Pacer

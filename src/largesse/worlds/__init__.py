@@ -7,9 +7,9 @@ cash incentives.
 """
 
 from largesse.worlds.oracle import KnownTruth as KnownTruth
-from largesse.worlds.paper import SIMULATIONS as SIMULATIONS
-from largesse.worlds.paper import Simulation as Simulation
-from largesse.worlds.paper import simulate as simulate
+from largesse.worlds.paper_simulations import SIMULATIONS as SIMULATIONS
+from largesse.worlds.paper_simulations import Simulation as Simulation
+from largesse.worlds.paper_simulations import simulate as simulate
 from largesse.worlds.random_worlds import RandomLog as RandomLog
 from largesse.worlds.random_worlds import RandomWorld as RandomWorld
 from largesse.worlds.random_worlds import Traits as Traits

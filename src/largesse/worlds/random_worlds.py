@@ -25,8 +25,15 @@ from largesse.errors import Problem, refuse
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.stats import draw_levels, sigmoid
-from largesse.worlds.functions import SURFACE_MOMENT_ROWS, SURFACE_SHAPES, Columns, Surface, draw_columns, draw_surface
 from largesse.worlds.oracle import KnownTruth
+from largesse.worlds.random_functions import (
+    SURFACE_MOMENT_ROWS,
+    SURFACE_SHAPES,
+    Columns,
+    Surface,
+    draw_columns,
+    draw_surface,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 import largesse as lg
 from largesse.allocation.plan import allocate
-from largesse.data.checked_tables import log_from_arrays, read_log
+from largesse.data.log_reader import log_from_arrays, read_log
 from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
 from largesse.io import write_archive
 from largesse.levels import Levels

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from largesse.errors import InputError
 from largesse.records import Array
 from largesse.response.networks.network_settings import Network
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.cfrnet import ALPHAS, CFRNet
 from largesse_lab.baselines.network_parts import normal_params

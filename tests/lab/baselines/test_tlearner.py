@@ -5,13 +5,13 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.errors import InputError
 from largesse.records import Array
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
 from largesse.response.networks.sire import SIRE
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines.tlearner import FEWEST, TLearner
 from support.models import flat
 

@@ -26,10 +26,10 @@ from largesse_lab.experiments import (
     interval_coverage,
     kappa_curves,
     next_logs,
-    power_sizes,
     profit_intervals,
     random_world_comparison,
     redemption_overspend,
+    sample_sizes,
     served_log,
     simulation_comparison,
     table2,
@@ -219,7 +219,7 @@ CASES = {
     "check_campaigns": Case(
         Request(PLANTED, seeds=(5, 5)), sizes(check_campaigns, LOG_ROWS=500, NEXT_ROWS=600), check_planted, figure=True
     ),
-    "power": Case(Request(seeds=(1, 1)), sizes(power_sizes, LOG_ROWS=800, FRESH_ROWS=3000, N_TESTS=100), check_power),
+    "power": Case(Request(seeds=(1, 1)), sizes(sample_sizes, LOG_ROWS=800, FRESH_ROWS=3000, N_TESTS=100), check_power),
     "pace_streams": Case(Request(seeds=(1, 1)), {}, check_streams, figure=True),
 }
 

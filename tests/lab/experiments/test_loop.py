@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from largesse_lab.experiments import EXPERIMENTS, next_logs, pace_streams, power_sizes
+from largesse_lab.experiments import EXPERIMENTS, next_logs, pace_streams, sample_sizes
 
 
 def text_of(name: str, records: list[dict[str, Any]]) -> str:
@@ -43,7 +43,7 @@ def test_the_power_is_that_of_worlds_with_a_test() -> None:
         {"response": "amounts", "shown": 0.86},
         {"response": "yes/no", "shown": None, "why": "too large"},
     ]
-    summary = power_sizes.summarise(tests)
+    summary = sample_sizes.summarise(tests)
     kinds = [(kind["responses"], kind["worlds"]) for kind in summary["kinds"]]
     assert kinds == [("yes/no", 1), ("amounts", 1), ("all", 2)]
     assert summary["left"] == {"too large": 1}

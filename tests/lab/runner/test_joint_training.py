@@ -15,7 +15,7 @@ from largesse.response.networks.trainer import models_at_once, row_sets
 from largesse.response.networks.training_jobs import Loop, TrainingJob, TrainingProgram
 from largesse.response.networks.training_runner import train
 from largesse.response.response_model import copy_unfitted
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.banditnet import BanditNet
 from largesse_lab.baselines.cfrnet import CFRNET_CHECK_STEPS, CFRNET_NETWORK, CFRNET_TRAINING, CFRNet

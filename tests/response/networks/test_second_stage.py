@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from largesse.data.checked_tables import log_from_arrays
+from largesse.data.log_reader import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.model_catalogue import model_classes
 from largesse.response.networks.second_stage import TAU, _Stage, fit_correction
 from largesse.response.networks.sire import SIRE
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 from support.models import flat
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from largesse.data.checked_tables import log_from_arrays, read_log
+from largesse.data.log_reader import log_from_arrays, read_log
 from largesse.errors import InputError, PolicyFileError
 from largesse.levels import Levels
 from largesse.policy.policy import Policy
@@ -21,7 +21,7 @@ from largesse.response.networks.network_settings import MONOTONE
 from largesse.response.networks.sire import IRE, KAPPA_CANDIDATES, PLAIN_KAPPAS, SHRINKAGE_PENALTIES, SIRE
 from largesse.response.networks.sire_loss import mean_scores, represent
 from largesse.stats.folds import assign_folds
-from largesse.worlds.paper import simulate
+from largesse.worlds.paper_simulations import simulate
 from support.models import flat, leave_untrained
 
 # The same small network everywhere: it is compiled once. Where training does not matter, nothing is trained.

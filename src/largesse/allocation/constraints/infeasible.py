@@ -7,8 +7,8 @@ from typing import cast
 
 import numpy as np
 
+from largesse.allocation.constraints.constraint_types import Budget
 from largesse.allocation.constraints.problem import Instance, LimitRow
-from largesse.allocation.constraints.rules import Budget
 from largesse.allocation.exact import Program, build_program, least_violations
 from largesse.allocation.price.search import SPEND_ROUNDING
 from largesse.errors import BudgetError, Problem

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from largesse.allocation.constraints.rules import Limit, Rule, Segments
+from largesse.allocation.constraints.constraint_types import Limit, Rule, Segments
 from largesse.allocation.price.hull import as_rows
 from largesse.records import Array
 

@@ -34,7 +34,7 @@ from largesse.evaluation import MAX_SUMMARY_ROWS, GroupedFeature, PlanCounts, ch
 from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
 from largesse.pipeline.customers import check_memory, name_reasons
 from largesse.pipeline.engine import Engine, PlanResult, ScoredCustomers, Target
-from largesse.pipeline.scoring import Local, choose_places
+from largesse.pipeline.local_engine import Local, choose_places
 from largesse.pipeline.spark.chunks import (
     CHUNKS,
     RESULTS,

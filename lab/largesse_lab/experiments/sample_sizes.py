@@ -137,6 +137,6 @@ POWER_SETUP = (
     f"deviations come from the log. Then {N_TESTS:,} tests of this size are simulated among fresh customers; tests of more than "
     f"{MAX_ARM:,} in an arm are not simulated."
 )
-POWER_SIZES_EXPERIMENT = Experiment(
+SAMPLE_SIZES_EXPERIMENT = Experiment(
     "power", POWER_TITLE, measure, summarise, fill, setup=POWER_SETUP, random_worlds=True, one_thread=True
 )

@@ -1,4 +1,4 @@
-"""A plan under a budget and further rules: multipliers, repair, and a certificate; proven the best on request."""
+"""Solver of a plan under a budget and constraints: multipliers, repair, and a certificate; proven the best on request."""
 
 from __future__ import annotations
 

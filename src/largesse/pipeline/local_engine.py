@@ -1,4 +1,4 @@
-"""Customers of one machine with their expected responses and costs: in memory, or mapped from files without a name.
+"""The engine of one machine: customers and their expected responses and costs, in memory or mapped from temporary files.
 
 A table that is larger than memory is read in batches, each customer is scored once, and curves and own costs go to files
 beside the output, which are mapped into memory. They are gone when the command ends, however it ends. Features and ids are

@@ -1,4 +1,4 @@
-"""Decisions of a ledger as a table, and its audit."""
+"""Audit of a ledger, and its decisions as a table."""
 
 from __future__ import annotations
 

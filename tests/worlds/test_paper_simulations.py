@@ -6,7 +6,7 @@ import pytest
 
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse.worlds.paper import SIMULATIONS, Simulation, simulate
+from largesse.worlds.paper_simulations import SIMULATIONS, Simulation, simulate
 
 NON_DEGENERATE = [name for name in SIMULATIONS if name != "literal"]
 ARRAYS = ("features", "level", "response", "propensity", "propensities", "truth", "costs")

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from largesse.data.checked_tables import digest_log, log_from_arrays, read_customers, read_log
+from largesse.data.log_reader import digest_log, log_from_arrays, read_customers, read_log
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Customers

@@ -1,4 +1,4 @@
-"""Decisions of a held-out plan: typical customers, other prices, importance of features, and changes from the logged levels.
+"""Explanation of a held-out plan: typical customers, other prices, importance of features, and changes from the logged levels.
 
 *Changes.* The customers to whom the plan gives a level are chosen by features alone, so their gain has a doubly robust
 estimate: the mean over all rows of (score of the plan's level − response) where the plan gives that level, else zero. Those of

@@ -7,7 +7,7 @@ import pytest
 
 from largesse.allocation import decide_at_price
 from largesse.evaluation import make_study
-from largesse.evaluation.plan_decisions import PRICE_CHANGES, explain_decisions
+from largesse.evaluation.plan_explanation import PRICE_CHANGES, explain_decisions
 from largesse.records import DecisionSummary, Log, Study
 from largesse.response import Linear
 from largesse.worlds import simulate

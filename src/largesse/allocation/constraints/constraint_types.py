@@ -1,4 +1,4 @@
-"""Rules of a plan besides its budget: their form, one final class for each kind, and the record that holds a campaign's.
+"""Constraints of a plan besides its budget: their form, one final class for each kind, and the record of all of them.
 
 A plan gives customer i the level y_i. A `Rule` may forbid choices (`allowed`) or ask for a minimum return (`floor`). A
 `Limit` is a linear rule,
