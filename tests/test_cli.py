@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from largesse import cli
@@ -40,7 +41,7 @@ def test_options_of_the_command_line_keep_their_names(call: Call) -> None:
         command: sorted(set(re.findall(r"(?<!\S)--([a-z-]+)", call(command, "--help").out)) - {"help", "quiet"})
         for command in COMMANDS
     }
-    assert found["run"] == ["budget", "confidence", "engine", "json", "master", "out", "plan-to", "total"]
+    assert found["run"] == ["budget", "confidence", "engine", "json", "master", "out", "plan-to", "strict", "total"]
     assert found["power"] == ["coverage", "gain", "incumbent", "json", "per-day", "power", "share"]
     roles = {role.replace("_", "-") for role in ROLES}
     assert roles <= {*found["fit"]} & {*found["doctor"]}
@@ -125,20 +126,34 @@ def test_a_campaign_of_init_runs_once_costs_and_budget_are_filled_in(
     file.unlink()
     assert call("init", "log.parquet").code == 0
     assert call("init", "log.parquet").code == 2  # never over one that is there
-    for command in ("run", "doctor"):
-        done = call(command, "campaign.toml")
-        assert done.code == 2
-        assert all(name in done.err for name in ("levels.costs", "costs = [0, 5, 10]", "plan.budget"))
+    done = call("run", "campaign.toml")
+    assert done.code == 2
+    assert all(name in done.err for name in ("levels.costs", "costs = [0, 5, 10]", "plan.budget"))
+    assert call("doctor", "campaign.toml").code == 0  # which needs neither costs nor budget
     assert not Path("campaign-run").exists()
     filled = file.read_text().replace("costs = []", "costs = [0, 5, 10]").replace('name = "auto"', 'name = "linear"')
     file.write_text(filled)
     assert call("run", "campaign.toml").code == 2
-    assert call("doctor", "campaign.toml").code == 0  # which needs no budget
     assert call("run", "campaign.toml", "--budget", "2").code == 0
     file.write_text(filled.replace('budget = ""', "budget = 2"))
     done = call("run", "campaign.toml")
     assert done.code == 0
     assert "campaign-run/report.html" in done.out.replace("\n", "")
+
+
+def test_a_log_that_cannot_answer_has_a_code_of_its_own(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, call: Call
+) -> None:
+    monkeypatch.chdir(shop)
+    table = pq.read_table("log.parquet")
+    pq.write_table(table.append_column("receipt", table["bought"]), "log.parquet")  # it gives the response away
+    file = Path("campaign.toml")
+    file.write_text(file.read_text().replace('customers = "customers.parquet"\n', ""))
+    assert call("doctor", "campaign.toml").code == 20
+    assert call("run", "campaign.toml", "--strict").code == 2
+    assert not Path("campaign-run").exists()
+    assert call("run", "campaign.toml").code == 20
+    assert Path("campaign-run", "report.html").exists()
 
 
 @pytest.mark.slow
@@ -186,7 +201,7 @@ def test_doctor_says_what_it_needs_of_a_bare_table(tmp_path: Path, monkeypatch: 
         assert done.code == 2
         assert all(subject in done.err for subject in subjects)
     ordered = ("--level", "channel", "--response", "z", "--names", "mail,call,visit")
-    assert call("doctor", "log.csv", *ordered).code == 0
+    assert call("doctor", "log.csv", *ordered).code == 20  # the one feature gives the response away
 
 
 def test_a_new_plan_says_that_the_report_of_the_last_one_is_gone(run_copy: Path, call: Call) -> None:

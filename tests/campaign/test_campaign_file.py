@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.campaign import Campaign, Planning, campaign_from, campaign_from_options, read_campaign
+from largesse.campaign import (
+    BUDGET_KEYS,
+    CHECKUP_KEYS,
+    Campaign,
+    Planning,
+    campaign_from,
+    campaign_from_options,
+    read_campaign,
+)
 from largesse.errors import InputError
 from largesse.levels import Levels
 
@@ -337,10 +345,24 @@ def test_every_blank_is_named_together_with_its_comment(tmp_path: Path) -> None:
 
 def test_a_budget_may_be_blank_if_it_is_given_otherwise() -> None:
     given = {"log": "l.csv", "columns": NAMED, "levels": {"costs": [0, 1]}, "plan": {"budget": ""}}
-    assert campaign_from(given, blank_budget=True).spending(budget=2).planning.budget == 2
+    assert campaign_from(given, optional=BUDGET_KEYS).spending(budget=2).planning.budget == 2
     with pytest.raises(InputError, match=r"plan\.budget is left blank"):
         campaign_from(given)
     with pytest.raises(InputError, match="2 things are wrong"):
-        campaign_from({**given, "levels": {"costs": []}}, blank_budget=True)
+        campaign_from({**given, "levels": {"costs": []}}, optional=BUDGET_KEYS)
     with pytest.raises(InputError, match=r"levels\.names is left blank"):
-        campaign_from({**given, "levels": {"costs": [0, 1], "doses": [0, 1], "names": []}}, blank_budget=True)
+        campaign_from({**given, "levels": {"costs": [0, 1], "doses": [0, 1], "names": []}}, optional=BUDGET_KEYS)
+
+
+@pytest.mark.parametrize("costs", [{"costs": []}, {}])
+def test_a_checkup_needs_neither_costs_nor_budget(costs: dict[str, Any]) -> None:
+    given = {
+        "log": "l.csv",
+        "columns": NAMED,
+        "levels": {"names": ["none", "small", "big"], **costs},
+        "plan": {"budget": ""},
+    }
+    levels = campaign_from(given, optional=CHECKUP_KEYS).levels
+    assert (levels.names, levels.costs) == (("none", "small", "big"), (0.0, 1.0, 2.0))
+    with pytest.raises(InputError, match=r"costs"):
+        campaign_from(given, optional=BUDGET_KEYS)

@@ -267,11 +267,14 @@ def test_a_plan_for_another_budget_drops_the_evaluation_of_the_old_one(run_copy:
     with pytest.raises(InputError, match=r"is for a budget of 2\.5, not 1(?s:.)*largesse plan .* --budget 1"):
         commands.judge(run_copy, budget=1.0)
     assert everything_in(run_copy) == before
-    commands.plan(run_copy, budget=1.0, out=tmp_path / "x.csv")
+    made = commands.plan(run_copy, budget=1.0, out=tmp_path / "x.csv")
+    assert (made["budget"]["average"], made["dropped"]) == (1.0, [])
+    assert everything_in(run_copy) == before  # a plan that is written elsewhere changes nothing
+    assert names_in(tmp_path) == {"run", "x.csv"}
+    commands.plan(run_copy, budget=1.0)
     assert (names_in(run_copy), budget_of(run_copy)) == (ALL - JUDGED, 1.0)
     plan = pq.read_table(run_copy / "plan.parquet")
     assert csv.read_csv(tmp_path / "x.csv")["level_number"].to_pylist() == plan["level_number"].to_pylist()
-    assert names_in(tmp_path) == {"run", "x.csv"}
     commands.judge(run_copy)
     commands.report(run_copy)
     assert (names_in(run_copy), budget_of(run_copy)) == (ALL, 1.0)

@@ -6,7 +6,9 @@ from largesse.campaign.campaign_draft import TableProfile as TableProfile
 from largesse.campaign.campaign_draft import guess_campaign as guess_campaign
 from largesse.campaign.campaign_draft import inspect_table as inspect_table
 from largesse.campaign.campaign_draft import unknown_columns as unknown_columns
+from largesse.campaign.campaign_file import BUDGET_KEYS as BUDGET_KEYS
 from largesse.campaign.campaign_file import CAMPAIGN_SECTIONS as CAMPAIGN_SECTIONS
+from largesse.campaign.campaign_file import CHECKUP_KEYS as CHECKUP_KEYS
 from largesse.campaign.campaign_file import Campaign as Campaign
 from largesse.campaign.campaign_file import Spent as Spent
 from largesse.campaign.campaign_file import campaign_from as campaign_from

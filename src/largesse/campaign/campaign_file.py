@@ -62,6 +62,7 @@ BLANKS = {
     "plan.total": "fill in: what may be spent on all customers together, like total = 50000; or remove the line",
 }
 BUDGET_KEYS = ("plan.budget", "plan.total")
+CHECKUP_KEYS = (*BUDGET_KEYS, "levels.costs")  # settings that a checkup of the log does not need
 BLANK_LINE = re.compile(r'^\s*([\w-]+)\s*=\s*(?:""|\'\'|\[\s*\])\s*#\s*(fill in:.*?)\s*$')
 SECTION_LINE = re.compile(r"^\s*\[\s*([\w.-]+)\s*\]")
 
@@ -144,8 +145,8 @@ def _lines(given: Mapping[str, Any]) -> list[str]:
     return [f"{word} = {to_toml(value)}" for word, value in given.items() if value is not None]
 
 
-def read_campaign(path: str | Path, *, blank_budget: bool = False) -> Campaign:
-    """Read a campaign file; paths inside it are relative to it. `blank_budget` accepts a budget that is left blank."""
+def read_campaign(path: str | Path, *, optional: Collection[str] = ()) -> Campaign:
+    """Read a campaign file; paths inside it are relative to it. `optional` settings, such as the budget, may be left blank."""
     refuse("campaign", path_problems(path))
     file = Path(path)
     if file.is_dir():
@@ -159,7 +160,7 @@ def read_campaign(path: str | Path, *, blank_budget: bool = False) -> Campaign:
         given = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError("campaign", [_explain(error, file)]) from error
-    return campaign_from(given, folder=file.parent, text=text, blank_budget=blank_budget)
+    return campaign_from(given, folder=file.parent, text=text, optional=optional)
 
 
 def _explain(error: Exception, file: Path) -> Problem:
@@ -178,7 +179,7 @@ def _explain(error: Exception, file: Path) -> Problem:
 
 
 def campaign_from(
-    given: dict[str, Any], *, folder: Path = Path(), text: str = "", blank_budget: bool = False
+    given: dict[str, Any], *, folder: Path = Path(), text: str = "", optional: Collection[str] = ()
 ) -> Campaign:
     """Return the campaign of the content of a campaign file, or name everything that is wrong with it.
 
@@ -188,14 +189,18 @@ def campaign_from(
     given = _drop_blanks(given, blanks)
     if _is_observed(given):
         blanks.pop("levels.costs", None)
-    if blank_budget and set(BUDGET_KEYS).issuperset(blanks):
+    if set(optional).issuperset(blanks):
         blanks = {}
     problems: list[Problem] = list(blanks.values())
     _check_names(given, problems)
     sections = {name: given[name] if isinstance(given.get(name), dict) else {} for name in CAMPAIGN_SECTIONS}
     roles = _read_roles(sections["columns"], blanks, problems)
     levels = _read_levels(
-        sections["levels"], blanks, problems, observed=_is_observed(given), unit=given.get("unit", "")
+        _fill_costs(sections["levels"], optional),
+        blanks,
+        problems,
+        observed=_is_observed(given),
+        unit=given.get("unit", ""),
     )
     propensities = _read_propensities(sections["levels"], roles, problems)
     planning = planning_from(sections["plan"], levels, problems)
@@ -284,6 +289,14 @@ def _is_observed(given: Mapping[str, Any]) -> bool:
     """Whether a column of the log holds observed costs."""
     columns = given.get("columns")
     return isinstance(columns, Mapping) and columns.get("cost_column") is not None
+
+
+def _fill_costs(section: dict[str, Any], optional: Collection[str]) -> dict[str, Any]:
+    """Return the section with costs 0, 1, 2 … where they are optional and missing."""
+    listed = section.get("names") or section.get("doses")
+    if "levels.costs" not in optional or section.get("costs") or not isinstance(listed, list):
+        return section
+    return {**section, "costs": list(range(len(listed)))}
 
 
 def _read_levels(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from largesse import pipeline
-from largesse.campaign import Spent, campaign_from_options, guess_campaign, read_campaign
+from largesse.campaign import BUDGET_KEYS, Spent, campaign_from_options, guess_campaign, read_campaign
 from largesse.cli.options import (
     AsJson,
     Budget,
@@ -33,6 +33,7 @@ from largesse.cli.options import (
     choose_engine,
     column_option,
     echo,
+    exit_unanswered,
     pick,
     present,
 )
@@ -93,15 +94,23 @@ def run(
     total: Total = None,
     confidence: Confidence = None,
     out: Out = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse to plan from a log that cannot answer: exit code 2, no run folder.")
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a campaign: read, fit, plan, judge, report."""
+    """Run a campaign: read, fit, plan, judge, report.
+
+    The exit code is for a scheduler: 0 success, 20 if the log cannot answer (a check returned no); 2 is an error.
+    """
     spent = budget is not None or total is not None
-    settings = read_campaign(campaign, blank_budget=spent).spending(budget=budget, total=total, confidence=confidence)
+    settings = read_campaign(campaign, optional=BUDGET_KEYS if spent else ()).spending(
+        budget=budget, total=total, confidence=confidence
+    )
     folder = out or Path(settings.out or campaign.with_suffix("").name + "-run")
     with show_progress(as_json or quiet) as progress, choose_engine(engine, master, plan_to) as opened:
-        shown = pipeline.run(settings, folder, progress, engine=opened)
+        shown = pipeline.run(settings, folder, progress, engine=opened, strict=strict)
     _print_answer(shown, folder, as_json, quiet)
 
 
@@ -273,7 +282,8 @@ def doctor(
 ) -> None:
     """Check a log before a run: overlap, balance, randomisation, suspicious features.
 
-    Each check returns fine, careful or no. The columns of a bare table are guessed unless options name them.
+    Each check returns fine, careful or no. The columns of a bare table are guessed unless options name them. The exit code
+    is 20 if a check returned no.
     """
     columns, levels = pick(locals(), ROLES), pick(locals(), ("costs", "names"))
     campaign, guessed = pipeline.find_campaign(log, columns, levels)
@@ -281,8 +291,10 @@ def doctor(
         shown = pipeline.examine(campaign, guessed=guessed, out=out, progress=progress)
     warnings = shown["support"]["checks"]
     present(shown, lambda: print_checkup(shown, out), as_json=as_json, quiet=quiet, warnings=warnings)
+    exit_unanswered(warnings)
 
 
 def _print_answer(shown: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
     numbers, warnings = {"run": str(folder), **shown}, shown["answer"]["warnings"]
     present(numbers, lambda: print_answer(shown, folder), as_json=as_json, quiet=quiet, warnings=warnings)
+    exit_unanswered(warnings)

@@ -12,7 +12,7 @@ import typer
 
 from largesse import pipeline
 from largesse.errors import make_visible
-from largesse.records import ROLES
+from largesse.records import EXIT_CODES, ROLES
 from largesse.report import print_warnings
 
 
@@ -107,6 +107,12 @@ def present(
         show()
     elif warnings:
         print_warnings(warnings, to_stderr=True)
+
+
+def exit_unanswered(findings: Sequence[Mapping[str, Any]]) -> None:
+    """Exit with the code of "no" if the log cannot answer, for a scheduler."""
+    if any(finding["answer"] == "no" for finding in findings):
+        raise typer.Exit(EXIT_CODES["no"])
 
 
 def choose_engine(engine: str | None, master: str | None, plan_to: str | None) -> AbstractContextManager[Any]:

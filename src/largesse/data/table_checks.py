@@ -70,14 +70,16 @@ class TableChecker:
                     f"{column!r} is named both as {seen[column]} and as {role}", "each role needs its own column"
                 )
             seen[column] = role
-        for column in features or ():
-            if column in seen and seen[column] in ("level", "response", "propensity", "cost_column"):
-                self.add_problem(
-                    f"the {seen[column].removesuffix('_column')} column {column!r} is also listed as a feature",
-                    "a model may not see what it must predict",
-                )
-        if len(set(features or ())) < len(features or ()):
-            self.add_problem("a feature is listed twice", "list each feature once")
+        listed = list(features or ())
+        targets = ("level", "response", "propensity", "cost_column")
+        if clashes := [column for column in dict.fromkeys(listed) if seen.get(column) in targets]:
+            roles = join_some([f"{column!r} ({seen[column].removesuffix('_column')})" for column in clashes])
+            hint = "a model may not see what it must predict: take them out of the features"
+            self.add_problem(f"columns with another role are also listed as features: {roles}", hint)
+        if repeated := [column for column in dict.fromkeys(listed) if listed.count(column) > 1]:
+            self.add_problem(
+                f"features are listed twice: {join_some([*map(repr, repeated)])}", "list each feature once"
+            )
         if len(levels) < 2:
             self.add_problem("there is only one level", "a choice needs at least two levels with their costs")
 

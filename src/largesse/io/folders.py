@@ -128,6 +128,11 @@ class FileTransaction:
                 _copy_missing(path, temporary, lambda name: name in files)
         return temporary
 
+    def discard(self, target: Target) -> None:
+        """Leave a folder as it is: its new content, which may be written, is removed at the end."""
+        path = resolve_replaceable(target)
+        self._items = [item for item in self._items if item.path != path]
+
     def _add(self, path: Path, ending: str, files: frozenset[str] | None) -> Path:
         temporary = temporary_name(path, ending)
         self._items.append(_Replacement(path, temporary, files))

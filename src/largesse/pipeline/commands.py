@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from largesse.campaign import Campaign, Spent, read_campaign
-from largesse.errors import Problem, fail, suggest
+from largesse.errors import Problem, fail, refuse, suggest
 from largesse.evaluation import (
     ESTIMATORS,
     examine_held_out,
@@ -69,11 +69,12 @@ def run(
     *,
     table: Any = None,
     engine: Engine = LOCAL_ENGINE,
+    strict: bool = False,
 ) -> dict[str, Any]:
     """Fit, plan, judge and report; leave a run folder and return the numbers of the report.
 
     `table` replaces the campaign's log: the folder keeps it under the name that the campaign gives. A Parquet file may be named by
-    its path, and is linked or copied.
+    its path, and is linked or copied. `strict` refuses to plan from a log that cannot answer.
     """
     check_model_name(campaign.model)
     campaign = campaign.spending()
@@ -89,6 +90,8 @@ def run(
 
             model, held = fit_model(campaign, log, report_progress)
             log_scores = score_log(campaign, log, held, report_progress)
+            if strict:
+                refuse_unanswered(log_scores.checkup.findings)
             learnt = files.write_fit(folder, model, log)
             files.write_scores(folder, campaign, log, held, log_scores.checkup.propensity)
 
@@ -162,6 +165,12 @@ def score_log(
     return LogScores(held, scores, checkup)
 
 
+def refuse_unanswered(findings: Iterable[Finding]) -> None:
+    """Refuse a log that cannot answer the question, with all reasons."""
+    hint = "run without --strict for a report that says so"
+    refuse("log", [Problem(f"{finding.topic}: {finding.text}", hint) for finding in findings if finding.answer == "no"])
+
+
 def recall_scores(home: Path, campaign: Campaign, log: Log, progress: Progress, *, refit: bool = True) -> LogScores:
     """Return the scores of a log under the campaign's model: from the run folder's cache, or fitted again."""
     cached = read_scores(home / files.SCORES_FILE, make_key(campaign, log), log)
@@ -187,9 +196,9 @@ def plan(
 ) -> dict[str, Any]:
     """Plan for a table of customers with the model of a run folder; return the numbers of the plan.
 
-    `budget`, `total` and `confidence` replace those of the campaign. The folder holds the plan afterwards, and `out` too, if given;
-    other files of the folder stay if they belong to this plan. CSV files get an apostrophe before text that would begin a formula,
-    unless `raw_ids`.
+    `budget`, `total` and `confidence` replace those of the campaign. The folder holds the plan afterwards; its other files stay if
+    they belong to this plan. With `out`, a folder that has a plan stays as it is, and the new plan is in `out` alone. CSV files get
+    an apostrophe before text that would begin a formula, unless `raw_ids`.
     """
     files.check_table(out, customers)
     with files.hold_run_folder(folder) as home:
@@ -201,12 +210,14 @@ def plan(
             result = make_plan(campaign, policy, scored, progress, variance)
             with file_transaction() as batch:
                 new = files.renew_run_folder(batch, home)
+                if out and files.is_elsewhere(out, home) and (home / files.PLANNING_STEP.file).exists():
+                    batch.discard(home)
                 copy = batch.add_file(out) if out else None
                 planned = files.write_plan(new, result, scored, progress, copy, raw_ids=raw_ids)
                 files.write_text(new / files.CAMPAIGN_FILE, campaign.text)
                 surer = campaign.planning.budget_confidence != before.planning.budget_confidence
                 dropped = files.drop_outdated(new, home, other_plan=surer and not policy.levels.certain)
-        return {**planned, "dropped": dropped}
+        return {**planned, "dropped": [name for name in dropped if not (home / name).exists()]}
 
 
 @contextmanager

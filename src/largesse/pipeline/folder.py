@@ -157,6 +157,11 @@ def check_table(out: str | Path | None, *inputs: str | None, own: str = PLAN_FIL
     check_file(out, *inputs, own=own)
 
 
+def is_elsewhere(out: str | Path, home: Path) -> bool:
+    """Whether a file is not the plan of a run folder itself."""
+    return resolve_file(out) != resolve_file(home / PLAN_FILE)
+
+
 def open_run_folder(folder: str | Path) -> Path:
     """Return the path of a run folder, or refuse another folder."""
     path = Path(folder)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.campaign import (
+    CHECKUP_KEYS,
     MAX_LEVELS,
     MAX_LISTED,
     Campaign,
@@ -60,7 +61,7 @@ def find_campaign(
     """
     path, named, levels = Path(source), dict(columns or {}), levels or {}
     if not named and not levels and (path.suffix.lower() == ".toml" or (path / CAMPAIGN_FILE).is_file()):
-        return read_campaign(path, blank_budget=True), False
+        return read_campaign(path, optional=CHECKUP_KEYS), False
     if levels and {"level", "response"} <= set(named):
         return campaign_from_options(source, named, levels), False
     look = inspect_table(source).guess({role: column for role, column in named.items() if role != "features"})

@@ -56,6 +56,7 @@ from largesse.records.logged_policy_changes import LevelGain as LevelGain
 from largesse.records.logged_policy_changes import LevelTransition as LevelTransition
 from largesse.records.logged_policy_changes import LoggedPolicyChanges as LoggedPolicyChanges
 from largesse.records.logged_policy_changes import ValueSpend as ValueSpend
+from largesse.records.monitoring import EXIT_CODES as EXIT_CODES
 from largesse.records.monitoring import CampaignCheck as CampaignCheck
 from largesse.records.monitoring import Drift as Drift
 from largesse.records.monitoring import LevelUptake as LevelUptake

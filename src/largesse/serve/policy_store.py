@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.campaign import Campaign, read_campaign
+from largesse.campaign import BUDGET_KEYS, Campaign, read_campaign
 from largesse.data import Row, RowEncoder, read_customers
 from largesse.errors import InputError, LargesseError, Problem, fail, path_problems, refuse, repr_short
 from largesse.pipeline import POLICY_FILE
@@ -131,7 +131,7 @@ def read_population(source: Path, policy: Policy, max_costs: Sequence[float] | N
     if not source.is_dir():
         hint = "give the run folder that the policy file comes from"
         fail("serve", Problem("a policy file alone contains no customers to plan for", hint))
-    return sample_population(read_campaign(source, blank_budget=True), policy, max_costs)[0]
+    return sample_population(read_campaign(source, optional=BUDGET_KEYS), policy, max_costs)[0]
 
 
 def sample_population(

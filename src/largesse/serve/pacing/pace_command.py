@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.campaign import Campaign, read_campaign, read_list
+from largesse.campaign import BUDGET_KEYS, Campaign, read_campaign, read_list
 from largesse.data import read_table
 from largesse.errors import (
     Problem,
@@ -101,7 +101,7 @@ def pace(
     progress("reading", 0.0)
     replayed = settings.stream != SIMULATED_STREAM
     with read_run_folder(folder) as home:
-        campaign, policy = read_campaign(home, blank_budget=True), Policy.load(home / POLICY_FILE)
+        campaign, policy = read_campaign(home, optional=BUDGET_KEYS), Policy.load(home / POLICY_FILE)
         check_file(out, settings.stream if replayed else None, campaign.log, campaign.customers)
         population, n_customers = sample_population(campaign, policy, settings.max_costs, settings.seed)
     if replayed:
