@@ -34,3 +34,7 @@ from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price
 from largesse.allocation.plan import frontier as frontier
 from largesse.allocation.price.hull import as_rows as as_rows
+from largesse.allocation.supported_levels import copy_options as copy_options
+from largesse.allocation.supported_levels import replace_levels as replace_levels
+from largesse.allocation.supported_levels import replace_options as replace_options
+from largesse.allocation.supported_levels import replace_probabilities as replace_probabilities

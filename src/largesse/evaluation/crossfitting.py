@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import expected_costs
+from largesse.allocation import copy_options, expected_costs, replace_options
 from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, HeldOutPredictions, Log, Progress, Propensities, Scores
 from largesse.response import Linear, WithCosts, predict_held_out
@@ -74,6 +74,16 @@ def score_rows(log: Log, held: HeldOutPredictions, propensities: Propensities) -
         face=_take_face(log) if levels.on_redemption else None,
         paid_as="observed" if levels.observed else "redeemed" if levels.on_redemption else "listed",
     )
+
+
+def restrict_scores(scores: Scores, allowed: Array | None) -> Scores:
+    """Return scores that give unsupported levels, by a mask (n, K) of the others, what the levels that replace them have."""
+    if allowed is None or allowed.all():
+        return scores
+    supported = replace_options(allowed)
+    names = ("curves", "gamma", "costs", "expected_costs")
+    tables: dict[str, Any] = {name: copy_options(getattr(scores, name), supported) for name in names}
+    return replace(scores, **tables, allowed=allowed)
 
 
 def compute_paid_costs(log: Log) -> Array:

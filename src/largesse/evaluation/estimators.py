@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from largesse.allocation import replace_levels, replace_options, replace_probabilities
 from largesse.records import Array, Scores
 
 MAX_TUNING_ROWS = 20_000  # a constant needs no more rows to be chosen well
@@ -85,13 +86,23 @@ def weight_rows(
     return PolicyRows(direct, ratio, residual, outcome, weight)
 
 
+def keep_supported(scores: Scores, policy: Array) -> Array:
+    """Return a policy within the support of the log: levels (n,), or probabilities (n, K), also for those of all rows (K,)."""
+    if scores.allowed is None:
+        return policy
+    supported = replace_options(scores.allowed)
+    return (replace_levels if gives_levels(policy) else replace_probabilities)(policy, supported)
+
+
 def weight_responses(scores: Scores, policy: Array) -> PolicyRows:
     """Weight the responses of a scored log by a policy."""
+    policy = keep_supported(scores, policy)
     return weight_rows(scores.curves, scores.level, scores.response, scores.propensity, policy, scores.weight)
 
 
 def weight_costs(scores: Scores, policy: Array) -> PolicyRows:
     """Weight the costs of a scored log by a policy: an outcome like the response, paid at the logged level."""
+    policy = keep_supported(scores, policy)
     return weight_rows(scores.expected_costs, scores.level, scores.paid, scores.propensity, policy, scores.weight)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from largesse.allocation import EVEN, Correction, allocate, correct_costs, decide_at_price, frontier
 from largesse.errors import BudgetError
-from largesse.evaluation.estimators import weighted_mean
+from largesse.evaluation.estimators import keep_supported, weighted_mean
 from largesse.evaluation.influence import Influence, widen_interval
 from largesse.evaluation.policy_estimates import (
     LevelMeans,
@@ -88,8 +88,8 @@ def plan_held_out(
     """Plan the log's rows at an average budget, each fold like a new set of customers.
 
     A fold's curves come from models that were not fitted to it, and its price from those curves. A row of weight two is planned
-    like two customers. Where costs are not certain, they are corrected by the cost of plans in the other folds; known
-    `spending` is not measured again.
+    like two customers. Levels are those that the log supports. Where costs are not certain, they are corrected by the cost of
+    plans in the other folds; known `spending` is not measured again.
     """
     spending = spending or measure_spending(scores)
     K = scores.curves.shape[1]
@@ -114,6 +114,7 @@ def plan_held_out(
             cheapest = costs <= costs.min(axis=1, keepdims=True)
             levels[rows] = np.argmax(np.where(cheapest, curves, -np.inf), axis=1)
             prices.append(np.inf)
+    levels = keep_supported(scores, levels)
     return HeldOutPlan(budget, levels, np.array(prices), None if spending is None else np.array(scales))
 
 

@@ -15,7 +15,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from largesse.allocation import decide_at_price, expected_costs
+from largesse.allocation import copy_options, decide_at_price, expected_costs, replace_options
+from largesse.evaluation.estimators import keep_supported
 from largesse.evaluation.policy_estimates import (
     estimate_difference,
     score_log,
@@ -60,7 +61,8 @@ def explain_decisions(
         return DecisionSummary(movers=movers)
     rows = rows[known]
     curves, costs = scores.curves[rows], scores.expected_costs[rows] * scale[:, None]
-    levels, weight = _decide(curves, costs, price), scores.weight[rows]
+    sample = take_scores(scores, rows)
+    levels, weight = _decide(sample, curves, costs, price), sample.weight
     examples = []
     for k in np.unique(levels):
         at_level = levels == k
@@ -69,7 +71,7 @@ def explain_decisions(
         examples.append(_make_example(log, int(k), share, float(price[row]), curves[row], costs[row]))
     moves = tuple(
         PriceSensitivity(
-            change, float(weight[_decide(curves, costs, price * (1 + change)) != levels].sum() / weight.sum())
+            change, float(weight[_decide(sample, curves, costs, price * (1 + change)) != levels].sum() / weight.sum())
         )
         for change in PRICE_CHANGES
         if price.any()
@@ -85,12 +87,12 @@ def _find_prices(scores: Scores, plan: HeldOutPlan, rows: Array) -> tuple[Array,
     return known, plan.prices[fold[known]], scale[fold[known]]
 
 
-def _decide(curves: Array, costs: Array, price: Array) -> Array:
-    """Return the best levels (n,) of customers who have a price (n,) each.
+def _decide(sample: Scores, curves: Array, costs: Array, price: Array) -> Array:
+    """Return the best levels (n,) of rows who have a price (n,) each, within the support of their scores.
 
     A price is the value of a unit of cost: costs times prices are decided at a price of one.
     """
-    return decide_at_price(curves, costs * price[:, None], 1.0)
+    return keep_supported(sample, decide_at_price(curves, costs * price[:, None], 1.0))
 
 
 def _find_typical(curves: Array, rows: Array, weight: Array) -> int:
@@ -130,12 +132,15 @@ def measure_importance(
     sample = take_scores(scores, rows)
     worth = replace(sample, gamma=sample.gamma - price[:, None] * sample.costs)
 
+    supported = None if sample.allowed is None else replace_options(sample.allowed)
+
     def decide(curves: Array) -> Array:
         curves, costs = curves.astype(np.float64), sample.expected_costs
         if not log.levels.observed:
             own = None if log.costs is None else log.costs[rows]
             costs = np.broadcast_to(expected_costs(log.levels, curves, own), curves.shape)
-        return decide_at_price(curves, costs * (scale * price)[:, None], 1.0)
+            costs = copy_options(costs, supported)
+        return _decide(sample, copy_options(curves, supported), costs * scale[:, None], price)
 
     levels, movers = decide(sample.curves.astype(np.float32)), []
     for feature, curves in zip(shuffled.features, shuffled.curves[:, known], strict=True):

@@ -19,6 +19,7 @@ from largesse.evaluation.estimators import (
     EstimateTerms,
     PolicyRows,
     gives_levels,
+    keep_supported,
     weight_costs,
     weight_responses,
     weighted_mean,
@@ -46,7 +47,8 @@ MIN_NAMED_SHARE = 0.005  # a smaller share of a mix is a rounding error
 
 
 def score_policy(scores: Scores, policy: Array, estimator: str = "dr") -> PolicyInfluence:
-    """Return the influence of each row on the estimates of value and spend."""
+    """Return the influence of each row on the estimates of value and spend; the policy is kept within the log's support."""
+    policy = keep_supported(scores, policy)
     nonzero, known = find_nonzero_responses(scores.response), _are_costs_known(scores)
     nonzero_costs = None if known else _find_nonzero_costs(scores, nonzero)
     if estimator == "dr":  # its scores are already there
@@ -102,7 +104,11 @@ def _are_costs_known(scores: Scores) -> bool:
     """Return whether every row cost as much as its level was expected to cost."""
     for rows in _iterate_blocks(len(scores.level)):
         level = scores.level[rows]
-        if (scores.paid[rows] != scores.expected_costs[rows][np.arange(len(level)), level]).any():
+        place = np.arange(len(level))
+        differs = scores.paid[rows] != scores.expected_costs[rows][place, level]
+        if scores.allowed is not None:  # a logged level without support has the costs of another
+            differs &= scores.allowed[rows][place, level]
+        if differs.any():
             return False
     return True
 

@@ -77,6 +77,9 @@ class Scores:
 
     ``gamma[i, k]`` is the doubly robust score of giving level k to row i: averaged over rows it estimates the mean
     response at that level. The value of any policy is a weighted mean of these.
+
+    Where the log does not support a level for a row, its curve, score and costs are those of the supported level that
+    replaces it: see `allocation.replace_options`.
     """
 
     curves: Array  # (n, K) out-of-fold predictions of the response
@@ -92,6 +95,7 @@ class Scores:
     cluster: Array | None
     face: Array | None = None  # (n,) cost of the logged level if redeemed; None: costs are always paid
     paid_as: str = "listed"  # or "redeemed" (face value × response) or "observed"
+    allowed: Array | None = None  # (n, K) bool: the levels that the log supports for each row; None: all
 
     @property
     def certain(self) -> bool:

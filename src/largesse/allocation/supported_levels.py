@@ -1,0 +1,55 @@
+"""Levels that the log supports for each customer, and the supported level that replaces any other.
+
+An option k of a customer means: the nearest supported level at or below k, else the nearest one above. Plans, mixes and policies
+choose among all K options, and unsupported options have the response and the cost of the level that replaces them. So budgets
+stay exact, and no number is infinite.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largesse.records import Array
+
+
+def replace_options(allowed: Array) -> Array:
+    """Return the supported level (n, K) of each option, by a mask (n, K); a row without any keeps all its options.
+
+    >>> replace_options(np.array([[True, False, True, False], [False, False, True, True], [False, False, False, False]]))
+    array([[0, 0, 2, 2],
+           [2, 2, 2, 3],
+           [0, 1, 2, 3]])
+    """
+    options = np.arange(allowed.shape[1])
+    below = np.maximum.accumulate(np.where(allowed, options, -1), axis=1)
+    above = np.minimum.accumulate(np.where(allowed, options, len(options))[:, ::-1], axis=1)[:, ::-1]
+    supported = np.where(below >= 0, below, above)
+    return np.where(allowed.any(axis=1, keepdims=True), supported, options)
+
+
+def copy_options(table: Array, supported: Array | None) -> Array:
+    """Return a table (n, K) or (K,) with the value of the supported level (n, K) of every option; None: as it is."""
+    if supported is None:
+        return table
+    return np.take_along_axis(np.broadcast_to(table, supported.shape), supported, axis=1)
+
+
+def replace_levels(levels: Array, supported: Array | None) -> Array:
+    """Return the supported level of the option (n,) that each row was given; None: as it is."""
+    if supported is None:
+        return levels
+    return supported[np.arange(len(levels)), levels].astype(levels.dtype, copy=False)
+
+
+def replace_probabilities(probabilities: Array, supported: Array | None) -> Array:
+    """Return the probabilities (n, K) of levels from those of options, (n, K) or (K,); None: as they are.
+
+    >>> replace_probabilities(np.array([0.2, 0.3, 0.5]), np.array([[0, 0, 2]]))
+    array([[0.5, 0. , 0.5]])
+    """
+    if supported is None:
+        return probabilities
+    rows, moved = np.arange(len(supported)), np.zeros(supported.shape)
+    for option, column in enumerate(np.broadcast_to(probabilities, supported.shape).T):
+        moved[rows, supported[:, option]] += column  # of one option, each row comes once
+    return moved

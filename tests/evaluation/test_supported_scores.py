@@ -1,0 +1,51 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from largesse.allocation import replace_options
+from largesse.evaluation import ESTIMATORS, estimate_uniform, estimate_value, plan_held_out, score_policy
+from largesse.evaluation.crossfitting import crossfit, restrict_scores
+from largesse.evaluation.frontier_estimate import spread_budgets
+from largesse.records import Array, Scores
+from largesse.worlds import simulate
+
+
+def restricted() -> tuple[Scores, Array]:
+    log = simulate("averaged", n=600, seed=2).log
+    first = np.arange(600) % 3 == 0
+    kept = ~(first & (log.level >= 3))
+    log, first = log.take(kept), first[kept]
+    allowed = np.ones((len(log), 5), dtype=bool)
+    allowed[first, 3:] = False
+    return restrict_scores(crossfit(log), allowed), allowed
+
+
+def test_every_held_out_plan_stays_within_the_support_and_its_budget() -> None:
+    scores, allowed = restricted()
+    rows = np.arange(len(allowed))
+    for budget in spread_budgets(scores):
+        plan = plan_held_out(scores, float(budget) + 1e-9)
+        assert allowed[rows, plan.levels].all()
+        assert scores.expected_costs[rows, plan.levels].mean() <= budget + 1e-6
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_policy_is_judged_as_the_supported_levels_that_replace_it(estimator: str) -> None:
+    scores, allowed = restricted()
+    rng = np.random.default_rng(0)
+    levels, supported = rng.integers(0, 5, len(allowed)), replace_options(allowed)
+    replaced = supported[np.arange(len(levels)), levels]
+    assert (replaced != levels).any()
+    assert estimate_value(scores, levels, estimator) == estimate_value(scores, replaced, estimator)
+    drawn = np.full((len(levels), 5), 0.2)
+    known = estimate_value(scores, drawn, estimator)[0].estimate
+    assert known == pytest.approx(estimate_value(scores, np.full(5, 0.2), estimator)[0].estimate)
+    if estimator == "dr":
+        assert known == pytest.approx(np.mean([value.estimate for value, _ in estimate_uniform(scores)]))
+
+
+def test_scores_with_full_support_are_left_alone_and_known_costs_stay_known() -> None:
+    scores, allowed = restricted()
+    assert restrict_scores(replace(scores, allowed=None), np.ones_like(allowed)).allowed is None
+    assert score_policy(scores, np.full(len(allowed), 4)).spend.answers is None
