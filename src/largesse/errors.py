@@ -1,4 +1,4 @@
-"""Errors for people, and the checks and words that they share.
+"""Exceptions with hints, and the checks and phrases that packages share.
 
 An error says what is wrong, what was found and what to do. Checks collect `Problem` records, so that one message names
 everything that is wrong with an input.
@@ -43,7 +43,7 @@ class Problem:
 
 
 class LargesseError(Exception):
-    """Common parent of the errors that largesse raises on purpose.
+    """Base class of the errors that largesse raises on purpose.
 
     >>> print(LargesseError("the log", [Problem("it is empty", "write some rows")]))
     the log: it is empty
@@ -63,31 +63,31 @@ class LargesseError(Exception):
 
 
 class InputError(LargesseError, ValueError):
-    """A table, a campaign file or an argument breaks a rule."""
+    """Invalid table, campaign file or argument."""
 
 
 class BudgetError(LargesseError, ValueError):
-    """The budget cannot be met by any plan."""
+    """Budget that no plan can meet."""
 
 
 class PolicyFileError(LargesseError, ValueError):
-    """A policy file is damaged, of another version, or not a policy file."""
+    """Damaged or foreign policy file, or one of another version."""
 
 
 class OutputError(LargesseError, OSError):
-    """Output could not be written; earlier content is untouched."""
+    """Output that could not be written; earlier content is untouched."""
 
 
 class LedgerError(LargesseError, OSError):
-    """A ledger cannot be reached, is invalid, or refuses a request."""
+    """Ledger that cannot be reached, is invalid, or refuses a request."""
 
 
 class NotFittedError(LargesseError, AttributeError):
-    """A model or policy is used before it was fitted."""
+    """Use of a model or policy before it was fitted."""
 
 
 class MissingPartError(LargesseError, ImportError):
-    """An optional package is needed for this and is not installed."""
+    """Optional package that is needed and not installed."""
 
 
 def require_part(module: str, extra: str, purpose: str, *, hint: str = "") -> Any:
@@ -119,7 +119,7 @@ def require_part(module: str, extra: str, purpose: str, *, hint: str = "") -> An
 
 
 def make_visible(text: str) -> str:
-    r"""Write control characters, half characters and marks that turn text around as escapes; lines may still end.
+    r"""Escape control characters, unpaired surrogates and marks that reverse text; keep line ends.
 
     >>> make_visible("a\x1b[2Jb")
     'a\\x1b[2Jb'
@@ -140,18 +140,18 @@ def _is_hidden(letter: str) -> bool:
 
 
 def refuse(subject: str, problems: Sequence[Problem]) -> None:
-    """Raise one `InputError` that names every problem, if there is any."""
+    """Raise one `InputError` with all problems, if there are any."""
     if problems:
         raise InputError(subject, problems)
 
 
 def fail(subject: str, problem: Problem, error: type[LargesseError] = InputError) -> NoReturn:
-    """Raise an error that names the one problem."""
+    """Raise an error with a single problem."""
     raise error(subject, [problem])
 
 
 def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = False) -> list[Problem]:
-    """Return the problems of a budget: it is a number, zero or more; infinite only if `unlimited`.
+    """Return the problems of a budget, which must be a number from zero on; infinite only if `unlimited`.
 
     >>> budget_problems(1.7)
     []
@@ -165,7 +165,7 @@ def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = 
 
 
 def response_value_problems(value: Any, name: str = "response_value") -> list[Problem]:
-    """Return the problems of the value of a response: it is a finite number above zero.
+    """Return the problems of the value of a response, which must be a finite number above zero.
 
     >>> response_value_problems(0.35), response_value_problems(None)
     ([], [])
@@ -179,7 +179,7 @@ def response_value_problems(value: Any, name: str = "response_value") -> list[Pr
 
 
 def confidence_problems(value: Any, name: str) -> list[Problem]:
-    """Return the problems of the confidence that a budget is kept: it is a number from 0.5 to below 1.
+    """Return the problems of the confidence that a budget is kept, which must be from 0.5 to below 1.
 
     >>> print(confidence_problems(95, "confidence")[0].what)
     confidence is 95
@@ -192,7 +192,7 @@ def confidence_problems(value: Any, name: str) -> list[Problem]:
 
 
 def row_limit_problems(most_rows: Any, name: str) -> list[Problem]:
-    """Return the problems of a limit of rows: it is a whole number above zero, or "auto".
+    """Return the problems of a limit of rows, which must be an integer above zero, or "auto".
 
     >>> row_limit_problems("auto", "most_rows"), row_limit_problems(1000, "most_rows")
     ([], [])
@@ -217,7 +217,7 @@ def as_number(value: Any) -> float | None:
 
 
 def integer_problems(value: Any, name: str, least: int = 0, most: int | None = None) -> list[Problem]:
-    """Return the problems of a whole number: it is an int, from `least` to `most`.
+    """Return the problems of an integer, which must lie between `least` and `most`.
 
     >>> print(integer_problems(2.5, "folds", least=2)[0])
     folds is 2.5
@@ -231,7 +231,7 @@ def integer_problems(value: Any, name: str, least: int = 0, most: int | None = N
 
 
 def repr_short(value: Any, most: int = 80) -> str:
-    """Write any value for a message: never too long, and never an error of its own.
+    """Write any value for a message, shortened and without raising an error.
 
     >>> repr_short("x"), repr_short(10**400, most=5)
     ("'x'", '10000…')
@@ -244,7 +244,7 @@ def repr_short(value: Any, most: int = 80) -> str:
 
 
 def path_problems(path: str | os.PathLike[str], name: str = "the path", *, written: bool = False) -> list[Problem]:
-    """Return the problems of a path as such; a path that is `written` into a file must be valid text.
+    """Return the problems of a path; a path that is `written` into a file must be valid text.
 
     >>> path_problems("log.csv")
     []
@@ -313,7 +313,7 @@ def plural(n: int, thing: str) -> str:
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """Write a share as per cent, as every page does: with a space before the sign.
+    """Write a share as a percentage, with a space before the sign.
 
     >>> percent(0.0283, 1), percent(0.5)
     ('2.8 %', '50 %')

@@ -138,7 +138,7 @@ class Levels:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """How tables write the levels: names, else doses, else numbers."""
+        """The labels of the levels in tables: names, else doses, else numbers."""
         if self.names is not None:
             return self.names
         if self.doses is not None:
@@ -147,7 +147,7 @@ class Levels:
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """Titles of the levels for reports: names, else doses with their unit, else "level 0", "level 1" and so on.
+        """The titles of the levels in reports: names, else doses with their unit, else "level 0", "level 1" and so on.
 
         >>> Levels([0, 5], doses=[0, 5], dose_unit="€").titles, Levels([0, 5]).titles
         (('€0', '€5'), ('level 0', 'level 1'))
@@ -163,17 +163,17 @@ class Levels:
 
     @property
     def cost_columns(self) -> tuple[str, ...] | None:
-        """The columns that hold each customer's own costs, when costs are per customer."""
+        """The columns of each customer's own costs, if costs are per customer."""
         return tuple(str(cost) for cost in self.costs) if isinstance(self.costs[0], str) else None
 
     @property
     def certain(self) -> bool:
-        """Whether the cost of a level for a customer is known before the response."""
+        """True if the cost of a level for a customer is known before the response."""
         return not (self.on_redemption or self.observed)
 
     @property
     def common_costs(self) -> np.ndarray[Any, Any] | None:
-        """Costs (K,) that hold for every customer, or None when they are per customer or observed."""
+        """The costs (K,) that are the same for all customers; None if they are per customer or observed."""
         return None if self.cost_columns or self.observed else np.asarray(self.costs, dtype=np.float64)
 
 
@@ -242,7 +242,7 @@ def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[P
 
 
 def _as_list(given: Any, word: str, problems: list[Problem]) -> list[Any] | None:
-    """Return an argument as a list; None, and a problem, for a text or a single number."""
+    """Return an argument as a list; return None and add a problem for a text or a single number."""
     try:
         if isinstance(given, str | bytes | dict):
             raise TypeError

@@ -30,7 +30,7 @@ MIN_LINE_SECONDS, MIN_LINE_SHARE = (
 
 
 class Tracker:
-    """Stage, rows and share done of the current work; reports them to a listener, and is itself a `Progress`."""
+    """Stage, rows and completed share of the current work, which it reports to a listener; itself a `Progress`."""
 
     def __init__(self, listener: Progress | None = None) -> None:
         self.listener = listener
@@ -44,7 +44,7 @@ class Tracker:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this is the thread of the work: work that others share in is reported by the thread that waits."""
+        """True in the thread of the work; work shared with other threads is reported by the waiting thread."""
         return threading.get_ident() == self._thread
 
     def __call__(self, stage: str, done: float, /) -> None:
@@ -71,7 +71,7 @@ class Tracker:
             self.stage = ""
 
     def track(self, items: Iterable[Part], weights: Sequence[float]) -> Iterator[Part]:
-        """Yield items; each is the current part while it is worked on, as large as its weight."""
+        """Yield items, each as the current part of the work, in proportion to its weight."""
         total, before = float(sum(weights)) or 1.0, 0.0
         for item, weight in zip(items, weights, strict=True):
             with self.subrange(before / total, (before + weight) / total):
@@ -80,7 +80,7 @@ class Tracker:
 
     @contextmanager
     def subrange(self, start: float, end: float) -> Iterator[None]:
-        """Let the block be the current part: from one share to another of the part around it."""
+        """Make the block the current part: from one share to another of the enclosing part."""
         depth, (first, width) = len(self._spans), self._span
         self._spans.append((first + width * start, width * (end - start)))
         try:
@@ -90,7 +90,7 @@ class Tracker:
         self._report(first + width * end)
 
     def advance(self, done: float) -> None:
-        """Report the share of the current part that is done."""
+        """Report the completed share of the current part."""
         start, width = self._span
         self._report(start + width * done)
 
@@ -101,7 +101,7 @@ class Tracker:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the end of the stage at its speed so far; None: too little of it is done."""
+        """Seconds until the end of the stage at its current speed; None if too little of it is done."""
         gained = self.done - self._first
         if not self.stage or self.seconds < MIN_STAGE_SECONDS or gained <= 0.0:
             return None
@@ -159,7 +159,7 @@ def start_stage(stage: str, rows: int | None = None) -> None:
 
 @contextmanager
 def stage_of(stage: str, rows: int | None = None) -> Iterator[None]:
-    """Let the block be a stage, unless it is part of one already."""
+    """Make the block a stage, unless it is already part of one."""
     tracker = _tracker()
     if tracker is None or tracker.stage:
         yield
@@ -188,7 +188,7 @@ def track(items: Collection[Part], weights: Sequence[float] | None = None) -> It
 
 
 def track_results(items: Iterable[Part], n: int) -> Iterator[Part]:
-    """Iterate over `n` results of other workers as they arrive; waiting for one is a part of the work."""
+    """Iterate over `n` results of other workers as they arrive; waiting counts as work."""
     arriving = iter(items)
     for _ in track(range(n)):
         yield next(arriving)
@@ -196,7 +196,7 @@ def track_results(items: Iterable[Part], n: int) -> Iterator[Part]:
 
 @contextmanager
 def subrange(start: float, end: float) -> Iterator[None]:
-    """Let the block take the current part from one share to another: one of several things done in turn.
+    """Make the block a part of the current work, from one share to another.
 
     Work that is tracked outside of any subrange counts as all of the current part.
     """
@@ -208,7 +208,7 @@ def subrange(start: float, end: float) -> Iterator[None]:
 
 
 def advance(done: float) -> None:
-    """Report the share of the current part of the work that is done."""
+    """Report the completed share of the current part of the work."""
     if (tracker := _tracker()) is not None:
         tracker.advance(done)
 
@@ -218,7 +218,7 @@ def advance(done: float) -> None:
 
 @contextmanager
 def show_progress(quiet: bool = False) -> Iterator[Progress]:
-    """Show the stage, its rows and the time left of the work inside the block, on the standard error.
+    """Show the stage, its rows and the remaining time of the work inside the block, on the standard error.
 
     A terminal shows a bar. Elsewhere, stages of more than two seconds print a line now and then.
 
@@ -293,7 +293,7 @@ def _write_line(line: str) -> None:
 
 
 def write_seconds(seconds: float) -> str:
-    """Write a time in its two largest units.
+    """Format a duration in its two largest units.
 
     >>> write_seconds(3.4), write_seconds(127), write_seconds(9_065)
     ('3 s', '2 min 7 s', '2 h 31 min')

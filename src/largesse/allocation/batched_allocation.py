@@ -35,7 +35,7 @@ TIE_WIDTH = 4 * NUDGE  # relative width of a bracket whose steps are taken for t
 
 @dataclass(frozen=True, eq=False)
 class BracketDecision:
-    """The levels of all customers: what brackets decide, and the levels of those whom they leave undecided."""
+    """Levels of all customers: those that the brackets decide, and the listed levels of the others."""
 
     brackets: tuple[Bracket, ...]
     rows: Array  # (m,) rising: the undecided customers whose levels were decided one by one
@@ -57,7 +57,7 @@ class BracketDecision:
 
 @dataclass(frozen=True, eq=False)
 class BatchPlan:
-    """The plan of `allocate` for customers in batches: its numbers, and the levels of any batch."""
+    """Plan of `allocate` for customers in batches: its numbers, and the levels of any batch."""
 
     n: int
     value: float  # averages per customer, as in `Plan`
@@ -69,7 +69,7 @@ class BatchPlan:
 
     @property
     def gap(self) -> float:
-        """How much better the best plan could be at most."""
+        """Upper bound of the average value that a better plan could add."""
         return max(self.bound - self.value, 0.0)
 
     def __len__(self) -> int:
@@ -123,7 +123,7 @@ def allocate_batches(
 
 @dataclass(eq=False)
 class BatchRounds:
-    """The rounds of a price search over batches: the brackets so far, and where the undecided are."""
+    """Rounds of a price search over batches: the brackets so far, and the places of undecided customers."""
 
     ask: Ask
     share: float  # of its customers that a batch may send
@@ -146,7 +146,7 @@ class BatchRounds:
         return curves[back], costs[back] if len(costs) > 1 else costs
 
     def classify(self, search: PriceSearch, inside: Bracket) -> Shortfall | None:
-        """Let every batch decide customers by one more bracket, if the price lies in it."""
+        """Decide customers of every batch by one more bracket, if the price lies in it."""
         results = list(self.ask(partial(_classify, (*self.brackets, inside), self.share)))
         counts, firsts = ([int(result[name]) for result in results] for name in ("undecided", "first"))
         sums = np.array([result["sums"] for result in results])  # (b, 6)
@@ -162,7 +162,7 @@ class BatchRounds:
         return None
 
     def part(self, search: PriceSearch) -> Bracket:
-        """Return a bracket between two steps of a sample, or about one that many customers share, where the budget ends."""
+        """Return a narrower bracket of the price, from a sample of steps or around a step that many customers share."""
         size = min(PRICE_SAMPLE_SIZE, search.undecided)
         curves, costs = self.take(search.rng.integers(0, search.undecided, size))
         steps = climb(curves, costs, np.arange(size), levels_at(curves, costs, search.ends[0]), search.ends[1])
@@ -175,7 +175,7 @@ class BatchRounds:
         return float(prices[max(k - 1, 0)]), float(prices[max(k, 1)])
 
     def split_ties(self, search: PriceSearch) -> tuple[int, int]:
-        """Let customers who share a step take it in the order of their rows; return the rows of the batch where the budget ends."""
+        """Give customers who share a step to the next level in the order of rows; return the rows of the batch where the budget ends."""
         high, low = self.ends.T
         spent = np.cumsum(low) + np.cumsum(high[::-1])[::-1] - high  # up to each batch everyone takes the step
         k = min(int(np.searchsorted(spent, search.room, side="right")), len(self.firsts) - 1)
@@ -191,7 +191,7 @@ class BatchRounds:
 
 
 def classify_rounds(brackets: Iterable[Bracket], curves: Array, costs: Array) -> tuple[Array, Array, Array]:
-    """Return levels (n,), the undecided (m,), and the sums of the last round, after brackets one after the other.
+    """Return levels (n,), undecided rows (m,) and the sums of the last round, after all brackets in order.
 
     The levels of the undecided are those at the high end of the last bracket.
     """
@@ -210,7 +210,7 @@ def classify_rounds(brackets: Iterable[Bracket], curves: Array, costs: Array) ->
 
 
 def _classify(brackets: tuple[Bracket, ...], share: float, rows: Array, curves: Array, costs: Array) -> Result:
-    """Count the undecided of a batch, and return them if they are few; add up those whom the last bracket decides."""
+    """Count the undecided customers of a batch, return them if they are few, and add up those that the last bracket decides."""
     _, undecided, sums = classify_rounds(brackets, curves, costs)
     few = _part(rows, curves, costs, undecided) if len(undecided) <= share * len(rows) else {}
     return {"first": rows[0], "undecided": np.array(len(undecided)), "sums": sums, **few}
@@ -225,7 +225,7 @@ def _take(
     curves: Array,
     costs: Array,
 ) -> Result:
-    """Return the undecided customers of a batch with certain places among those of all batches."""
+    """Return the undecided customers of a batch by their places among those of all batches."""
     undecided = classify_rounds(brackets, curves, costs)[1]
     k = int(np.searchsorted(firsts, rows[0], side="right")) - 1
     start = int(before[k]) + (0 if brackets else int(rows[0]))
@@ -241,7 +241,7 @@ def _gather(brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, c
 
 
 def _spend(brackets: tuple[Bracket, ...], prices: Array, rows: Array, curves: Array, costs: Array) -> Result:
-    """Return what the undecided of a batch cost at the first of falling prices (m,), and what comes on top at each other."""
+    """Return the cost of a batch's undecided customers at the first of falling prices (m,), and the added cost at each other price."""
     del rows
     levels, undecided, _ = classify_rounds(brackets, curves, costs)
     steps = climb(curves, costs, undecided, levels, float(prices[-1]))
@@ -252,7 +252,7 @@ def _spend(brackets: tuple[Bracket, ...], prices: Array, rows: Array, curves: Ar
 
 
 def _total(brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, curves: Array, costs: Array) -> Result:
-    """Add up the undecided of a batch who share a step: those before two row numbers take it, those after do not."""
+    """Add up the undecided customers of a batch who share a step: before two row numbers they take it, after them they do not."""
     from largesse.allocation.price.price_kernels import totals
 
     levels, undecided, _ = classify_rounds(brackets, curves, costs)

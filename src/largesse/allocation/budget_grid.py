@@ -1,4 +1,4 @@
-"""Exact plans at up to 60 budgets, for the report's slider; and the best uniform mix of two levels.
+"""Exact plans at up to 60 budgets, for the report's slider, and the best uniform mix of two levels.
 
 At a price, every step up a hull is taken that brings at least the price. What that costs is a budget, and `allocate` makes
 this very plan at it: nothing is left over. So prices are chosen whose budgets lie about evenly, and one pass over the
@@ -27,7 +27,7 @@ SLOPE_RANGE = 1e4  # the steepest steps bring this many times as much as steps o
 
 @dataclass(frozen=True, eq=False)
 class PriceSums:
-    """Total cost and response of customers at several falling prices, and at each level. Sums of batches are added."""
+    """Total cost and response of customers at several falling prices, and at each level; sums of batches can be added."""
 
     n: int
     spend: Array  # (m + 1,) at the cheapest levels, and what comes on top at each price
@@ -57,7 +57,7 @@ class PriceSums:
 
 @dataclass(frozen=True)
 class BudgetPoint:
-    """The plan at one budget: averages per customer, as in `Plan`."""
+    """Plan at one budget: averages per customer, as in `Plan`."""
 
     budget: float
     spend: float
@@ -88,7 +88,7 @@ def find_budget_points(
     worth: float | None = None,
     count: int = MAX_GRID_BUDGETS,
 ) -> tuple[BudgetPoint, ...]:
-    """Return plans at up to `count` budgets, the smallest first: each is the plan that `allocate` makes at its budget.
+    """Return the plans that `allocate` makes at up to `count` budgets, the smallest budget first.
 
     `sums_at` returns the sums of all customers at falling prices. Where costs are expected, not known, budgets are those for
     which their correction and `allocate` make this plan. With what one unit of response is `worth`, the plan is among them that
@@ -104,7 +104,7 @@ def find_budget_points(
     paid = None if spending is None else sums.mean_spend
 
     def scale(spend: float) -> float:
-        """Return what a plan's expected costs are multiplied by."""
+        """Return the multiplier of a plan's expected costs."""
         if spending is None or paid is None:
             return 1.0
         return correct(paid, budget_at(paid, spend, spending, confidence), spending, confidence).scale
@@ -128,7 +128,7 @@ def find_budget_points(
 
 
 def _list_prices(level_costs: Array, level_responses: Array, worth: float | None) -> tuple[float, ...]:
-    """Return falling prices around the usual return; nothing is bought at the first, everything that helps at the last.
+    """Return falling prices around the usual return, from one that buys nothing to one that buys everything useful.
 
     `level_costs` and `level_responses` (K,) are averages.
     """
@@ -141,7 +141,7 @@ def _list_prices(level_costs: Array, level_responses: Array, worth: float | None
 def _choose_prices(
     tried: Sequence[float], spend: Array, count: int, worth: float | None, scale: Callable[[float], float]
 ) -> tuple[list[int], int | None]:
-    """Return the places of prices whose plans cost about evenly more from one to the next, by the spend (m,) at each.
+    """Return the places of prices whose plans have about evenly spaced costs, by the spend (m,) at each.
 
     Where a unit of response is `worth` something, the lowest price at which a unit of cost, times its scale, still brings its
     worth is among the prices, and comes second.
@@ -159,7 +159,7 @@ def _choose_prices(
 
 
 def _correct_point(point: BudgetPoint, paid: Array, spending: SpendingCurve, confidence: float) -> BudgetPoint | None:
-    """Return a point at the budget that makes its plan where costs are expected; None where no budget does."""
+    """Return a plan's point at the budget that gives this plan with expected costs; None if no budget does."""
     budget = budget_at(paid, point.spend, spending, confidence)
     fix = correct(paid, budget, spending, confidence)
     if not math.isclose(budget, point.spend * fix.scale, rel_tol=1e-9):
@@ -179,7 +179,7 @@ def count_at_budgets(
     explore: float = 0.0,
     seed: int = 0,
 ) -> tuple[Array, Array]:
-    """Count who gets what at each budget, in a batch of customers: row numbers (n,), curves (n, K) and expected cost rows.
+    """Count the customers per level and group at each budget, in a batch: row numbers (n,), curves (n, K) and expected cost rows.
 
     `groups` (n, g) are the groups of each customer, of which there are `n_groups`. Returns the customers of each group at each
     level (points, n_groups, K), and what each group is expected to cost (points, n_groups). Where a share explores, these are
@@ -202,7 +202,7 @@ def count_at_budgets(
 
 
 def count_levels(levels: Array, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:
-    """Count as `count_at_budgets` does where the levels (points, n) of the batch's plans are known."""
+    """Count customers as `count_at_budgets` does, with the levels (points, n) of the batch's plans known."""
     _, curves, costs = batch
     K, wide = curves.shape[1], np.broadcast_to(costs, curves.shape)
     counts, spend = np.zeros((len(levels), n_groups, K), dtype=np.int64), np.zeros((len(levels), n_groups))

@@ -1,4 +1,4 @@
-"""The compiled loops over plans at many prices. Nothing imports this file until it is needed: it brings numba with it.
+"""Compiled loops over plans at many prices. Imported inside functions only: it loads numba.
 
 Curves are (n, K) in single or double precision, costs (1, K) or (n, K), as in `price.price_kernels`. At a price, every step up a
 hull is taken that brings at least the price; a step belongs to the first of falling prices that takes it.
@@ -30,7 +30,7 @@ def cheapest_level(curves: Array, costs: Array, i: int, j: int) -> int:
 
 @inlined
 def first_taker(prices: Array, place: int, slope: float) -> int:
-    """Return the first of falling prices, from a place on, at which a step of this slope is taken."""
+    """Return the index of the first falling price, from a place on, at which a step of this slope is taken."""
     low, high = place, len(prices)
     while low < high:
         middle = (low + high) // 2
@@ -43,7 +43,7 @@ def first_taker(prices: Array, place: int, slope: float) -> int:
 
 @compiled
 def add_plans(curves: Array, costs: Array, prices: Array, spend: Array, value: Array) -> None:
-    """Add to `spend` and `value` (m + 1,) what rows cost and bring at their cheapest level, and more at each falling price."""
+    """Add the rows' cost and value at their cheapest level, and the increase at each falling price, to `spend` and `value` (m + 1,)."""
     own = len(costs) > 1
     for i in range(len(curves)):
         j = i if own else 0
@@ -66,7 +66,7 @@ def add_plans(curves: Array, costs: Array, prices: Array, spend: Array, value: A
 def count_plans(
     curves: Array, costs: Array, prices: Array, drawn: Array, groups: Array, counts: Array, spend: Array
 ) -> None:
-    """Add to `counts` (m, groups, K) who gets what at each falling price, beyond the price before it, and to `spend` (m, groups).
+    """Add the level changes at each falling price to `counts` (m, groups, K), and their cost to `spend` (m, groups).
 
     A row counts in each of its groups (n, g). Where `drawn` (n, K) is given, a row whose best level is k gets level drawn[i, k].
     """

@@ -1,4 +1,4 @@
-"""Costs that are expected, not known: by how much they must be corrected so that a plan really costs its budget.
+"""Calibration of expected costs, so that a plan's actual cost meets its budget.
 
 A `SpendingCurve` says what plans at each price really cost on the log, and what the model expected of them. Customers are planned
 at prices, too, so the ratio of the two carries over: at the price λ they really cost (what the model expects of them) ×
@@ -32,7 +32,7 @@ MAX_RATIO = 5.0  # the true spend is not believed to be further from what is exp
 
 @dataclass(frozen=True)
 class Correction:
-    """What expected costs are multiplied by, and how uncertain that is."""
+    """Multiplier of expected costs, and its uncertainty."""
 
     scale: float = 1.0
     error: float = 0.0  # standard error of the true spend, as a share of it
@@ -49,7 +49,7 @@ class Correction:
 def correct_costs(
     curves: Array, costs: Array, budget: float, spending: SpendingCurve | None, confidence: float = EVEN
 ) -> Correction:
-    """Return the correction with which a plan for these customers really costs `budget` on average.
+    """Return the correction with which a plan for these customers costs `budget` on average.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def budget_at(expected: Array, spend: float, spending: SpendingCurve, confidence
 
 
 def correct(expected: Array, budget: float, spending: SpendingCurve, confidence: float = EVEN) -> Correction:
-    """Return the correction for customers from what the model expects them to cost, (m + 1,).
+    """Return the correction for customers, from their expected costs (m + 1,) at falling prices.
 
     That is at their cheapest levels, and at each price of `spending`.
     """
@@ -95,7 +95,7 @@ def correct(expected: Array, budget: float, spending: SpendingCurve, confidence:
 
 
 def _aim(expected: Array, spending: SpendingCurve, confidence: float) -> tuple[Array, Array, Array]:
-    """Return the budgets (m + 1,) at which expected spends are met, the ratios behind them, and their standard errors."""
+    """Return the budgets (m + 1,) at which expected spends are met, their ratios, and the ratios' standard errors."""
     ratio, error = _ratios(spending)
     beyond = t_quantile(1e9, 2 * confidence - 1) if confidence > EVEN else 0.0
     return _rising(expected * (ratio + beyond * error)), ratio, error
@@ -119,14 +119,14 @@ def _ratios(spending: SpendingCurve) -> tuple[Array, Array]:
 
 
 def _rising(values: Array) -> Array:
-    """Return values that never fall: halfway between the least such curve above and the greatest below."""
+    """Return non-decreasing values: halfway between the lowest such curve above and the highest below."""
     above, below = np.maximum.accumulate(values), np.minimum.accumulate(values[::-1])[::-1]
     middle: Array = (above + below) / 2
     return middle
 
 
 def _cross(expected: Array, aim: Array, budget: float) -> tuple[float, float]:
-    """Return the expected spend (and its place among the points) at which `aim` reaches the budget; ∞ if it never does."""
+    """Return the expected spend, and its place among the points, at which `aim` reaches the budget; ∞ if it never does."""
     over = np.flatnonzero(aim > budget)
     if not len(over):
         return math.inf, len(aim) - 1.0

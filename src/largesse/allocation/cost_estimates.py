@@ -1,4 +1,4 @@
-"""What a level is expected to cost each customer, whichever way it is paid."""
+"""Expected cost of each level for each customer, for costs paid at once or on redemption."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from largesse.records import Array
 
 
 def expected_costs(levels: Levels, curves: Array, costs: Array | None = None) -> Array:
-    """Return expected costs, (K,) when they are the same for everybody, else (n, K).
+    """Return expected costs, (K,) if they are the same for all customers, else (n, K).
 
     Parameters
     ----------

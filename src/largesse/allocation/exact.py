@@ -1,4 +1,4 @@
-"""Proofs of the best whole plan, within a budget and under further constraints, by mixed-integer programmes.
+"""Proofs of the best plan, within a budget and under further constraints, by mixed-integer programmes.
 
 At the multipliers a level's loss is its net value less than that of the customer's best level. No plan exceeds the bound less
 the losses of its levels, so a level that loses more than the gap can be in no better plan. The remaining levels, the core, are
@@ -42,7 +42,7 @@ MAX_CUTS = 200  # plans that only fit by rounding
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Whether the instance's levels keep the rules, the best multipliers, and the net value that no plan exceeds."""
+    """Feasibility of the instance's levels, the best multipliers, and an upper bound of the net value."""
 
     kept: bool
     multipliers: Multipliers
@@ -51,7 +51,7 @@ class Proof:
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """What each level loses on the best one at multipliers (n, K), infinite if it is not allowed; and that one (n,)."""
+    """Loss of each level against the best one at multipliers (n, K), infinite if it is not allowed; and the best level (n,)."""
 
     loss: Array
     best: Array
@@ -59,24 +59,24 @@ class Losses:
 
 @dataclass(frozen=True, eq=False)
 class Core:
-    """The choices (n, K) that a better plan may make; and whether these are all of them."""
+    """Choices (n, K) that a better plan may make, and a flag if these are all of them."""
 
     choice: Array
     complete: bool
 
 
 def is_small(instance: Instance) -> bool:
-    """Whether all choices together are few enough for a core."""
+    """Test if the instance has few enough choices for a core."""
     return instance.curves.size <= MAX_CHOICES
 
 
 def find_any_plan(instance: Instance) -> ProgramSolution:
-    """Return a good plan of a small instance, searched for among all plans; if it has none, that is proven."""
+    """Return a good plan of a small instance from a search of all plans, or the proof that none exists."""
     return solve_program(build_program(instance, instance.levels, instance.allowed), GAP_OF_ANY_PLAN)
 
 
 def prove_under_rules(instance: Instance, start: Proof) -> Proof:
-    """Improve a plan to the best whole one. Changes the instance's levels; `start.kept` says whether they keep the rules."""
+    """Improve a plan to the best one; `start.kept` is true if the instance's levels, which change, keep the constraints."""
     best = instance.levels.copy() if start.kept else None
     worth = instance.worth(best) if best is not None else -math.inf
     found, bound = _tighten(instance, start, worth)
@@ -100,7 +100,7 @@ def prove_under_rules(instance: Instance, start: Proof) -> Proof:
 
 
 def losses_at(instance: Instance, found: Multipliers) -> Losses:
-    """Return what each level loses at the multipliers."""
+    """Return the losses of all levels at the multipliers."""
     rules, prices = instance.rules, found.prices
     worth = instance.curves - prices.cost[rules.group] * instance.costs - prices.customer[rules.group]
     if len(rules.allowed):
@@ -110,7 +110,7 @@ def losses_at(instance: Instance, found: Multipliers) -> Losses:
 
 
 def _core_choices(lost: Losses, gap: float, most: int) -> Core:
-    """Return the choices that lose no more than the gap, or the nearest of them if these are too many.
+    """Return the choices that lose at most the gap, or only the best of them if these are too many.
 
     Customers with one level left have no choice, and none is marked.
     """
@@ -128,7 +128,7 @@ def _core_choices(lost: Losses, gap: float, most: int) -> Core:
 
 
 def _tighten(instance: Instance, start: Proof, worth: float) -> tuple[Multipliers, float]:
-    """Return the multipliers of a core's linear relaxation if their bound is lower, else those known; and the bound."""
+    """Return the multipliers of a core's linear relaxation if their bound is lower, else the known ones; and the bound."""
     found, bound = start.multipliers, start.bound
     for _ in range(RELAXATIONS):
         lost = losses_at(instance, found)
@@ -153,7 +153,7 @@ def _tighten(instance: Instance, start: Proof, worth: float) -> tuple[Multiplier
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """The choice among some levels of some customers, while all others keep theirs."""
+    """Choice among some levels of some customers, while all others keep theirs."""
 
     instance: Instance
     base: Array  # (n,) the levels that the others keep
@@ -168,13 +168,13 @@ class Program:
 
     @property
     def signs(self) -> Array:
-        """The sign of each limit (R,): 1 when it is the most, −1 when it is the least."""
+        """The sign of each limit (R,): 1 for an upper limit, −1 for a lower one."""
         return self.instance.rules.signs[list(self.limits)]
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramSolution:
-    """The best levels (n,) a programme has, or none; and the total net value that no choice exceeds."""
+    """Best levels (n,) of a programme, if any, and the total net value that no choice exceeds."""
 
     levels: Array | None
     bound: float
@@ -183,14 +183,14 @@ class ProgramSolution:
 
 @dataclass(frozen=True, eq=False)
 class CuttingPlane:
-    """A cutting plane over the choices: their weights (m,) sum to at most `most`."""
+    """Cutting plane over the choices: their weights (m,) sum to at most `most`."""
 
     weight: Array
     most: float
 
 
 def build_program(instance: Instance, base: Array, choice: Array) -> Program:
-    """Return the programme in which customers may get the levels marked in `choice` (n, K); those with none keep theirs."""
+    """Return the programme in which customers may get the levels marked in `choice` (n, K); unmarked customers keep theirs."""
     row, level = np.nonzero(choice)
     customer, place = np.unique(row, return_inverse=True)
     others = np.setdiff1d(np.arange(len(base)), customer, assume_unique=True)
@@ -208,7 +208,7 @@ def build_program(instance: Instance, base: Array, choice: Array) -> Program:
 
 
 def use_of_limit(instance: Instance, limit: LimitRow, rows: Array, levels: Array) -> Array:
-    """Return what levels of some rows use of a limit."""
+    """Return the use of a limit by some rows at their levels."""
     there = np.zeros(instance.rules.groups, dtype=bool)
     there[limit.groups] = True
     covered = there[instance.rules.group[rows]] & limit.levels[levels]
@@ -216,7 +216,7 @@ def use_of_limit(instance: Instance, limit: LimitRow, rows: Array, levels: Array
 
 
 def solve_program(program: Program, close: float = 0.0, seconds: float = TIME_LIMIT) -> ProgramSolution:
-    """Return the best choice, up to `close` (relative), as far as it is found in some seconds."""
+    """Return the best choice, up to `close` (relative), within some seconds."""
     instance = program.instance
     if not len(program.row):
         if (instance.slack(program.base) < 0).any():
@@ -242,7 +242,7 @@ def solve_program(program: Program, close: float = 0.0, seconds: float = TIME_LI
 
 
 def _worth(program: Program, top: Array, lost: float) -> float:
-    """Return the total net value of all customers when those of the programme lose so much on their best levels."""
+    """Return the total net value of all customers, given the programme's loss against their best levels."""
     others = np.setdiff1d(np.arange(len(program.base)), program.customer, assume_unique=True)
     return math.fsum([*top.tolist(), *program.instance.net(others, program.base[others]).tolist(), -lost])
 
@@ -257,7 +257,7 @@ def _read_levels(program: Program, x: Array) -> Array:
 
 
 def _cut(program: Program, levels: Array, r: int) -> CuttingPlane:
-    """Return the cut that not every customer uses as much of a limit as at these levels, which break it."""
+    """Return the cut that excludes all choices that use as much of a limit as these levels, which break it."""
     limit, at = program.instance.rules.rows[r], program.limits.index(r)
     now = use_of_limit(program.instance, limit, program.row, levels[program.row])
     held = np.isin(program.instance.rules.group[program.row], limit.groups)
@@ -273,7 +273,7 @@ def _run_highs(
     close: float = 0.0,
     penalty: Array | None = None,
 ) -> Any:
-    """Minimise an objective (m,) over the choices; with `penalty` (R,), what a broken limit costs per unit, as well.
+    """Minimise an objective (m,) over the choices; `penalty` (R,) adds the cost per unit of a broken limit.
 
     Slack follows the choices as further columns, one per limit; an infinite penalty keeps the limit.
     """
@@ -312,7 +312,7 @@ def _run_highs(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what the solver prints about its own workings out of what a command prints: it writes past Python."""
+    """Hide the solver's own output, which bypasses Python's streams."""
     sys.stdout.flush()
     try:
         kept = os.dup(1)
@@ -330,7 +330,7 @@ def _quiet() -> Iterator[None]:
 
 
 def relaxed_multipliers(program: Program) -> Array | None:
-    """Return the multipliers (R,) of all rows of the instance in the linear relaxation; None if it has no solution."""
+    """Return the multipliers (R,) of all rows of the instance in the linear relaxation; None without a solution."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
@@ -348,7 +348,7 @@ def relaxed_multipliers(program: Program) -> Array | None:
 
 
 def least_violations(program: Program, penalty: Array) -> Array | None:
-    """Return by how much each limit (R,) is broken by the choice for which that costs least; None if none is found.
+    """Return the violation (R,) of each limit in the choice with the smallest total penalty; None if none is found.
 
     `penalty` (R,) is what a unit costs; where it is infinite, the limit is kept.
     """

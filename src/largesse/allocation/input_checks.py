@@ -1,4 +1,4 @@
-"""What `allocate` and `frontier` are given, checked once."""
+"""Checks of the arguments of `allocate` and `frontier`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DTYPE_NAMES = {"b": "true and false", "c": "complex numbers", "M": "dates", "m":
 
 
 def check_task(curves: Any, costs: Any) -> tuple[Array, Array]:
-    """Return curves (n, K) and cost rows (1, K) or (n, K) as the compiled loops read them, or refuse them."""
+    """Return curves (n, K) and cost rows (1, K) or (n, K) in the layout of the compiled loops, or refuse them."""
     problems: list[Problem] = []
     table = read_numbers(curves, "curves", problems)
     if table is not None and (table.ndim != 2 or 0 in table.shape):
@@ -33,7 +33,7 @@ def check_task(curves: Any, costs: Any) -> tuple[Array, Array]:
 
 
 def _read_costs(costs: Any, curves: Array | None, problems: list[Problem]) -> Array | None:
-    """Return costs (K,) or (n, K), and add to the problems what is wrong with them; curves are None if they are."""
+    """Return costs (K,) or (n, K), and add their problems to the list; curves are None if they are invalid."""
     if isinstance(costs, Levels):
         if curves is None:
             return None
@@ -56,7 +56,7 @@ def _read_costs(costs: Any, curves: Array | None, problems: list[Problem]) -> Ar
 
 
 def read_numbers(values: Any, name: str, problems: list[Problem]) -> Array | None:
-    """Return an array of finite floats, or None and what is wrong with it among the problems."""
+    """Return an array of finite floats, or None with its problems added to the list."""
     missing = Problem(f"{name} hold missing or infinite numbers", "every customer needs a number at every level")
     try:
         table = np.asarray(values)
@@ -81,7 +81,7 @@ def read_numbers(values: Any, name: str, problems: list[Problem]) -> Array | Non
 
 
 def _moderate(values: Array) -> bool:
-    """Whether all are finite numbers, and none too large to add up: one sum says so without a mask of their size."""
+    """Test if all values are finite and small enough to add up; one sum tests this without a mask."""
     with np.errstate(over="ignore", invalid="ignore"):
         if values.dtype == np.float32:
             return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
@@ -90,7 +90,7 @@ def _moderate(values: Array) -> bool:
 
 
 def total_limit(n: int, budget: float | None, total: float | None) -> float:
-    """Return the budget for all customers together; a budget per customer times customers is rounded to a float."""
+    """Return the budget for all customers together; a budget per customer is multiplied by their number and rounded to a float."""
     if (budget is None) == (total is None):
         refuse(
             "allocate",
@@ -102,6 +102,6 @@ def total_limit(n: int, budget: float | None, total: float | None) -> float:
 
 
 def make_budget_error(cheapest: float, limit: float, n: int, total: bool) -> BudgetError:
-    """Return the error that names what the cheapest plan costs, in the unit the budget was given in."""
+    """Return the error with the cost of the cheapest plan, in the unit of the given budget."""
     unit = 1 if total else n
     return below_cheapest_error("allocate", limit / unit, cheapest / unit, "" if total else " per customer")

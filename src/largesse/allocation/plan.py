@@ -1,4 +1,4 @@
-"""The plan at one budget, the frontier over all of them, and the rule that a price stands for."""
+"""Plan at one budget, frontier over all budgets, and the decisions at a price."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _check_options(constraints: Any, exact: Any) -> None:
 
 
 def _prove_within_budget(plan: PlanDraft, price: float, bound: float) -> float:
-    """Improve a draft to the best whole plan, as far as its core can be solved; return the bound on the total value."""
+    """Improve a draft to the best plan, as far as its core can be solved; return the bound on the total value."""
     rules = arrange_rules([Budget(plan.limit)], (), plan.curves.shape)
     instance = replace(make_instance(plan.curves, plan.costs, rules), levels=plan.levels.copy())
     proof = prove_under_rules(instance, Proof(True, Multipliers(rules, np.array([price])), bound))
@@ -125,7 +125,7 @@ def frontier(curves: Any, costs: Any) -> Frontier:
 
 
 def decide_at_price(curves: Array, costs: Array, price: float, *, dearest: bool = False) -> Array:
-    """Return the levels (n,) that a price stands for: the best of response − price × cost, the cheapest if they tie.
+    """Return the levels (n,) at a price: the best of response − price × cost, the cheapest of ties.
 
     With `dearest`, the dearest if they tie.
 
@@ -142,6 +142,6 @@ def decide_at_price(curves: Array, costs: Array, price: float, *, dearest: bool 
 
 
 def _merged(spend: Array, value: Array, price: Array) -> Frontier:
-    """Join steps of equal slope into one piece: a tie between customers is a straight line of the frontier."""
+    """Join steps of equal slope into one straight segment of the frontier: a tie between customers."""
     last = np.append(price[1:] != price[:-1], True)
     return Frontier(spend[last], value[last], price[last])

@@ -1,4 +1,4 @@
-"""The draft of a campaign for an undescribed table: guessed roles, levels, costs and budget, and the first campaign file.
+"""Draft of a campaign for a table without description: guessed roles, levels, costs and budget, and the first campaign file.
 
 Columns are guessed. Costs, budget and an order that the levels' names do not state cannot be: the file leaves them blank, with a
 suggestion in a comment if there is one, and nothing runs before they are filled in.
@@ -45,7 +45,7 @@ REQUIRED = {"level": "what each customer got", "response": "what happened"}
 
 @dataclass(frozen=True, eq=False)
 class TableProfile:
-    """A table and its columns, before any has a role."""
+    """Table and its columns, before any has a role."""
 
     table: pa.Table  # text as it is written
     read: pa.Table  # text parsed, if there is one way to read it
@@ -73,7 +73,7 @@ class TableProfile:
 
 @dataclass(frozen=True, eq=False)
 class CampaignDraft:
-    """A table with guessed roles, and the levels, costs and budget that it suggests."""
+    """Table with guessed roles, and the levels, costs and budget that follow from them."""
 
     table: pa.Table  # text parsed, if there is one way to read it, except for the levels
     columns: Mapping[str, DraftColumn]
@@ -109,7 +109,7 @@ class CampaignDraft:
         return order_levels(self.level.words) if self.level is not None and self.level.words else None
 
     def find_parse(self, features: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return the notation of text columns that have a role or are features, if there is only one."""
+        """Return the number notation of text columns that have a role or are features, if it is unambiguous."""
         used = {*self.guess.roles.values(), *(self.features if features is None else features)}
         return {
             name: suggestion.ways[0]
@@ -141,7 +141,7 @@ class CampaignDraft:
         }
 
     def order_by_response(self) -> dict[str, float] | None:
-        """Return named level -> mean response, nothing first, then the lowest: a suggestion for people, not an order."""
+        """Return the mean response of named levels, no incentive first, then rising: a suggestion for people, not an order."""
         if self.level is None or self.level.values is not None:
             return None
         means = {word: mean for word, (_, mean) in self.count_levels().items() if mean is not None}
@@ -253,7 +253,7 @@ def guess_campaign(source: str | os.PathLike[str], out: str | os.PathLike[str] =
 
 
 def _write_money(draft: CampaignDraft) -> list[str]:
-    """Ask for the currency of a response that is an amount, and for the value of one that is yes or no."""
+    """Write lines that ask for the currency of an amount response, or for the value of a yes/no response."""
     response = draft.response
     if response is None or response.yes_or_no:
         worth = "what a response is worth to you, in the unit of costs; then profit is reported, too"
@@ -312,7 +312,7 @@ def _write_features(draft: CampaignDraft) -> list[str]:
 
 
 def _write_parse(draft: CampaignDraft) -> list[str]:
-    """Write the notation of text that holds numbers or dates; ask if two are possible."""
+    """Write the notation of text that holds numbers or dates, as a question if two are possible."""
     lines, sure = [], draft.find_parse()
     for name, suggestion in draft.written.items():
         ways, example = " or ".join(to_toml(way) for way in suggestion.ways), to_toml(suggestion.example)

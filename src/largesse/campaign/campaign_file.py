@@ -1,4 +1,4 @@
-"""The campaign file: one small TOML that names columns, levels, costs and budget.
+"""Campaign file: a small TOML file with columns, levels, costs and budget.
 
 `read_campaign` checks all of it and names everything that is wrong together; `Campaign.text` writes it back with every
 default spelt out, so that a run folder states all settings of its run.
@@ -68,7 +68,7 @@ SECTION_LINE = re.compile(r"^\s*\[\s*([\w.-]+)\s*\]")
 
 
 class Spent(TypedDict, total=False):
-    """Budget and exploration that replace those of the campaign."""
+    """Budget and exploration that override those of the campaign."""
 
     budget: float | None  # average per customer
     total: float | None  # or for all of them together
@@ -181,7 +181,7 @@ def _explain(error: Exception, file: Path) -> Problem:
 def campaign_from(
     given: dict[str, Any], *, folder: Path = Path(), text: str = "", optional: Collection[str] = ()
 ) -> Campaign:
-    """Return the campaign of the content of a campaign file, or name everything that is wrong with it.
+    """Return the campaign of the content of a campaign file, or refuse it with all its problems.
 
     Relative paths start at `folder`. Comments in the file's `text` are the hints for settings that are left blank.
     """
@@ -286,7 +286,7 @@ def _read_roles(section: dict[str, Any], blanks: Collection[str], problems: list
 
 
 def _is_observed(given: Mapping[str, Any]) -> bool:
-    """Whether a column of the log holds observed costs."""
+    """Test if a column of the log holds observed costs."""
     columns = given.get("columns")
     return isinstance(columns, Mapping) and columns.get("cost_column") is not None
 

@@ -1,4 +1,4 @@
-"""Roles of the columns of an undescribed table, guessed from their names (English and German) and values."""
+"""Roles of the columns of a table, guessed from their names (English and German) and values."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CONTROL = re.compile(r"^(control|holdout|placebo|untreated|kontroll\w*)\b", re.I
 
 @dataclass(frozen=True)
 class DraftColumn:
-    """The kind and the values of one column."""
+    """Kind and values of one column."""
 
     name: str
     kind: str  # number, text, date, nothing or other
@@ -71,7 +71,7 @@ class DraftColumn:
 
     @property
     def is_id(self) -> bool:
-        """Whether the name is that of an identifier, which predicts nothing about the next customer."""
+        """True if the name is that of an identifier, which predicts nothing about the next customer."""
         tokens = self.tokens
         if any(token in ("id", "ids", "uuid", "guid") or JOINED_ID.match(token) for token in tokens):
             return True
@@ -79,20 +79,20 @@ class DraftColumn:
 
     @property
     def yes_or_no(self) -> bool:
-        """Whether the values are 0 and 1."""
+        """True if the values are 0 and 1."""
         return self.values is not None and self.distinct == 2 and bool(((self.values == 0) | (self.values == 1)).all())
 
     def matches(self, pattern: re.Pattern[str]) -> bool:
-        """Whether a word of the name, or the name without spaces, matches."""
+        """Test if a word of the name, or the name without spaces, matches."""
         return any(pattern.search(token) for token in (*self.tokens, "".join(self.tokens)))
 
     def matches_now(self, pattern: re.Pattern[str]) -> bool:
-        """Whether the name matches and does not speak of earlier times."""
+        """Test if the name matches and does not refer to earlier times."""
         earlier = EARLIER.intersection(self.tokens) or any(EARLIER_TIME.fullmatch(token) for token in self.tokens)
         return not earlier and self.matches(pattern)
 
     def lies_in(self, low: float, high: float = np.inf) -> bool:
-        """Whether all values are numbers in a range."""
+        """Test if all values are numbers in a range."""
         return self.values is not None and bool(self.values.min() >= low and self.values.max() <= high)
 
 
@@ -106,7 +106,7 @@ class Guess:
 
 
 def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, str] | None = None) -> Guess:
-    """Guess the column of each role; `known` roles stand, and their columns are not guessed for others."""
+    """Guess the column of each role; `known` roles are kept, and their columns get no other role."""
     roles = dict(known or {})
     others: dict[str, tuple[str, ...]] = {}
 
@@ -152,7 +152,7 @@ def _may_be_cost(column: DraftColumn) -> bool:
 
 
 def _may_be_cluster(column: DraftColumn, rows: int) -> bool:
-    """Whether rows with the same value may depend on each other: households, villages, repeated customers."""
+    """Test if rows with the same value may depend on each other: households, villages, repeated customers."""
     tokens = set(column.tokens) - NUMBERED
     if not 1 < column.distinct < rows:
         return False
@@ -164,7 +164,7 @@ def _may_be_cluster(column: DraftColumn, rows: int) -> bool:
 
 
 def _with_control(columns: Sequence[DraftColumn]) -> list[DraftColumn]:
-    """Return the only text column with one value like none, control or No E-Mail; nothing if there are several."""
+    """Return the only text column with one value such as none, control or No E-Mail; empty if there are several."""
     controlled = [c for c in columns if sum(map(is_nothing, c.words)) == 1]
     named = [c for c in controlled if {"segment", "group", "gruppe", "variant", "campaign"}.intersection(c.tokens)]
     return (controlled if len(controlled) == 1 else named) if len(named) <= 1 else []

@@ -1,4 +1,4 @@
-"""The order of named levels, from the amounts or sizes in their names; never from the alphabet.
+"""Order of named levels, from the amounts or sizes in their names; never alphabetical.
 
 "none", "5 EUR", "10 EUR" can be put in order by their names, "mail" and "call" cannot.
 """
@@ -45,7 +45,7 @@ def _split_name(name: str) -> list[str]:
 
 
 def is_nothing(name: str) -> bool:
-    """Whether the name of a level means that nothing is given.
+    """Test if the name of a level means that no incentive is given.
 
     >>> [is_nothing(name) for name in ("none", "No E-Mail", "0", "kein Gutschein", "no limit", "mail")]
     [True, True, True, True, False, False]
@@ -60,7 +60,7 @@ def is_nothing(name: str) -> bool:
 
 
 def order_levels(names: Sequence[str]) -> LevelOrder | None:
-    """Return the names in the order that they state themselves, or None.
+    """Return the names in the order that the names themselves state, or None.
 
     >>> order_levels(["0 EUR", "10 EUR", "20 EUR", "5 EUR"])
     LevelOrder(names=('0 EUR', '5 EUR', '10 EUR', '20 EUR'), amounts=(0.0, 5.0, 10.0, 20.0))

@@ -1,4 +1,4 @@
-"""The section [plan] of a campaign file: budget, constraints, rules for single customers, exploration.
+"""Section [plan] of a campaign file: budget, constraints, rules for single customers, exploration.
 
 Rules name levels as the log writes them. `find_eligible` turns the rules for single customers into the table of levels that
 each customer may get.
@@ -51,7 +51,7 @@ Barred = dict[str, dict[str, tuple[int, ...]]]  # column → value → levels
 
 @dataclass(frozen=True)
 class Planning:
-    """Budget, other constraints, proof and exploration of a plan. Levels are given by number, columns by name."""
+    """Budget, constraints, proof and exploration of a plan, with levels by number and columns by name."""
 
     budget: float | None = None  # average per customer
     total: float | None = None  # or for all of them together
@@ -66,16 +66,16 @@ class Planning:
 
     @property
     def constrained(self) -> bool:
-        """Whether the plan has any constraint besides the budget."""
+        """True if the plan has any constraint besides the budget."""
         return bool(self.constraints or self.barred or self.fixed)
 
     @property
     def aimed(self) -> bool:
-        """Whether the plan explores for a goal, and not at random."""
+        """True if the plan explores for a goal, not at random."""
         return self.explore > 0 and self.explore_for != AT_RANDOM
 
     def exploring(self, rate: float | None, goal: str | None) -> Planning:
-        """Return the same with another exploration rate or goal."""
+        """Return the settings with another exploration rate or goal."""
         section: dict[str, Any] = {"explore_for": self.explore_for if goal is None else goal}
         if rate is not None or self.explore:
             section["explore"] = self.explore if rate is None else rate
@@ -118,7 +118,7 @@ class Planning:
 
 
 def planning_from(section: dict[str, Any], levels: Levels | None, problems: list[Problem]) -> Planning:
-    """Read the keys under [plan]; add what is wrong to `problems`."""
+    """Read the keys under [plan]; add their problems to `problems`."""
     limits = {word: section[word] for word in ("budget", "total") if word in section}
     if len(limits) == 2:
         problems.append(Problem("[plan] gives both budget and total", "give the average per customer, or the total"))
@@ -168,7 +168,7 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
 
 
 def _find_clashes(planning: Planning) -> list[Problem]:
-    """Return the keys that exclude exploration: levels that are drawn cannot keep limits, and have no proof."""
+    """Return the keys that exclude exploration, as drawn levels cannot keep limits and have no proof."""
     if not planning.explore:
         return []
     eligible = [*planning.columns, *(name for name in ("barred", "fixed") if getattr(planning, name))]

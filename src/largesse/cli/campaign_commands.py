@@ -59,7 +59,7 @@ def demo(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Plan real cash incentives (Thornton 2008) from a log, judge the plan, and write a report."""
+    """Plan real cash incentives (Thornton 2008) from a log, evaluate the plan, and write a report."""
     campaign, table = pipeline.demo_campaign()
     with show_progress(as_json or quiet) as progress:
         shown = pipeline.run(campaign, out, progress, table=table)
@@ -100,7 +100,7 @@ def run(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a campaign: read, fit, plan, judge, report.
+    """Run a campaign: read, fit, plan, evaluate, report.
 
     The exit code is for a scheduler: 0 success, 20 if the log cannot answer (a check returned no); 2 is an error.
     """
@@ -231,7 +231,7 @@ def report(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make the HTML report of a run folder."""
+    """Write the HTML report of a run folder."""
     shown = pipeline.report(run_folder, out)
     echo(shown, f"wrote {out or run_folder / 'report.html'}", as_json=as_json, quiet=quiet)
 

@@ -84,7 +84,7 @@ Most = Annotated[
 
 
 def pick(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return the named options that are given.
+    """Return the named options that have a value.
 
     >>> pick({"level": "coupon", "weight": None, "out": "run"}, ["level", "weight"])
     {'level': 'coupon'}
@@ -116,7 +116,7 @@ def exit_unanswered(findings: Sequence[Mapping[str, Any]]) -> None:
 
 
 def choose_engine(engine: str | None, master: str | None, plan_to: str | None) -> AbstractContextManager[Any]:
-    """Return the engine that options name; without any, that of this machine."""
+    """Return the engine that the options name (default: this machine)."""
     options = {"engine": engine, "master": master, "plan_to": plan_to}
     chosen = {name: value for name, value in options.items() if value is not None}
     return pipeline.open_engine(**chosen) if chosen else nullcontext(pipeline.LOCAL_ENGINE)
@@ -131,6 +131,6 @@ def echo(content: Mapping[str, Any], text: str, *, as_json: bool, quiet: bool) -
 
 
 def echo_json(content: Mapping[str, Any]) -> None:
-    """Print JSON as letters that a terminal shows, with escapes for names that hold others."""
+    """Print JSON with characters that the terminal can show, and escapes for others."""
     text = json.dumps(content, ensure_ascii=False)
     typer.echo(text if make_visible(text) == text else json.dumps(content))

@@ -47,7 +47,7 @@ def serve(
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Decide over HTTP, customer by customer, within the budget of a ledger."""
+    """Serve decisions over HTTP, customer by customer, within the budget of a ledger."""
     options = pick(locals(), LEDGER_OPTIONS)
     from largesse.serve import ServiceSettings, open_service, parse_ledger_options
 
@@ -87,7 +87,7 @@ def pace(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Simulate pacing before you serve: customers come one by one, and the budget is kept."""
+    """Simulate pacing before serving: customers arrive one by one, and the budget is kept."""
     settings = pick(locals(), STREAM_OPTIONS)
     from largesse import serve as service
 
@@ -126,7 +126,7 @@ def studio(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Open a page in the browser that leads from a table to a report, for people who do not write Python."""
+    """Open a page in the browser that leads from a table to a report, without Python."""
     from largesse.studio import open_studio
 
     open_studio(run_folder, folder=folder, port=port, browser=not no_browser, say=typer.echo, quiet=quiet)

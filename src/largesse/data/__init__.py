@@ -1,4 +1,4 @@
-"""Entrance of all tables: reading, checking and encoding.
+"""Reading, checking and encoding of all input tables.
 
 `read_log` and `read_customers` take a table in any usual form, check every rule and report all problems together. A `Log` is not
 checked again. `Encoder` turns features into a matrix of numbers. `group_column` bins a column. `open_batches` reads tables batch

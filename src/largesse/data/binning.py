@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A binned column: the group of every row and the labels of the groups."""
+    """Binned column: the group of every row and the labels of the groups."""
 
     code: Array  # (n,) int64, an index into labels
     labels: tuple[str, ...]
@@ -26,7 +26,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Grouping:
-    """A binning rule: by words, by values, or by ranges of numbers or dates. The last group is for missing values."""
+    """Binning rule by words, by values, or by ranges of numbers or dates; the last group is for missing values."""
 
     kind: Literal["words", "values", "ranges", "dates", "nothing"]
     labels: tuple[str, ...]
@@ -94,7 +94,7 @@ def group_column(column: pa.ChunkedArray, most: int) -> Groups:
 
 
 def name_groups(grouping: Grouping, code: Array) -> Groups:
-    """Return the groups of rows (n,) from their codes in a grouping; empty groups of missing or other values are left out."""
+    """Return the groups of rows (n,) from their codes in a grouping, without empty groups of missing or other values."""
     spare = 0 if grouping.kind == "nothing" else 1 if grouping.kind in ("ranges", "dates") else 2
     n_found = len(grouping.labels) - spare
     used = [g for g in range(len(grouping.labels)) if g < n_found or (code == g).any()]
@@ -115,7 +115,7 @@ def _find_cuts(values: Array, most: int) -> Array | None:
 def _name_ranges(
     kind: Literal["ranges", "dates"], cuts: Array | None, label: Callable[[float], str], whole: bool = False
 ) -> Grouping:
-    """Return ranges that end at `cuts`; those of whole numbers begin at the number after the last range's end."""
+    """Return ranges that end at `cuts`; ranges of integers begin after the end of the previous one."""
     if cuts is None:
         return Grouping("nothing", ("missing",))
     texts = [label(cut) for cut in cuts]
@@ -128,7 +128,7 @@ def _name_ranges(
 
 
 def _short(value: float) -> str:
-    """Write a number with a proper minus; four digits, which may be a year, without a comma."""
+    """Format a number with a minus sign, and without a comma in four digits, which may be a year."""
     if abs(value) < 1000 and not float(value).is_integer():
         return f"{value:.3g}".replace("-", "−")
     text = f"{value:.0f}" if abs(value) < 10_000 else f"{value:,.0f}"

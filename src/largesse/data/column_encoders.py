@@ -1,4 +1,4 @@
-"""Encoders of single features: each turns its feature into columns of finite numbers."""
+"""Encoders of single features as columns of finite numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_STANDARD_DEVIATIONS = 1e6  # standard deviations from the mean; values farth
 
 @dataclass(frozen=True)
 class ColumnEncoder(ABC):
-    """The encoder of one feature."""
+    """Encoder of one feature."""
 
     encoding: ClassVar[str]
     kind: ClassVar[Kind]  # of the columns it encodes
@@ -34,11 +34,11 @@ class ColumnEncoder(ABC):
     @property
     @abstractmethod
     def names(self) -> list[str]:
-        """Names of the q encoded columns."""
+        """The names of the q encoded columns."""
 
     @abstractmethod
     def is_sound(self) -> bool:
-        """Whether its fields are finite and consistent."""
+        """Test if the fields are finite and consistent."""
 
     @abstractmethod
     def encode(self, column: pa.ChunkedArray) -> Array:
@@ -47,14 +47,14 @@ class ColumnEncoder(ABC):
 
 @dataclass(frozen=True)
 class NumberScale:
-    """Numbers as standard deviations from their mean, with an indicator where some were missing in the log."""
+    """Numbers as standard deviations from their mean, with an indicator if some were missing in the log."""
 
     centre: float
     spread: float  # zero when all known values are the same
     missing: bool
 
     def apply(self, values: Array) -> Array:
-        """Return values (n,) as float32 columns (n, 0), (n, 1) or (n, 2); missing ones are at the mean."""
+        """Return values (n,) as float32 columns (n, 0), (n, 1) or (n, 2), missing ones as the mean."""
         known = np.isfinite(values)
         columns = []
         if self.spread > 0:
@@ -66,11 +66,11 @@ class NumberScale:
         return stack_columns(columns, len(values))
 
     def is_sound(self) -> bool:
-        """Whether its fields are finite and consistent."""
+        """Test if the fields are finite and consistent."""
         return math.isfinite(self.centre) and 0 <= self.spread < math.inf
 
     def names(self, name: str) -> list[str]:
-        """Names of the columns."""
+        """Return the names of the columns."""
         return ([name] if self.spread > 0 else []) + [f"{name} missing"] * self.missing
 
 
@@ -85,11 +85,11 @@ class NumberEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """Names of the q encoded columns."""
+        """The names of the q encoded columns."""
         return self.scale.names(self.name)
 
     def is_sound(self) -> bool:
-        """Whether its fields are consistent."""
+        """Test if the fields are consistent."""
         return self.scale.is_sound()
 
     def encode(self, column: pa.ChunkedArray) -> Array:
@@ -109,12 +109,12 @@ class DateEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """Names of the q encoded columns."""
+        """The names of the q encoded columns."""
         waves = [f"{self.name} {wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
         return self.scale.names(self.name) + waves
 
     def is_sound(self) -> bool:
-        """Whether its fields are consistent."""
+        """Test if the fields are consistent."""
         return self.scale.is_sound() and set(self.cycles) <= set(CYCLES) and _differ(self.cycles)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
@@ -133,7 +133,7 @@ class DateEncoder(ColumnEncoder):
 @final
 @dataclass(frozen=True)
 class WordsEncoder(ColumnEncoder):
-    """Encoder of text by indicators: one per frequent word, one for other words and one for missing text if the log had any."""
+    """Encoder of text by indicators: one per frequent word, one for other words, and one for missing text if the log has any."""
 
     encoding = "words"
     kind = "text"
@@ -153,14 +153,14 @@ class WordsEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """Names of the q encoded columns."""
+        """The names of the q encoded columns."""
         if self._constant:
             return []
         extra = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.missing
         return [f"{self.name} = {word}" for word in self.shown] + extra
 
     def is_sound(self) -> bool:
-        """Whether its fields are consistent."""
+        """Test if the fields are consistent."""
         return _differ(self.words)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
@@ -179,7 +179,7 @@ class WordsEncoder(ColumnEncoder):
 @final
 @dataclass(frozen=True)
 class TargetMeanEncoder(ColumnEncoder):
-    """Encoder of text by means of the target: of every word, of missing text if the log had any, and of unseen words."""
+    """Encoder of text by target means: of every word, of missing text if the log has any, and of unseen words."""
 
     encoding = "means"
     kind = "text"
@@ -188,12 +188,12 @@ class TargetMeanEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """Names of the q encoded columns."""
+        """The names of the q encoded columns."""
         width = len(self.table[0])
         return [f"{self.name} (mean)"] if width == 1 else [f"{self.name} (mean {j})" for j in range(width)]
 
     def is_sound(self) -> bool:
-        """Whether its fields are consistent."""
+        """Test if the fields are consistent."""
         widths = {len(row) for row in self.table}
         in_range = all(abs(mean) <= MAX_TARGET_MEAN for row in self.table for mean in row)
         rows = len(self.table) - len(self.words)

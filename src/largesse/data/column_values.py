@@ -41,21 +41,21 @@ def kind_of(kind: pa.DataType) -> Kind:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is text, in any of Arrow's layouts."""
+    """Test if a type is text, in any of Arrow's layouts."""
     import pyarrow.types as types
 
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a type is numbers or booleans (not durations or times of day)."""
+    """Test if a type is numeric or boolean (not a duration or time of day)."""
     import pyarrow.types as types
 
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
 def is_unusable(kind: pa.DataType) -> bool:
-    """Whether a type cannot be a feature, id or group: lists, records, bytes, extension types."""
+    """Test if a type cannot be a feature, id or group: lists, records, bytes, extension types."""
     import pyarrow as pa
     import pyarrow.types as types
 
@@ -164,7 +164,7 @@ def count_words(column: pa.ChunkedArray) -> dict[str, int]:
 
 
 def word_codes(column: pa.ChunkedArray, words: Sequence[str]) -> Array:
-    """Return the index of each row's text among `words` (n,); len(words) for anything else, missing included.
+    """Return the index (n,) of each row's text among `words`; len(words) for other and missing text.
 
     >>> import pyarrow as pa
     >>> word_codes(pa.chunked_array([["b", "a", None, "c"]]), ["a", "b"])

@@ -29,7 +29,7 @@ MISFIT_MESSAGE = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class DelimitedText:
-    """A source of delimited text and its dialect."""
+    """Source of delimited text and its dialect."""
 
     open: Callable[[], Any]
     delimiter: str
@@ -42,14 +42,14 @@ class DelimitedText:
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns, once settled."""
+        """The names and types of the columns, once settled."""
         import pyarrow as pa
 
         return pa.schema([(name, self.types[name]) for name in self.names])
 
 
 def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str]) -> DelimitedText:
-    """Detect the dialect of text from its first lines; the columns `texts` are text, even where they hold digits."""
+    """Detect the dialect of text from its first lines; the columns `texts` stay text, even if they hold digits."""
     import pyarrow as pa
 
     delimiter, decimal = _dialect(head)
@@ -104,7 +104,7 @@ def _options(text: DelimitedText, columns: Sequence[str] | None = None) -> dict[
 
 
 def settle_types(text: DelimitedText) -> DelimitedText:
-    """Return the text with the columns, types and number of rows that `read_text` would find."""
+    """Return the text with the columns, types and number of rows that `read_text` finds."""
     import pyarrow as pa
 
     while True:
@@ -119,7 +119,7 @@ def settle_types(text: DelimitedText) -> DelimitedText:
 
 
 def iter_text(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of text with known types, block by block; only some columns, if they are named."""
+    """Yield the rows of text with known types in blocks, with all or only the named columns."""
     with _stream(text, columns) as reader:
         yield from reader
 
@@ -134,7 +134,7 @@ def _stream(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterat
 
 
 class _MisfitError(Exception):
-    """A value that does not fit the type of its column."""
+    """Value that does not fit the type of its column."""
 
     def __init__(self, names: tuple[str, ...], types: dict[str, pa.DataType]) -> None:
         super().__init__()
@@ -209,12 +209,12 @@ def _find_codes(head: str, delimiter: str) -> list[str]:
 
 
 def _are_codes(values: Sequence[str]) -> bool:
-    """Whether values are digits of one length, four or more, some with a zero in front."""
+    """Test if values are digits of one length, four or more, some with a leading zero."""
     known = [value for value in values if value]
     digits = all(re.fullmatch("[0-9]{4,}", value) for value in known)
     return digits and len(set(map(len, known))) == 1 and any(value.startswith("0") for value in known)
 
 
 def _quoted_newlines(head: str) -> bool:
-    """Whether an early quoted field spans lines; reading such a file takes a slower path."""
+    """Test if an early quoted field spans lines; such a file takes a slower path."""
     return any(line.count('"') % 2 for line in head.splitlines()[:200])

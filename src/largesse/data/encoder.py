@@ -44,7 +44,7 @@ KIND_NAMES = {"number": "numbers", "date": "dates", "other": "lists or bytes"}
 
 @final
 class Encoder:
-    """Turns a table of features into a float32 matrix.
+    """Encoder of a table of features as a float32 matrix.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"age": [20.0, None, 40.0], "city": pa.array(["Oslo", "Rome", "Oslo"]).dictionary_encode()})
@@ -113,7 +113,7 @@ class Encoder:
     # -- applying -----------------------------------------------------------------------------------------------
 
     def transform(self, table: pa.Table) -> Array:
-        """Return the matrix (n, p) of new rows; refuse a table that lacks a column or holds another kind."""
+        """Return the matrix (n, p) of new rows; refuse a table with a missing column or a column of another kind."""
         table = match_kinds(table, self.kinds)
         self.check(table)
         return _join([learnt.encode(table.column(learnt.name)) for learnt in self.columns], table.num_rows)
@@ -146,7 +146,7 @@ class Encoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns of the matrix."""
+        """The names of the columns of the matrix."""
         return tuple(name for learnt in self.columns for name in learnt.names)
 
     @property
@@ -191,7 +191,7 @@ def plain_columns(table: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, Array
 
 @dataclass(frozen=True, eq=False)
 class _Target:
-    """The target whose means encode text with many values."""
+    """Target of the means that encode text with many values."""
 
     values: Array  # (n,)
     discrete: bool
@@ -213,7 +213,7 @@ def _learn_scale(values: Array) -> NumberScale:
 
 
 def _used_cycles(seconds: Array) -> tuple[str, ...]:
-    """Return the cycles that the log covers at least once; the day only if times are given."""
+    """Return the cycles that the log covers at least once; days only if it has times."""
     known = seconds[np.isfinite(seconds)]
     span = (known.max() - known.min()) / SECONDS_PER_DAY if len(known) else 0.0
     clock = bool(len(known) and np.any(known % SECONDS_PER_DAY))

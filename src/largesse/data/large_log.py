@@ -151,7 +151,7 @@ def _check(batches: Batches, spec: RoleSpec, first_pass: _FirstPass) -> Log:
 
 @dataclass(frozen=True, eq=False)
 class _Features:
-    """The features of the rows that have a response, batch by batch."""
+    """Features of the rows with a response, in batches."""
 
     batches: Batches
     first_pass: _FirstPass
@@ -168,7 +168,7 @@ class _Features:
             yield convert_columns(batch if all_known else batch.filter(known), readings)
 
     def map(self, task: RowTask, columns: Sequence[str] | None, rows: Array) -> Iterator[Array]:
-        """Yield the results of a task for some rows (rising indices) among those that have a response."""
+        """Yield the results of a task for some rows (rising indices) among those with a response."""
         names = list(columns or self.names[:1]) if columns is not None else list(self.names)  # Arrow needs a column
         wanted = np.zeros(len(self.known), dtype=bool)
         wanted[np.flatnonzero(self.known)[rows]] = True
@@ -176,7 +176,7 @@ class _Features:
         return self.batches.map(partial(run_on_features, task, readings), names, wanted)
 
     def take(self, rows: Array) -> pa.Table:
-        """Return the features of some rows (rising indices) among those that have a response."""
+        """Return the features of some rows (rising indices) among those with a response."""
         import pyarrow as pa
 
         parts, start = [], 0
@@ -189,7 +189,7 @@ class _Features:
 
     @property
     def digest(self) -> str:
-        """Digest of all values."""
+        """The digest of all values."""
         digest = hashlib.blake2b(digest_size=16)
         for name in self.names:
             digest.update(f"{self.first_pass.profiles[name].digest} {self.first_pass.readings[name].way}\0".encode())
@@ -197,7 +197,7 @@ class _Features:
 
 
 def _draw(log: Log, batches: Batches, first_pass: _FirstPass, max_rows: int, seed: int) -> Log:
-    """Return the log with a sample of its rows that have a response."""
+    """Return the log with a sample of its rows with a response."""
     known = np.isfinite(log.response)
     features_pass = replace(
         first_pass, roles=first_pass.roles.schema.empty_table()
@@ -215,7 +215,7 @@ def _draw(log: Log, batches: Batches, first_pass: _FirstPass, max_rows: int, see
 
 
 def _draw_rows(log: Log, max_rows: int, seed: int) -> tuple[Array, Array | None]:
-    """Return the rows of the sample, and the rows that each represents if these differ; refuse a sample without one of the levels."""
+    """Return the sampled rows, and the numbers of rows they represent if these differ; refuse a sample without one of the levels."""
     K = len(log.levels)
     rows, stand_for = (
         draw_rows_by_level(log.level, K, max_rows, seed)
@@ -235,7 +235,7 @@ def _draw_rows(log: Log, max_rows: int, seed: int) -> tuple[Array, Array | None]
 
 @dataclass(eq=False)
 class ColumnProfile:
-    """Statistics of a feature, accumulated over batches: sufficient for every rule that looks at a whole column."""
+    """Statistics of a feature, accumulated over batches and sufficient for all rules on whole columns."""
 
     name: str
     type: pa.DataType
@@ -253,7 +253,7 @@ class ColumnProfile:
 
     @property
     def has_words(self) -> bool:
-        """Whether its values are words."""
+        """True if the values are words."""
         return kind_of(self.type) == "text" or self.asked == "text" or isinstance(self.asked, Mapping)
 
     def add(self, column: pa.ChunkedArray) -> None:
@@ -320,7 +320,7 @@ class ColumnProfile:
 
     @property
     def digest(self) -> str:
-        """Digest of its name, kind and values."""
+        """The digest of the name, kind and values."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.name}\0{kind_of(self.type)}\0{self.asked!r}".encode("utf-8", "surrogatepass"))
         for values in self.hashes:
@@ -330,7 +330,7 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class ColumnReading:
-    """The notation of a feature, known after the first pass, with notes and problems."""
+    """Notation of a feature, known after the first pass, with notes and problems."""
 
     name: str
     asked: Any = None  # the notation that `parse` names
@@ -341,7 +341,7 @@ class ColumnReading:
 
 
 def choose_reading(profile: ColumnProfile) -> ColumnReading:
-    """Return the notation in which `parse_text_columns` would read the whole column."""
+    """Return the notation that `parse_text_columns` would use for the whole column."""
     reading = ColumnReading(profile.name, profile.asked, bool(profile.words))
     if profile.asked is not None:
         is_parsed = profile.has_words and profile.asked not in ("text", "excel date")
@@ -369,7 +369,7 @@ def choose_reading(profile: ColumnProfile) -> ColumnReading:
 
 
 def run_on_features(task: RowTask, readings: Sequence[ColumnReading], batch: pa.Table) -> Array:
-    """Run a task on some rows of features as they were written."""
+    """Run a task on some rows of unparsed features."""
     return task(convert_columns(batch, readings))
 
 
@@ -417,7 +417,7 @@ def make_stand_in(profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedA
 
 
 def _is_identifier(profile: ColumnProfile, reading: ColumnReading) -> bool:
-    """Whether nearly every row has a text of its own, among those counted."""
+    """Test if nearly every counted row has a unique text."""
     import pyarrow as pa
 
     coded = profile.asked == "text" or (profile.asked is None and pa.types.is_dictionary(profile.type))

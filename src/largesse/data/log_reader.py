@@ -1,4 +1,4 @@
-"""Checked logs and tables of customers, from files, dataframes or arrays. The rules are in `table_checks`."""
+"""Reading and checking of logs and tables of customers, from files, dataframes or arrays; the rules are in `table_checks`."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def _argument_of(role: str) -> str:
 
 
 def feature_table(features: Any) -> pa.Table:
-    """Return features as an Arrow table; columns of an array are called x0, x1 and so on."""
+    """Return features as an Arrow table; columns of an array are named x0, x1 and so on."""
     import pyarrow as pa
 
     if isinstance(features, list | np.ndarray):
@@ -217,7 +217,7 @@ def feature_table(features: Any) -> pa.Table:
 
 @contextmanager
 def _convertible(what: str) -> Iterator[None]:
-    """Turn NumPy's and Arrow's errors about ragged or mixed values into a sentence."""
+    """Convert NumPy's and Arrow's errors about ragged or mixed values to one sentence."""
     import pyarrow as pa
 
     try:
@@ -241,7 +241,7 @@ def _highest(level: Array) -> int:
 
 
 def digest_log(log: Log) -> str:
-    """Return a digest of the values of a log, the same for every kind of file they are read from.
+    """Return a digest of the values of a log, equal for all file formats.
 
     >>> from largesse.data import log_from_arrays
     >>> one, other = (log_from_arrays([[1.0], [x]], [0, 1], [0, 1]) for x in (2.0, 3.0))

@@ -1,4 +1,4 @@
-"""Roles of columns: the arguments of `read_log` as a record, and the log made of them."""
+"""Roles of columns: the arguments of `read_log` as a record, and the log made with them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAIN_TEXT_ROLES = ("level", "logger", "cluster", "customer", "propensity_strata
 
 @dataclass(frozen=True)
 class RoleSpec:
-    """The roles of columns, as given to `read_log`."""
+    """Roles of columns, as passed to `read_log`."""
 
     levels: Levels
     named: dict[str, str]  # role → column
@@ -44,7 +44,7 @@ class RoleSpec:
 
     @property
     def texts(self) -> list[str]:
-        """The columns that are text, even where they hold digits."""
+        """The columns that stay text, even if they hold digits."""
         return [name for name, way in self.parse.items() if way == "text"]
 
 
@@ -59,7 +59,7 @@ def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
 
 
 def _is_name(given: Any) -> bool:
-    """Whether a role is given as a column; propensities may also be a list, one for each level."""
+    """Test if a role is given as a column; propensities may also be a list with one number per level."""
     return given is not None and not isinstance(given, list | tuple) and np.ndim(given) == 0
 
 
@@ -104,7 +104,7 @@ def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
 def _read_propensity(
     check: TableChecker, present: dict[str, str], shares: Sequence[float] | None, codes: Array, levels: Levels
 ) -> Array | None:
-    """Return the propensity (n,) of every row, given by row, by level or by stratum; None if not given."""
+    """Return the propensity (n,) of every row, given per row, level or stratum; None if not given."""
     if sum((shares is not None, "propensity" in present, "propensity_strata" in present)) > 1:
         check.add_problem("propensities are given in two ways", "name a column, or strata, or one for each level")
         return None

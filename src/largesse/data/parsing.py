@@ -64,7 +64,7 @@ SAMPLED_CELLS = 1000  # a first look at a column
 
 @dataclass(frozen=True)
 class NumberNotation:
-    """The notation of the numbers of a column, and the words that do not fit."""
+    """Notation of the numbers of a column, and the words that do not fit."""
 
     way: str  # decimal point, decimal comma, plain, ambiguous or none
     unit: str = ""
@@ -73,7 +73,7 @@ class NumberNotation:
 
     @property
     def certain(self) -> bool:
-        """Whether every word can be read in one way only, and not all are plain digits."""
+        """True if every word can be read in only one way, and not all are plain digits."""
         return not self.odd and (self.way in GROUP_MARKS or (self.way == "plain" and bool(self.unit)))
 
 
@@ -97,7 +97,7 @@ def parse_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Pro
 def parse_text_columns(
     table: pa.Table, parse: Mapping[str, Any], skip: Collection[str] | None
 ) -> tuple[pa.Table, list[str], list[Problem]]:
-    """Parse numbers and dates in text, by `parse` or where only one notation fits; return the table, notes and problems.
+    """Parse numbers and dates in text, by `parse` or if only one notation fits; return the table, notes and problems.
 
     Columns to `skip` (None: all) are parsed only if `parse` names them.
     """
@@ -125,7 +125,7 @@ def excel_note(name: str) -> str:
 
 
 def match_kinds(table: pa.Table, expected: Mapping[str, str]) -> pa.Table:
-    """Parse text columns where numbers or dates are expected and only one notation fits."""
+    """Parse text columns where numbers or dates are expected, if only one notation fits."""
     for name, kind in expected.items():
         position = table.schema.get_field_index(name)  # −1 for a name that is not there, or there twice
         if kind in ("number", "date") and position >= 0 and kind_of(table.column(position).type) == "text":
@@ -176,7 +176,7 @@ def parse_number(word: str, way: str) -> float:
 
 
 def reads_as_number(text: str) -> bool:
-    """Whether a text is a plain number; Python's `float` also accepts 1_0, ５ and infinity."""
+    """Test if a text is a plain number; Python's `float` also accepts 1_0, ５ and infinity."""
     return re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", text) is not None
 
 
@@ -215,7 +215,7 @@ def _recognise(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, lis
 
 
 def may_be_read(words: Sequence[str]) -> bool:
-    """Whether some words look like numbers or dates."""
+    """Test if some words look like numbers or dates."""
     return any(NUMBER_SHAPE.fullmatch(word) or DAY_MONTH_DATE.fullmatch(word) for word in words)
 
 
@@ -295,7 +295,7 @@ def _to_date(word: str, way: str) -> Any:
 
 
 def looks_like_excel(name: str, column: pa.ChunkedArray) -> bool:
-    """Whether a column of numbers with the name of a date may hold Excel's day numbers."""
+    """Test if a column of numbers with the name of a date may hold Excel's day numbers."""
     if not is_number(column.type) or not DATE_NAME.search(name):
         return False
     values = as_floats(column)
@@ -367,7 +367,7 @@ def _numbers_as(words: list[str], way: str) -> list[float | None]:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The notations that fit a column: one, or several between which its owner must choose."""
+    """Notations that fit a column: a single one, or several that the user must choose from."""
 
     ways: tuple[Any, ...]  # values of `parse`
     example: str  # a word of the column
@@ -401,7 +401,7 @@ def suggest_parse(column: pa.ChunkedArray) -> Suggestion | None:
 
 
 def _may_hold_numbers(column: pa.ChunkedArray) -> bool:
-    """Whether some of a sample of the words look like numbers or dates."""
+    """Test if some of a sample of the words look like numbers or dates."""
     sample = column.take(np.arange(0, len(column), max(len(column) // SAMPLED_CELLS, 1)))
     return any(
         NUMBER_SHAPE.fullmatch(word)

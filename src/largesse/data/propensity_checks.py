@@ -41,7 +41,7 @@ class GivenPropensities:
 
 @dataclass(frozen=True)
 class LevelSum:
-    """The mean over all rows of 1 / propensity at the rows of a level: about one if propensities are right."""
+    """Mean over all rows of 1 / propensity at the rows of a level: about one if propensities are correct."""
 
     label: str
     share: float  # of the rows
@@ -86,7 +86,7 @@ def _expected_se(given: GivenPropensities, has_level: Array, weight: Array | Non
 
 
 def _add_up(spread: Array, cluster: Array | None) -> float:
-    """Return the standard deviation of a sum; rows of a cluster may have got their level together."""
+    """Return the standard deviation of a sum, with the levels of a cluster's rows possibly dependent."""
     if cluster is not None:
         _, cluster_code = np.unique(cluster, return_inverse=True)
         spread = np.bincount(cluster_code, weights=spread)
@@ -94,7 +94,7 @@ def _add_up(spread: Array, cluster: Array | None) -> float:
 
 
 def propensity_problems(given: GivenPropensities, name: str) -> list[Problem]:
-    """Return the problems of propensities that cannot be right: far off, beyond chance."""
+    """Return the problems of propensities that are implausible beyond chance."""
     sums = sum_levels(given)
     if len(sums) > 1 and (given.propensity >= CERTAIN_PROPENSITY).mean() >= CERTAIN_PROPENSITY:
         got = f"{name} is 1 in every row, but the log has {len(sums)} levels"

@@ -51,7 +51,7 @@ class EncodedRows:
 
 @final
 class RowEncoder:
-    """Encoder of JSON rows, with the result of an `Encoder` on a table of them.
+    """Encoder of JSON rows, with the same result as `Encoder` on a table of them.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class RowEncoder:
         self._others[learnt.name] = blocks[-1]
 
     def encode(self, rows: Sequence[Row]) -> EncodedRows:
-        """Return the encoded features of rows; refuse rows that lack a feature or hold one of another kind."""
+        """Return the encoded features of rows; refuse rows with a missing feature or a feature of another kind."""
         matrix = self._encode_plain(rows)
         if matrix is None:
             matrix = self._encoder.transform(self._as_table(rows))
@@ -150,7 +150,7 @@ class RowEncoder:
         matrix[:, self._marks] = ~known[:, self._gaps]
 
     def _as_table(self, rows: Sequence[Row]) -> Any:
-        """Return the rows' features as a table; refuse rows without one of them, and values of mixed kinds."""
+        """Return the rows' features as a table; refuse rows with missing features, and values of mixed kinds."""
         import pyarrow as pa
 
         refuse("customers", self._missing(rows))
@@ -180,7 +180,7 @@ class RowEncoder:
 
 
 def _is_plain(column: list[Any]) -> bool:
-    """Whether values are numbers that floats hold, or booleans, or missing."""
+    """Test if values are booleans, missing, or numbers in the range of floats."""
     kinds = set(map(type, column)) - {type(None)}
     if kinds <= {float} or kinds == {bool}:
         return True

@@ -45,7 +45,7 @@ MAX_PIECE_ROWS = 500_000
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """A table that is read in batches; text is dictionary-encoded as in `read_table`."""
+    """Table that is read in batches; text is dictionary-encoded as in `read_table`."""
 
     schema: pa.Schema
     rows: int
@@ -53,7 +53,7 @@ class Batches:
     mapper: Callable[[RowTask, Sequence[str], Array], Iterator[Array]] | None = None  # `map` of rows on other machines
 
     def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows in order, in batches; only some columns, if they are named."""
+        """Yield the rows in order, in batches, with all or only the named columns."""
         return self.passes(columns)
 
     def map(self, task: RowTask, columns: Sequence[str], wanted: Array) -> Iterator[Array]:
@@ -239,7 +239,7 @@ def _conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 class FilePiece(NamedTuple):
-    """A file, or some row groups of a Parquet file."""
+    """File, or some row groups of a Parquet file."""
 
     path: str
     first: int = 0  # row group

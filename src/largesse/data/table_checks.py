@@ -50,12 +50,12 @@ class TableChecker:
         self.problems.append(Problem(what, hint))
 
     def require(self, name: str, role: str) -> None:
-        """Check that a column is there."""
+        """Check that a column exists."""
         if name not in self.table.column_names:
             self.add_problem(f"the {role} column {name!r} is not in the table", suggest(name, self.table.column_names))
 
     def check_roles(self, named: dict[str, str], levels: Levels, features: Sequence[str] | None) -> None:
-        """Check that every column is there, and that no column has two roles that exclude each other."""
+        """Check that every column exists, and that no column has two roles that exclude each other."""
         for role, column in named.items():
             self.require(column, role.removesuffix("_column"))
         for column in levels.cost_columns or ():
@@ -84,7 +84,7 @@ class TableChecker:
             self.add_problem("there is only one level", "a choice needs at least two levels with their costs")
 
     def read_level(self, name: str, levels: Levels) -> tuple[Array, Levels]:
-        """Return level numbers (n,) in 0..K−1, −1 for unknown values, and the levels as the log writes them."""
+        """Return level numbers (n,) in 0..K−1, −1 for unknown values, and the levels as written in the log."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -117,7 +117,7 @@ class TableChecker:
         return codes, levels
 
     def read_response(self, name: str, *, may_be_constant: bool = False) -> Array:
-        """Return responses (n,), missing as NaN: finite numbers, few missing, and not constant unless `may_be_constant`."""
+        """Return responses (n,), missing as NaN: finite, mostly present, and not constant unless `may_be_constant`."""
         values = self.read_numbers(name, "response")
         if values is None:
             return np.zeros(len(self.table))
@@ -170,7 +170,7 @@ class TableChecker:
         return values
 
     def read_weight(self, name: str) -> Array | None:
-        """Return weights (n,), zero or more, on more than a few rows."""
+        """Return weights (n,), zero or more, and positive in enough rows."""
         values = self.read_numbers(name, "weight")
         if values is None:
             return None
@@ -218,7 +218,7 @@ class TableChecker:
         return np.asarray(pc.fill_null(pc.index_in(column, value_set=pc.unique(column)), -1), dtype=np.int64)
 
     def read_ids(self, name: str, *, repeats: bool) -> pa.Array:
-        """Return customer ids (n,); each must be there, and be there once unless they may repeat."""
+        """Return customer ids (n,), none missing, and unique unless `repeats` is true."""
         import pyarrow.compute as pc
 
         column = as_comparable(self.table.column(name)).combine_chunks()
@@ -237,7 +237,7 @@ class TableChecker:
         return column
 
     def _refuse_type(self, name: str, role: str, kind: pa.DataType) -> bool:
-        """Add a problem if values of this type cannot be compared with each other; return whether it did."""
+        """Add a problem and return True if values of this type cannot be compared with each other."""
         import pyarrow.types as types
 
         if not is_unusable(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
@@ -246,7 +246,7 @@ class TableChecker:
         return True
 
     def read_costs(self, levels: Levels) -> Array | None:
-        """Return each customer's own costs (n, K), zero or more and not falling in the level; None when costs are common."""
+        """Return each customer's own costs (n, K), zero or more and non-decreasing in the level; None if costs are common."""
         if levels.cost_columns is None:
             return None
         columns = [self.read_numbers(name, "cost") for name in levels.cost_columns]
@@ -269,7 +269,7 @@ class TableChecker:
         return costs
 
     def check_support(self, codes: Array, outcome: Array, levels: Levels, weight: Array | None) -> None:
-        """Check that every level has at least one row, and rows of some weight."""
+        """Check that every level has at least one row, and a positive weight."""
         if self.problems:
             return
         seen = np.isfinite(outcome) & (codes >= 0)
@@ -286,7 +286,7 @@ class TableChecker:
             self.add_problem(f"all rows with level {join_some(light)} have weight zero, or next to nothing", hint)
 
     def resolve_costs(self, levels: Levels, named: bool) -> Levels:
-        """Return the levels with the kind of costs that the log has: observed if their column is named."""
+        """Return the levels with the log's kind of costs: observed if their column is named."""
         if levels.observed and not named:
             hint = "name the column with what each row cost: cost_column=…"
             self.problems.append(Problem("costs are observed, but no column says what was paid", hint))
@@ -306,7 +306,7 @@ class TableChecker:
         return replace(levels, observed=True)
 
     def read_observed_costs(self, name: str, outcome: Array) -> Array | None:
-        """Return the observed cost of each row (n,): zero or more, and not zero throughout; rows without a response need none."""
+        """Return the observed cost of each row (n,): zero or more, not all zero; optional in rows without a response."""
         values = self.read_numbers(name, "cost")
         if values is None:
             return None
@@ -325,7 +325,7 @@ class TableChecker:
         return values
 
     def select_features(self, listed: Sequence[str] | None, taken: set[str]) -> pa.Table:
-        """Return the columns to learn from: those listed, or all usable ones without another role."""
+        """Return the feature columns: the listed ones, or all usable ones without another role."""
         names = list(listed) if listed is not None else [n for n in self.table.column_names if n not in taken]
         selected = []
         for name in names:
@@ -343,7 +343,7 @@ class TableChecker:
         return self.table.select(selected)
 
     def read_numbers(self, name: str, role: str) -> Array | None:
-        """Return a column as float64, missing as NaN; None when it does not hold numbers."""
+        """Return a column as float64, missing as NaN; None if it is not numeric."""
         import pyarrow as pa
 
         column = decode_dictionary(self.table.column(name))
@@ -379,7 +379,7 @@ def _describe_non_numbers(name: str, role: str, column: pa.ChunkedArray) -> tupl
 
 
 def _text_as_numbers(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray:
-    """Return levels that are numbers written as text as numbers, unless the levels have names."""
+    """Return levels with numbers written as text as numbers, unless the levels have names."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -397,7 +397,7 @@ def _text_as_numbers(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray
 
 
 def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
-    """Return the levels with their costs as doses, where the log writes the costs themselves."""
+    """Return the levels with their costs as doses, if the log contains the costs themselves."""
     common = None if levels.cost_columns else np.asarray(levels.costs, dtype=np.float64)
     if words or levels.doses is not None or common is None or len(set(common.tolist())) < len(common):
         return levels
@@ -410,7 +410,7 @@ def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
 
 
 def _written_numbers(levels: Levels) -> list[float]:
-    """Return the number the log writes for each level: its dose, its name if that is a number, else 0..K−1."""
+    """Return the number of each level in the log: its dose, its name if that is a number, else 0..K−1."""
     if levels.doses is not None:
         return list(levels.doses)
     if levels.names is not None and all(reads_as_number(name) for name in levels.names):

@@ -91,7 +91,7 @@ def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
 
 
 def is_remote(text: str) -> bool:
-    """Whether a source is a URL or the name of a Spark table, not a path.
+    """Test if a source is a URL or the name of a Spark table, not a path.
 
     >>> is_remote("s3a://shop/log"), is_remote("table:shop.log"), is_remote("log.parquet")
     (True, True, False)
@@ -258,7 +258,7 @@ def validate_table(table: pa.Table) -> pa.Table:
 
 
 def is_table(file: Path) -> bool:
-    """Whether a file has the name of a table."""
+    """Test if a file has the name of a table."""
     return file.name.lower().endswith(tuple(ending for kind in READABLE_ENDINGS.values() for ending in kind))
 
 
@@ -279,7 +279,7 @@ def kind_of_file(file: Path, what: str) -> str:
 
 @contextmanager
 def wrap_read_error(file: Path, what: str) -> Iterator[None]:
-    """Turn errors of Arrow's readers into an `InputError` that names the file."""
+    """Convert errors of Arrow's readers to an `InputError` that names the file."""
     import pyarrow as pa
 
     try:
@@ -328,7 +328,7 @@ def open_file(file: Path, *, whole: bool = True) -> Any:
 
 
 class _GzipFile(gzip.GzipFile):
-    """A gzip file with a limit of unpacked bytes."""
+    """Gzip file with a limit of unpacked bytes."""
 
     def __init__(self, file: Path, max_size: int | None) -> None:
         super().__init__(file, "rb")
@@ -344,7 +344,7 @@ class _GzipFile(gzip.GzipFile):
 
 
 def is_gzip(file: Path) -> bool:
-    """Whether a file has the ending of gzip."""
+    """Test if a file has the ending of gzip."""
     return file.name.lower().endswith(".gz")
 
 

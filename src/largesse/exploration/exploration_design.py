@@ -160,7 +160,7 @@ def weigh_levels(planned: Array, incumbent: Array, near: Sequence[Array]) -> Arr
 
 
 def _explore_at_random(task: ExplorationTask, rate: float) -> tuple[Array, float]:
-    """Return the probabilities (n, K) of exploring at random, and the expected response that it gives up."""
+    """Return the probabilities (n, K) of exploring at random, and the expected loss of response."""
     if not task.allowed.all():
         uniform = task.allowed / task.allowed.sum(axis=1, keepdims=True)
         mixed = (1 - rate) * task.planned + rate * uniform

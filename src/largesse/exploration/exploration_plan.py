@@ -41,7 +41,7 @@ def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constrai
 
 
 def _list_limits(constraints: Constraints) -> list[str]:
-    """Return the names of the constraints that are not about eligible levels."""
+    """Return the names of the constraints that do not concern eligible levels."""
     given = {
         name: getattr(constraints, name) for name in ("caps", "shares", "segment_budgets", "least_return", "further")
     }

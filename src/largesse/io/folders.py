@@ -76,7 +76,7 @@ def refuse_foreign(target: Target, marks: Collection[str], files: Collection[str
 
 
 def _is_hidden_file(path: Path) -> bool:
-    """Return True for a hidden or temporary file, such as systems and killed commands leave."""
+    """Return True for a hidden or temporary file, such as those of the system or of killed commands."""
     hidden = path.name.startswith(".") or path.name in SYSTEM_FILES
     return is_temporary(path.name) or (hidden and path.is_file() and not path.is_symlink())
 

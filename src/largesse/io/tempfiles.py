@@ -21,7 +21,7 @@ from largesse.io.paths import wrap_os_error
 
 @dataclass(frozen=True, eq=False)
 class ScratchFile:
-    """An open temporary file; write errors become `OutputError`."""
+    """Open temporary file; write errors become `OutputError`."""
 
     file: IO[bytes]
     near: Path

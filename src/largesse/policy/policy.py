@@ -132,7 +132,7 @@ class Policy:
 
     @property
     def draws(self) -> bool:
-        """Whether levels are drawn at random."""
+        """True if levels are drawn at random."""
         return self.exploration is not None or self.tie_probability > 0 or self.exploration_rate > 0
 
     def calibrate(

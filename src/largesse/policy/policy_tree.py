@@ -38,7 +38,7 @@ PRICE_FACTORS = (0.0, 0.5, 1.0, 2.0)  # multiples of the policy's price, one tre
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on a feature: a number or date below a value, a text equal to a word, or (value None) missing.
+    """Condition on a feature: a number or date below a value, a text equal to a word, or (value None) missing.
 
     It is false for missing values, unless it asks for them.
     """

@@ -1,4 +1,4 @@
-"""Correction of propensities until the weighted feature means of each level equal those of all rows.
+"""Balancing of propensities, until the weighted feature means of each level equal those of all rows.
 
 Held-out propensities are right on average but err at random in each direction: a difference between the weighted feature
 means of two levels is remaining confounding. So each level's logits get a small linear correction (a tilt), found by the loss

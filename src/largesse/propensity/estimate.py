@@ -233,7 +233,7 @@ def _compare_inverse_penalties(X: Array, target: Array, weight: Array, K: int, f
 
 
 def _trees_win(X: Array, target: Array, weight: Array, K: int, fold: Array, logistic_losses: Array) -> bool:
-    """Return whether trees beat held-out losses (n,) by more than a standard error; often one fold shows that they do not."""
+    """Test if trees beat held-out losses (n,) by more than one standard error; often one fold shows that they do not."""
     first = fold == 0
     gain = logistic_losses[first] - _test_losses(_fit_trees, X, target, weight, K, ~first, first)
     if t_estimate(gain, weight[first]).estimate <= 0:

@@ -1,4 +1,4 @@
-"""An additive model: a bent line per feature, plus common increments of the levels.
+"""Additive model: a piecewise linear function of each feature, plus common increments of the levels.
 
 s(x, k) = b + Σ_j g_j(x_j) + θ_1 + … + θ_k on the logit scale for 0/1 responses, on the plain scale for amounts. A g_j is a
 line plus hinges at quantiles of its feature, each less its own least-squares line; a ridge penalty shrinks the lines, and
@@ -46,7 +46,7 @@ QUANTILE_ROWS = 20_000  # rows, spread over the table, that give the quantiles
 
 @dataclass(frozen=True, eq=False)
 class Hinges:
-    """Hinges max(x_j − knot, 0) of some features, each less its own least-squares line: m of them for each of q features."""
+    """Hinge functions max(x_j − knot, 0) of q features, m of them each, minus their least-squares lines."""
 
     columns: Annotated[Array, Shaped("q", dtype="int64")]  # which features bend
     knots: Annotated[Array, Shaped("m", "q")]
@@ -80,7 +80,7 @@ def place_hinges(X: Array, knots: int) -> Hinges:
 
 @dataclass(frozen=True, eq=False)
 class HingeShape:
-    """The lines and hinges of an additive model, and the scale of the hinges."""
+    """Lines and hinges of an additive model, and the scale of the hinges."""
 
     hinges: Hinges
     scale: float  # of the hinges; 0 leaves straight lines
@@ -92,7 +92,7 @@ class HingeShape:
 
 @final
 class Additive(ResponseModel):
-    """Each feature's own bent line moves the whole curve; levels add common increments, never negative.
+    """Additive model: a piecewise linear function of each feature shifts the curve; levels add common non-negative increments.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Additive(ResponseModel):
         self.fit_ = fit_regression(regression_rows(self.shape_.design(X), log), penalty=penalty)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted model per fold of encoded features (n, p), each trained without it; settings chosen for all."""
+        """Return one fitted model per fold of encoded features (n, p), trained without it, with common settings."""
         two = looks_two_part(log)
         amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * len(np.unique(fold))
         log = mark_responders(log) if two else log
@@ -185,7 +185,7 @@ class Additive(ResponseModel):
 
     @property
     def penalty_(self) -> float:
-        """The ridge penalty that was chosen."""
+        """The chosen ridge penalty."""
         return self.fit_.penalty
 
     def _check_learnt(self) -> None:

@@ -1,4 +1,4 @@
-"""Regressions that differ only in their penalty and in the fold that they leave out, fitted together.
+"""Regressions with different penalties and left-out folds, fitted in one batch.
 
 Their curvatures hardly differ, so one is enough: that of all rows around a first fit, less the part of the fold. Slopes are
 exact, those of all regressions from one pass over the rows, so each ends at its own minimum. This is Newton's method with a
@@ -24,7 +24,7 @@ MIN_CURVATURE = 1e-9  # keeps systems regular: a level may have no rows, a featu
 
 @dataclass(frozen=True, eq=False)
 class RegressionRows:
-    """The rows that a regression is fitted to."""
+    """Rows of a regression."""
 
     X: Array  # (n, p)
     level: Array  # (n,)
@@ -65,7 +65,7 @@ class RegressionGrid:
 
     @cached_property
     def left(self) -> Array:
-        """The weight (F,) without each fold; 0 where next to nothing is left: sums of differences are rounded."""
+        """The weight (F,) without each fold, 0 if it is only a rounding error."""
         weight = self.rows.weight
         sums = weight.sum() - np.bincount(self.place, weight, self.folds)
         return np.where(sums > 1e-12 * weight.sum(), sums, 0.0)
@@ -76,14 +76,14 @@ class RegressionGrid:
         return len(self.place) - np.bincount(self.place, minlength=self.folds)
 
     def fold_weights(self, rows: slice) -> Array:
-        """Return the weight (m, F) of rows in the regression without each fold; equal weights if all weigh nothing."""
+        """Return the weight (m, F) of rows in the regression without each fold; equal weights if all are zero."""
         own, counts = self.place[rows, None] != np.arange(self.folds), self.left > 0
         each = np.where(counts, self.rows.weight[rows, None], 1.0)
         return own * each / np.where(counts, self.left, self.sizes)
 
 
 def reached_levels(K: int) -> Array:
-    """Return which increments, and last the intercept, a row at each level has in its score: (K, K)."""
+    """Return the indicators (K, K) of the increments, and of the intercept, in the score at each level."""
     return np.column_stack([np.tril(np.ones((K, K)))[:, 1:], np.ones(K)])
 
 
@@ -112,7 +112,7 @@ def fit_together(task: RegressionGrid, start: Array, lower: Array, tolerance: fl
 
 
 def held_out_scores(task: RegressionGrid, found: Array) -> Array:
-    """Return the scores (J, n) of rows under parameters (J, F, q) that were fitted without their fold."""
+    """Return the scores (J, n) of rows under the parameters (J, F, q) fitted without their fold."""
     J, n = len(found), len(task.rows.level)
     scores = np.empty((J, n))
     for rows in _blocks(n):
@@ -157,7 +157,7 @@ def _evaluate(task: RegressionGrid, here: Array) -> tuple[Array, Array]:
 
 
 def _measure_curvatures(task: RegressionGrid, at: Array) -> Array:
-    """Return the curvature (F, q, q) of the mean loss without each fold, around parameters (q,)."""
+    """Return the curvature (F, q, q) of the mean loss without each fold, at parameters (q,)."""
     p, K, F = task.rows.X.shape[1], task.rows.K, task.folds
     q, reached = p + K, reached_levels(K)
     parts = np.zeros((F, q, q))
@@ -184,7 +184,7 @@ def _moments(X: Array, level: Array, curve: Array, K: int, reached: Array) -> Ar
 
 
 def _newton_moves(here: Array, slope: Array, curvature: Array, ridges: Array, lower: Array, busy: Array) -> Array:
-    """Return the moves (J, F, q) of those that are busy; parameters pushed against their bound stay there."""
+    """Return the Newton steps (J, F, q) of unfinished fits; parameters at an active bound do not move."""
     move = np.zeros_like(here)
     j, f = np.nonzero(busy)
     held = (here[j, f] <= lower) & (slope[j, f] > 0)
@@ -200,7 +200,7 @@ def _newton_moves(here: Array, slope: Array, curvature: Array, ridges: Array, lo
 def _go(
     task: RegressionGrid, here: Array, value: Array, slope: Array, move: Array, lower: Array
 ) -> tuple[Array, Array, Array]:
-    """Return parameters, values and slopes after moves, each halved until it does not lead uphill."""
+    """Return parameters, values and slopes after the moves, each halved until the loss does not rise."""
     share = np.ones(value.shape)
     there = here
     for _ in range(MAX_HALVINGS):

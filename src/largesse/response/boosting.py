@@ -16,7 +16,7 @@ MIN_RARE_ROWS = 10  # rows of the rarer response; with fewer, the rows set aside
 
 @final
 class Boosting(ResponseModel):
-    """Trees grown by scikit-learn's histogram boosting on features and level, never falling in the level.
+    """Histogram gradient boosting on features and level by scikit-learn, monotone in the level.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Calibration of a mean of fold models: by how much the customers' bases are stretched.
+"""Calibration of the mean of fold models by a slope on the customers' base scores.
 
 Two things make the mean of several models vary too little or too much. Each model may itself do so: held-out rows tell, by
 the slope with which its bases fit their responses. And a mean of models that disagree varies less than any one of them:
@@ -22,13 +22,13 @@ CALIBRATION_TOLERANCE = 1e-13  # of the mean loss
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scores whose base (mean over levels) is stretched by `slope` around `middle`."""
+    """Calibration that multiplies the base score (mean over levels) by `slope` around `middle`."""
 
     slope: float = 1.0
     middle: float = 0.0
 
     def __call__(self, scores: Array) -> Array:
-        """Return scores (…, K) with their bases stretched; the increments between levels stay as they are."""
+        """Return scores (…, K) with calibrated bases; the increments between levels are unchanged."""
         if self.slope == 1.0:
             return scores
         return scores + (self.slope - 1.0) * (scores.mean(axis=-1, keepdims=True) - self.middle)
@@ -46,7 +46,7 @@ class HeldOutScores:
 
 
 def calibrate(rows: HeldOutScores, together: Array) -> Calibration:
-    """Return how the mean of fold models is to be stretched, given its scores (n, K) of the same rows."""
+    """Return the calibration of the mean of fold models, given its scores (n, K) of the same rows."""
     base, mean = rows.held.mean(axis=1), together.mean(axis=1)
     if base.std() < MIN_CALIBRATION_SPREAD or mean.std() < MIN_CALIBRATION_SPREAD:
         return Calibration()
@@ -55,7 +55,7 @@ def calibrate(rows: HeldOutScores, together: Array) -> Calibration:
 
 
 def fit_slope(rows: HeldOutScores) -> float:
-    """Return the slope of responses in held-out bases; the mean score of every level is fitted along with it."""
+    """Return the slope of responses on held-out bases, fitted together with the mean score of every level."""
     K = rows.held.shape[1]
     base = rows.held.mean(axis=1)
     design = np.column_stack([base - base.mean(), rows.place])

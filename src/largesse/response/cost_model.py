@@ -1,4 +1,4 @@
-"""A response model with a model of costs, for logs whose costs are observed."""
+"""Response model with a model of costs, for logs with observed costs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from largesse.stats import assign_folds, count_cores, dot_rows, minimise, one_th
 
 @final
 class WithCosts(ResponseModel):
-    """A response model, and a second model for costs that are observed: `predict` gives responses, `predict_costs` costs.
+    """Response model with a second model for observed costs: `predict` returns responses, `predict_costs` costs.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class WithCosts(ResponseModel):
         return self.model_.curves_without(X, place)
 
     def predict_costs(self, customers: Any) -> Array:
-        """Return the expected cost (n, K) of every level for each customer, never below zero."""
+        """Return the expected cost (n, K) of every level for each customer, never negative."""
         costs: Array = np.maximum(self.costs_._curves(self.encode(customers)), 0.0)
         return costs
 
@@ -106,14 +106,14 @@ def _of_costs(log: Log) -> Log:
 
 
 def get_customer_costs(model: ResponseModel, customers: Any) -> Array | None:
-    """Return each customer's own costs (n, K): predicted where costs are observed, else those of the table, if any."""
+    """Return each customer's own costs (n, K): predicted if costs are observed, else from the table, if any."""
     if isinstance(model, WithCosts):
         return model.predict_costs(customers)
     return customers.costs if isinstance(customers, Customers | Log) else None
 
 
 def fit_out_of_fold(model: ResponseModel, log: Log, fold: Array) -> HeldOutPredictions:
-    """Learn from a log, and return what models that did not see its rows' folds (n,) expect of them.
+    """Fit a model to a log, and return out-of-fold predictions of its rows with folds (n,).
 
     From a large log it is the sample that is learnt. The model has not seen other rows: it says itself what it expects of them.
     """
@@ -149,7 +149,7 @@ MAX_LOG_SCALE = 30.0  # exp of more is no size of an amount
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """A fitted model: coefficients of the scale, the size of every level, and the scales that the log has shown."""
+    """Fitted model: coefficients of the scale, the size of every level, and the range of scales in the log."""
 
     coef: Annotated[Array, Shaped("p")]
     sizes: Annotated[Array, Shaped("K")]
@@ -158,13 +158,13 @@ class Scaling:
     penalty: float
 
     def predict(self, X: Array) -> Array:
-        """Return amounts (n, K) of features (n, p); scales beyond those of the log are not believed."""
+        """Return amounts (n, K) of features (n, p), with scales clipped to the range of the log."""
         return np.exp(np.clip(dot_rows(X, self.coef), self.low, self.high))[:, None] * self.sizes
 
 
 @final
 class Proportional(ResponseModel):
-    """Features scale the whole curve, each level has its own size: for costs and other amounts of zero or more.
+    """Model that scales a common curve by the features: for costs and other non-negative amounts.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class Proportional(ResponseModel):
 
 
 def _choose_penalty(X: Array, log: Log, seed: int) -> float:
-    """Return the penalty with the least held-out Poisson loss."""
+    """Return the penalty with the lowest held-out Poisson loss."""
     some = sample_rows(len(log), AMOUNT_SEARCH_ROWS, seed) if len(log) > AMOUNT_SEARCH_ROWS else np.arange(len(log))
     X, log = X[some], log.take(some)
     fold, loss = assign_folds(log, AMOUNT_SEARCH_FOLDS, seed), np.zeros(len(AMOUNT_PENALTIES))
@@ -240,7 +240,7 @@ def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[Scaling]:
 
 
 def _search(X: Array, log: Log, share: Array, penalty: float, start: Array) -> Array:
-    """Return the coefficients (p,) with the least penalised loss; `share` (n,) is each row's share of all that was paid."""
+    """Return the coefficients (p,) with the lowest penalised loss; `share` (n,) is each row's share of the total amount."""
     K, pull = len(log.levels), X.T @ share
     size = np.bincount(log.level, weights=share, minlength=K)
 

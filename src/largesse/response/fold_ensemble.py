@@ -1,4 +1,4 @@
-"""One model per fold: each predicts the rows it has not seen, all of them together predict new customers."""
+"""Ensemble of one model per fold: out-of-fold predictions of the log, mean predictions of new customers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: Resp
 def fit_members(
     models: Sequence[ResponseModel], X: Array, log: Log, fold: Array, owner: ResponseModel
 ) -> tuple[tuple[ResponseModel, ...], ...]:
-    """Return what `fit_folds` returns for each of several models; where threads pay, all their fits are done side by side."""
+    """Fit the fold models of several models, in parallel threads if possible; return those of `fit_folds` for each."""
     blank = [blank_copy(model, log, owner.encoder_) for model in models]
     jobs = [one.fold_jobs(X, log, fold) for one in blank]
     free = [m for m, one in enumerate(blank) if one.threads]
@@ -67,7 +67,7 @@ def mean_scores(models: Sequence[ResponseModel], X: Array, link: Link) -> Array:
 
 
 def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | None = None) -> HeldOutPredictions:
-    """Return what copies of a model (anything with `fit(log)` and `predict(features)`), fitted without a fold, expect of it.
+    """Return out-of-fold predictions by copies of a model (any object with `fit(log)` and `predict(features)`).
 
     Response models of this package share one encoding of the log and what they choose; others are fitted anew. Of a large log,
     rows outside of the sample are predicted by a copy that is fitted to all of the sample.
@@ -105,7 +105,7 @@ def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None
 
 @dataclass(frozen=True, eq=False)
 class ModelScorer:
-    """Predicts from tables of features with a fitted model. It travels to other machines as JSON and arrays."""
+    """Prediction by a fitted model from tables of features; sent to other machines as JSON and arrays."""
 
     model: Any
     workers: int = 1  # threads
@@ -139,7 +139,7 @@ def restore_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer:
 
 
 def add_outside(held: HeldOutPredictions, log: Log, fold: Array, model: Any) -> HeldOutPredictions:
-    """Return the predictions for all rows of a large log: `held` of its sample, and a fitted model's of the others."""
+    """Return the predictions for all rows of a large log: `held` for its sample, and a fitted model's for the others."""
     assert log.sample is not None
     n, K, outside, start = len(log), held.curves.shape[1], np.flatnonzero(log.outside), 0
     curves = _spread(held.curves, log.sample.rows, n)

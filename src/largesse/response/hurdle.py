@@ -1,4 +1,4 @@
-"""Responses in two parts: whether a customer responds, and how much."""
+"""Hurdle model: the probability of a response times the mean amount of responders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from largesse.response.response_model import ResponseModel, blank_copy, check_au
 
 @final
 class Hurdle(ResponseModel):
-    """The chance of a response times the mean amount of those who respond; for zeros and amounts with a long tail.
+    """Hurdle model, for responses with many zeros and amounts with a long tail.
 
     Levels act on the chance as its model says, and on the amount by increments that few responders leave at zero.
     Responses without two parts (0/1, none of them zero, or some below zero) have one: the model of chances is then fitted

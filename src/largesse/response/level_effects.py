@@ -1,4 +1,4 @@
-"""The scale on which bases, levels and deviations add up: logits of chances, amounts in units of their spread."""
+"""Effects of levels on the link scale: the ladder, its prior, and fits of scores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from largesse.stats import logit, minimise, score_curvature, score_loss, score_s
 
 @dataclass(frozen=True)
 class Link:
-    """The link function between expected responses and scores."""
+    """Link function between expected responses and scores."""
 
     binary: bool  # scores are logits; else responses in units
     unit: float = 1.0
@@ -36,7 +36,7 @@ def link_of(log: Log) -> Link:
 
 
 def isotonic(curves: Array) -> Array:
-    """Return the non-falling curves (n, K) nearest to the given ones in squared distance; rising ones as they are.
+    """Return the isotonic regression (n, K) of curves; rising curves are unchanged.
 
     >>> isotonic(np.array([[0.0, 3.0, 1.0], [0.0, 1.0, 2.0]]))
     array([[0., 2., 2.],
@@ -67,7 +67,7 @@ ROUGHNESSES = (0.02, 0.1)  # of the random walk, as shares of the amplitude
 
 
 def dose_shares(levels: Levels) -> Array:
-    """Return the doses (K,) of levels as shares of the largest; costs stand in for them, or the numbers of the levels.
+    """Return the doses (K,) as shares of the largest, with costs or level numbers if there are no doses.
 
     >>> dose_shares(Levels(costs=[0, 1, 2], doses=[0, 5, 20]))
     array([0.  , 0.25, 1.  ])
@@ -80,7 +80,7 @@ def dose_shares(levels: Levels) -> Array:
 
 
 def list_shapes(doses: Array) -> tuple[Array, Array]:
-    """Return the shapes (S, K−1) that a ladder may have, each 1 at the dearest level, and their prior weights (S,)."""
+    """Return the possible shapes (S, K−1) of a ladder, each 1 at the dearest level, and their prior weights (S,)."""
     K = len(doses)
     place = np.arange(K) / (K - 1)
     groups: list[tuple[float, list[Array]]] = [
@@ -103,7 +103,7 @@ def _rise(doses: Array, middle: float, steep: float) -> Array:
 
 
 def average_ladder(effects: Array, covariance: Array, doses: Array, typical: float) -> Array:
-    """Return the ladder (K,), from 0 up and never falling: the posterior mean of the effects of levels.
+    """Return the ladder (K,), the posterior mean of the effects of levels: non-decreasing from 0.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def average_ladder(effects: Array, covariance: Array, doses: Array, typical: flo
 
 
 def _walk(steps: int) -> Array:
-    """Return the covariance of a random walk over the levels, with a little noise of each level's own."""
+    """Return the covariance of a random walk over the levels, with a little independent noise per level."""
     place = np.arange(1, steps + 1) / steps
     return np.minimum.outer(place, place) + 0.1 * np.eye(steps)
 
@@ -163,7 +163,7 @@ WEAK_PRECISION = 1e-3  # precision that decides where rows do not: an empty leve
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Rows of a log as regressions on scores see them; responses in units of the link."""
+    """Rows of a log for regressions on scores; responses are in units of the link."""
 
     link: Link
     level: Array  # (n,)
@@ -186,7 +186,7 @@ class ScoredRows:
         return float(Link(self.link.binary).to_scores(np.array([mean]))[0])
 
     def reached(self) -> Array:
-        """Return which level but the first each row has: (n, K−1)."""
+        """Return indicators (n, K−1) of the increments up to each row's level."""
         return np.eye(len(self.doses))[self.level][:, 1:]
 
     def losses(self, score: Array) -> Array:
@@ -210,7 +210,7 @@ def scored_rows(log: Log, link: Link) -> ScoredRows:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Independent normal beliefs about coefficients (q,), and the least that each may be."""
+    """Independent normal priors of coefficients (q,), with lower bounds."""
 
     mean: Array
     precision: Array
@@ -218,7 +218,7 @@ class Prior:
 
 
 def fit_scores(rows: ScoredRows, design: Array, offset: Array, prior: Prior, noise: float) -> Array:
-    """Return the coefficients (q,) of a design (n, q) with the largest posterior; `noise` divides the information."""
+    """Return the posterior mode of the coefficients (q,) of a design (n, q); `noise` divides the information."""
     weight = rows.weight / noise
 
     def objective(here: Array) -> float:
@@ -247,7 +247,7 @@ def information(rows: ScoredRows, design: Array, score: Array, noise: float) -> 
 
 
 def measure_noise(rows: ScoredRows, design: Array, score: Array) -> float:
-    """Return the variance of the rows' slopes over its expectation under the loss: 1 for independent 0/1 responses.
+    """Return the variance of the rows' slopes relative to the model's: 1 for independent 0/1 responses.
 
     Weights, clusters and amounts that vary more than their mean all make rows worth less; one number says how much.
     """
@@ -272,7 +272,7 @@ class Ladder:
 
 
 def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
-    """Fit the common ladder to rows with a base (n,); its slope is 1 unless it is fitted, too."""
+    """Fit the common ladder to rows with a base (n,), whose slope is 1 unless it is fitted as well."""
     moves = slope and bool(base.std() > MIN_BASE_SPREAD)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else []), rows.reached()])
     offset = np.zeros(len(base)) if moves else base
@@ -305,7 +305,7 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
 
 
 def _settle(rows: ScoredRows, base: Array, effects: Array, noise: float, moves: bool) -> Ladder:
-    """Return the ladder with the intercept, and the slope of the base, that go with its effects."""
+    """Return the ladder with the best intercept and slope of the base for its effects."""
     offset = effects[rows.level] + (0.0 if moves else base)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else [])])
     start = np.ones(design.shape[1])

@@ -1,4 +1,4 @@
-"""The plain regression: a linear base in the features plus a common increment for each level, never negative.
+"""Linear regression: a linear base in the features plus a common non-negative increment for each level.
 
 On the logit scale for 0/1 responses, on the plain scale for amounts: s(x, k) = b + x·β + θ_1 + … + θ_k with θ ≥ 0.
 A ridge penalty, chosen on held-out rows, shrinks β. The increments are those of the averaged ladder (see `level_effects`), since
@@ -54,7 +54,7 @@ MAX_GRADIENT_STEPS = 500
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """A fitted regression: coefficients of the base, its intercept, and the increments between levels."""
+    """Fitted regression: coefficients of the base, its intercept, and the increments between levels."""
 
     coef: Annotated[Array, Shaped("q")]
     intercept: float
@@ -64,7 +64,7 @@ class Regression:
 
     @property
     def level_effects(self) -> Array:
-        """Effect (K,) of each level on the score: sums of increments."""
+        """The effect (K,) of each level on the score: cumulative sums of increments."""
         return np.concatenate([[0.0], np.cumsum(self.increments)])
 
     def predict(self, X: Array) -> Array:
@@ -75,7 +75,7 @@ class Regression:
 
 @final
 class Linear(ResponseModel):
-    """Features shift the whole curve; each level adds one common increment, never negative.
+    """Linear model: features shift the curve; each level adds a common non-negative increment.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Linear(ResponseModel):
 
     @property
     def penalty_(self) -> float:
-        """The ridge penalty that was used."""
+        """The chosen ridge penalty."""
         return self.fit_.penalty
 
     def _check_learnt(self) -> None:
@@ -147,7 +147,7 @@ def fit_regression(rows: RegressionRows, *, penalty: float | str = "auto", seed:
 
 
 def fit_regression_folds(rows: RegressionRows, fold: Array, penalty: float) -> list[Regression]:
-    """Fit the regression without each fold in turn."""
+    """Fit the regression without each fold."""
     scale = rows.spread
     with one_thread():
         rows, axes = _turn(replace(rows, response=rows.response / scale))
@@ -157,7 +157,7 @@ def fit_regression_folds(rows: RegressionRows, fold: Array, penalty: float) -> l
 
 
 def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
-    """Return every row's loss (penalties, n) under the fit of each penalty that did not see its fold.
+    """Return every row's loss (penalties, n) under the fit of each penalty without the row's fold.
 
     Amounts are in units of their spread, and every fit has increments of its own.
     """
@@ -167,7 +167,7 @@ def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
 
 
 def _settle(found: Array, rows: RegressionRows) -> Array:
-    """Return the parameters with the increments, and the intercept, of the averaged ladder on their base."""
+    """Return the parameters with the increments of the averaged ladder, and the intercept for them."""
     p = rows.X.shape[1]
     base = (rows.X @ found[:p].astype(rows.X.dtype)).astype(np.float64)
     weight = rows.weight / (rows.weight.mean() or 1.0)
@@ -177,7 +177,7 @@ def _settle(found: Array, rows: RegressionRows) -> Array:
 
 
 def _turn(rows: RegressionRows) -> tuple[RegressionRows, PrincipalAxes | None]:
-    """Return rows with many features on their principal axes: the ridge penalty is the same in all directions."""
+    """Rotate rows with many features to their principal axes; the ridge penalty is the same in all directions."""
     if rows.X.shape[1] <= MAX_NEWTON_FEATURES:
         return rows, None
     axes = principal_axes(rows.X)
@@ -207,7 +207,7 @@ def _choose(rows: RegressionRows, seed: int) -> float:
 def _fit_without_folds(
     rows: RegressionRows, fold: Array, penalties: Sequence[float], tolerance: float
 ) -> tuple[Array, Array]:
-    """Return the parameters (penalties, folds, q) of fits without each fold, and rows' losses (penalties, n) under them."""
+    """Return the parameters (penalties, folds, q) of fits without each fold, and the rows' losses (penalties, n)."""
     if rows.size is not None:
         return _fit_on_axes(rows, fold, penalties)
     p, K = rows.X.shape[1], rows.K
@@ -222,7 +222,7 @@ def _fit_without_folds(
 
 
 def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) -> tuple[Array, Array]:
-    """Return the same for features on principal axes.
+    """Return the parameters and losses of `_fit_without_folds` for features on principal axes.
 
     The last penalty is the largest, and smaller ones take longer: once two in a row have brought no gain, the rest are not
     fitted, and their losses are infinite.
@@ -250,7 +250,7 @@ def _scores(parameters: Array, rows: RegressionRows) -> Array:
 
 
 def _lower(p: int, K: int) -> Array:
-    """Return the least that parameters (q,) may be: increments never fall."""
+    """Return the lower bounds (q,) of the parameters: zero for increments."""
     return np.concatenate([np.full(p, -np.inf), np.zeros(K - 1), [-np.inf]])
 
 
@@ -261,7 +261,7 @@ def _minimise(
     start: Array | None = None,
     tolerance: float = LINEAR_TOLERANCE,
 ) -> Array:
-    """Return the parameters with the least penalised loss: coefficients (p,), increments (K−1,), intercept."""
+    """Return the parameters with the lowest penalised loss: coefficients (p,), increments (K−1,), intercept."""
     p, K = rows.X.shape[1], rows.K
     lower = _lower(p, K)
     if start is None:
@@ -281,7 +281,7 @@ def _minimise(
 
 
 def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, start: Array, lower: Array) -> Array:
-    """Return the minimum for features on principal axes: scaled by their size, all directions are about as steep."""
+    """Return the minimum for features on principal axes, scaled so that all directions are about equally steep."""
     from scipy.optimize import minimize
 
     assert rows.size is not None
@@ -310,7 +310,7 @@ def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, st
 
 
 def _ridge(p: int, K: int, penalty: float, stiffness: float) -> Array:
-    """Return the matrix of the penalties: β is shrunk to zero, increments to their mean, the intercept not at all."""
+    """Return the penalty matrix: β is shrunk to zero, increments to their mean, the intercept not at all."""
     ridge = np.zeros((p + K, p + K))
     ridge[:p, :p] = penalty * np.eye(p)
     if K > 1:
@@ -324,7 +324,7 @@ def _objective(parameters: Array, rows: RegressionRows, ridge: Array) -> float:
 
 
 def _derivatives(parameters: Array, rows: RegressionRows, ridge: Array) -> tuple[Array, Array]:
-    """Return slope (q,) and curvature (q, q), q = p + K; increments and intercept via sums per level."""
+    """Return slope (q,) and curvature (q, q), q = p + K, with increments and intercept from sums per level."""
     X, level, K, whole = rows.X, rows.level, rows.K, rows.weight.sum()
     score = _scores(parameters, rows)
     pull = rows.weight * score_slope(score, rows.response, rows.binary) / whole

@@ -24,7 +24,7 @@ from largesse.response.thresholds import Thresholds
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A model of the catalogue: its class, its settings, and one sentence about it."""
+    """Model of the catalogue: its class, its settings, and a sentence about it."""
 
     kind: type[ResponseModel]
     about: str
@@ -78,7 +78,7 @@ def make_model(name: str, seed: int = 0) -> ResponseModel:
 
 
 def describe_model(kind: str) -> str:
-    """Describe a class of models for a reader without knowledge of models; empty for other classes.
+    """Return a plain description of a class of models; empty for unknown classes.
 
     >>> describe_model("Linear")
     'It adds up what each feature contributes; a level adds the same for everybody.'

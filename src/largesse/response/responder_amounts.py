@@ -1,4 +1,4 @@
-"""The mean amount of responders: the second part of a hurdle model, for responses with many zeros and a long tail.
+"""Mean amount of responders: the second part of a hurdle model, for responses with many zeros and a long tail.
 
 Of such amounts a mean is E[response | x, k] = P(response > 0 | x, k) · E[response | response > 0, x, k]. The first factor is
 a matter of 0/1 responses, where every model of this package is at home. `Amounts` is the second,
@@ -39,7 +39,7 @@ MAX_SLOPE = 2.0  # a slope beyond is noise
 
 @dataclass(frozen=True, eq=False)
 class Amounts:
-    """The mean amount of a customer who responds, at every level."""
+    """Mean amount of a responder, at every level."""
 
     model: Annotated[ResponseModel, ONE_LEVEL] | None  # of the logarithm of amounts; None: one mean for all
     slope: float
@@ -56,12 +56,12 @@ class Amounts:
 
 
 def has_two_parts(log: Log) -> bool:
-    """Return whether responses are zeros and positive amounts, and nothing else; 0/1 responses have one part."""
+    """Return True if all responses are zeros and positive amounts, but not only 0/1."""
     return not log.binary and bool((log.response >= 0).all() and (log.response == 0).any() and (log.response > 0).any())
 
 
 def looks_two_part(log: Log) -> bool:
-    """Return whether responses look like whether and how much: many zeros, and amounts with a tail to the right.
+    """Return True if responses have many zeros, and amounts with a tail to the right.
 
     >>> from largesse.data import log_from_arrays
     >>> X, level = np.zeros((6, 1)), np.array([0, 1, 0, 1, 0, 1])
@@ -79,7 +79,7 @@ def looks_two_part(log: Log) -> bool:
 
 
 def mark_responders(log: Log) -> Log:
-    """Return the log of whether customers responded: 1 for every amount above zero."""
+    """Return the log with 0/1 responses: 1 for every amount above zero."""
     return replace(log, response=(log.response > 0).astype(np.float64))
 
 
@@ -93,19 +93,19 @@ def split_amounts(X: Array, log: Log, encoder: Encoder, seed: int) -> tuple[Log,
 def fold_amounts(
     X: Array, log: Log, fold: Array, encoder: Encoder, model: ResponseModel | str, seed: int
 ) -> list[Amounts]:
-    """Return how much responders respond with, fitted without each fold in turn."""
+    """Return the mean amounts of responders, fitted without each fold."""
     parts = [fold != f for f in np.unique(fold)]
     return [fit_amounts(X[mine], log.bare.take(mine), encoder, model, seed) for mine in parts]
 
 
 def multiply_by_amounts(curves: Array, amounts: Amounts | None, X: Array) -> Array:
-    """Return curves (n, K) of chances times the amounts of the same customers (n, p), if there are amounts."""
+    """Multiply curves (n, K) of probabilities by the amounts of the same customers (n, p), if there are amounts."""
     # Neither amounts nor their product with chances that never fall can fall in the level.
     return curves if amounts is None else curves * amounts(X)
 
 
 def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str, seed: int) -> Amounts:
-    """Fit how much responders respond with to encoded features (n, p) and a log; "auto" is small boosted trees."""
+    """Fit the mean amount of responders to encoded features (n, p) and a log; "auto" uses small boosted trees."""
     rows = np.flatnonzero(log.response > 0)
     rows = rows[sample_rows(len(rows), MAX_RESPONDER_ROWS, seed)]
     if not len(rows):
@@ -129,7 +129,7 @@ def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str
 
 
 def _draw_in(target: Array) -> Array:
-    """Winsorise logarithms: a payment of a cent is not a reason to expect little."""
+    """Winsorise logarithms, so that a payment of a cent has little influence."""
     middle = np.median(target)
     spread = 1.4826 * float(np.median(np.abs(target - middle))) or float(target.std())
     return np.clip(target, middle - OUTLIER_DEVIATIONS * spread, middle + OUTLIER_DEVIATIONS * spread)
@@ -146,14 +146,14 @@ def _fit_held_out(X: Array, log: Log, encoder: Encoder, model: ResponseModel, se
 
 
 def _slope(held: Array, target: Array, weight: Array) -> float:
-    """Return the slope of logarithms in held-out predictions (n,), shrunk a little; 0 where they do not rise together."""
+    """Return the slope of logarithms on held-out predictions (n,), slightly shrunk, and never negative."""
     apart = held - np.average(held, weights=weight)
     square = float(weight @ apart**2) * (1.0 + PRIOR_ROWS / len(held))
     return float(np.clip(weight @ (apart * target) / square, 0.0, MAX_SLOPE)) if square > 1e-12 * weight.sum() else 0.0
 
 
 def _level_effects(rest: Array, level: Array, weight: Array, K: int) -> Array:
-    """Return the effect (K,) of each level on the logarithm of amounts: increments shrunk to zero, never below it."""
+    """Return the effect (K,) of each level on the logarithm of amounts: increments shrunk to zero, never negative."""
     if K == 1:
         return np.zeros(1)
     reached = np.tril(np.ones((K, K)))  # first the intercept, then the increments that a row at each level has

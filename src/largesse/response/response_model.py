@@ -30,7 +30,7 @@ PREDICTION_BLOCK_ROWS = (
 
 
 class Configurable:
-    """An object with settings: its constructor's arguments, as scikit-learn's `clone` and searches need them."""
+    """Object with settings: its constructor's arguments, in the form of scikit-learn's `clone` and searches."""
 
     @classmethod
     def parameter_names(cls) -> list[str]:
@@ -85,7 +85,7 @@ class Configurable:
 
 
 class Learner(Configurable, ABC):
-    """An estimator that learns from a log: parameters, fitting, encoding, saving.
+    """Estimator that learns from a log: parameters, fitting, encoding, saving.
 
     `sklearn.base.clone` works on all of them. What a class learns are the names that end in an underscore and have an
     annotation in its body; annotated in this way it is saved and read back without any code of its own (see `io.pack`).
@@ -100,7 +100,7 @@ class Learner(Configurable, ABC):
     # -- learning ---------------------------------------------------------------------------------------------------
 
     def fit(self, log: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> Self:
-        """Learn from a `Log` (of a large one, from its sample), or from features (n, p), level (n,) and response (n,).
+        """Fit to a `Log` (of a large one, to its sample), or to features (n, p), level (n,) and response (n,).
 
         Level and response may also be the two columns of one target (n, 2), as scikit-learn's searches hand it over.
         """
@@ -127,7 +127,7 @@ class Learner(Configurable, ABC):
         return X
 
     def _encoding_folds(self, log: Log) -> Array | None:
-        """Return the folds (n,) that a log is cut into: text of many values is encoded without a row's own fold."""
+        """Return the folds (n,) for the encoding of text with many values, which excludes a row's own fold."""
         folds, seed = getattr(self, "folds", DEFAULT_FOLDS), getattr(self, "seed", 0)
         can = isinstance(folds, int) and isinstance(seed, int) and 2 <= folds <= len(log) and seed >= 0
         return assign_folds(log, folds, seed) if can and (log.clusters is None or log.clusters > 1) else None
@@ -150,7 +150,7 @@ class Learner(Configurable, ABC):
 
     @abstractmethod
     def _learn(self, X: Array, log: Log) -> None:
-        """Learn from encoded features (n, p) and the log's levels and responses."""
+        """Fit to encoded features (n, p) and the log's levels and responses."""
 
     # -- saving -----------------------------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Learner(Configurable, ABC):
 
     @classmethod
     def from_state(cls, state: State, arrays: Arrays, known: Mapping[str, type[ResponseModel]] | None = None) -> Self:
-        """Return the fitted model that `state` describes; ValueError if it describes none.
+        """Return the fitted model of a saved `state`; raise ValueError if it is invalid.
 
         `known` are the classes, by name, of models that it may hold.
         """
@@ -204,7 +204,7 @@ class Learner(Configurable, ABC):
 
 
 class ResponseModel(Learner):
-    """A model of the response at every level. Subclasses are final: they learn from, and predict for, a matrix."""
+    """Base class of models of the response at every level; subclasses are final and work on a matrix."""
 
     shrinks: ClassVar[bool] = False  # whether it shrinks increments towards common ones itself
     whole: ClassVar[bool] = False  # whether one model of all rows is better than a mean of fold models
@@ -219,7 +219,7 @@ class ResponseModel(Learner):
         return self._curves(self.encode(customers))
 
     def score(self, customers: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> float:
-        """Return the share of the variance of responses that the curves explain at rows' own levels: R², at most 1.
+        """Return R², at most 1: the share of the variance of responses that the curves explain at the rows' levels.
 
         Rows are a `Log`, or features (n, p), level (n,) and response (n,), or features and a target (n, 2) of both. This is
         what `cross_val_score` and `GridSearchCV` compare. It judges curves, not plans: for these, `evaluate`.
@@ -241,7 +241,7 @@ class ResponseModel(Learner):
         )
 
     def check_curves(self) -> None:
-        """Raise ValueError unless the curve of a customer who is average in every feature can be computed and is finite."""
+        """Raise ValueError unless the curve of an average customer can be computed and is finite."""
         with np.errstate(all="ignore"):
             curves = self._curves(np.zeros((1, len(self.encoder_.names)), dtype=np.float32))
         if curves.shape != (1, self.levels_) or not np.isfinite(curves).all():
@@ -271,7 +271,7 @@ class ResponseModel(Learner):
         return [partial(fit_without, f) for f in np.unique(fold)]
 
     def workers(self, X: Array) -> int:
-        """Return the number of threads for these jobs: small jobs gain nothing, and large ones need the memory."""
+        """Return the number of threads for these jobs: one if they are small, few if they need much memory."""
         room = memory_limit() // 2 // max(FIT_BYTES_PER_CELL * X.size, 1)
         return min(count_cores(), room) if self.threads and X.size >= MIN_THREADED_CELLS else 1
 
@@ -314,7 +314,7 @@ class ResponseModel(Learner):
 
 
 def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, tracked: bool = False) -> Array:
-    """Compute curves (n, K) of encoded features (n, p), block by block; the last block is filled up with zeros.
+    """Compute curves (n, K) of encoded features (n, p) in blocks; the last block is padded with zeros.
 
     One thread per worker takes blocks in turn.
 
@@ -348,7 +348,7 @@ def fit_copy(model: ResponseModel, X: Array, log: Log, encoder: Encoder) -> Resp
 
 
 def blank_copy(model: ResponseModel, log: Log, encoder: Encoder) -> ResponseModel:
-    """Return an unfitted copy of a model that shares an encoder and is about to learn from the log."""
+    """Return an unfitted copy of a model with an encoder, ready to learn from the log."""
     blank: ResponseModel = copy_unfitted(model)
     # Part of a log of amounts may happen to hold only 0 and 1: predictions follow the part that the model learns from.
     blank._begin(encoder, log)
@@ -356,12 +356,12 @@ def blank_copy(model: ResponseModel, log: Log, encoder: Encoder) -> ResponseMode
 
 
 def take_rows(X: Array, log: Log, rows: Array) -> tuple[Array, Log]:
-    """Return the given rows (indices in rising order) of encoded features (n, p) and the log; all rows are not copied."""
+    """Return some rows (rising indices) of encoded features (n, p) and the log, without a copy if these are all rows."""
     return (X, log) if len(rows) == len(log) else (X[rows], log.take(rows))
 
 
 def check_auto(learner: Learner, name: str) -> None:
-    """Refuse a setting that is neither given nor "auto"."""
+    """Refuse a setting that is neither a value nor "auto"."""
     value = getattr(learner, name)
     if value is None or (isinstance(value, str) and value != "auto"):
         hint = f"leave {name}='auto' to have it chosen, or give it yourself"
@@ -389,7 +389,7 @@ def encode_customers(encoder: Encoder, customers: Any) -> Array:
 
 
 def split_target(level: Any, response: Any) -> tuple[Any, Any]:
-    """Return level and response; without a response, the two columns of a target (n, 2) are they."""
+    """Return level and response, from two arguments or from the two columns of a target (n, 2)."""
     if level is None or response is not None:
         return level, response
     shape = np.shape(level)
@@ -400,7 +400,7 @@ def split_target(level: Any, response: Any) -> tuple[Any, Any]:
 
 
 def explain_variance(curves: Array, level: Any, response: Any, weight: Any = None) -> float:
-    """Return R²: the share of the variance of responses (n,) that curves (n, K) explain at rows' own levels (n,)."""
+    """Return R²: the share of the variance of responses (n,) that curves (n, K) explain at the rows' levels (n,)."""
     level, response, weight = _check_rows(curves, *split_target(level, response), weight)
     wrong = np.average((response - curves[np.arange(len(curves)), level]) ** 2, weights=weight)
     spread = np.average((response - np.average(response, weights=weight)) ** 2, weights=weight)

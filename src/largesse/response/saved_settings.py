@@ -1,4 +1,4 @@
-"""Constructor arguments of models as JSON and back; `io.records` does the same for learnt attributes."""
+"""Constructor arguments of models as JSON and back (`io.records` does the same for learnt attributes)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _setting(state: Any, hint: Any, reader: Reader) -> Any:
 
 
 def _setting_record(state: Any, hint: Any, reader: Reader) -> Any:
-    """Return the record of settings whose class the constructor's annotation names."""
+    """Return the record of settings in the class of the constructor's annotation."""
     kind: Any = next((one for one in (hint, *get_args(hint)) if dataclasses.is_dataclass(one)), None)
     if kind is None or set(state) != {field.name for field in dataclasses.fields(kind)}:
         raise ValueError(f"parameters: settings {sorted(state)} do not belong here")

@@ -1,4 +1,4 @@
-"""Curves split into a base, increments common to all customers and deviations from them, and blended again.
+"""Stacking of models: base, common increments and deviations of the members' curves are weighted separately.
 
 On the scale of the link: s(x, k) = base(x) + common_k + tilt·z(x)·lift_k + Σ_m share_m · deviation_m(x, k). Plans are made of
 the increments between levels, and of these the deviations are the least certain part. Everything is fitted to held-out rows,
@@ -57,7 +57,7 @@ TILT_REACH = 2.5  # standard deviations of the base, beyond which the tilt does 
 
 
 def unlink(scores: Array, link: Link) -> Array:
-    """Return the expected responses of scores (n, K), never falling in the level."""
+    """Return the expected responses of scores (n, K), monotone in the level."""
     return link.to_responses(isotonic(scores))
 
 
@@ -77,11 +77,11 @@ class Blend:
 
     @property
     def used(self) -> list[int]:
-        """The members whose scores count: for the others, zeros will do."""
+        """The members whose scores have a weight; zeros suffice for the others."""
         return [m for m in range(len(self.weights)) if self.weights[m] > 0 or self.shares[m] > 0]
 
     def check(self, members: int) -> None:
-        """Refuse a blend of another number of members, or of numbers that no fit can have found."""
+        """Refuse a blend with another number of members or with invalid numbers."""
         if len(self.weights) != members:
             raise ValueError(f"a blend of {len(self.weights)} members, of {members}")
         if not 0 < self.link.unit < np.inf:
@@ -115,7 +115,7 @@ class Members:
 
 
 def deviation_precision(shrinks: bool, only_base: bool) -> float:
-    """Return how firmly a member's deviations are held to zero."""
+    """Return the prior precision of a member's deviations."""
     return np.inf if only_base else SHRUNK_PRECISION if shrinks else DEVIATION_PRECISION
 
 
@@ -130,7 +130,7 @@ def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tupl
 
 
 def blend_held_out(members: Members, log: Log, fold: Array, seed: int = 0) -> tuple[Array, list[Blend]]:
-    """Return the curves (n, K) of a log, each fold's by a blend that was fitted without the fold's rows; and these blends."""
+    """Return the curves (n, K) of a log by blends fitted without each row's fold; and these blends."""
     rows, curves, blends = scored_rows(log, link_of(log)), np.empty(members.held.shape[1:]), []
     for f in np.unique(fold):
         others = np.flatnonzero(fold != f)
@@ -142,7 +142,7 @@ def blend_held_out(members: Members, log: Log, fold: Array, seed: int = 0) -> tu
 
 
 def _fit_blend(rows: ScoredRows, members: Members, fold: Array) -> tuple[Blend, Blend]:
-    """Fit blends of members to held-out rows and their folds (n,): one of common increments alone, and the whole one."""
+    """Fit two blends of members to held-out rows and their folds (n,): one of common increments only, and the full one."""
     held = members.held
     bases = held.mean(axis=2).T  # (n, M)
     weights = _weigh_bases(rows, bases)
@@ -176,7 +176,7 @@ def _follow(base: Array, middle: float, spread: float) -> Array:
 
 
 def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
-    """Return weights (M,) of the members' bases (n, M), each level with an effect of its own."""
+    """Return weights (M,) of the members' bases (n, M), fitted with an effect of each level."""
     M = bases.shape[1]
     design = np.column_stack([np.ones(len(bases)), bases - bases.mean(axis=0), rows.reached()])
     q = design.shape[1]
@@ -191,7 +191,7 @@ def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
 
 
 def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place: tuple[float, float]) -> float:
-    """Return the tilt of increments with the base: the posterior mean over no tilt and a normal one."""
+    """Return the tilt of increments with the base: the posterior mean under a mixture of zero and a normal prior."""
     middle, spread = place
     # Of amounts, trees find as much.
     if not rows.link.binary or spread <= MIN_BASE_SPREAD or not np.ptp(lift):
@@ -212,7 +212,7 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
 
 
 def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Array]:
-    """Return each member's mean curve less its base (M, K), and deviations (M, n) from it at rows' own levels.
+    """Return each member's mean curve minus its base (M, K), and deviations (M, n) from it at the rows' levels.
 
     Each fold model is measured from its own mean: that folds disagree about it says nothing about customers.
     """
@@ -243,7 +243,7 @@ def _share_deviations(
 
 
 def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple[Choice, ...]:
-    """Return the held-out losses of common increments and, where they differ, of those that were chosen."""
+    """Return the held-out losses of common increments and, if they differ, of the chosen ones."""
     last = made[-1]
     names = ["common increments"] + ["individual increments"] * bool(last.tilt or last.shares.any())
     picked = np.arange(len(rows.level)), rows.level
@@ -259,7 +259,7 @@ MANY_ROWS = 50_000  # from which trees make larger steps; with four times as man
 
 @final
 class Stack(ResponseModel):
-    """Several models made one: where a customer's curve lies and how it rises are learnt separately.
+    """Stack of several models: the base of a customer's curve and its increments are learnt separately.
 
     Every member is fitted once per fold and predicts the rows it has not seen. On the logit scale for 0/1 responses, the
     base (a curve's mean over levels) is a weighted sum of the members' bases. The increments between levels are common ones,
@@ -375,7 +375,7 @@ class Stack(ResponseModel):
 
     @property
     def weights_(self) -> Array:
-        """Weights (M,) of the members' bases."""
+        """The weights (M,) of the members' bases."""
         return self.blend_.weights
 
     def _check_learnt(self) -> None:

@@ -1,4 +1,4 @@
-"""Each customer's own threshold: the cheapest level that they respond to, its probabilities linear in the features.
+"""Threshold model: a multinomial logit of the cheapest level that a customer responds to.
 
 A customer who responds at one level responds at every dearer one, so what there is to know about them is where they begin:
 at level 0, 1, … K−1, or never. P(begins at j | x) is a softmax of K+1 straight lines, and f(x, k) = P(begins at k or
@@ -48,7 +48,7 @@ MIN_PROBABILITY = 1e-9  # a probability whose logarithm is taken
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """K+1 straight lines: softmax turns them into the probabilities of thresholds."""
+    """Linear scores of K+1 thresholds, whose softmax gives their probabilities."""
 
     coef: Annotated[Array, Shaped("p", "K+1")]
     intercept: Annotated[Array, Shaped("K+1")]
@@ -62,7 +62,7 @@ class Lines:
 
 @final
 class Thresholds(ResponseModel):
-    """Probabilities of the cheapest level that a customer responds to: a softmax of straight lines.
+    """Threshold model: a softmax of linear scores for the cheapest level that a customer responds to.
 
     Unlike `Linear`, every level has coefficients of its own, so that curves of customers differ in shape; the ridge
     penalty keeps that affordable with many correlated features, such as embeddings of images or text.
@@ -109,7 +109,7 @@ class Thresholds(ResponseModel):
         self.lines_ = fit_lines(X, self._shares(log), self.penalty_)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted model per fold of encoded features (n, p), each trained without it; the penalty chosen for all."""
+        """Return one fitted model per fold of encoded features (n, p), trained without it, with a common penalty."""
         kept = sample_rows(len(log), THRESHOLD_SEARCH_ROWS, self.seed)
         lines = self._choose(*take_rows(X, log, kept), fold[kept])
         if len(X) > THRESHOLD_SEARCH_ROWS:
@@ -151,7 +151,7 @@ class Thresholds(ResponseModel):
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Levels of rows, and on which side of them their thresholds lie."""
+    """Levels of rows, and the sides of them on which their thresholds lie."""
 
     level: Array  # (n,)
     share: Array  # (n,) responses in [0, 1]
@@ -159,13 +159,13 @@ class Shares:
     K: int
 
     def take(self, rows: Array) -> Shares:
-        """Return the given rows, their weights summing to one again."""
+        """Return some rows, with their weights normalised to a sum of one."""
         weight = self.weight[rows]
         return Shares(self.level[rows], self.share[rows], weight / (weight.sum() or 1.0), self.K)
 
 
 def fit_lines_folds(X: Array, rows: Shares, fold: Array, penalties: Sequence[float]) -> tuple[list[list[Lines]], Array]:
-    """Fit falling penalties without each fold in turn, until two in a row have brought no gain.
+    """Fit falling penalties without each fold, until two consecutive ones bring no gain.
 
     Return the lines, penalties × folds, and every row's loss (penalties, n) under lines that did not see it.
     """
@@ -199,7 +199,7 @@ def fit_lines(X: Array, rows: Shares, penalty: float) -> Lines:
 
 
 class _Path:
-    """Lines of falling penalties for some rows, each started where the one before it ended."""
+    """Lines of falling penalties for some rows, each started at the previous one."""
 
     def __init__(self, axes: PrincipalAxes, mine: Array, rows: Shares) -> None:
         self.axes, self.K, self.Z = axes, rows.K, axes.Z[mine]
@@ -208,7 +208,7 @@ class _Path:
         self.B, self.heights = np.zeros((len(axes.size), self.K + 1)), self.usual.copy()
 
     def fit(self, penalty: float) -> Lines:
-        """Return the lines with the least penalised loss."""
+        """Return the lines with the lowest penalised loss."""
         from scipy.optimize import minimize
 
         mean = float(np.clip(self.rows.weight @ self.rows.share, 0.01, 0.99))
@@ -245,7 +245,7 @@ class _Path:
 
 
 def _usual_probabilities(rows: Shares) -> Array:
-    """Return the probabilities (K+1,) of thresholds before anything is known of a customer: all are positive.
+    """Return the marginal probabilities (K+1,) of thresholds, all positive.
 
     They come from a straight line through the mean responses: its height at the first level, and equal increments. The
     increments of the means themselves are noise, and a level that happens to bring nothing would be lost for everybody:
@@ -262,6 +262,6 @@ def _usual_probabilities(rows: Shares) -> Array:
 
 
 def _share_loss(at: Array, share: Array) -> Array:
-    """Return the log loss of each row (n,): responses may lie between 0 and 1."""
+    """Return the log loss of each row (n,) for responses between 0 and 1."""
     at = np.clip(at, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
     return -(share * np.log(at) + (1.0 - share) * np.log1p(-at))

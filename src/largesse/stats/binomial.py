@@ -1,4 +1,4 @@
-"""Confidence limits of weighted means of yes/no answers where few rows said yes, or few said no.
+"""Confidence limits of weighted means of yes/no outcomes with few successes or few failures.
 
 A t interval needs some of both. Three buyers could as well have been eight: their mean *and* its standard error are small, and
 the truth lies above the interval. What each row would add by a yes is known, however, so the ends follow from counts: the upper
@@ -20,7 +20,7 @@ COVERAGE = 0.95  # of every interval
 
 @dataclass(frozen=True, eq=False)
 class BinaryOutcomes:
-    """The yes/no answers behind an estimate."""
+    """Yes/no outcomes of the rows of an estimate."""
 
     stakes: Array  # (n,) what a yes adds to a row's value; below zero where it takes away
     yes: Array  # (n,) bool
@@ -30,7 +30,7 @@ class BinaryOutcomes:
 
 
 def binary_mask(outcome: Array) -> Array | None:
-    """Return which rows (n,) say yes, where outcomes are yes or no: zero or always the same; else None.
+    """Return a mask (n,) of successes if outcomes are binary (zero or one other value), else None.
 
     >>> binary_mask(np.array([0.0, 1.0, 1.0]))
     array([False,  True,  True])
@@ -43,7 +43,7 @@ def binary_mask(outcome: Array) -> Array | None:
 
 
 def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: float) -> tuple[float, float]:
-    """Return how far the lower and the upper end of a mean with standard error `se` must reach at least."""
+    """Return lower bounds for the half-widths of an interval around a mean with standard error `se`."""
     whole = float(len(answers.yes)) if weight is None else float(weight.sum())
     stakes = (answers.stakes if weight is None else weight * answers.stakes) / whole
     ends, squares = [], 0.0
@@ -62,7 +62,7 @@ def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: floa
 
 
 def _reach_up(sizes: Array, said: Array) -> float:
-    """Return how far the expected sum of `sizes` (m,) over rows that say something may lie above the sum of those that did."""
+    """Return the largest plausible excess of the expected sum of `sizes` (m,) over the sum of the rows that succeeded."""
     from scipy.special import betaincinv
 
     seen, whole = float(sizes[said].sum()), float(sizes.sum())

@@ -1,4 +1,4 @@
-"""Cutting a log into folds: clusters stay whole, levels are spread evenly."""
+"""Assignment of rows to folds: clusters stay whole, levels are spread evenly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HOLD_OUT_FOLDS = 10  # a share of the log is held out in tenths
 
 
 def count_folds(rows: int) -> int:
-    """Return how many folds a run holds out: five; three of very many rows, where two thirds teach as well as four fifths.
+    """Return the number of folds of a run: five, or three for very many rows.
 
     >>> count_folds(20_000), count_folds(1_000_000)
     (5, 3)
@@ -40,7 +40,7 @@ def _deal(level: Array, cluster: Array | None, count: int, seed: int) -> Array:
 
 
 def _around_sample(log: Log, sample: Sample, count: int, seed: int) -> Array:
-    """Return folds of the sample, and after them those of other rows, of which each is about as large or larger."""
+    """Return the folds of the sample, followed by those of the other rows, of about the same size or larger."""
     inside, outside = assign_folds(sample.log, count, seed), log.outside
     first = int(inside.max()) + 1
     others = int(outside.sum())
@@ -54,7 +54,7 @@ def _around_sample(log: Log, sample: Sample, count: int, seed: int) -> Array:
 
 
 def hold_out(log: Log, share: float, seed: int) -> Array:
-    """Return which rows (n,) are held out: about a share of every level, whole clusters together."""
+    """Return a mask (n,) of held-out rows: about a share of every level, whole clusters together."""
     fold = assign_folds(log, max(2, min(HOLD_OUT_FOLDS, len(log))), seed)
     parts = int(fold.max()) + 1  # fewer clusters make fewer parts
     return fold < min(max(1, round(share * parts)), parts - 1)

@@ -1,4 +1,4 @@
-"""A mean with its standard error and 95 % interval; rows may have weights and come in clusters.
+"""Means with standard errors and 95 % intervals, for rows with weights and clusters.
 
 `t_estimate` gives a t interval. `estimate_skewed_mean` also allows for long tails: a few large terms, such as what a few customers
 bought.
@@ -47,7 +47,7 @@ def t_estimate(values: Array, weight: Array | None = None, cluster: Array | None
 
 
 def jackknife_mean(values: Array, weight: Array | None = None, cluster: Array | None = None) -> tuple[float, Array]:
-    """Return the weighted mean, and how far each row or cluster moves it (units,): how far it falls without that one."""
+    """Return the weighted mean and its jackknife influences (units,): the decrease of the mean without each row or cluster."""
     whole = float(len(values)) if weight is None else float(weight.sum())
     mean = float(values.sum() if weight is None else weight @ values) / whole
     parts: Array = values - mean  # influence of every row on the mean, times its weight
@@ -65,7 +65,7 @@ def jackknife_mean(values: Array, weight: Array | None = None, cluster: Array | 
 
 
 def t_interval(mean: float, moves: Array) -> Estimate:
-    """Return a mean with its standard error and t interval, by how far each row or cluster moves it (units,)."""
+    """Return a mean with its standard error and t interval, from the influence of each row or cluster (units,)."""
     units = len(moves)
     if units < 2:
         return Estimate(mean, float("nan"), float("nan"), float("nan"))
@@ -76,12 +76,12 @@ def t_interval(mean: float, moves: Array) -> Estimate:
 
 
 def t_reach(squares: Array) -> float:
-    """Return how many standard errors a t interval reaches, by the squares (units,) that made the standard error."""
+    """Return the half-width of a t interval in standard errors, from the squared influences (units,)."""
     return t_quantile(_freedom(squares))
 
 
 def _freedom(squares: Array) -> float:
-    """Return the degrees of freedom of a standard error made from squares (units,).
+    """Return the degrees of freedom of a standard error from squared influences (units,).
 
     Where few units carry most of the sum (rows with large weights, or one buyer among a thousand), the standard error is
     itself uncertain: the sum varies like a χ² with 2 units / (kurtosis − 1) degrees of freedom. The textbook's units − 1
@@ -97,7 +97,7 @@ def _freedom(squares: Array) -> float:
 
 
 def t_quantile(freedom: float, coverage: float = COVERAGE) -> float:
-    """Return how many standard errors an interval reaches to either side, by its degrees of freedom."""
+    """Return the half-width of an interval in standard errors, for some degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 0.5 + coverage / 2))
@@ -108,14 +108,14 @@ def t_quantile(freedom: float, coverage: float = COVERAGE) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """The large terms of one sign."""
+    """Large terms of one sign."""
 
     terms: Array  # (at most KEPT,) the largest
     spread: float  # standard deviation of the logarithms of all of them
     count: int
 
     def share(self, alike: tuple[float, float]) -> float:
-        """Return how much of a tail they are, from 0 to 1."""
+        """Return the share of these terms in a tail, from 0 to 1."""
         return min(max((self.spread - alike[0]) / (alike[1] - alike[0]), 0.0), 1.0)
 
 
@@ -161,7 +161,7 @@ def _reach_at_least(found: Estimate, below: float, above: float) -> Estimate:
 
 
 def count_if_too_few(tail: Array) -> int | None:
-    """Return how many rows carry an estimate, if they are too few for an interval; None where they are enough."""
+    """Return the number of rows that carry an estimate if they are too few for an interval, else None."""
     above, below = int(np.count_nonzero(tail > 0)), int(np.count_nonzero(tail < 0))
     needed = [side for side in (above, below) if side > MIN_SIDE_SHARE * (above + below)]
     least = min(needed, default=0)
@@ -169,7 +169,7 @@ def count_if_too_few(tail: Array) -> int | None:
 
 
 def is_sparse_amount(outcome: Array) -> bool:
-    """Return whether an outcome is an amount that many rows do not have: neither yes or no, nor something all have."""
+    """Return True if an outcome is an amount that is zero in many rows, and not binary."""
     some = outcome != 0
     if np.count_nonzero(some) > 0.8 * len(outcome):
         return False
@@ -178,7 +178,7 @@ def is_sparse_amount(outcome: Array) -> bool:
 
 
 def _sum_units(tail: Array, weight: Array | None, cluster: Array | None) -> tuple[Array, Array]:
-    """Return the positive and the negative part of the tail, each (units,)."""
+    """Return the positive and the negative part of the tail of each unit, (units,) each."""
     weighted = tail if weight is None else weight * tail
     sides = (np.maximum(weighted, 0.0), np.maximum(-weighted, 0.0))
     if cluster is None:
@@ -188,7 +188,7 @@ def _sum_units(tail: Array, weight: Array | None, cluster: Array | None) -> tupl
 
 
 def _reach_further(moves: Array, tails: tuple[Array, Array] | None, alike: tuple[float, float]) -> tuple[float, float]:
-    """Return how much further than a t interval the lower and the upper end of a mean must reach."""
+    """Return the additional half-widths, below and above a mean, beyond a t interval."""
     squares = moves * moves
     whole = float(squares.sum())
     if not float(squares.max()) > MAX_SHARE_FOR_T_INTERVAL * whole:  # also where it is not finite
@@ -204,14 +204,14 @@ def _reach_further(moves: Array, tails: tuple[Array, Array] | None, alike: tuple
 
 
 def _find_sides(moves: Array) -> tuple[_Side, _Side]:
-    """Return the moves above and below zero that are larger than the mean of all."""
+    """Return the positive and the negative influences that are larger than the mean."""
     least = float(np.abs(moves).mean())
     sides = (moves[moves > least], -moves[moves < -least])
     return _make_side(sides[0], sides[0]), _make_side(sides[1], sides[1])
 
 
 def _take_side(moves: Array, tail: Array) -> _Side:
-    """Return the moves of the units that have a part in the tail (units,)."""
+    """Return the influences of the units with a part in the tail (units,)."""
     own = tail > 0
     moved = moves[own]
     return _make_side(moved[moved > 0], tail[own])
@@ -225,7 +225,7 @@ def _make_side(terms: Array, sizes: Array) -> _Side:
 
 
 def _draw_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
-    """Return the errors (DRAWS,) of logs drawn from the log, each divided by its own standard error."""
+    """Return the errors (DRAWS,) of resampled logs, each divided by its own standard error."""
     times, normal, rest = _draw_numbers()
     total, squares, left = np.zeros(N_LOG_DRAWS), np.zeros(N_LOG_DRAWS), whole
     for side, sign, first in ((up, 1.0, 0), (down, -1.0, MAX_TAIL_TERMS)):
@@ -244,7 +244,7 @@ def _draw_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
 
 @lru_cache(maxsize=1)
 def _draw_numbers() -> tuple[Array, Array, Array]:
-    """Return how often each term is drawn and its random factor, (DRAWS, 2 KEPT) each, and the others' error (DRAWS,)."""
+    """Return the counts and random factors of the terms in each draw, (DRAWS, 2 KEPT) each, and the others' error (DRAWS,)."""
     rng = np.random.default_rng(0)
     shape = (N_LOG_DRAWS, 2 * MAX_TAIL_TERMS)
     return rng.poisson(1.0, shape).astype(np.float64), rng.standard_normal(shape), rng.standard_normal(N_LOG_DRAWS)

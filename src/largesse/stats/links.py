@@ -1,4 +1,4 @@
-"""Links between scores and responses, and the losses of rows that follow from them.
+"""Link functions between scores and responses, and the losses of rows.
 
 A score is a logit where responses are 0/1, and the response itself where they are amounts.
 """
@@ -21,7 +21,7 @@ def sigmoid(score: Array) -> Array:
 
 
 def logit(probability: Array, inside: float = PROBABILITY_MARGIN) -> Array:
-    """Return the log-odds of probabilities, which are first held `inside` away from 0 and 1.
+    """Return the log-odds of probabilities, clipped to stay `inside` away from 0 and 1.
 
     >>> logit(np.array([0.5, 1.0]), inside=0.1).round(3)
     array([0.   , 2.197])
@@ -31,7 +31,7 @@ def logit(probability: Array, inside: float = PROBABILITY_MARGIN) -> Array:
 
 
 def softmax(scores: Array) -> Array:
-    """Return probabilities (n, K) in proportion to exp(scores); scores beyond all numbers count as the largest.
+    """Return probabilities (n, K) in proportion to exp(scores); infinite scores count as the largest number.
 
     >>> softmax(np.array([[np.inf, np.inf, 0.0]]))
     array([[0.5, 0.5, 0. ]])
@@ -49,7 +49,7 @@ def score_loss(score: Array, response: Array, binary: bool) -> Array:
 
 
 def score_slope(score: Array, response: Array, binary: bool) -> Array:
-    """Return the derivative of each row's loss in its score: what is expected minus what happened."""
+    """Return the derivative of each row's loss in its score: expected minus observed response."""
     return (sigmoid(score) if binary else score) - response
 
 

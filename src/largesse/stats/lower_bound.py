@@ -25,7 +25,7 @@ def bound_mean(
     coverage: float = COVERAGE,
     parts: int = 1,
 ) -> float:
-    """Return a number that the weighted mean of expectations exceeds with a probability of at least `coverage`.
+    """Return a lower confidence bound of the expected weighted mean, with a probability of at least `coverage`.
 
     Parameters
     ----------

@@ -54,6 +54,6 @@ def principal_axes(X: Array, most: int | None = None) -> PrincipalAxes:
 
 
 def standardise(X: Array) -> Array:
-    """Return the columns of X (n, p) that vary, each with mean 0 and standard deviation 1."""
+    """Return the varying columns of X (n, p), each with mean 0 and standard deviation 1."""
     spread = X.std(axis=0)
     return ((X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[:, spread > 0]

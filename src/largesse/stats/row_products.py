@@ -10,7 +10,7 @@ MAX_COPIED_ROWS = 8192  # their float64 copy stays in the processor's cache
 
 
 def dot_rows(X: Array, coef: Array) -> Array:
-    """Return the products (n,) of rows (n, p) with coefficients (p,), summed in float64 whatever the rows are.
+    """Return the products (n,) of rows (n, p) of any type with coefficients (p,), summed in float64.
 
     In float32 the order of a sum decides its seventh digit. Customers who tie at a price would then be decided by which
     program added up: one export of a policy would give them another level than the policy itself.

@@ -1,4 +1,4 @@
-"""Random samples: rows, rows of every level, whole clusters, and levels drawn by their probabilities."""
+"""Random samples: rows, rows of every level, whole clusters, and levels with given probabilities."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def shuffle_rows(count: int, most: int, seed: int | np.random.Generator = 0) -> 
 
 
 def draw_levels(probabilities: Array, seed: int | np.random.Generator) -> Array:
-    """Return one level (n,) for each row of probabilities (n, K).
+    """Draw one level (n,) for each row of probabilities (n, K).
 
     >>> draw_levels(np.array([[0.0, 1.0], [1.0, 0.0]]), 0)
     array([1, 0])
@@ -35,7 +35,7 @@ def draw_levels(probabilities: Array, seed: int | np.random.Generator) -> Array:
 
 
 def draw_levels_of_rows(probabilities: Array, rows: Array, seed: int) -> Array:
-    """Return what `draw_levels` with this seed gives some rows (n,) of a larger table, by their probabilities (n, K).
+    """Return the levels that `draw_levels` with this seed draws for some rows (n,) of a larger table.
 
     >>> every = np.full((5, 2), 0.5)
     >>> draw_levels_of_rows(every[2:], np.arange(2, 5), 0), draw_levels(every, 0)
@@ -50,7 +50,7 @@ def draw_levels_of_rows(probabilities: Array, rows: Array, seed: int) -> Array:
 
 
 def allocate_rows(counts: Array, most: int) -> Array:
-    """Return how many rows of each level (K,) make up a sample of at most `most`.
+    """Return the number of rows of each level (K,) in a sample of at most `most`.
 
     Levels get their share of all rows. A rare one gets half of what it would get if all got the same, or all its rows.
 
@@ -73,7 +73,7 @@ def allocate_rows(counts: Array, most: int) -> Array:
 
 
 def draw_rows_by_level(level: Array, K: int, most: int, seed: int = 0) -> tuple[Array, Array | None]:
-    """Return at most `most` rows drawn at random from every level (n,), in order, and how many rows each of them stands for.
+    """Draw at most `most` rows across all levels (n,); return them in order, with the number of rows that each represents.
 
     The latter is None where all stand for the same number.
     """
@@ -88,7 +88,7 @@ def draw_rows_by_level(level: Array, K: int, most: int, seed: int = 0) -> tuple[
 
 
 def draw_clusters(cluster: Array, most: int, seed: int = 0) -> Array:
-    """Return the rows, in order, of clusters drawn at random: as many whole clusters (n,) as have at most `most` rows."""
+    """Draw whole clusters (n,) at random with at most `most` rows in total; return the rows in order."""
     _, own, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
     order = np.random.default_rng(seed).permutation(len(sizes))
     kept = np.zeros(len(sizes), dtype=bool)

@@ -1,4 +1,4 @@
-"""Choosing among candidates by held-out losses."""
+"""Model selection by held-out losses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from largesse.stats.intervals import t_estimate
 def choose_by_one_standard_error(
     names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None, *, of: str = ""
 ) -> tuple[Choice, ...]:
-    """Choose the first candidate that the best one does not beat by more than one paired standard error.
+    """Choose the first candidate within one paired standard error of the best.
 
     List the candidates in order of preference, the simplest first; losses are (candidates, n). `of` says what is chosen.
 
@@ -29,7 +29,7 @@ def choose_by_one_standard_error(
 def choose_lowest_loss(
     names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None, *, of: str = ""
 ) -> tuple[Choice, ...]:
-    """Choose the candidate with the least mean of losses (candidates, n)."""
+    """Choose the candidate with the lowest mean of losses (candidates, n)."""
     best, behind = _behind_best(losses, weight, cluster)
     return _choices(names, np.average(losses, axis=1, weights=weight), behind, best, of)
 
@@ -40,7 +40,7 @@ def chosen_index(choices: Sequence[Choice]) -> int:
 
 
 def _behind_best(losses: Array, weight: Array | None, cluster: Array | None) -> tuple[int, list[Estimate]]:
-    """Return the index of the least mean loss, and how far each candidate is behind it, paired."""
+    """Return the index of the lowest mean loss, and the paired difference of each candidate to it."""
     best = int(np.argmin(np.average(losses, axis=1, weights=weight)))
     return best, [t_estimate(row - losses[best], weight, cluster) for row in losses]
 

@@ -1,4 +1,4 @@
-"""Threads where they pay: one for linear algebra and small work, one for each of several fits, some to read and write ahead.
+"""Threads for linear algebra, parallel fits, prefetching and background writing.
 
 On small matrices the threads of BLAS and OpenMP cost more than they save, and on a busy machine they wait for each other:
 the demo took ten times as long. Fits that do not need each other wait for nothing: each has a thread of its own.
@@ -27,7 +27,7 @@ MAX_QUEUED_BATCHES = 4  # batches that are in memory at once
 
 @contextmanager
 def one_thread(cells: int = 0) -> Iterator[None]:
-    """Hold the numerical libraries that are loaded to one thread, unless the work is on `MIN_CELLS_FOR_THREADS` cells or more."""
+    """Limit the loaded numerical libraries to one thread, unless the work has `MIN_CELLS_FOR_THREADS` cells or more."""
     try:
         from threadpoolctl import threadpool_limits
     except ImportError:  # comes with scikit-learn, which networks alone do not need
@@ -40,7 +40,7 @@ def one_thread(cells: int = 0) -> Iterator[None]:
 
 
 def run_in_threads(jobs: Sequence[Callable[[], Result]], workers: int, *, tracked: bool = False) -> list[Result]:
-    """Do jobs at the same time, each in one thread, and return their results in the jobs' order.
+    """Run jobs in parallel threads, and return their results in the jobs' order.
 
     If they are `tracked`, they are the parts of the current work, whose progress is shown.
 
@@ -86,12 +86,12 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], workers: int, *, tracke
 
 
 def count_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def prefetch(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items in their order; while the caller works on one, a thread makes the next."""
+    """Yield items in order; a background thread computes the next one while the caller works."""
     source = iter(items)
     with ThreadPoolExecutor(1) as pool:
         upcoming: Future[list[Item]] = pool.submit(lambda: [*islice(source, 1)])

@@ -1,4 +1,4 @@
-"""Trees as plain arrays: saved without pickle, and walked at every level in one compiled loop.
+"""Trees as plain arrays: saved without pickle, and evaluated at every level in one compiled loop.
 
 Trees are grown by scikit-learn. The copy is ours, so that a saved model does not depend on the
 version that grew it.
@@ -22,7 +22,7 @@ TREE_BLOCK_ROWS = 2048  # the features of this many rows stay close to the proce
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Trees whose nodes lie one after the other; a leaf has left = −1."""
+    """Trees with consecutive nodes; a leaf has left = −1."""
 
     roots: Annotated[Array, Shaped("trees", dtype="int32")]
     feature: Annotated[Array, Shaped("nodes", dtype="int32")]  # the number of features stands for the level
@@ -38,7 +38,7 @@ class Trees:
             _walker()(np.ascontiguousarray(X, dtype=np.float32), out, self.roots, *nodes)
 
     def check(self, features: int) -> None:
-        """Refuse trees that a walk could leave or never end: the compiled loop checks no bounds."""
+        """Refuse trees with invalid or circular links: the compiled loop checks no bounds."""
         nodes = len(self.feature)
         here = np.arange(nodes)
         inner = self.left >= 0
@@ -68,7 +68,7 @@ class BoostedTrees:
 
 
 def row_blocks(n: int) -> Iterator[slice]:
-    """Yield slices of n rows, small enough that their features stay in the processor's cache."""
+    """Yield slices of n rows, small enough for their features to fit the processor's cache."""
     return (slice(first, min(first + TREE_BLOCK_ROWS, n)) for first in range(0, n, TREE_BLOCK_ROWS))
 
 
@@ -76,12 +76,12 @@ def row_blocks(n: int) -> Iterator[slice]:
 
 
 def boosted_trees(model: Any) -> BoostedTrees:
-    """Take the trees out of a fitted HistGradientBoosting model with numeric features only."""
+    """Extract the trees of a fitted HistGradientBoosting model with numeric features only."""
     return BoostedTrees(float(np.ravel(model._baseline_prediction)[0]), collect_trees(model))
 
 
 def collect_trees(model: Any) -> Trees:
-    """Take the trees out of a fitted HistGradientBoosting model: those of its first sum, then those of the next."""
+    """Extract the trees of a fitted HistGradientBoosting model, one sum after the other."""
     rounds = model._predictors
     grown = [predictors[s].nodes for s in range(len(rounds[0])) for predictors in rounds]
     sizes = np.array([len(nodes) for nodes in grown], dtype=np.int64)
@@ -132,7 +132,7 @@ def _walk(
 
 @functools.cache
 def _walker() -> Callable[..., None]:
-    """Compile the walk on first use; numba keeps it on disk."""
+    """Compile the evaluation of trees on first use; numba caches it on disk."""
     import numba
 
     return numba.njit(cache=True, nogil=True)(_walk)

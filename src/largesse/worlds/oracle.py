@@ -1,4 +1,4 @@
-"""Customers with known true responses at every level: the value of plans, of the best plan, and of uniform mixtures."""
+"""Known true responses of customers at every level, with the values of any plan, the best plan and uniform mixtures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from largesse.records import Array, Frontier
 
 
 class KnownTruth:
-    """Base class of records with known true responses: value of a plan, of the best plan and of uniform mixtures; skill.
+    """Base class of simulated customers with known true responses: values of plans and mixtures, and the skill of a plan.
 
     A subclass has the two fields below.
     """

@@ -1,4 +1,4 @@
-"""Random features of customers, and random functions of them, for the random worlds."""
+"""Random distributions of features, and random functions of features, for the random worlds."""
 
 from __future__ import annotations
 

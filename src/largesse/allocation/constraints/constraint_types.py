@@ -44,28 +44,28 @@ MAX_LEVEL_SETS = 4096  # of capped levels that are looked at together
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """The segment of each customer (n,), whatever names it."""
+    """Segment of each customer (n,): numbers, words or other hashable names."""
 
     values: Any
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the values: (n,) if they make sense."""
+        """The shape of the values, (n,) if they are valid."""
         return np.shape(self.values)
 
     @property
     def names(self) -> tuple[Any, ...]:
-        """The different segments (S,), sorted."""
+        """The distinct segments (S,), sorted."""
         return self._coded[0]
 
     @property
     def codes(self) -> Array:
-        """Each customer's place (n,) among the names."""
+        """The index (n,) of each customer's segment among the names."""
         return self._coded[1]
 
     @cached_property
     def places(self) -> dict[Any, int]:
-        """Each name's place among the names."""
+        """The index of each name."""
         return {name: place for place, name in enumerate(self.names)}
 
     @cached_property
@@ -84,7 +84,7 @@ class Segments:
 
 @dataclass(frozen=True)
 class Setting:
-    """How `Constraints` and the [plan] section of a campaign file name a kind of rule, and what they say of it."""
+    """Names of one kind of constraint in `Constraints` and in the [plan] section of a campaign file, with its description."""
 
     word: str
     per: str  # "level" or "segment": a table of numbers; "customer": one column per level; "plan": one number
@@ -93,24 +93,24 @@ class Setting:
 
 
 class Rule(ABC):
-    """One thing a plan must keep besides its budget."""
+    """Base class of constraints besides the budget."""
 
     @abstractmethod
     def check(self, n: int, levels: int, /) -> list[Problem]:
-        """Return what is wrong with the rule itself, given n customers and a number of levels."""
+        """Return the problems of the constraint itself, given n customers and a number of levels."""
 
     def allowed(self, _n: int, _levels: int, /) -> Array | None:
-        """Return which levels customers may get (n, K), or None when the rule forbids nothing."""
+        """Return a mask (n, K) of the allowed levels, or None if the constraint forbids none."""
         return None
 
     @property
     def floor(self) -> float:
-        """The response that a unit of cost must bring at least."""
+        """The minimum response per unit of cost."""
         return 0.0
 
 
 class Limit(Rule):
-    """A rule on a sum over the customers of some segments at some levels: their number, or what they cost."""
+    """Constraint on a sum over the customers of some segments at some levels: their number or their cost."""
 
     money: ClassVar[bool] = False  # the sum is of costs, not of customers
     at_least: ClassVar[bool] = False
@@ -120,45 +120,45 @@ class Limit(Rule):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What messages call it: "the cap of level 2"."""
+        """The name in messages: "the cap of level 2"."""
 
     @property
     @abstractmethod
     def key(self) -> str:
-        """What `plan.shadow` calls it."""
+        """The name in `plan.shadow`."""
 
     @abstractmethod
     def limit(self, n: int, /) -> float:
-        """Return the number of customers, or the money, for n customers."""
+        """Return the limit for n customers: a number of customers or an amount of money."""
 
     def covers(self, levels: int, /) -> Array:
-        """Return the levels (K,) that count."""
+        """Return a mask (K,) of the levels that count."""
         return np.ones(levels, dtype=bool)
 
     # ------------------------------------------------------------------------------------------------- words
 
     def amount(self, value: float) -> str:
-        """Write a value of the sum so that it is enough: rounded up, or down where the limit is a least one."""
+        """Format a value of the sum, rounded up, or rounded down for a lower limit."""
         return round_to_digits(value, down=self.at_least) if self.money else f"{value:,.0f}"
 
     def changed(self, limit: float, _n: int, /) -> str:
-        """Say what the limit must become."""
+        """Describe the limit that a plan could keep."""
         return f"{'lower' if self.at_least else 'raise'} {self.name} to {self.amount(limit)}"
 
     def out_of_reach(self, nearest: float, n: int, /) -> Problem:
-        """Say that no plan keeps the limit, as the sum can be no nearer to it than this."""
+        """Return the problem of a limit that no plan can keep; `nearest` is the closest possible sum."""
         side = "at most" if self.at_least else "at least"
         got = f"{self.name} is {self.amount(self.limit(n))}, but every plan comes to {side} {self.amount(nearest)}"
         return Problem(got, f"{'lower' if self.at_least else 'raise'} it to {self.amount(nearest)}")
 
     def not_met(self, by: float, _n: int, /) -> Problem:
-        """Say that no plan was found that keeps the limit, and by how much the best try missed it."""
+        """Return the problem of a limit that the best plan found breaks by `by`."""
         what = f"no plan was found that keeps {self.name}"
         return Problem(what, f"{'lower' if self.at_least else 'raise'} it by {by:g}")
 
     @classmethod
     def clashes(cls, _rules: Sequence[Any], _shape: tuple[int, int], _allowed: Array, /) -> list[Problem]:
-        """Return what a count shows to be impossible about several rules of this class together.
+        """Return the conflicts between several constraints of this class that a count of customers proves.
 
         `shape` is (n, K); `allowed` is (n, K), or (0, K) when everybody may get everything.
         """
@@ -166,7 +166,7 @@ class Limit(Rule):
 
 
 def round_to_digits(value: float, down: bool = False) -> str:
-    """Write a number in six digits that is no less than the value, so that it is enough; or no more than it."""
+    """Format a number with six digits, rounded up so that it is enough, or rounded down."""
     written = Decimal(repr(float(value)))
     digits = Context(prec=6, rounding=ROUND_FLOOR if down else ROUND_CEILING)
     return f"{float(digits.create_decimal(written)):.10g}"
@@ -177,7 +177,7 @@ def round_to_digits(value: float, down: bool = False) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """What a plan must keep besides its budget.
+    """Constraints of a plan besides its budget.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ class Constraints:
     further: Sequence[Rule] = ()
 
     def rules(self, n: int, levels: int) -> tuple[Rule, ...]:
-        """Return all rules for n customers and a number of levels, or refuse them and name everything that is wrong."""
+        """Return all constraints for n customers and a number of levels, or refuse them and list all problems."""
         refuse("constraints", self._wrong_kinds())
         found = tuple(rule for kind in RULE_CLASSES for rule in kind.given(self)) + tuple(self.further)
         problems = [problem for rule in found for problem in rule.check(n, levels)]
@@ -225,7 +225,7 @@ class Constraints:
         return found
 
     def _wrong_kinds(self) -> list[Problem]:
-        """Return what is not of its kind at all, so that no rule can be made of it."""
+        """Return the problems of settings with a wrong type."""
         tables = {name: getattr(self, name) for name in ("caps", "shares", "segment_budgets")}
         problems = [
             Problem(f"{name} is {repr_short(given)}", "give a table, such as {2: 100}")
@@ -240,7 +240,7 @@ class Constraints:
 
 
 def _no_array(name: str, values: Any) -> list[Problem]:
-    """Return what is wrong with entries of customers that no array can be made of, or that are missing for some."""
+    """Return the problems of per-customer entries that cannot form an array or are missing for some customers."""
     if values is None:
         return []
     try:
@@ -258,7 +258,7 @@ def _no_array(name: str, values: Any) -> list[Problem]:
 
 @dataclass(frozen=True)
 class Budget(Limit):
-    """The cost of all customers together is at most `total`."""
+    """Constraint: all customers together cost at most `total`."""
 
     total: float
     money = True
@@ -266,7 +266,7 @@ class Budget(Limit):
     key = "budget"
 
     def check(self, _n: int, _levels: int, /) -> list[Problem]:
-        """Find nothing: the budget is checked where it is given."""
+        """Return no problem: the budget is checked where it enters."""
         return []
 
     def limit(self, _n: int, /) -> float:
@@ -274,21 +274,21 @@ class Budget(Limit):
         return self.total
 
     def changed(self, limit: float, n: int, /) -> str:
-        """Say what the budget must become, in total and per customer."""
+        """Describe the necessary budget, in total and per customer."""
         return f"raise the budget to {self._both(limit, n)}"
 
     def out_of_reach(self, nearest: float, n: int, /) -> Problem:
-        """Say what the cheapest levels cost."""
+        """Return the problem with the cost of the cheapest levels."""
         got = f"the budget is {self.total:g} in total, but the cheapest levels cost {nearest:g}"
         return Problem(got, f"raise it to {self._both(nearest, n)}")
 
     def too_small(self, needed: float, n: int) -> Problem:
-        """Say what every plan costs under the other rules."""
+        """Return the problem with the minimum cost of a plan under the other constraints."""
         got = f"the budget is {self.total:g} in total, but under the other rules every plan costs {needed:g} or more"
         return Problem(got, f"raise it to {self._both(needed, n)}")
 
     def not_met(self, by: float, _n: int, /) -> Problem:
-        """Say by how much the best try overdraws it."""
+        """Return the problem with the amount by which the best plan found exceeds the budget."""
         return Problem(f"no plan was found within {self.name}", f"raise it by {by:g}")
 
     def _both(self, total: float, n: int) -> str:
@@ -297,7 +297,7 @@ class Budget(Limit):
 
 @dataclass(frozen=True, eq=False)
 class SegmentBudget(Limit):
-    """The customers of one segment cost at most `total` together."""
+    """Constraint: the customers of one segment cost at most `total` together."""
 
     total: float
     segments: Segments
@@ -307,7 +307,7 @@ class SegmentBudget(Limit):
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[SegmentBudget]:
-        """Return the rules that constraints hold, if any."""
+        """Return the segment budgets of the constraints."""
         if constraints.segment is None or not constraints.segment_budgets:
             return []
         segments = Segments(constraints.segment)
@@ -315,16 +315,16 @@ class SegmentBudget(Limit):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return f"the budget of segment {self.segment!r}"
 
     @property
     def key(self) -> str:
-        """What `plan.shadow` calls it."""
+        """The name in `plan.shadow`."""
         return f"segment {self.segment}"
 
     def check(self, n: int, _levels: int, /) -> list[Problem]:
-        """Find a segment that nobody is in, and a budget below zero."""
+        """Return the problems: an empty segment, or a negative budget."""
         if self.segments.shape != (n,):
             return []  # is named once, for all segments
         if self.segment not in self.segments.places:
@@ -344,18 +344,18 @@ class SegmentBudget(Limit):
         return float(self.total)
 
     def out_of_reach(self, nearest: float, _n: int, /) -> Problem:
-        """Say what the cheapest levels of the segment cost."""
+        """Return the problem with the cost of the segment's cheapest levels."""
         got = f"{self.name} is {self.total:g}, but its cheapest levels cost {nearest:g}"
         return Problem(got, f"raise it to {self.amount(nearest)}")
 
     def not_met(self, by: float, _n: int, /) -> Problem:
-        """Say by how much the best try overdraws it."""
+        """Return the problem with the amount by which the best plan found exceeds the segment's budget."""
         return Problem(f"no plan was found within {self.name}", f"raise it by {by:g}")
 
 
 @dataclass(frozen=True)
 class LevelCap(Limit):
-    """At most so many customers get a level."""
+    """Constraint: at most a number of customers get a level."""
 
     level: int
     most: float
@@ -363,21 +363,21 @@ class LevelCap(Limit):
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[LevelCap]:
-        """Return the rules that constraints hold."""
+        """Return the caps of the constraints."""
         return [cls(level, most) for level, most in constraints.caps.items()]
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return f"the cap of level {self.level}"
 
     @property
     def key(self) -> str:
-        """What `plan.shadow` calls it."""
+        """The name in `plan.shadow`."""
         return f"cap of level {self.level}"
 
     def check(self, _n: int, levels: int, /) -> list[Problem]:
-        """Find a level that does not exist, and a cap that is no number of customers."""
+        """Return the problems: an unknown level, or an invalid number of customers."""
         if wrong := _unknown_level(self.setting.word, self.level, levels):
             return wrong
         most = as_number(self.most)
@@ -386,7 +386,7 @@ class LevelCap(Limit):
         return []
 
     def covers(self, levels: int, /) -> Array:
-        """Return the level."""
+        """Return a mask (K,) of the capped level."""
         return np.arange(levels) == self.level
 
     def limit(self, _n: int, /) -> float:
@@ -394,12 +394,12 @@ class LevelCap(Limit):
         return float(math.floor(self.most))
 
     def not_met(self, by: float, _n: int, /) -> Problem:
-        """Say how many customers are too many."""
+        """Return the problem with the number of customers above the cap."""
         return Problem(f"no plan was found within {self.name}", f"raise it by {by:,.0f}")
 
     @classmethod
     def clashes(cls, rules: Sequence[LevelCap], shape: tuple[int, int], allowed: Array, /) -> list[Problem]:
-        """Name a set of capped levels that more customers need than the caps admit (Hall's condition)."""
+        """Return the problem of capped levels that more customers need than the caps admit (Hall's condition)."""
         n, K = shape
         most = {rule.level: rule.limit(n) for rule in rules}
         if not len(allowed):
@@ -424,7 +424,7 @@ def _too_narrow(most: Mapping[int, float], customers: int) -> Problem:
 
 @dataclass(frozen=True)
 class LevelShare(Limit):
-    """At least a share of the customers gets a level."""
+    """Constraint: at least a share of the customers gets a level."""
 
     level: int
     share: float
@@ -433,21 +433,21 @@ class LevelShare(Limit):
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[LevelShare]:
-        """Return the rules that constraints hold."""
+        """Return the shares of the constraints."""
         return [cls(level, share) for level, share in constraints.shares.items()]
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         return f"the share of level {self.level}"
 
     @property
     def key(self) -> str:
-        """What `plan.shadow` calls it."""
+        """The name in `plan.shadow`."""
         return f"share of level {self.level}"
 
     def check(self, _n: int, levels: int, /) -> list[Problem]:
-        """Find a level that does not exist, and a share outside 0 to 1."""
+        """Return the problems: an unknown level, or a share outside 0 to 1."""
         if wrong := _unknown_level(self.setting.word, self.level, levels):
             return wrong
         share = as_number(self.share)
@@ -456,30 +456,30 @@ class LevelShare(Limit):
         return []
 
     def covers(self, levels: int, /) -> Array:
-        """Return the level."""
+        """Return a mask (K,) of the level."""
         return np.arange(levels) == self.level
 
     def limit(self, n: int, /) -> float:
-        """Return the number of customers, a whole one."""
+        """Return the number of customers, rounded up."""
         return float(math.ceil(self.share * n - 1e-9))
 
     def changed(self, limit: float, n: int, /) -> str:
-        """Say what the share must become."""
+        """Describe the share that a plan could keep."""
         return f"lower {self.name} to {round_to_digits(limit / n, down=True)}"
 
     def out_of_reach(self, nearest: float, n: int, /) -> Problem:
-        """Say how many customers may get the level."""
+        """Return the problem with the number of customers who may get the level."""
         got = f"{self.limit(n):,.0f} customers must get level {self.level}, but only {nearest:,.0f} may"
         return Problem(got, f"lower its share to {round_to_digits(nearest / n, down=True)}")
 
     def not_met(self, by: float, n: int, /) -> Problem:
-        """Say what share the best try reaches."""
+        """Return the problem with the share that the best plan found reaches."""
         got = f"no plan was found that gives level {self.level} to {self.limit(n):,.0f} customers"
         return Problem(got, f"lower its share to {(self.limit(n) - by) / n:.4g}")
 
     @classmethod
     def clashes(cls, rules: Sequence[LevelShare], shape: tuple[int, int], _allowed: Array, /) -> list[Problem]:
-        """Name shares that add up to more than everybody."""
+        """Return the problem of shares whose sum exceeds 1."""
         n, _ = shape
         must = int(sum(rule.limit(n) for rule in rules))
         if must <= n:
@@ -489,18 +489,18 @@ class LevelShare(Limit):
 
 @dataclass(frozen=True, eq=False)
 class Eligibility(Rule):
-    """Customers get only levels that they are eligible for: `table` (n, K)."""
+    """Constraint: customers get only levels that they are eligible for, given as `table` (n, K)."""
 
     table: Array
     setting: ClassVar[Setting] = Setting("eligible", "customer", "true or false")
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[Eligibility]:
-        """Return the rule that constraints hold, if any."""
+        """Return the eligibility table of the constraints, if any."""
         return [] if constraints.eligible is None else [cls(np.asarray(constraints.eligible))]
 
     def check(self, n: int, levels: int, /) -> list[Problem]:
-        """Find a table of another shape, and entries that say neither yes nor no."""
+        """Return the problems: a wrong shape, or entries that are not boolean."""
         if self.table.shape != (n, levels):
             hint = f"give one row per customer: ({n}, {levels})"
             return [Problem(f"eligible has shape {self.table.shape}", hint)]
@@ -509,24 +509,24 @@ class Eligibility(Rule):
         return []
 
     def allowed(self, _n: int, _levels: int, /) -> Array:
-        """Return the table, true or false."""
+        """Return the table as a boolean mask (n, K)."""
         return self.table.astype(bool)
 
 
 @dataclass(frozen=True)
 class LeastReturn(Rule):
-    """Nothing is spent that brings less response per unit of cost."""
+    """Constraint: each unit of cost brings at least a minimum response."""
 
     least: float
     setting: ClassVar[Setting] = Setting("least_return", "plan", "response per unit of cost, zero or more")
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[LeastReturn]:
-        """Return the rule that constraints hold, if any."""
+        """Return the minimum return of the constraints, if any."""
         return [] if as_number(constraints.least_return) == 0 else [cls(constraints.least_return)]
 
     def check(self, _n: int, _levels: int, /) -> list[Problem]:
-        """Find a return below zero."""
+        """Return the problem of a negative minimum return."""
         least = as_number(self.least)
         if least is None or not 0 <= least <= MAX_RETURN:
             return [
@@ -536,7 +536,7 @@ class LeastReturn(Rule):
 
     @property
     def floor(self) -> float:
-        """The least return."""
+        """The minimum return."""
         return float(self.least)
 
 

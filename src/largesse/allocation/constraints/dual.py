@@ -1,4 +1,4 @@
-"""Lagrange multipliers of all limits, and the bound they prove.
+"""Lagrange multipliers of all limits, and the upper bound that they prove.
 
 Every limit has a multiplier: what one more unit of it would bring. Given them all, each customer's best level stands
 alone, and the sum of what these are worth, plus the multipliers times the limits, bounds every plan (Lagrangian
@@ -24,31 +24,31 @@ BOUND_ROUNDING = 1e-12  # relative; the bound is a sum of many rounded numbers
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """The multiplier of each row (R,), zero or more."""
+    """Lagrange multipliers of the limits (R,), zero or more."""
 
     rules: LimitRows
     of_row: Array
 
     @property
     def prices(self) -> CellPrices:
-        """What they come to in each cell."""
+        """The prices of cells that follow from the multipliers."""
         return self.rules.tables(self.of_row)
 
     @property
     def dual_term(self) -> float:
-        """The multipliers times what the limits allow."""
+        """The sum of multiplier × limit."""
         held = self.of_row > 0
         return math.fsum((self.rules.signs[held] * self.of_row[held] * self.rules.bounds[held]).tolist())
 
     @property
     def shadow(self) -> dict[str, float]:
-        """Limit → what one more unit of it would bring."""
+        """The shadow price of each limit: the value of one more unit of it."""
         return {row.limit.key: float(value) for row, value in zip(self.rules.rows, self.of_row, strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
 class DualVariable:
-    """A dual variable searched by itself: above zero it belongs to the row `most`, below to the row `least` (−1: none)."""
+    """Dual variable that is searched alone: above zero the multiplier of row `most`, below zero that of row `least` (−1: none)."""
 
     cells: LimitRow
     most: int
@@ -57,19 +57,19 @@ class DualVariable:
 
 @dataclass(frozen=True, eq=False)
 class DualBlocks:
-    """The rows in blocks that are searched one after the other; row 0, the overall budget, is a block of its own."""
+    """Rows in blocks that are searched one after the other; row 0, the overall budget, is a block of its own."""
 
     own: tuple[int, ...]  # (B,) budgets of disjoint sets of groups, at all levels
     owner: Array  # (S,) which of them a group belongs to, or −1
     variables: tuple[DualVariable, ...]
 
     def group_prices(self, own: Array, floor: float) -> Array:
-        """Return the price of each group (S,), given those of the own budgets (B,)."""
+        """Return the price of each group (S,) from those of the segment budgets (B,)."""
         return np.append(own, floor)[self.owner]
 
 
 def split_blocks(rules: LimitRows) -> DualBlocks:
-    """Return the blocks: rows over the same cells are one variable."""
+    """Return the blocks; rows over the same cells form one variable."""
     owner = np.full(rules.groups, -1)
     own: list[int] = []
     same: dict[tuple[bool, bytes, bytes], list[int]] = {}
@@ -91,7 +91,7 @@ def split_blocks(rules: LimitRows) -> DualBlocks:
 
 
 def solve_dual(instance: Instance) -> Multipliers:
-    """Return multipliers found on a sample, and corrected twice by what it gets wrong about all customers."""
+    """Return multipliers from a sample, corrected twice by its errors on all customers."""
     part, rules = sample_customers(instance), instance.rules
     found = find_multipliers(part)
     for _ in range(CORRECTIONS if part is not instance else 0):
@@ -107,7 +107,7 @@ def solve_dual(instance: Instance) -> Multipliers:
 
 
 def find_multipliers(instance: Instance, near: Multipliers | None = None) -> Multipliers:
-    """Return multipliers at which plans nearly keep the limits, found one block at a time; `near` is where to begin."""
+    """Return multipliers at which plans nearly keep the limits, one block at a time, starting at `near`."""
     rules, floor, unit = instance.rules, instance.rules.floor, _unit(instance)
     blocks = split_blocks(rules)
     own, whole, single = np.full(len(blocks.own), floor), floor, np.zeros(len(blocks.variables))
@@ -136,7 +136,7 @@ def find_multipliers(instance: Instance, near: Multipliers | None = None) -> Mul
 
 
 def _begin(near: Multipliers, blocks: DualBlocks, floor: float) -> tuple[Array, float, Array]:
-    """Return the prices of own budgets and of the overall one, and the further variables, that multipliers stand for."""
+    """Return the prices of the segment budgets, the overall price and the further variables of some multipliers."""
     whole, extra = floor + float(near.of_row[0]), near.of_row[list(blocks.own)]
     value = np.append(near.of_row, 0.0)  # row −1 is none
     single = np.array([value[v.most] - value[v.least] for v in blocks.variables])
@@ -144,7 +144,7 @@ def _begin(near: Multipliers, blocks: DualBlocks, floor: float) -> tuple[Array, 
 
 
 def _tables(rules: LimitRows, blocks: DualBlocks, price: Array, single: Array) -> CellPrices:
-    """Return the prices of cells, given those of the groups (S,) and the further variables (V,)."""
+    """Return the prices of cells from those of the groups (S,) and the further variables (V,)."""
     shape = (rules.groups, rules.levels.shape[1])
     cost, customer = np.repeat(price[:, None], shape[1], axis=1), np.zeros(shape)
     for variable, value in zip(blocks.variables, single.tolist(), strict=True):
@@ -155,7 +155,7 @@ def _tables(rules: LimitRows, blocks: DualBlocks, price: Array, single: Array) -
 
 
 def _own_fit(instance: Instance, blocks: DualBlocks, single: Array) -> Callable[[Array], Array]:
-    """Return whether prices (B,) keep each of the own budgets."""
+    """Return a function that tests if prices (B,) keep each segment budget."""
     limits = instance.rules.bounds[list(blocks.own)]
 
     def fits(own: Array) -> Array:
@@ -167,7 +167,7 @@ def _own_fit(instance: Instance, blocks: DualBlocks, single: Array) -> Callable[
 
 
 def _all_fit(instance: Instance, blocks: DualBlocks, single: Array, own: Array) -> Callable[[Array], Array]:
-    """Return whether a price (1,), or a group's own where it is higher, keeps the overall budget."""
+    """Return a function that tests if a price (1,), or a group's own higher price, keeps the overall budget."""
     above, rules = blocks.group_prices(own, instance.rules.floor), instance.rules
 
     def fits(whole: Array) -> Array:
@@ -178,14 +178,14 @@ def _all_fit(instance: Instance, blocks: DualBlocks, single: Array, own: Array) 
 
 
 def _unit(instance: Instance) -> float:
-    """Return a price of the usual size: what the whole range of responses costs."""
+    """Return a price of typical size: the range of responses divided by the range of costs."""
     some = instance.curves[:1000].astype(np.float64)
     cost = np.abs(instance.costs[: 1000 if len(instance.costs) > 1 else 1]).max(initial=0.0)
     return float(np.ptp(some)) / max(float(cost), 1e-300) or 1e-6
 
 
 def _least(fits: Callable[[Array], Array], low: Array, guess: Array, unit: float, close: float) -> Array:
-    """Return the least numbers (s,) from `low` up at which each of `fits` holds; each depends on its own number alone."""
+    """Return the smallest numbers (s,) from `low` up at which each element of `fits` is true; the elements are independent."""
     high = np.maximum(guess, low)
     done = fits(low)
     if done.all():
@@ -213,7 +213,7 @@ def _least(fits: Callable[[Array], Array], low: Array, guess: Array, unit: float
 
 
 def _search_variable(instance: Instance, blocks: DualBlocks, price: Array, single: Array, v: int, unit: float) -> float:
-    """Return the value of variable v, the others as they are, at which neither too much nor too little is used."""
+    """Return the value of variable v, with the others fixed, at which its limits are met."""
     variable, rows = blocks.variables[v], instance.rules.rows
     prices = _tables(instance.rules, blocks, price, np.where(np.arange(len(single)) == v, 0.0, single))
     table = prices.cost if variable.cells.money else prices.customer
@@ -238,6 +238,6 @@ def _search_variable(instance: Instance, blocks: DualBlocks, price: Array, singl
 
 
 def certify(instance: Instance, found: Multipliers) -> float:
-    """Write everybody's level at the multipliers; return the total net value that no plan under the rules exceeds."""
+    """Write all customers' levels at the multipliers; return the total net value that no plan under the constraints exceeds."""
     worth, term = instance.respond(found.prices).worth, found.dual_term
     return math.fsum(worth.tolist()) + term + BOUND_ROUNDING * (math.fsum(np.abs(worth).tolist()) + abs(term))

@@ -1,4 +1,4 @@
-"""Rules that no plan can keep, named, with the smallest change that would help."""
+"""Infeasible constraints, named, with the smallest change that makes a plan possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from largesse.records import Array
 
 
 def refuse_impossible(instance: Instance) -> None:
-    """Refuse rules of which a count or a sum alone shows that no plan keeps them."""
+    """Refuse constraints that a count or a sum proves to be infeasible."""
     rules, (n, K) = instance.rules, instance.curves.shape
     problems: list[Problem] = []
     if len(rules.allowed):
@@ -37,7 +37,7 @@ def refuse_impossible(instance: Instance) -> None:
 
 
 def _out_of_reach(instance: Instance, rows: list[LimitRow]) -> list[Problem]:
-    """Name each limit that even the customers' extreme levels do not meet."""
+    """Return the problem of each limit that even the customers' extreme levels do not meet."""
     problems, n = [], len(instance.levels)
     extremes: dict[tuple[bool, bytes], Array] = {}  # by what is summed up: many limits differ in their groups alone
     for row in rows:
@@ -53,7 +53,7 @@ def _out_of_reach(instance: Instance, rows: list[LimitRow]) -> list[Problem]:
 
 
 def _extreme(instance: Instance, row: LimitRow) -> Array:
-    """Return the least (S,) that any levels of each group use of a limit; or the most, where the limit is a least one."""
+    """Return the minimum use (S,) of a limit by each group, or the maximum for a lower limit."""
     rules = instance.rules
     uses = row.sign * np.where(row.levels, instance.costs if row.money else 1.0, 0.0)
     if len(rules.allowed):
@@ -97,7 +97,7 @@ def _rows(program: Program) -> list[LimitRow]:
 
 
 def _change(row: LimitRow, by: float, instance: Instance) -> str:
-    """Say what a limit that is broken by so much must become."""
+    """Describe the value of a limit, now broken by `by`, that a plan could keep."""
     return row.limit.changed(row.bound + row.sign * by, len(instance.levels))
 
 
@@ -106,7 +106,7 @@ def _listed(parts: list[str], last: str) -> str:
 
 
 def explain_failure(instance: Instance, slack: Array, needed: float) -> BudgetError:
-    """Return the error for rules that no plan was found for: what is still broken, by how much.
+    """Return the error for constraints without a feasible plan found: the limits still broken, and by which amount.
 
     `needed` is a total cost below which no plan keeps the other rules.
     """

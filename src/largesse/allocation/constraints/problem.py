@@ -1,4 +1,4 @@
-"""One allocation problem under rules, as the solvers read it.
+"""Allocation problem under constraints, in the form that the solvers use.
 
 Customers fall into S groups such that all customers of a group stand under the same limits. A limit is then a set of
 groups times a set of levels, and whatever a plan uses of it is a sum over cells (group, level).
@@ -37,17 +37,17 @@ class LimitRow:
     levels: Array  # (K,) bool
 
     def total(self, cells: Array) -> float:
-        """Return the sum of what cells (S, K) hold over those that the row covers."""
+        """Return the sum of cells (S, K) that the row covers."""
         return float(cells[self.groups][:, self.levels].sum())
 
     def within(self, other: LimitRow) -> bool:
-        """Whether every cell of this row is one of the other's."""
+        """Test if every cell of this row is also one of the other's."""
         return bool((self.levels <= other.levels).all() and np.isin(self.groups, other.groups).all())
 
 
 @dataclass(frozen=True, eq=False)
 class LimitRows:
-    """All limits together: the overall budget first. And what else a plan must keep."""
+    """All limits, the overall budget first, with the allowed levels and the minimum return."""
 
     rows: tuple[LimitRow, ...]  # (R,)
     group: Array  # (n,) int64 code of each customer's group
@@ -57,27 +57,27 @@ class LimitRows:
 
     @cached_property
     def bounds(self) -> Array:
-        """The bound of each row (R,)."""
+        """The bound of each limit (R,)."""
         return np.array([row.bound for row in self.rows])
 
     @cached_property
     def signs(self) -> Array:
-        """The sign of each row (R,)."""
+        """The sign of each limit (R,)."""
         return np.array([row.sign for row in self.rows])
 
     @cached_property
     def money(self) -> Array:
-        """Which rows are about money (R,)."""
+        """The mask (R,) of limits on cost."""
         return np.array([row.money for row in self.rows])
 
     @cached_property
     def levels(self) -> Array:
-        """The levels of each row (R, K)."""
+        """The mask (R, K) of the levels of each limit."""
         return np.array([row.levels for row in self.rows])
 
     @cached_property
     def of_group(self) -> tuple[Array, Array]:
-        """Where each group's rows begin (S + 1,), and the rows of all groups, one group after the other, each rising."""
+        """The start (S + 1,) of each group's rows, and the rows of all groups, group by group, in rising order."""
         who = np.concatenate([row.groups for row in self.rows])
         which = np.repeat(np.arange(len(self.rows)), [len(row.groups) for row in self.rows])
         order = np.argsort(who, kind="stable")
@@ -85,7 +85,7 @@ class LimitRows:
         return first, which[order]
 
     def tables(self, multiplier: Array) -> CellPrices:
-        """Return what the multipliers (R,) of the rows come to in each cell."""
+        """Return the prices of cells that follow from the multipliers (R,) of the rows."""
         shape = (self.groups, self.levels.shape[1])
         price, fee = np.full(shape, self.floor), np.zeros(shape)
         for row, value in zip(self.rows, multiplier.tolist(), strict=True):
@@ -95,14 +95,14 @@ class LimitRows:
         return CellPrices(price, fee)
 
     def without_money(self) -> LimitRows:
-        """Return the rows with every limit on money lifted, and no least return."""
+        """Return the rows without limits on cost and without a minimum return."""
         rows = tuple(replace(row, bound=row.sign * math.inf) if row.money else row for row in self.rows)
         return replace(self, rows=rows, floor=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class CellPrices:
-    """The dual prices of cells: of a unit of cost (S, K), and of a customer (S, K)."""
+    """Dual prices of cells: of a unit of cost (S, K), and of a customer (S, K)."""
 
     cost: Array
     customer: Array
@@ -110,20 +110,20 @@ class CellPrices:
 
 @dataclass(frozen=True, eq=False)
 class CellTotals:
-    """What customers choose at prices: their worth net of them (S,), their cost (S, K) and number (S, K) per cell."""
+    """Customers' choices at prices: their value net of them (S,), their cost (S, K) and number (S, K) per cell."""
 
     worth: Array
     spend: Array
     count: Array
 
     def used(self, row: LimitRow) -> float:
-        """Return what is used of a limit."""
+        """Return the used amount of a limit."""
         return row.total(self.spend if row.money else self.count)
 
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """Curves (n, K), cost rows (1, K) or (n, K), rules; and levels (n,), which the solvers change."""
+    """Curves (n, K), cost rows (1, K) or (n, K), constraints, and levels (n,), which the solvers change."""
 
     curves: Array
     costs: Array
@@ -133,7 +133,7 @@ class Instance:
     close: float  # relative; how close multipliers are searched for
 
     def respond(self, prices: CellPrices) -> CellTotals:
-        """Write the best levels at prices, and return what they come to."""
+        """Write the best levels at prices, and return their totals."""
         from largesse.allocation.constraints.repair_kernels import respond
 
         rules = self.rules
@@ -143,7 +143,7 @@ class Instance:
         return CellTotals(worth * self.weight, spend * self.weight[:, None], count * self.weight[:, None])
 
     def slack(self, levels: Array | None = None) -> Array:
-        """Return what is left of each limit (R,), below zero where it is broken: the sign is exact."""
+        """Return the slack of each limit (R,), negative if it is broken; the sign is exact."""
         from largesse.allocation.constraints.repair_kernels import cell_sums
 
         chosen, rules = self.levels if levels is None else levels, self.rules
@@ -160,11 +160,11 @@ class Instance:
         return left
 
     def net(self, rows: Array, levels: Array) -> Array:
-        """Return what levels of some rows are worth, less the least return on their cost."""
+        """Return the value of some rows' levels, less the minimum return on their cost."""
         return np.asarray(self.curves[rows, levels].astype(np.float64) - self.rules.floor * self.paid(rows, levels))
 
     def paid(self, rows: Array, levels: Array) -> Array:
-        """Return what levels of some rows cost."""
+        """Return the cost of some rows' levels."""
         paid = self.costs[rows if len(self.costs) > 1 else 0, levels].astype(np.float64)
         return np.broadcast_to(paid, np.shape(rows))
 
@@ -174,12 +174,12 @@ class Instance:
 
     @property
     def allowed(self) -> Array:
-        """Which levels customers may get (n, K)."""
+        """The mask (n, K) of the levels that customers may get."""
         return self.rules.allowed if len(self.rules.allowed) else np.ones(self.curves.shape, dtype=bool)
 
 
 def arrange_rules(limits: Sequence[Limit], rules: Sequence[Rule], shape: tuple[int, int]) -> LimitRows:
-    """Return rules and limits, the overall budget first, for n customers and K levels."""
+    """Return constraints and limits, the overall budget first, for n customers and K levels."""
     n, K = shape
     bounds = [float(limit.limit(n)) for limit in limits]
     real = [r for r, bound in enumerate(bounds) if r == 0 or (bound > 0 if limits[r].at_least else bound < math.inf)]
@@ -202,7 +202,7 @@ def arrange_rules(limits: Sequence[Limit], rules: Sequence[Rule], shape: tuple[i
 
 
 def _cross(kinds: list[Segments], n: int) -> tuple[Array, Array]:
-    """Return the group of each customer (n,), and each group's place (S, kinds) in every segmentation."""
+    """Return the group of each customer (n,), and each group's index (S, kinds) in every segmentation."""
     if not kinds:
         return np.zeros(n, dtype=np.int64), np.zeros((1, 0), dtype=np.int64)
     if len(kinds) == 1:
@@ -224,7 +224,7 @@ def make_instance(curves: Array, costs: Array, rules: LimitRows) -> Instance:
 
 
 def sample_customers(instance: Instance) -> Instance:
-    """Return the instance of a sample of customers, weighted by group; the whole one if it is small or a group is."""
+    """Return the instance of a sample of customers, weighted by group; the whole instance if it or a group is small."""
     rules, n, S = instance.rules, len(instance.levels), instance.rules.groups
     if n <= 2 * MULTIPLIER_SAMPLE_SIZE:
         return instance

@@ -1,4 +1,4 @@
-"""The compiled loops of plans under rules: what customers choose at dual prices, and the changes that repair a plan.
+"""Compiled loops of plans under constraints: choices at dual prices, and the changes that repair a plan.
 
 A cell is a group of customers and a level. `allowed` is (n, K), or (0, K) when everybody may get everything. Limits come
 as arrays over rows: whether they are about money, their signs (1 at most, −1 at least), the levels they cover (R, K),
@@ -19,7 +19,7 @@ from largesse.records import Array
 def respond(
     curves: Array, costs: Array, allowed: Array, group: Array, price: Array, fee: Array, levels: Array
 ) -> tuple[Array, Array, Array]:
-    """Write the best level of every row when a unit of cost has a price and a customer a fee, by cell (S, K).
+    """Write the best level of every row at prices of cost and of customers; return cell sums (S, K).
 
     Returns the worth of each group (S,), and the spend and number of customers of each cell (S, K).
     """
@@ -76,7 +76,7 @@ def respond(
 
 @inlined
 def _vary(price: Array, fee: Array) -> tuple[bool, bool]:
-    """Say whether prices differ between the levels of a group, and fees between the groups of a level."""
+    """Test if prices differ between the levels of a group, and fees between the groups of a level."""
     by_level, by_group = False, False
     for s in range(len(price)):
         for k in range(price.shape[1]):
@@ -87,7 +87,7 @@ def _vary(price: Array, fee: Array) -> tuple[bool, bool]:
 
 @inlined
 def _moved(inside: Array, r: int, money: bool, costs: Array, j: int, now: int, to: int) -> float:
-    """Return by how much a change of level, at costs j, changes a sum over the levels `inside` row r."""
+    """Return the change of a sum over the levels `inside` row r that a change of level at costs j makes."""
     if money:
         more = np.float64(costs[j, to]) if inside[r, to] else 0.0
         less = np.float64(costs[j, now]) if inside[r, now] else 0.0
@@ -137,7 +137,7 @@ def accept(
     costs: Array, group: Array, row: Array, to: Array, levels: Array, slack: Array, first: Array, which: Array,
     money: Array, signs: Array, inside: Array, target: Array, careful: bool
 ) -> int:  # fmt: skip
-    """Take changes in their order as far as they are needed and break no limit; return how many were taken.
+    """Take changes in order while they are needed and break no limit; return their number.
 
     A change is needed while it helps a broken `target` row (R,); without targets, always. Limits on customers are never
     broken, those on money only if not `careful`. Keeps `slack` up to date.
@@ -167,7 +167,7 @@ def accept(
 
 @compiled
 def cell_sums(costs: Array, group: Array, levels: Array, groups: int) -> tuple[Array, Array, Array]:
-    """Return the cost of each cell (S, K), what rounding lost of it (S, K), and its number of customers (S, K)."""
+    """Return the cost of each cell (S, K), its rounding error (S, K), and its number of customers (S, K)."""
     own = len(costs) > 1
     K = costs.shape[1]
     total, carry, count = np.zeros((groups, K)), np.zeros((groups, K)), np.zeros((groups, K), np.int64)
@@ -184,7 +184,7 @@ def cell_sums(costs: Array, group: Array, levels: Array, groups: int) -> tuple[A
 
 @inlined
 def _overdrawn(slack: Array, first: Array, which: Array, money: Array, s: int) -> int:
-    """Return the first broken limit on money that a group stands under, or −1."""
+    """Return the first broken limit on cost that applies to a group, or −1."""
     for at in range(first[s], first[s + 1]):
         if money[which[at]] and slack[which[at]] < 0.0:
             return int(which[at])
@@ -193,7 +193,7 @@ def _overdrawn(slack: Array, first: Array, which: Array, money: Array, s: int) -
 
 @inlined
 def _stands_under(first: Array, which: Array, s: int, q: int) -> bool:
-    """Say whether row q is one of a group's."""
+    """Test if row q applies to a group."""
     found = False
     for at in range(first[s], first[s + 1]):
         found |= which[at] == q
@@ -205,7 +205,7 @@ def _pair_fits(
     moves: tuple[tuple[int, int, int], tuple[int, int, int]], costs: Array, group: Array, slack: Array,
     first: Array, which: Array, money: Array, signs: Array, inside: Array, but: int
 ) -> bool:  # fmt: skip
-    """Say whether two moves (row, from, to) together overdraw no limit but one further than it is already."""
+    """Test if two moves (row, from, to) together break no limit further, except `but`."""
     own = len(costs) > 1
     (i, now, k), (j, there, l) = moves  # noqa: E741
     s, t = group[i], group[j]
@@ -233,7 +233,7 @@ def swap(
     costs: Array, allowed: Array, group: Array, rows: Array, levels: Array, slack: Array, first: Array, which: Array,
     money: Array, signs: Array, inside: Array
 ) -> bool:  # fmt: skip
-    """Let a row under an overdrawn limit on money take a level that another row leaves for a third.
+    """Swap levels between rows to reduce a broken limit on cost: one takes a level that another row leaves for a third.
 
     Takes the pair that saves most of the limit, and keeps `slack` up to date; false when there is none.
     """

@@ -21,14 +21,14 @@ MAX_CHANGES = 65536  # changes that are looked at in one round
 
 @dataclass(frozen=True, eq=False)
 class CheapStart:
-    """What is left of each limit (R,) after a start from cheap plans, and a cost below which no plan keeps the other rules."""
+    """Slack of each limit (R,) after a start from cheap plans, and a lower bound of the cost under the other constraints."""
 
     slack: Array
     needed: float
 
 
 def plan_under_rules(curves: Array, costs: Array, rules: LimitRows, average: float, exact: bool = False) -> Plan:
-    """Return the plan for checked curves (n, K), cost rows and rules; refuse rules that no plan can keep.
+    """Return the plan for checked curves (n, K), cost rows and constraints; refuse infeasible constraints.
 
     With `exact`, the best whole plan, proven as far as a core of choices can be solved.
     """
@@ -56,7 +56,7 @@ def plan_under_rules(curves: Array, costs: Array, rules: LimitRows, average: flo
 
 
 def _start_cheaply(instance: Instance, found: Multipliers) -> CheapStart:
-    """Repair again from cheap plans: first one with the budgets in mind, then one without."""
+    """Repair again from cheap plans: first one that considers the budgets, then one that does not."""
     rules = instance.rules
     saving = as_rows(-np.ascontiguousarray(np.broadcast_to(instance.costs, instance.curves.shape)), instance.costs)
     needed = math.inf
@@ -88,7 +88,7 @@ def _make_plan(instance: Instance, proof: Proof, average: float) -> Plan:
 
 @dataclass(frozen=True, eq=False)
 class RepairPass:
-    """One pass over all customers for changes that move a sum of money or customers over some cells."""
+    """Pass over all customers for changes that move a sum of cost or customers over some cells."""
 
     part: Array  # (S, K) bool
     money: bool
@@ -99,7 +99,7 @@ class RepairPass:
 
 
 def repair(instance: Instance, found: Multipliers) -> Array:
-    """Change the levels that lose least until the limits are kept, then spend what is left.
+    """Change the levels that lose least until the limits are kept, then spend the remaining budget.
 
     Returns what is left of each limit (R,), below zero where it could not be kept.
     """
@@ -129,7 +129,7 @@ def repair(instance: Instance, found: Multipliers) -> Array:
 
 
 def _mend(instance: Instance, found: Multipliers, slack: Array, broken: Array) -> int:
-    """Make the best changes that help broken rows, all of one unit and sign; return how many there were."""
+    """Make the best changes that help broken limits of one unit and sign; return their number."""
     rules = instance.rules
     money, sign = bool(rules.money[broken[0]]), float(-rules.signs[broken[0]])
     part = _cells(rules, broken)
@@ -146,7 +146,7 @@ def _mend(instance: Instance, found: Multipliers, slack: Array, broken: Array) -
 
 
 def _spend(instance: Instance, found: Multipliers, slack: Array) -> int:
-    """Make the best changes that spend what is left; return how many there were."""
+    """Make the best changes that spend the remaining budget; return their number."""
     rules = instance.rules
     full = (rules.signs > 0) & np.where(rules.money, slack <= 0, slack < 1)
     is_open = ~_cells(rules, np.flatnonzero(full))
@@ -155,7 +155,7 @@ def _spend(instance: Instance, found: Multipliers, slack: Array) -> int:
 
 
 def _cells(rules: LimitRows, which: Array) -> Array:
-    """Return the cells (S, K) that some rows cover."""
+    """Return the cells (S, K) of some rows."""
     cells = np.zeros((rules.groups, rules.levels.shape[1]), dtype=bool)
     for r in which:
         cells[np.ix_(rules.rows[r].groups, rules.rows[r].levels)] = True
@@ -163,7 +163,7 @@ def _cells(rules: LimitRows, which: Array) -> Array:
 
 
 def _change(instance: Instance, found: Multipliers, slack: Array, way: RepairPass) -> int:
-    """Make the best changes of one pass; return how many there were."""
+    """Make the best changes of one pass; return their number."""
     from largesse.allocation.constraints.repair_kernels import accept, offers
 
     rules, n, prices = instance.rules, len(instance.levels), found.prices
@@ -181,7 +181,7 @@ def _change(instance: Instance, found: Multipliers, slack: Array, way: RepairPas
 
 
 def _swap(instance: Instance, slack: Array) -> bool:
-    """Swap levels between customers, a pair at a time, as long as it saves where money is overdrawn."""
+    """Swap levels between customers, pair by pair, while it reduces broken limits on cost."""
     from largesse.allocation.constraints.repair_kernels import swap
 
     rules, some = instance.rules, False

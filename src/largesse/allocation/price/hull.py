@@ -1,4 +1,4 @@
-"""Upper hulls and the steps along them, of all customers, from the best to the worst.
+"""Upper hulls of all customers' curves, and their steps from the steepest to the flattest.
 
 Along a customer's upper hull the gain per unit of cost falls from step to step, so spending on the best steps first
 respects each customer's own order and is optimal for the problem in which one customer may be split between two
@@ -25,7 +25,7 @@ class HullSteps:
 
 
 def as_rows(curves: Array, costs: Array) -> tuple[Array, Array]:
-    """Return curves (n, K) and costs (1, K) or (n, K) as the compiled loops read them; copied only if they must be."""
+    """Return curves (n, K) and costs (1, K) or (n, K) in the layout of the compiled loops, copied only if necessary."""
     curves, costs = _readable(curves), _readable(costs)
     return curves, costs[None, :] if costs.ndim == 1 else costs
 
@@ -38,7 +38,7 @@ def _readable(values: Array) -> Array:
 
 
 def cheapest(curves: Array, costs: Array) -> tuple[Array, Array]:
-    """Return the cheapest levels (n,), and their total value and its carry, cost and its carry."""
+    """Return the cheapest levels (n,), and their total value and cost with the carries of both sums."""
     from largesse.allocation.price.price_kernels import classify
 
     levels = np.empty(len(curves), dtype=np.int64)
@@ -47,7 +47,7 @@ def cheapest(curves: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def climb(curves: Array, costs: Array, rows: Array, levels: Array, low: float) -> HullSteps:
-    """Return the steps up the hulls of some rows from their levels (n,), as far as they bring `low` per unit of cost."""
+    """Return the steps up the hulls of some rows from their levels (n,), while they bring `low` per unit of cost."""
     from largesse.allocation.price.price_kernels import walk
 
     most = len(rows) * (curves.shape[1] - 1)  # memory is touched only as far as it is filled

@@ -1,4 +1,4 @@
-"""The compiled loops of hulls and prices. Nothing imports this file until it is needed: it brings numba with it.
+"""Compiled loops of hulls and prices. Imported inside functions only: it loads numba.
 
 Every loop reads curves (n, K) in single or double precision as they are, and costs as rows: (1, K) when they are the
 same for everybody, else (n, K). Arithmetic is in double precision; sums carry what rounding lost along (two-sum).
@@ -20,7 +20,7 @@ BLOCK = 512  # customers that are looked at abreast: their curves stay in the fa
 
 @inlined
 def next_step(curves: Array, costs: Array, i: int, j: int, at: int) -> tuple[int, float]:
-    """Return the next level up the hull of row i, and its gain per unit of cost; −1 when there is none.
+    """Return the next level up the hull of row i, and its gain per unit of cost; −1 if there is none.
 
     Of levels on one straight piece the nearest comes first: they are the finer steps that a whole plan can take.
     """
@@ -37,7 +37,7 @@ def next_step(curves: Array, costs: Array, i: int, j: int, at: int) -> tuple[int
 
 @inlined
 def fill_block(table: Array, first: int, rows: Array, whole: bool, out: Array, m: int) -> None:
-    """Write m rows of a table into `out` (K, m), level by level, so that the loops over them run several abreast."""
+    """Write m rows of a table into `out` (K, m), level by level, so that the loops over them vectorise."""
     for k in range(table.shape[1]):
         line = out[k]
         if whole:
@@ -51,7 +51,7 @@ def fill_block(table: Array, first: int, rows: Array, whole: bool, out: Array, m
 
 @inlined
 def _best_levels(f: Array, c: Array, price: float, best: Array, at: Array, m: int) -> None:
-    """Write each customer's best level at a price, any one of them if they tie."""
+    """Write each customer's best level at a price, any of them if they tie."""
     for b in range(m):
         best[b] = f[0, b] - price * c[0, b]
     for b in range(m):
@@ -67,7 +67,7 @@ def _best_levels(f: Array, c: Array, price: float, best: Array, at: Array, m: in
 
 @inlined
 def _end_levels(f: Array, c: Array, cheap: bool, at: Array, m: int) -> None:
-    """Write each customer's cheapest level, the best of them if they tie; or the best, the cheapest if they tie."""
+    """Write each customer's cheapest level and best level; ties go to the best and to the cheapest."""
     for b in range(m):
         here = 0
         for k in range(1, len(f)):
@@ -83,7 +83,7 @@ def _end_levels(f: Array, c: Array, cheap: bool, at: Array, m: int) -> None:
 
 @inlined
 def _add(x: Array, total: Array, carry: Array, m: int) -> None:
-    """Add to running sums, and what rounding lost to their carries (Knuth's two-sum)."""
+    """Add to running sums, and their rounding errors to the carries (Knuth's two-sum)."""
     for b in range(m):
         s = total[b]
         t = s + x[b]
@@ -108,7 +108,7 @@ def _sum(total: Array, carry: Array) -> tuple[float, float]:
 def classify(
     curves: Array, costs: Array, rows: Array, whole: bool, high: float, low: float, levels: Array, unsure: Array
 ) -> tuple[int, Array]:
-    """Decide the rows whose level is the same at a high and a low price; list the others.
+    """Decide the rows with the same level at a high and a low price; list the others.
 
     `rows` are the rows to look at; all when `whole`. Writes the level at the high price into `levels`, and undecided
     rows into `unsure`. Returns how many are undecided, and sums: value and its carry, cost and its carry of the
@@ -166,7 +166,7 @@ def walk(
     slope: Array,
     cost: Array,
 ) -> int:
-    """List the steps up the hull of some rows from `levels`, as long as they bring more than `low` per unit of cost.
+    """List the steps up the hull of some rows from `levels`, while they bring more than `low` per unit of cost.
 
     Writes for each step whose it is (the place in `rows`), the level it leads to, its slope and its cost. A row's
     slopes never rise, not even by rounding. Returns how many steps there are.
@@ -191,7 +191,7 @@ def walk(
 
 @compiled
 def select(slope: Array, cost: Array, room: float) -> float:
-    """Return the slope of the first step that does not fit, taking the steepest first; 0 when all of them fit.
+    """Return the slope of the first step that does not fit, taking the steepest first; 0 if all fit.
 
     A selection: the two arrays are reordered in place as far as needed, never sorted.
     """
@@ -228,7 +228,7 @@ def select(slope: Array, cost: Array, room: float) -> float:
 
 @compiled
 def settle(curves: Array, costs: Array, rows: Array, levels: Array, price: float, room: float) -> tuple[float, float]:
-    """Take every step that brings more than the price, then those that bring just that, row by row, as they fit.
+    """Take every step that brings more than the price, then those that bring exactly the price, row by row, while they fit.
 
     Changes `levels`. Returns the room left before the ties were split, and after.
     """
@@ -284,7 +284,7 @@ def totals(curves: Array, costs: Array, rows: Array, levels: Array) -> Array:
 
 @compiled
 def best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: float) -> tuple[int, int, float]:
-    """Return the one change of a row's level that adds at most `room` of cost and is worth most: row, level, gain.
+    """Return the change of one row's level that adds at most `room` of cost and the most value: row, level, gain.
 
     With a negative room: the change that saves as much and loses least. −1 when there is none.
     """
@@ -303,7 +303,7 @@ def best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: f
 
 @compiled
 def least_worth(curve: Array, costs: Array, price: float, tie: float) -> float:
-    """Return what a level of one row is worth at a price if it is as good as the best, up to `tie` (relative)."""
+    """Return the net value at a price from which on a level of one row ties with the best, up to `tie` (relative)."""
     best, size, dear = -math.inf, 0.0, 0.0
     for k in range(len(curve)):
         f, c = np.float64(curve[k]), np.float64(costs[k])
@@ -313,7 +313,7 @@ def least_worth(curve: Array, costs: Array, price: float, tie: float) -> float:
 
 @compiled
 def decide(curves: Array, costs: Array, price: float, tie: float, dearest: bool, levels: Array) -> None:
-    """Write each row's best level at a price; of levels worth the same up to `tie` (relative), the cheapest or dearest."""
+    """Write each row's best level at a price; ties, up to `tie` (relative), go to the cheapest or dearest."""
     own = len(costs) > 1
     K = curves.shape[1]
     for i in range(len(curves)):

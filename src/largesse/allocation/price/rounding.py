@@ -1,4 +1,4 @@
-"""From the price to a whole plan: never over the budget, and what rounding left over is spent as well as it can be."""
+"""Rounding of the price solution to a whole plan within the budget, which then spends the remainder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CARRY_PRECISION = 1e-24  # relative; sums with a carry are exact to more digits 
 
 @dataclass(eq=False)
 class PlanDraft:
-    """A plan being made: levels (n,), and its exact total value and cost as they change."""
+    """Plan under construction: levels (n,), and their exact total value and cost."""
 
     curves: Array  # (n, K)
     costs: Array  # (1, K) or (n, K)
@@ -28,7 +28,7 @@ class PlanDraft:
 
     @property
     def room(self) -> float:
-        """What is left of the budget, rounded; below zero when the plan is over it."""
+        """The remaining budget, rounded; negative if the plan exceeds it."""
         return math.inf if math.isinf(self.limit) else float(Fraction(self.limit) - self.spend)
 
     def change(self, row: int, level: int) -> None:
@@ -41,13 +41,13 @@ class PlanDraft:
 
 
 def make_draft(found: PriceSolution, curves: Array, costs: Array, limit: float) -> PlanDraft:
-    """Return the plan that a price search ended with."""
+    """Return the plan at the end of a price search."""
     spend = _exact(found.spend, found.levels, costs, limit)
     return PlanDraft(curves, costs, found.levels, sum(map(Fraction, found.value), Fraction(0)), spend, limit)
 
 
 def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fraction:
-    """Return the total cost, on the right side of the limit for certain."""
+    """Return the exact total cost, certain to be on the correct side of the limit."""
     total = sum(map(Fraction, parts), Fraction(0))
     if math.isinf(limit) or abs(float(total - Fraction(limit))) > CARRY_PRECISION * limit or not any(parts[1::2]):
         return total
@@ -56,7 +56,7 @@ def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fra
 
 
 def keep_within(plan: PlanDraft, rows: Array) -> None:
-    """Take back what only fitted by rounding: the change that loses least, until the exact cost is within the budget."""
+    """Take back the changes that lose least, until the exact cost is within the budget."""
     from largesse.allocation.price.price_kernels import best_change
 
     while plan.room < 0:
@@ -84,7 +84,7 @@ def _save_a_little(plan: PlanDraft) -> None:
 
 
 def spend_rest(plan: PlanDraft, rows: Array) -> None:
-    """Offer what is left, again and again, to the customer who gains most from a level that still fits."""
+    """Spend the remaining budget on the customer who gains most from a level that still fits, repeatedly."""
     from largesse.allocation.price.price_kernels import best_change
 
     for _ in range(FILL_ROUNDS):

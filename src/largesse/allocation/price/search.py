@@ -1,4 +1,4 @@
-"""The price at which a budget is spent, by selection.
+"""Search for the price of a budget, by selection among the steps of hulls.
 
 A sample of customers brackets the price. One pass over all customers decides for good those who get the same level at
 both ends of the bracket, which is nearly everybody; the others are sampled again until few are left, and among their
@@ -25,7 +25,7 @@ SPEND_ROUNDING = 1e-12  # relative; running sums are rounded, the final check of
 
 @dataclass(frozen=True, eq=False)
 class PriceSolution:
-    """The price, what every customer gets at it, and who was close to getting something else. Sums are totals."""
+    """Price, each customer's level at it, and the customers close to a tie; sums are totals."""
 
     levels: Array  # (n,) ties split as far as the budget goes
     price: float
@@ -36,14 +36,14 @@ class PriceSolution:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """The budget is below what the cheapest plan costs."""
+    """Cost of the cheapest plan when it exceeds the budget."""
 
     cheapest: float
 
 
 @dataclass(eq=False)
 class PriceSearch:
-    """The state of a price search: the bracket of the price, the undecided customers, and the sums of the decided ones.
+    """State of a price search: the bracket of the price, the undecided customers, and the sums of the decided ones.
 
     Whatever holds the customers, one array or a cluster, the same rounds lead to the same price: `draw` a sample of the
     undecided, find its `bracket`, classify all of the undecided by it, and `accept` the result.
@@ -63,13 +63,13 @@ class PriceSearch:
         self.room = self.limit * (1 + SPEND_ROUNDING)
 
     def draw(self) -> Array:
-        """Return the places (size,) of a sample among the undecided; none where there is nothing to bracket."""
+        """Return the places (size,) of a sample of the undecided customers; empty if there is no bracket to find."""
         if self.undecided > MAX_SORTED and self.width < MAX_WIDTH and self.limit < math.inf:
             return self.rng.integers(0, self.undecided, min(PRICE_SAMPLE_SIZE, self.undecided // 8))
         return np.zeros(0, dtype=np.int64)
 
     def bracket(self, curves: Array, costs: Array) -> tuple[float, float]:
-        """Return a high and a low price between which, going by a sample, the undecided spend the room that is left."""
+        """Return a high and a low price between which, by a sample, the undecided customers spend the remaining budget."""
         size, m = len(curves), self.undecided
         if self.limit == math.inf:
             return 0.0, 0.0
@@ -94,7 +94,7 @@ class PriceSearch:
         return float(min(high, ends[0])), float(max(low, ends[1]))
 
     def accept(self, inside: tuple[float, float], found: int, sums: Array) -> bool | Shortfall:
-        """Take over what `classify` says of a bracket; False if the price lies outside of it, and the next must be wider."""
+        """Accept the results of `classify` for a bracket; return False if the price lies outside and the bracket must widen."""
         rest = self.room - sums[2]
         if sums[4] > rest and inside[0] == math.inf:
             return Shortfall(float(sums[2] + sums[4]))
@@ -147,7 +147,7 @@ def levels_at(curves: Array, costs: Array, price: float) -> Array:
 def _settled(
     curves: Array, costs: Array, rows: Array, levels: Array, low: float, decided: list[Array], limit: float
 ) -> PriceSolution:
-    """Select the price among the steps of the undecided rows, and take what it allows."""
+    """Select the price among the steps of the undecided rows, and take the steps that it allows."""
     from largesse.allocation.price.price_kernels import select, settle, totals
 
     steps = climb(curves, costs, rows, levels, low)

@@ -290,7 +290,7 @@ class TreeArrays:
         self.leaves: list[tuple[int, float]] = []  # target, value
 
     def ignores_level(self, node: int) -> bool:
-        """Whether a tree is the same at every level."""
+        """Test if a tree is the same at every level."""
         if self.trees.left[node] < 0:
             return True
         on_feature = int(self.trees.feature[node]) != self.features

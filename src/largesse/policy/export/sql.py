@@ -61,7 +61,7 @@ def quote_text(text: str) -> str:
 
 
 def can_hold(dialect: str, text: str) -> bool:
-    """Whether a database can hold this text: PostgreSQL and BigQuery have no zero byte."""
+    """Test if a database can hold this text: PostgreSQL and BigQuery have no zero byte."""
     return "\0" not in text or dialect in ("duckdb", "spark")
 
 
@@ -118,7 +118,7 @@ def check_names(dialect: Any, table: Any, customer: Any, columns: Collection[str
 
 
 def _is_name(dialect: str, name: Any) -> bool:
-    """Whether a name is valid in a database: text without NUL or surrogates; in BigQuery, also without quotes."""
+    """Test if a name is valid in a database: text without NUL or surrogates; in BigQuery, also without quotes."""
     if not isinstance(name, str) or name == "" or any(c == "\0" or "\ud800" <= c <= "\udfff" for c in name):
         return False
     return dialect != "bigquery" or not any(c in "`\\\"'" for c in name)
@@ -188,7 +188,7 @@ def _refuse_length(dialect: str, limit: int) -> NoReturn:
 
 @dataclass(frozen=True)
 class Term:
-    """An expression: its text, the columns it needs, and whether it needs no brackets."""
+    """Expression: its text, the columns it needs, and a flag if it needs no brackets."""
 
     text: str
     needs: frozenset[str] = frozenset()

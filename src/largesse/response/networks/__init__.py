@@ -1,4 +1,4 @@
-"""Networks: SIRE and IRE, and the parts that other networks share.
+"""SIRE and IRE networks, and the parts that other networks share.
 
 `network_settings` holds the settings of networks and of their training, `layers` the layers, `hsic` the balance penalty.
 `training_jobs`, `training_runner` and `trainer` train many networks in one compiled program. `settings_search` chooses the

@@ -1,4 +1,4 @@
-"""Fitted networks: arrays of weights, the scale of the response, and the way from scores to curves."""
+"""Fitted networks of all folds: weights, the scale of the response, and the calculation of curves."""
 
 from __future__ import annotations
 
@@ -46,30 +46,30 @@ class ResponseScale:
         return self.mean + self.deviation * standardised
 
     def responses(self, score: Array) -> Array:
-        """Return the responses that scores mean."""
+        """Return the responses of scores."""
         return sigmoid(score) if self.bounded else self.restore(score)
 
 
 def is_bounded(response: Array) -> bool:
-    """Return whether all responses lie in [0, 1]."""
+    """Return True if all responses lie in [0, 1]."""
     return bool(response.min() >= 0 and response.max() <= 1)
 
 
 def check_shapes(params: dict[str, Array], shapes: dict[str, tuple[int, ...]]) -> None:
-    """Refuse saved parameters that the network does not have: other shapes might pass by broadcasting."""
+    """Refuse saved parameters with shapes other than the network's: wrong ones might pass by broadcasting."""
     found = {name: array.shape for name, array in params.items()}
     if found != shapes:
         raise ValueError(f"parameters of shapes {found}")
 
 
 def check_depth(params: dict[str, Array], *depths: int) -> None:
-    """Refuse more layers than there are parameters, before anything is made for each layer."""
+    """Refuse more layers than there are parameters, before any layer is built."""
     if max(depths) > len(params):
         raise ValueError(f"{max(depths)} layers and {len(params)} parameters")
 
 
 def choose_least(names: Sequence[str], losses: Array, of: str = "") -> tuple[Choice, ...]:
-    """List candidates with their losses (candidates,) and choose the least; standard errors are unknown.
+    """Return candidates with their losses (candidates,), the lowest chosen; standard errors are unknown.
 
     >>> [choice.chosen for choice in choose_least(["a", "b", "c"], np.array([2.0, np.nan, 1.0]))]
     [False, False, True]
@@ -83,7 +83,7 @@ def choose_least(names: Sequence[str], losses: Array, of: str = "") -> tuple[Cho
 
 @dataclass(frozen=True, eq=False)
 class FoldNetworks:
-    """The networks of SIRE or IRE: one per fold and member; their mean score is the prediction."""
+    """Networks of SIRE or IRE, one per fold and member; the mean of their scores is the prediction."""
 
     shape: NetworkShape
     scale: ResponseScale
@@ -103,7 +103,7 @@ class FoldNetworks:
         return self.calibration(mean_scores(self.params, X, self.shape, self.gate))
 
     def curves(self, X: Array) -> Array:
-        """Return the expected responses (n, K) of encoded features (n, p); corrected ones never fall in the level."""
+        """Return the expected responses (n, K) of encoded features (n, p); corrected curves are monotone in the level."""
         curves = self.scale.responses(self.scores(X))
         if self.correction is None:
             return curves
@@ -112,7 +112,7 @@ class FoldNetworks:
         return isotonic(np.clip(moved, 0.0, 1.0) if self.scale.bounded else moved)
 
     def single(self, fold: int) -> FoldNetworks:
-        """Return the networks of one fold alone."""
+        """Return the networks of a single fold."""
         return replace(
             self,
             params={name: value[fold :: self.folds] for name, value in self.params.items()},
@@ -123,7 +123,7 @@ class FoldNetworks:
         )
 
     def check(self, features: int, levels: int) -> None:
-        """Raise ValueError unless the arrays belong to the network, and the network to the features and levels."""
+        """Raise ValueError unless the arrays fit the network, and the network fits the features and levels."""
         from largesse.response.networks.layers import param_shapes
 
         models = len(self.gate)

@@ -1,4 +1,4 @@
-"""The balance penalty: HSIC, a measure of how much a representation z still tells about the level.
+"""HSIC balance penalty: the dependence between a representation z and the level.
 
 HSIC(z, y) is the squared norm of the covariance between features of z and features of the level; it is zero when the two
 are independent (Gretton et al. 2005). A kernel stands for its features: "linear" and "rff" work with feature maps in time
@@ -26,7 +26,7 @@ _dot = functools.partial(jnp.matmul, precision="highest")
 
 
 def median_distance(z: jax.Array, weight: jax.Array | None = None) -> jax.Array:
-    """Return the median distance between rows of z (n, p) that differ: the usual bandwidth; no gradient; O(p).
+    """Return the median distance between distinct rows of z (n, p), the usual bandwidth; no gradient; O(p).
 
     It uses at most 128 evenly spaced rows. Equal rows are left out, so that a representation most customers share does not
     make the bandwidth zero; it is 1 when all rows are equal.
@@ -72,7 +72,7 @@ def random_features(
 
 
 class _Moments(NamedTuple):
-    """All that any estimator needs to know about a batch."""
+    """Moments of a batch that any estimator needs."""
 
     cross: jax.Array  # () Σ_ij s_i s_j K_ij L_ij of the centred kernels: the biased HSIC
     own_z: jax.Array  # (n,) diagonal of the centred K; its mean is tr Cov(z)
@@ -187,7 +187,7 @@ def _centred_both_ways(K: jax.Array, share: jax.Array) -> jax.Array:
 
 
 def _scale(z: jax.Array, share: jax.Array) -> jax.Array:
-    """Return the root mean square () of centred z per unit; 1 when no row differs from another by more than rounding."""
+    """Return the root mean square () of centred z per unit; 1 if rows differ only by rounding."""
     there = (share > 0)[:, None]
     rounding = jnp.finfo(share.dtype).eps * jnp.max(jnp.abs(z) * there, initial=0)
     z = _centred(z, share)

@@ -1,4 +1,4 @@
-"""Layers: features x → representation z = Λ(x) → scores at all K levels, plus an optional straight line past Λ.
+"""Network layers: features x → representation z = Λ(x) → scores at all K levels, plus an optional linear bypass of Λ.
 
 A score is a logit for responses in [0, 1], and a standardised amount otherwise. A *head* turns z into scores. Every head
 but `free` is monotone in the level by construction: increments pass through a softplus, or the scores are a cumulative
@@ -33,7 +33,7 @@ Params = dict[str, jax.Array]
 
 
 def initial_params(shape: NetworkShape, key: jax.Array) -> Params:
-    """Return first parameters: weights with standard deviation 1/√fan-in; biases and the straight line are zero."""
+    """Return the initial parameters: weights with standard deviation 1/√fan-in; biases and the linear bypass are zero."""
     keys = jax.random.split(key, shape.depth + 1)
     params: Params = {}
     size = shape.features
@@ -52,7 +52,7 @@ def param_shapes(shape: NetworkShape) -> dict[str, tuple[int, ...]]:
 
 
 def decay_mask(params: Params) -> dict[str, bool]:
-    """Return which parameters weight decay acts on: weight matrices, not biases, increments or the straight line."""
+    """Return a mask of the parameters with weight decay: weight matrices, not biases, increments or the linear bypass."""
     return {name: value.ndim == 2 for name, value in params.items()}
 
 
@@ -73,7 +73,7 @@ def forward(
 
 
 def head_outputs(shape: NetworkShape) -> int:
-    """Return how many numbers a head reads off the representation."""
+    """Return the number of outputs of a head."""
     K = shape.levels
     if shape.head == "cdf" or (shape.head == "concave" and shape.bounded):
         return K + 1
@@ -81,7 +81,7 @@ def head_outputs(shape: NetworkShape) -> int:
 
 
 def initial_head(shape: NetworkShape, key: jax.Array, width: int) -> Params:
-    """Return the first parameters of a head on a representation of `width` numbers."""
+    """Return the initial parameters of a head on a representation of size `width`."""
     head = shape.head
     if head == "minmax":
         return _initial_minmax(key, width)
@@ -180,7 +180,7 @@ def _initial_minmax(key: jax.Array, width: int) -> Params:
 
 
 def _minmax(params: Params, z: jax.Array, K: int) -> jax.Array:
-    """Return scores (n, K): a hidden layer that sees the level through weights ≥ 0, and an output with weights ≥ 0."""
+    """Return scores (n, K) of a hidden layer and an output with non-negative weights on the level."""
     hidden = z @ params["head_w"] + params["head_b"]
     # |w| rather than softplus(w): plain gradient descent would hardly move a small weight through a softplus.
     level = jnp.arange(1, K + 1)[:, None] * jnp.abs(params["level_w"])  # (K, width)

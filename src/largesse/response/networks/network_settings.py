@@ -1,4 +1,4 @@
-"""The settings of networks and of their training, as values.
+"""Settings of networks and of their training, as values.
 
 `Network`, `Training` and `Balance` are frozen. A field left at "auto" takes the model's own value: with
 ``SIRE(training=Training(epochs=20))`` only the number of epochs differs from SIRE's usual training. They speak
@@ -32,7 +32,7 @@ FIRST_STEP = 0.2  # first increment of a network, on the scale of the score
 
 
 class _Setting:
-    """Base of the settings: parameters as scikit-learn needs them, and a short repr."""
+    """Base class of settings: parameters in the form of scikit-learn, and a short repr."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 -- scikit-learn's signature
         """Return the fields by name."""
@@ -49,7 +49,7 @@ class _Setting:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Network(_Setting):
-    """The layers of a network.
+    """Layers of a network.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Network(_Setting):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Training(_Setting):
-    """The training of a network.
+    """Training of a network.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Training(_Setting):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Balance(_Setting):
-    """The HSIC that measures the dependence between representation and level.
+    """HSIC that measures the dependence between representation and level.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Balance(_Setting):
 
 @dataclass(frozen=True)
 class NetworkShape:
-    """The sizes and kinds that a compiled network is built from."""
+    """Sizes and kinds of the layers of a compiled network."""
 
     features: int
     levels: int
@@ -177,7 +177,7 @@ SETTING_RULES: dict[
 
 
 def settle(given: SettingT, default: SettingT) -> SettingT:
-    """Return settings whose "auto" fields have the model's own values.
+    """Return settings with the model's own values in place of "auto".
 
     >>> settle(Network(width=8), Network(width=64, depth=2))
     Network(width=8, depth=2)
@@ -189,7 +189,7 @@ def settle(given: SettingT, default: SettingT) -> SettingT:
 
 
 def setting_problems(name: str, given: Any, default: _Setting) -> list[Problem]:
-    """Return everything that is wrong with a model's setting; fields that are "auto" in `default` are not the model's."""
+    """Return the problems of a model's setting; fields with "auto" in `default` do not belong to the model."""
     kind = type(default)
     if not isinstance(given, kind):
         return [Problem(f"{name}={given!r}", f"give a {kind.__name__}, as {kind.__name__}({fields(kind)[0].name}=…)")]  # type: ignore[arg-type]
@@ -209,7 +209,7 @@ def setting_problems(name: str, given: Any, default: _Setting) -> list[Problem]:
 
 
 def _free(default: _Setting) -> set[str]:
-    """Return the fields for which "auto" is itself a model's choice: the start of networks that count epochs."""
+    """Return the fields in which "auto" is a choice of the model, such as the start of networks that count epochs."""
     return {"start"} if isinstance(default, Training) and not _is_auto(default.epochs) else set()
 
 
@@ -218,7 +218,7 @@ def _is_auto(value: Any) -> bool:
 
 
 def whole_problems(model: Any, names: Iterable[str], least: int = 1) -> list[Problem]:
-    """Return the arguments of a model that are below the least whole number they may be."""
+    """Return the problems of a model's integer arguments that are below their minimum."""
     return [
         Problem(f"{name}={getattr(model, name)!r}", f"a whole number, {least} or more")
         for name in names

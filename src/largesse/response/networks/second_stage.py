@@ -1,4 +1,4 @@
-"""A doubly robust second stage on the learnt representation: it corrects curves where held-out rows contradict them.
+"""Doubly robust second stage on the learnt representation: correction of curves that held-out rows contradict.
 
 The doubly robust scores Γ_ik = f̂(x_i, k) + 1{y_i = k}/ρ_i · (r_i − f̂(x_i, k)) differ from the curves only at the logged level.
 Regressing Γ − f̂ on [1, z(x)] is therefore a regression of the rows' own residuals with weights 1/ρ_i. The overlap weight
@@ -48,7 +48,7 @@ class CurveCorrection:
 
 
 class ChosenCorrection(NamedTuple):
-    """The chosen correction, None for no correction, and its candidates."""
+    """Chosen correction, or None for no correction, and its candidates."""
 
     correction: CurveCorrection | None
     choices: tuple[Choice, ...]
@@ -89,7 +89,7 @@ def _concatenate(parts: Sequence[Array | None]) -> Array | None:
 
 
 class _Stage:
-    """The regression of one fold model's held-out residuals."""
+    """Regression of one fold model's held-out residuals."""
 
     def __init__(self, z: Array, curves: Array, log: Log, propensity: Array) -> None:
         self.z, self.level, self.K = z, log.level, curves.shape[1]
@@ -99,7 +99,7 @@ class _Stage:
         self.weight = own * self.overlap / self.overlap.mean()
 
     def fit(self, terms: str, strength: float) -> tuple[Array, Array]:
-        """Return coefficients (q,) and leave-one-out losses (m,); without correction, those of the residuals."""
+        """Return coefficients (q,) and leave-one-out losses (m,), or the residuals' losses without correction."""
         if terms == "none":
             return np.zeros(0), self.overlap * self.residual**2
         design = _design(self.z, self.level, self.K, terms)
@@ -113,7 +113,7 @@ class _Stage:
 
 
 def _level_slope(K: int) -> Array:
-    """Return levels (K,) with mean zero and mean square one."""
+    """Return the levels (K,), standardised to mean zero and mean square one."""
     steps = np.arange(K) - (K - 1) / 2
     return steps / max(float(np.sqrt((steps**2).mean())), 1e-9)
 

@@ -1,4 +1,4 @@
-"""The search of SIRE and IRE for their settings: fold networks of every candidate, scored on the rows they did not see.
+"""Search for the settings of SIRE and IRE: fold networks of every candidate, scored on held-out rows.
 
 A candidate is a pair (penalty, κ). All fold networks of several candidates are trained in one program. The search goes
 stepwise: the start of the common curve and the penalty at the first κ, then κ, then more members of the winner.
@@ -46,7 +46,7 @@ Candidate = tuple[float, float]  # penalty on deviations, κ
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """The candidates of a search, and the training of its networks."""
+    """Candidates of a search, and the training of their networks."""
 
     head: str
     penalties: tuple[float, ...]  # the most shrunk first
@@ -62,7 +62,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class SearchTask:
-    """The log a search learns from, in numbers."""
+    """Log of a search as numbers."""
 
     X: Array  # (n, p) encoded features
     log: Log
@@ -73,11 +73,11 @@ class SearchTask:
 
     @cached_property
     def rows(self) -> Array:
-        """The rows that some network holds out."""
+        """The rows that are held out by a network."""
         return np.flatnonzero(np.isin(self.fold, self.parts))
 
     def sample(self, most: int, seed: int) -> SearchTask:
-        """Return a task of at most `most` rows, drawn at random; the task itself if it has no more, or folds would be lost."""
+        """Return a task of at most `most` rows, drawn at random; the whole task if it is small or folds would be lost."""
         rows = sample_rows(len(self.fold), most, seed)
         if len(rows) == len(self.fold) or not np.isin(self.parts, self.fold[rows]).all():
             return self
@@ -92,7 +92,7 @@ class SearchTask:
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """The networks that a search ended with, and everything it chose among."""
+    """Networks of the best candidate, and all choices of the search."""
 
     networks: FoldNetworks
     start: tuple[Choice, ...]
@@ -107,7 +107,7 @@ def one_hot_levels(log: Log) -> Array:
 
 
 def learn_networks(recipe: Recipe, task: SearchTask) -> SearchResult:
-    """Search for the best candidate, on some of the rows where there are many, and return its networks."""
+    """Search for the best candidate, on a sample of a large log, and return its networks."""
     starts = STARTS if recipe.training.start == "auto" else (recipe.training.start,)
     kappa, some = recipe.kappas[0], task
     if len(starts) * len(recipe.penalties) * len(recipe.kappas) > 1:
@@ -139,7 +139,7 @@ def learn_networks(recipe: Recipe, task: SearchTask) -> SearchResult:
 
 
 class Search:
-    """The fold networks of every candidate tried so far from one start, and their held-out losses."""
+    """Fold networks of all candidates tried from one start, and their held-out losses."""
 
     def __init__(self, recipe: Recipe, task: SearchTask, start: str) -> None:
         self.recipe, self.task, self.start = recipe, task, start
@@ -161,7 +161,7 @@ class Search:
             self.losses[candidate] = self._losses(self.scores[candidate], task.rows)
 
     def add_members(self, best: Candidate) -> None:
-        """Train a candidate's fold networks again from other starts; each fold then uses the mean of its members."""
+        """Train a candidate's fold networks again from other initial weights; each fold then uses the members' mean."""
         members, task = self.recipe.members, self.task
         if members < 2:
             return
@@ -176,7 +176,7 @@ class Search:
     def _train(
         self, candidates: list[Candidate], fold: Array, parts: Array, member: Array | None = None
     ) -> TrainedNetworks:
-        """Train a network for every candidate and fold; each trains on the other folds and stops by its own."""
+        """Train a network for every candidate and fold; each trains on the other folds, with early stopping on its own."""
         from largesse.response.networks.sire_loss import sire_program, steps_per_epoch
         from largesse.response.networks.trainer import row_sets
 
@@ -212,7 +212,7 @@ class Search:
         return train(TrainingJob(sire_program(recipe.shape, training, balance, rows), loop, data, own, seeds))
 
     def _start_curves(self, fold: Array, parts: Array) -> Array:
-        """Return the scores (parts, K) that training starts from; NaN is the network's own start."""
+        """Return the initial scores (parts, K) of training; NaN for the network's own start."""
         task, K = self.task, len(self.task.log.levels)
         if self.start == "regression":
             return regression_curves(task.X, task.log, fold, parts, task.scale)
@@ -222,7 +222,7 @@ class Search:
     # -- held-out rows --------------------------------------------------------------------------------------------
 
     def _held_scores(self, candidate: Candidate, params: dict[str, Array], fold: Array, parts: Array) -> Array:
-        """Return the scores (rows, K) of held-out rows, each by the network that did not see it."""
+        """Return the scores (rows, K) of held-out rows, each by the network trained without it."""
         from largesse.response.networks.sire_loss import predict_scores
 
         out = np.empty((len(fold), self.recipe.shape.levels))
@@ -241,13 +241,13 @@ class Search:
     # -- choosing -------------------------------------------------------------------------------------------------
 
     def choose_penalty(self) -> tuple[Choice, ...]:
-        """Return the penalties tried at the first κ; the most shrunk within one standard error of the best is chosen."""
+        """Return the penalties tried at the first κ, with the strongest within one standard error of the best chosen."""
         recipe, held = self.recipe, self.task.held
         losses = np.array([self.losses[penalty, recipe.kappas[0]] for penalty in recipe.penalties])
         return choose_by_one_standard_error([f"{p:g}" for p in recipe.penalties], losses, held.weight, held.cluster)
 
     def choose_kappa(self, penalty: float) -> tuple[Choice, ...]:
-        """Return the κ tried; the least held-out loss is chosen, as in the paper, or the least risk by another rule."""
+        """Return the κ tried, with the lowest held-out loss chosen, as in the paper, or the lowest risk by another rule."""
         kappas, held = self.recipe.kappas, self.task.held
         names = [f"{kappa:g}" for kappa in kappas]
         if self.recipe.kappa_rule == "loggers":
@@ -273,7 +273,7 @@ class Search:
         return np.diff(scores, axis=1)[self.task.rows]
 
     def _risks_of_new_loggers(self, penalty: float) -> Array:
-        """Return the loss (κ,) on each logging policy's rows of networks that never saw that policy."""
+        """Return the loss (κ,) on each logging policy's rows of networks trained without that policy."""
         log = self.task.log
         assert log.logger is not None
         parts = np.unique(log.logger)
@@ -288,7 +288,7 @@ class Search:
     # -- finishing ------------------------------------------------------------------------------------------------
 
     def correct(self, best: Candidate) -> ChosenCorrection:
-        """Return the second stage of a candidate: each fold network's, from the rows it was not trained on."""
+        """Return the second stage of a candidate: each fold network's, from its held-out rows."""
         from largesse.response.networks.sire_loss import represent
 
         task, shape = self.task, self.recipe.shape
@@ -343,7 +343,7 @@ class Search:
 
 
 def _gate(penalty: Array) -> Array:
-    """Return the gates of deviations: closed for an infinite penalty."""
+    """Return the gates of deviations, closed for an infinite penalty."""
     return np.where(np.isinf(penalty), 0.0, 1.0).astype(np.float32)
 
 
@@ -357,7 +357,7 @@ BASE_PREDICTOR_RIDGE = 0.03
 
 
 def guess_curve(log: Log, scale: ResponseScale) -> Array:
-    """Return small equal increments around the mean response: scores (K,)."""
+    """Return a curve of scores (K,): small equal increments around the mean response."""
     K = len(log.levels)
     middle = scale.standardise(np.average(log.response, weights=log.weight))
     if scale.bounded:

@@ -52,7 +52,7 @@ BALANCE = Balance(kernel="linear", estimator="biased", normalise=True)
 
 
 class BalancedNetwork(ResponseModel):
-    """SIRE, which is monotone in the level, or IRE, which has no settings of monotone heads: all but their constructors."""
+    """Common base of SIRE, which is monotone in the level, and IRE, which has no settings of monotone heads."""
 
     monotone: ClassVar[bool]
     head: str  # of monotone networks only, as the next two
@@ -78,14 +78,14 @@ class BalancedNetwork(ResponseModel):
         self.amounts_ = amounts
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted model per fold of encoded features (n, p), each trained without it; settings chosen for all."""
+        """Return one fitted model per fold of encoded features (n, p), trained without it, with common settings."""
         two = looks_two_part(log)
         self.learn_parts(X, mark_responders(log) if two else log, fold, np.unique(fold))
         amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * self.fit_.folds
         return [self._copy_with(fit_=self.fit_.single(j), amounts_=mean) for j, mean in enumerate(amounts)]
 
     def learn_parts(self, X: Array, log: Log, fold: Array, parts: Array, level_weight: Array | None = None) -> None:
-        """Learn one network for each of some folds (n,), and their mean; see `SearchTask` for `level_weight` (n, K)."""
+        """Learn one network for each of some folds (n,), and their mean; `level_weight` (n, K) is that of `SearchTask`."""
         refuse(type(self).__name__, self._problems(log))
         require_part("optax", "networks", type(self).__name__)  # which needs JAX
         scale = ResponseScale.of(log.response)
@@ -130,13 +130,13 @@ class BalancedNetwork(ResponseModel):
         return "cdf" if scale.bounded and features > MANY_FEATURES else "elastic"
 
     def _penalties(self, head: str) -> tuple[float, ...]:
-        """Return the penalties on own increments that are tried, the most shrunk first."""
+        """Return the penalties on customers' own increments to try, the strongest first."""
         if head not in SHRINKABLE:
             return (0.0,)
         return SHRINKAGE_PENALTIES if isinstance(self.shrinkage, str) else (float(self.shrinkage),)
 
     def _problems(self, log: Log) -> list[Problem]:
-        """List everything that is wrong with the settings, for this log."""
+        """Return the problems of the settings for this log."""
         problems: list[Problem] = []
         if self.monotone:
             if self.head not in ("auto", *MONOTONE):
@@ -163,12 +163,12 @@ class BalancedNetwork(ResponseModel):
 
     @property
     def kappa_(self) -> float:
-        """The balance strength that was used."""
+        """The chosen balance strength."""
         return self.fit_.kappa
 
     @property
     def penalty_(self) -> float:
-        """The penalty on own increments that was used; infinite: common increments."""
+        """The chosen penalty on customers' own increments; infinite for common increments."""
         return self.fit_.penalty
 
     def _curves(self, X: Array) -> Array:
@@ -179,13 +179,13 @@ class BalancedNetwork(ResponseModel):
 
 
 def held_out_parts(log: Log, folds: int, seed: int) -> tuple[Array, Array]:
-    """Return the fold (n,) of every row, and the folds that are held out: all of them, or the first for folds=1."""
+    """Return the fold (n,) of every row, and the held-out folds: all, or only the first for folds=1."""
     fold = assign_folds(log, folds if folds > 1 else HOLD_OUT, seed)
     return fold, np.unique(fold) if folds > 1 else np.array([0])
 
 
 def _report_choices(kind: str, learnt: SearchResult) -> tuple[Choice, ...]:
-    """Return every choice among two or more, named for the reader of a report."""
+    """Return all choices between two or more candidates, named for the report."""
     started = [replace(c, of=f"{kind}: training starts at") for c in learnt.start]
     shrunk = [replace(c, of=f"{kind}: own increments held by") for c in learnt.shrinkage]
     balanced = [replace(c, name=f"κ = {c.name}", of=f"{kind}: balance") for c in learnt.kappa]
@@ -257,7 +257,7 @@ class SIRE(BalancedNetwork):
 
 @final
 class IRE(BalancedNetwork):
-    """Incentive response estimation: SIRE with a free score at every level. Parameters as there."""
+    """Incentive response estimation: SIRE with a free score at every level, with the same parameters."""
 
     monotone = False
 

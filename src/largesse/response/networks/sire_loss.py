@@ -28,7 +28,7 @@ SCORE_ROWS = 65_536  # rows scored at a time
 
 
 def steps_per_epoch(rows: int, batch: int) -> int:
-    """Return how many steps an epoch over some rows has."""
+    """Return the number of steps of an epoch over some rows."""
     return min(max(rows // batch, 1), MAX_EPOCH_STEPS)
 
 
@@ -41,7 +41,7 @@ def response_losses(score: jax.Array, response: jax.Array, bounded: bool) -> jax
 
 @functools.lru_cache(maxsize=64)
 def sire_program(shape: NetworkShape, training: Training, balance: Balance | None, rows: int) -> TrainingProgram:
-    """Return the training of networks of one shape on `rows` rows each; without `balance` HSIC is not computed.
+    """Return the training of networks of one shape on `rows` rows each; HSIC is skipped without `balance`.
 
     `data`: features (n, p), level weights (n, K), response (n,). A row's level weights are one at its own level, or, for a
     dose between two knots, shared between them. `own`: rows and weights to train on, rows and weights to stop by, κ,
@@ -91,7 +91,7 @@ def sire_program(shape: NetworkShape, training: Training, balance: Balance | Non
 
 
 def _optimiser(training: Training, steps: int) -> optax.GradientTransformation:
-    """Return how weights move; a cosine schedule falls to zero at the last step of the last epoch."""
+    """Return the optimiser of the weights; a cosine schedule falls to zero at the last step of the last epoch."""
     rate: Any = training.rate
     if training.schedule == "cosine":
         rate = optax.cosine_decay_schedule(training.rate, training.epochs * steps)
@@ -110,7 +110,7 @@ def _imbalance(z: jax.Array, level: jax.Array, weight: jax.Array, balance: Balan
 
 
 def _epoch_batches(seed: int, epoch: int, rows: int, batch: int) -> Array:
-    """Return the positions (steps, batch) of the rows that an epoch's steps take."""
+    """Return the row positions (steps, batch) of an epoch's steps."""
     rng = np.random.default_rng((seed, epoch))
     size = min(batch, rows)
     take = steps_per_epoch(rows, batch) * size
@@ -124,7 +124,7 @@ def _epoch_batches(seed: int, epoch: int, rows: int, batch: int) -> Array:
 def predict_scores(
     params: dict[str, Array], X: Array, shape: NetworkShape, gate: Array | None = None, rows: int = SCORE_ROWS
 ) -> Array:
-    """Return scores (M, n, K) of M models for features (n, p); a gate (M,) may switch deviations off."""
+    """Return scores (M, n, K) of M models for features (n, p), without deviations where a gate (M,) is closed."""
     models = len(next(iter(params.values())))
     gate = np.ones(models, np.float32) if gate is None else gate
     out = np.empty((models, len(X), shape.levels), np.float32)
@@ -135,7 +135,7 @@ def predict_scores(
 
 
 def mean_scores(params: dict[str, Array], X: Array, shape: NetworkShape, gate: Array, rows: int = SCORE_ROWS) -> Array:
-    """Return the mean over models of their scores (n, K), without holding all of them.
+    """Return the mean over models of their scores (n, K), with one model in memory at a time.
 
     A mean of logits need not be concave where its parts are: concave probabilities are averaged as probabilities.
     """

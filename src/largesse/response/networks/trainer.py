@@ -1,4 +1,4 @@
-"""One compiled program trains many networks at once.
+"""Training of many networks by one compiled program.
 
 `vmap` over models, `scan` over steps: a grid of settings × folds × members is one array program, on a CPU or a GPU
 unchanged. After every few steps (a *look*) each model computes its loss on rows it does not train on. Its best weights are
@@ -55,7 +55,7 @@ def run(job: TrainingJob) -> TrainedNetworks:
 
 
 def models_at_once(job: TrainingJob) -> int:
-    """Return how many models of a job fit into memory together."""
+    """Return the number of models of a job that fit into memory together."""
     program, loop = job.program, job.loop
     first = jax.tree.map(lambda part: np.asarray(part)[:1], job.own)
     one = jax.tree.map(lambda part: part[0], first)
@@ -74,7 +74,7 @@ def _count(tree: Any) -> int:
 
 
 def groups(models: int, at_once: int) -> list[Array]:
-    """Return the positions of models in groups of one size, which share a compiled program; the last model may repeat.
+    """Return the positions of models in groups of one size with a shared compiled program; the last model may repeat.
 
     >>> groups(7, 3)
     [array([0, 1, 2]), array([3, 4, 5]), array([6, 6, 6])]
@@ -87,7 +87,7 @@ def groups(models: int, at_once: int) -> list[Array]:
 
 
 def _run_group(job: TrainingJob, data: Any, own: Any, models: Array) -> TrainedNetworks:
-    """Train some models of a job; those of one log and one seed see the same draws."""
+    """Train some models of a job; models with the same log and seed get the same draws."""
     begin, stretch = _compiled(job.program, job.loop)
     seeds, loop = job.seeds[models], job.loop
     _, firsts, source = np.unique(np.stack([job.logs()[models], seeds]), axis=1, return_index=True, return_inverse=True)
@@ -123,7 +123,7 @@ def _by_look(looks: int, *drawn: Array) -> Array:
 
 @functools.lru_cache(maxsize=64)
 def _compiled(program: TrainingProgram, loop: Loop) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the compiled beginning and the compiled stretch of looks, for all models of a group."""
+    """Return the compiled start and the compiled stretch of evaluations, for all models of a group."""
 
     def begin(state: Any) -> Any:
         many = len(jax.tree.leaves(state)[0])
@@ -154,7 +154,7 @@ def _compiled(program: TrainingProgram, loop: Loop) -> tuple[Callable[..., Any],
 
 
 def round_up(rows: int) -> int:
-    """Return a slightly larger number of rows, so that tables of about the same size share one compiled program.
+    """Return a slightly larger number of rows, so that tables of similar size share one compiled program.
 
     >>> round_up(3), round_up(100), round_up(2000), round_up(2010), round_up(1_000_000)
     (16, 104, 2048, 2048, 1048576)
@@ -175,7 +175,7 @@ def pad_rows(array: Array) -> Array:
 
 
 def row_sets(sets: Sequence[Array], weight: Array, least: int = 0, most: int | None = None) -> tuple[Array, Array]:
-    """Return rows (M, length) and their weights, each set filled up with rows that weigh nothing.
+    """Return rows (M, length) and their weights, each set padded with rows of zero weight.
 
     From a set with more than `most` rows, `most` evenly spaced ones are taken.
     """

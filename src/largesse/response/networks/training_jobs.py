@@ -1,4 +1,4 @@
-"""Training jobs: the training of M models of one kind.
+"""Training jobs: each trains M models of one kind.
 
 A job names the program and the data that the models share, and what differs between them. Nothing here imports JAX, so
 that the types of a job cost nothing to import.
@@ -17,7 +17,7 @@ from largesse.records import Array
 
 @dataclass(frozen=True)
 class TrainingProgram:
-    """The functions of a training. `data` is shared by all models, `own` differs between them.
+    """Functions of a training; `data` is shared by all models, `own` differs between them.
 
     Programs compare by identity of their functions: make each one once (`functools.lru_cache`), or it compiles again.
     """
@@ -34,7 +34,7 @@ class TrainingProgram:
 
 @dataclass(frozen=True)
 class Loop:
-    """Length of a training: looks at the held-out loss, steps between two looks, looks without gain before a model stops."""
+    """Length of a training: number of evaluations, steps between two of them, and evaluations without gain before a model stops."""
 
     looks: int
     steps: int
@@ -45,7 +45,7 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class TrainingJob:
-    """The training of M models. Models of one log and one seed have the same start and the same draws."""
+    """Training of M models; models with the same log and seed have the same start and the same draws."""
 
     program: TrainingProgram
     loop: Loop
@@ -55,13 +55,13 @@ class TrainingJob:
     log: Array | None = None  # (M,) which log each model learns from, if there are several
 
     def logs(self) -> Array:
-        """Return which log (M,) each model learns from."""
+        """Return the index (M,) of each model's log."""
         return np.zeros(len(self.seeds), dtype=np.int64) if self.log is None else self.log
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetworks:
-    """The best weights of every model, their held-out loss, and the look at which they were found."""
+    """Best weights of every model, their held-out loss, and the evaluation at which they were reached."""
 
     params: Any  # dict of arrays (M, …), or what the program keeps
     loss: Array  # (M,)
