@@ -23,6 +23,7 @@ from largesse_lab.experiments import (
     simulation_comparison,
     table1,
     table2,
+    winner_curse,
 )
 from largesse_lab.experiments.experiment import Experiment
 
@@ -40,6 +41,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         interval_coverage.COVERAGE_EXPERIMENT,
         hard_logs.HARD_LOGS_EXPERIMENT,
         gain_lower_bounds.BOUND_EXPERIMENT,
+        winner_curse.CURSE_EXPERIMENT,
         redemption_overspend.OVERSPEND_EXPERIMENT,
         profit_intervals.PROFIT_EXPERIMENT,
         false_alarms.FALSE_ALARMS_EXPERIMENT,

@@ -8,6 +8,7 @@ over the best uniform mix. `trace_profit` finds the most profitable budget. `mea
 costs depend on customers' responses. `summarise_plan`, `summarise_study` and `summarise_jointly` make the records of a run.
 """
 
+from largesse.evaluation.budget_study import estimate_at as estimate_at
 from largesse.evaluation.budget_study import make_study as make_study
 from largesse.evaluation.budget_study import study_scores as study_scores
 from largesse.evaluation.budget_study import summarise_jointly as summarise_jointly
