@@ -10,10 +10,10 @@ import time
 
 import jax
 import numpy as np
+from largesse.response.networks.training_jobs import Loop, TrainingJob
 
 from largesse.response.networks.network_settings import Balance, NetworkShape, Training
-from largesse.response.networks.sire_loss import sire_program, steps_per_epoch
-from largesse.response.networks.training_jobs import Loop, TrainingJob
+from largesse.response.networks.sire_training import sire_program, steps_per_epoch
 from largesse.response.networks.training_runner import train
 from largesse.worlds import simulate
 

@@ -164,9 +164,9 @@ def test_the_demo_says_what_it_found(tmp_path: Path, call: Call) -> None:
 
 
 def test_missing_parts_are_named_with_the_way_to_get_them(monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
-    from largesse.worlds import thornton_data
+    from largesse.worlds import thornton_log
 
-    thornton_data._load_people.cache_clear()
+    thornton_log._load_people.cache_clear()
     for module, command, hint in (
         ("causaldata", "demo", "pip install 'largesse[demo]'"),
         ("largesse_lab.experiment_options", "experiment", "pip install"),

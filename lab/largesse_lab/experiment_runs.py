@@ -19,7 +19,7 @@ from typing import Any
 from largesse.errors import Problem, fail, refuse, suggest
 from largesse.records import Progress
 from largesse_lab.experiments import EXPERIMENTS, Experiment
-from largesse_lab.pages.comparison import Summary
+from largesse_lab.pages.method_comparison import Summary
 from largesse_lab.runner import process_pool
 from largesse_lab.runner.experiment_request import Records, Request
 from largesse_lab.runner.method_repeats import GRID_REPEATS

@@ -7,7 +7,7 @@ import pytest
 from largesse.errors import BudgetError
 from largesse.evaluation import frontier_estimate as budgets
 from largesse.evaluation.budget_study import make_study
-from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.log_checks import doctor
 from largesse.evaluation.policy_evaluation import evaluate

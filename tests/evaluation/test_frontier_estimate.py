@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit
 from largesse.evaluation.frontier_estimate import (
     N_BUDGETS,
     _weight_points,

@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import linprog
 
 from largesse.data import log_from_arrays
-from largesse.evaluation.crossfitting import score_rows
+from largesse.evaluation.crossfitted_scores import score_rows
 from largesse.evaluation.one_column_rule import SimpleRule, learn_rules, share_budget
 from largesse.levels import Levels
 from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores

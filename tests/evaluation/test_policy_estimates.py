@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.policy_estimates import (
     compare_references,
@@ -18,7 +18,7 @@ from largesse.evaluation.policy_estimates import (
     name_mix,
     score_policy,
 )
-from largesse.evaluation.recommendation import recommend_policy
+from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.stats.intervals import t_estimate

@@ -6,7 +6,7 @@ import pytest
 
 from largesse.data.log_reader import log_from_arrays
 from largesse.errors import BudgetError, InputError
-from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit
 from largesse.evaluation.frontier_estimate import plan_held_out
 from largesse.evaluation.policy_estimates import estimate_value
 from largesse.evaluation.policy_evaluation import compare, evaluate

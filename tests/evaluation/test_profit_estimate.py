@@ -6,7 +6,7 @@ import pytest
 from largesse.data import log_from_arrays
 from largesse.errors import InputError
 from largesse.evaluation.budget_study import make_study
-from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.policy_estimates import (
     bootstrap_values,

@@ -8,15 +8,15 @@ import pytest
 from largesse.allocation import allocate, decide_at_price
 from largesse.data.log_reader import log_from_arrays
 from largesse.evaluation.budget_study import make_study
-from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit
 from largesse.evaluation.frontier_estimate import plan_held_out
 from largesse.evaluation.policy_estimates import estimate_value
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.spend_by_price import measure_spending
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
-from largesse.response.cost_model import Proportional, WithCosts
 from largesse.response.linear import Linear
+from largesse.response.observed_cost_model import Proportional, WithCosts
 from largesse.worlds.paper_simulations import simulate
 
 MODEL = Linear(penalty=0.01)

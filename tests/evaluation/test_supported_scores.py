@@ -5,7 +5,7 @@ import pytest
 
 from largesse.allocation import replace_options
 from largesse.evaluation import ESTIMATORS, estimate_uniform, estimate_value, plan_held_out, score_policy
-from largesse.evaluation.crossfitting import crossfit, restrict_scores
+from largesse.evaluation.crossfitted_scores import crossfit, restrict_scores
 from largesse.evaluation.frontier_estimate import spread_budgets
 from largesse.records import Array, Scores
 from largesse.worlds import simulate

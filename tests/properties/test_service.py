@@ -30,7 +30,7 @@ from largesse.io import archive
 from largesse.policy import policy
 from largesse.serve import AuthMiddleware, LedgerSettings, ServiceSettings, make_terms, open_ledger
 from largesse.serve.endpoints import load_service, make_app
-from largesse.serve.policy_store import VERSION_DIGITS
+from largesse.serve.served_policy import VERSION_DIGITS
 from oracles.service import ServiceModel, check_decisions, compare_standing, settle
 from support.answers import check_error, read_strictly
 from support.commands import list_files, working_folder

@@ -41,7 +41,7 @@ from largesse.report import (
     render_checkup,
     render_report,
 )
-from largesse.report.html_pages import REPORT_SECTIONS, clean
+from largesse.report.page_rendering import REPORT_SECTIONS, clean
 from support.browsers import PHONE, watch
 from support.pages import Page, visible
 

@@ -9,16 +9,16 @@ import pytest
 
 from largesse.evaluation import ESTIMATORS
 from largesse.report import render_report
-from largesse.report.figure_rows import describe_cost, view_legend
-from largesse.report.html_pages import write_answer
+from largesse.report.comparison_rows import describe_cost, view_legend
 from largesse.report.number_format import MISSING_DASH, Units
+from largesse.report.page_rendering import write_answer
 from largesse.report.sections.budget_frontier import NOTHING_PAYS, describe_promises, view_frontier, view_slider
 from largesse.report.sections.decision_explanations import view_explanations, write_change
 from largesse.report.sections.gain_bounds import view_bounds
 from largesse.report.sections.key_figures import view_key_figures
+from largesse.report.sections.level_changes import summarise_moves, view_fall, view_matrix, view_transitions
 from largesse.report.sections.level_responses import view_groups, view_responses
-from largesse.report.sections.level_transitions import summarise_moves, view_fall, view_matrix, view_transitions
-from largesse.report.sections.model_choices import view_method
+from largesse.report.sections.method_details import view_method
 from largesse.report.sections.next_steps import view_next_steps, write_needed_rows
 from largesse.report.sections.overlap_balance import view_support
 from largesse.report.sections.profit_by_budget import view_profit

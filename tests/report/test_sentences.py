@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from largesse.io import to_json
 from largesse.records import Estimate, PolicyOption
-from largesse.report.html_pages import write_answer
 from largesse.report.number_format import Units
+from largesse.report.page_rendering import write_answer
 from largesse.report.sections.next_steps import view_next_steps
 from largesse.report.sentences import (
     describe_bound,

@@ -19,12 +19,12 @@ from largesse.policy.policy import Policy
 from largesse.records import Array, Customers, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
+from largesse.response.level_thresholds import Thresholds
 from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
-from largesse.response.thresholds import Thresholds
 from largesse_lab.baselines.bart import BART
 from largesse_lab.baselines.cfrnet import CFRNet
 from largesse_lab.baselines.ganite import GANITE

@@ -23,6 +23,7 @@ from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
 from largesse.response.fold_ensemble import mean_scores
 from largesse.response.level_effects import Link
+from largesse.response.level_thresholds import MANY_FEATURES, Thresholds
 from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes
 from largesse.response.response_model import ResponseModel
@@ -37,7 +38,6 @@ from largesse.response.stacking import (
     deviation_precision,
     unlink,
 )
-from largesse.response.thresholds import MANY_FEATURES, Thresholds
 from largesse.stats import assign_folds, response_loss
 from largesse.stats.links import sigmoid
 from largesse.worlds.paper_simulations import simulate

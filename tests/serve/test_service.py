@@ -27,7 +27,7 @@ from largesse.serve import (
     parse_ledger_options,
 )
 from largesse.serve.endpoints import Service, load_service, make_app
-from largesse.serve.policy_store import load_policy
+from largesse.serve.served_policy import load_policy
 from largesse.serve.service_settings import read_token, settings_warnings, startup_warnings
 from support.services import TOKEN, Ask, connect, knock
 
@@ -404,7 +404,7 @@ def test_a_token_that_others_may_read_gets_a_warning(tmp_path: Path) -> None:
 def test_a_quiet_service_logs_nothing_but_warnings(
     run_copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], quiet: bool
 ) -> None:
-    monkeypatch.setattr("largesse.serve.server.run_server", lambda *_, **__: None)
+    monkeypatch.setattr("largesse.serve.server_process.run_server", lambda *_, **__: None)
     token = run_copy.parent / "token"
     token.write_text("x" * 20)
     token.chmod(0o644)
@@ -430,7 +430,7 @@ def test_workers_open_the_ledger_and_never_begin_one(
     ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed: list[ServiceSettings] = []
-    monkeypatch.setattr("largesse.serve.server.run_workers", lambda settings, *_: passed.append(settings))
+    monkeypatch.setattr("largesse.serve.server_process.run_workers", lambda settings, *_: passed.append(settings))
     open_service(ServiceSettings(ran, port=0, ledger=ledger_at(tmp_path, promises="while_it_lasts"), workers=2))
     with load_service(passed[0]) as service:
         assert service.ledger is not None

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from largesse.stats import principal_components
+from largesse.stats.dot_products import MAX_COPIED_ROWS, dot_rows
 from largesse.stats.principal_components import principal_axes, standardise
-from largesse.stats.row_products import MAX_COPIED_ROWS, dot_rows
 
 
 def test_products_are_those_of_float64_however_many_rows_there_are() -> None:

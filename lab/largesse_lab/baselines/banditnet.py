@@ -475,9 +475,9 @@ class PolicyNetworks:
 
     def scores(self, X: Array) -> Array:
         """Return the scores (M, n, K) of encoded features (n, p)."""
-        from largesse.response.networks import sire_loss
+        from largesse.response.networks import sire_training
 
-        return sire_loss.predict_scores(self.params, X, self.shape).astype(np.float64)
+        return sire_training.predict_scores(self.params, X, self.shape).astype(np.float64)
 
     def take(self, models: Array) -> PolicyNetworks:
         """Return some of the networks, by position."""

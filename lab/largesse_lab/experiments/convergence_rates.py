@@ -28,10 +28,10 @@ from largesse.errors import refuse
 from largesse.records import Array, Progress
 from largesse.response import IRE, SIRE, Linear, ResponseModel, isotonic
 from largesse.worlds import SIMULATIONS, simulate
-from largesse_lab.experiments.experiment import Experiment
-from largesse_lab.pages.comparison import Summary, list_values
+from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import Section, write_mean, write_table
+from largesse_lab.pages.method_comparison import Summary, list_values
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
 from largesse_lab.runner.joint_training import fit_together
 from largesse_lab.runner.record_cache import Key, RecordCache

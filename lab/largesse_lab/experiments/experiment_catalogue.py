@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from largesse_lab.experiments import (
-    check_campaigns,
+    achieved_power,
+    checkup_alarms,
     convergence_rates,
-    false_alarms,
+    exploration_precision,
     gain_lower_bounds,
-    hard_logs,
+    hard_log_coverage,
     hsic_kernels,
     interval_coverage,
     kappa_curves,
-    next_logs,
+    monitoring_alarms,
     pace_streams,
     profit_intervals,
     random_world_comparison,
     real_log_gains,
     real_logs,
     redemption_overspend,
-    sample_sizes,
     served_log,
     simulation_comparison,
     table1,
     table2,
     winner_curse,
 )
-from largesse_lab.experiments.experiment import Experiment
+from largesse_lab.experiments.experiment_definition import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
@@ -39,18 +39,18 @@ EXPERIMENTS: dict[str, Experiment] = {
         simulation_comparison.SIMULATION_EXPERIMENT,
         random_world_comparison.WORLDS_EXPERIMENT,
         interval_coverage.COVERAGE_EXPERIMENT,
-        hard_logs.HARD_LOGS_EXPERIMENT,
+        hard_log_coverage.HARD_LOGS_EXPERIMENT,
         gain_lower_bounds.BOUND_EXPERIMENT,
         winner_curse.CURSE_EXPERIMENT,
         redemption_overspend.OVERSPEND_EXPERIMENT,
         profit_intervals.PROFIT_EXPERIMENT,
-        false_alarms.FALSE_ALARMS_EXPERIMENT,
+        checkup_alarms.FALSE_ALARMS_EXPERIMENT,
         real_logs.REAL_LOGS_EXPERIMENT,
         real_log_gains.GAINS_EXPERIMENT,
-        next_logs.NEXT_LOG_EXPERIMENT,
+        exploration_precision.NEXT_LOG_EXPERIMENT,
         served_log.SERVED_LOG_EXPERIMENT,
-        check_campaigns.CHECK_CAMPAIGNS_EXPERIMENT,
-        sample_sizes.SAMPLE_SIZES_EXPERIMENT,
+        monitoring_alarms.CHECK_CAMPAIGNS_EXPERIMENT,
+        achieved_power.SAMPLE_SIZES_EXPERIMENT,
         pace_streams.PACE_STREAMS_EXPERIMENT,
     )
 }

@@ -7,8 +7,8 @@ from typing import Any
 
 from largesse.response import IRE, SIRE, Balance
 from largesse.worlds import SIMULATIONS
-from largesse_lab.experiments.experiment import PaperTable, Published
-from largesse_lab.pages.comparison import NORMALISED
+from largesse_lab.experiments.experiment_definition import PaperTable, Published
+from largesse_lab.pages.method_comparison import NORMALISED
 from largesse_lab.runner.method_repeats import Method
 from largesse_lab.runner.paper_methods import CPU_NETWORK, CPU_NOTE, LITERAL
 

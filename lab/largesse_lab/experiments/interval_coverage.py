@@ -37,7 +37,7 @@ from largesse.records import Array, Estimate, HeldOutPlan, HeldOutPredictions, L
 from largesse.response import Linear, ResponseModel, Stack
 from largesse.stats import assign_folds
 from largesse.worlds import SIMULATIONS, Simulation, simulate
-from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.simulation_comparison import SIMULATION_MODELS
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress

@@ -19,9 +19,11 @@ from largesse.errors import refuse
 from largesse.records import Array, Log, Progress
 from largesse.response import IRE, SIRE, Balance
 from largesse_lab.experiments import table2
-from largesse_lab.experiments.experiment import Experiment
+from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.nested_labels import NESTED_FILES, has_nested
-from largesse_lab.pages.comparison import (
+from largesse_lab.pages.figures import FigureText, draw_lines
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_table
+from largesse_lab.pages.method_comparison import (
     NORMALISED,
     Summary,
     average,
@@ -31,8 +33,6 @@ from largesse_lab.pages.comparison import (
     subtract,
     title_column,
 )
-from largesse_lab.pages.figures import FigureText, draw_lines
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_table
 from largesse_lab.runner.experiment_request import (
     Records,
     Request,

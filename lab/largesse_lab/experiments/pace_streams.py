@@ -19,10 +19,10 @@ import numpy as np
 from largesse.errors import percent
 from largesse.records import Array, Progress
 from largesse.serve import PACING_METHODS, Stream, compare_offline, draw_stream, make_plan, pace_stream, plan_offline
-from largesse_lab.experiments.experiment import Experiment
-from largesse_lab.pages.comparison import Summary
+from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_table
+from largesse_lab.pages.method_comparison import Summary
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
 

@@ -34,7 +34,7 @@ from largesse.levels import Levels
 from largesse.records import Array, Estimate, HeldOutPlan, Progress, Scores
 from largesse.response import Linear
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.interval_coverage import FreshCurveRecorder
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_part

@@ -23,10 +23,10 @@ from largesse.errors import Problem, percent, refuse
 from largesse.records import Array, Progress
 from largesse.stats import one_thread, t_estimate
 from largesse.worlds import RandomLog, draw_world
-from largesse_lab.experiments.experiment import Experiment
-from largesse_lab.pages.comparison import Summary, keep_latest, list_values
+from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_number, write_table
+from largesse_lab.pages.method_comparison import Summary, keep_latest, list_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.simple_models import ORACLE, PEERS, find_invalid, make_competitor, match_models

@@ -33,7 +33,7 @@ from largesse.records import Array, Estimate, Log, Progress, Scores
 from largesse.response import list_models, make_model
 from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.experiments import real_logs
-from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.nested_labels import find_data_folder
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names

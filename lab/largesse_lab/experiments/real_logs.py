@@ -21,7 +21,7 @@ from largesse.evaluation import crossfit, estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, Log, Progress
 from largesse.worlds import read_thornton, thornton_levels
-from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.nested_labels import find_data_folder
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress

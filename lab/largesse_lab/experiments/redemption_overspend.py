@@ -20,7 +20,7 @@ from largesse.levels import Levels
 from largesse.records import Progress
 from largesse.response import make_model
 from largesse.worlds import RandomLog, Simulation, draw_world, simulate
-from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 from largesse_lab.runner.record_cache import RecordCache

@@ -22,7 +22,7 @@ from largesse.records import Array, Progress
 from largesse.response import make_model
 from largesse.serve import DAY_MICROS, LedgerTerms, Pacer, make_offers, make_population, open_ledger, plan_pace
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache

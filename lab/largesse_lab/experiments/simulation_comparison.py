@@ -18,8 +18,8 @@ from largesse.records import Array, Log, Progress
 from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, ResponseModel, Stack, Training
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.baselines import BART, GANITE, BanditNet, CFRNet, TLearner
-from largesse_lab.experiments.experiment import Experiment
-from largesse_lab.pages.comparison import add_comparison, summarise_methods
+from largesse_lab.experiments.experiment_definition import Experiment
+from largesse_lab.pages.method_comparison import add_comparison, summarise_methods
 from largesse_lab.runner import truth_measures
 from largesse_lab.runner.experiment_request import (
     Records,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse_lab.experiments.experiment import PaperTable, Published
+from largesse_lab.experiments.experiment_definition import PaperTable, Published
 from largesse_lab.runner.experiment_request import Records
 from largesse_lab.runner.paper_methods import CPU_NOTE, LITERAL, METHOD_NOTES, make_methods
 

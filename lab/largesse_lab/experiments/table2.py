@@ -14,7 +14,7 @@ from typing import Any
 
 from largesse.records import Progress
 from largesse.response import Thresholds
-from largesse_lab.experiments.experiment import PaperTable, Published
+from largesse_lab.experiments.experiment_definition import PaperTable, Published
 from largesse_lab.nested_labels import NESTED_FILES, generate_nested, has_nested, make_bandit, read_nested
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 from largesse_lab.runner.method_repeats import Method, Trial, TrialSource

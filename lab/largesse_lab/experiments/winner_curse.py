@@ -21,7 +21,7 @@ from largesse.evaluation import estimate_at, make_study, summarise_study
 from largesse.levels import Levels
 from largesse.records import Estimate, Log, Progress
 from largesse.response import Linear
-from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
 from largesse_lab.runner.record_cache import RecordCache

@@ -13,10 +13,10 @@ from largesse.evaluation.budget_study import make_study as make_study
 from largesse.evaluation.budget_study import study_scores as study_scores
 from largesse.evaluation.budget_study import summarise_jointly as summarise_jointly
 from largesse.evaluation.budget_study import summarise_study as summarise_study
-from largesse.evaluation.crossfitting import compute_paid_costs as compute_paid_costs
-from largesse.evaluation.crossfitting import crossfit as crossfit
-from largesse.evaluation.crossfitting import hold_out_rows as hold_out_rows
-from largesse.evaluation.crossfitting import score_rows as score_rows
+from largesse.evaluation.crossfitted_scores import compute_paid_costs as compute_paid_costs
+from largesse.evaluation.crossfitted_scores import crossfit as crossfit
+from largesse.evaluation.crossfitted_scores import hold_out_rows as hold_out_rows
+from largesse.evaluation.crossfitted_scores import score_rows as score_rows
 from largesse.evaluation.estimators import ESTIMATORS as ESTIMATORS
 from largesse.evaluation.frontier_estimate import plan_at_budgets as plan_at_budgets
 from largesse.evaluation.frontier_estimate import plan_held_out as plan_held_out
@@ -52,7 +52,7 @@ from largesse.evaluation.policy_evaluation import compare as compare
 from largesse.evaluation.policy_evaluation import evaluate as evaluate
 from largesse.evaluation.policy_evaluation import examine_held_out as examine_held_out
 from largesse.evaluation.policy_evaluation import learn_policy as learn_policy
+from largesse.evaluation.policy_recommendation import recommend_policy as recommend_policy
 from largesse.evaluation.profit_estimate import estimate_profit as estimate_profit
 from largesse.evaluation.profit_estimate import trace_profit as trace_profit
-from largesse.evaluation.recommendation import recommend_policy as recommend_policy
 from largesse.evaluation.spend_by_price import measure_spending as measure_spending

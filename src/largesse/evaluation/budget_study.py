@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import EVEN
-from largesse.evaluation.crossfitting import hold_out_rows
+from largesse.evaluation.crossfitted_scores import hold_out_rows
 from largesse.evaluation.estimators import ESTIMATORS, weight_responses
 from largesse.evaluation.frontier_estimate import (
     add_budget,
@@ -25,8 +25,8 @@ from largesse.evaluation.frontier_estimate import (
 from largesse.evaluation.influence import estimate_all
 from largesse.evaluation.plan_explanation import explain_decisions, measure_changes
 from largesse.evaluation.policy_evaluation import Candidate, check_choices, evaluate_scores, examine_held_out
+from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.evaluation.profit_estimate import trace_profit
-from largesse.evaluation.recommendation import recommend_policy
 from largesse.evaluation.response_curves import trace_features
 from largesse.evaluation.spend_by_price import measure_spending
 from largesse.records import (

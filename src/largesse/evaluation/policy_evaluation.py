@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from largesse.errors import Problem, fail, integer_problems, plural, refuse, repr_short, suggest
-from largesse.evaluation.crossfitting import crossfit, hold_out_rows, score_rows
+from largesse.evaluation.crossfitted_scores import crossfit, hold_out_rows, score_rows
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.frontier_estimate import plan_held_out
 from largesse.evaluation.influence import join_intervals

@@ -30,6 +30,6 @@ from largesse.io.records import read_scalar as read_scalar
 from largesse.io.records import to_json as to_json
 from largesse.io.records import to_toml as to_toml
 from largesse.io.records import unsafe_error as unsafe_error
-from largesse.io.tempfiles import ScratchFile as ScratchFile
-from largesse.io.tempfiles import private_folder as private_folder
-from largesse.io.tempfiles import scratch_file as scratch_file
+from largesse.io.scratch_files import ScratchFile as ScratchFile
+from largesse.io.scratch_files import private_folder as private_folder
+from largesse.io.scratch_files import scratch_file as scratch_file

@@ -4,8 +4,8 @@
 with the outcome, and `power` says how many customers a test of a plan needs.
 """
 
-from largesse.monitoring.outcome_checks import OldLog as OldLog
-from largesse.monitoring.outcome_checks import check_campaign as check_campaign
+from largesse.monitoring.campaign_check import OldLog as OldLog
+from largesse.monitoring.campaign_check import check_campaign as check_campaign
 from largesse.monitoring.power_analysis import PowerSpec as PowerSpec
 from largesse.monitoring.power_analysis import as_probabilities as as_probabilities
 from largesse.monitoring.power_analysis import check_incumbent as check_incumbent

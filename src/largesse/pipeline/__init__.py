@@ -26,9 +26,9 @@ from largesse.pipeline.folder import check_table as check_table
 from largesse.pipeline.folder import convert_log as convert_log
 from largesse.pipeline.folder import read_run_folder as read_run_folder
 from largesse.pipeline.folder import write_text as write_text
+from largesse.pipeline.log_assembly import write_next_log as write_next_log
 from largesse.pipeline.log_checkup import examine as examine
 from largesse.pipeline.log_checkup import find_campaign as find_campaign
-from largesse.pipeline.next_log import write_next_log as write_next_log
 from largesse.pipeline.policy_export import export as export
 from largesse.pipeline.python_api import Page as Page
 from largesse.pipeline.python_api import Run as Run

@@ -33,8 +33,8 @@ from largesse.monitoring import (
 from largesse.pipeline import folder as files
 from largesse.pipeline.commands import LOCAL_ENGINE, recall_scores, silent
 from largesse.pipeline.engine import Engine
-from largesse.pipeline.next_log import OLD_ROLES
-from largesse.pipeline.scores_cache import make_key, read_scores
+from largesse.pipeline.log_assembly import OLD_ROLES
+from largesse.pipeline.out_of_fold_cache import make_key, read_scores
 from largesse.policy import Policy
 from largesse.records import CampaignCheck, Log, PowerAnalysis, Progress, Scores
 from largesse.report import describe_check, render_check

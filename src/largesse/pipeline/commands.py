@@ -23,8 +23,8 @@ from largesse.pipeline import folder as files
 from largesse.pipeline.customers import choose_customers
 from largesse.pipeline.engine import Engine, ScoredCustomers
 from largesse.pipeline.local_engine import Local
+from largesse.pipeline.out_of_fold_cache import make_key, read_scores
 from largesse.pipeline.planner import make_plan
-from largesse.pipeline.scores_cache import make_key, read_scores
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
 from largesse.records import (

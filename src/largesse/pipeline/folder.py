@@ -37,7 +37,7 @@ from largesse.io import (
     to_json,
 )
 from largesse.pipeline.engine import PlanResult, ScoredCustomers, Target
-from largesse.pipeline.scores_cache import make_key, tabulate_scores
+from largesse.pipeline.out_of_fold_cache import make_key, tabulate_scores
 from largesse.pipeline.table_writer import write_table
 from largesse.progress import advance, start_stage
 from largesse.records import (

@@ -8,8 +8,8 @@ screens and paper. `describe_checkup` and `render_checkup` do the same for the c
 `sentences` writes the verdict and the warnings, and `console` prints on a terminal.
 """
 
-from largesse.report.check_pages import describe_check as describe_check
-from largesse.report.check_pages import describe_checkup as describe_checkup
+from largesse.report.checkup_pages import describe_check as describe_check
+from largesse.report.checkup_pages import describe_checkup as describe_checkup
 from largesse.report.console import print_answer as print_answer
 from largesse.report.console import print_check as print_check
 from largesse.report.console import print_checkup as print_checkup
@@ -19,13 +19,13 @@ from largesse.report.console import print_pace as print_pace
 from largesse.report.console import print_plan as print_plan
 from largesse.report.console import print_power as print_power
 from largesse.report.console import print_warnings as print_warnings
-from largesse.report.html_pages import Heading as Heading
-from largesse.report.html_pages import join_parts as join_parts
-from largesse.report.html_pages import render_check as render_check
-from largesse.report.html_pages import render_checkup as render_checkup
-from largesse.report.html_pages import render_pace as render_pace
-from largesse.report.html_pages import render_report as render_report
 from largesse.report.notebook_plots import Drawing as Drawing
 from largesse.report.number_format import MISSING_DASH as MISSING_DASH
 from largesse.report.number_format import finite as finite
 from largesse.report.number_format import name_day as name_day
+from largesse.report.page_rendering import Heading as Heading
+from largesse.report.page_rendering import join_parts as join_parts
+from largesse.report.page_rendering import render_check as render_check
+from largesse.report.page_rendering import render_checkup as render_checkup
+from largesse.report.page_rendering import render_pace as render_pace
+from largesse.report.page_rendering import render_report as render_report

@@ -14,15 +14,11 @@ observed costs to any response model, by default `Proportional`.
 
 from largesse.response.additive import Additive as Additive
 from largesse.response.boosting import Boosting as Boosting
-from largesse.response.cost_model import Proportional as Proportional
-from largesse.response.cost_model import WithCosts as WithCosts
-from largesse.response.cost_model import fit_out_of_fold as fit_out_of_fold
-from largesse.response.cost_model import get_customer_costs as get_customer_costs
-from largesse.response.cost_model import predict_in_blocks as predict_in_blocks
 from largesse.response.fold_ensemble import ModelScorer as ModelScorer
 from largesse.response.fold_ensemble import predict_held_out as predict_held_out
 from largesse.response.hurdle import Hurdle as Hurdle
 from largesse.response.level_effects import isotonic as isotonic
+from largesse.response.level_thresholds import Thresholds as Thresholds
 from largesse.response.linear import Linear as Linear
 from largesse.response.model_catalogue import check_model_name as check_model_name
 from largesse.response.model_catalogue import describe_model as describe_model
@@ -35,6 +31,11 @@ from largesse.response.networks.network_settings import Network as Network
 from largesse.response.networks.network_settings import Training as Training
 from largesse.response.networks.sire import IRE as IRE
 from largesse.response.networks.sire import SIRE as SIRE
+from largesse.response.observed_cost_model import Proportional as Proportional
+from largesse.response.observed_cost_model import WithCosts as WithCosts
+from largesse.response.observed_cost_model import fit_out_of_fold as fit_out_of_fold
+from largesse.response.observed_cost_model import get_customer_costs as get_customer_costs
+from largesse.response.observed_cost_model import predict_in_blocks as predict_in_blocks
 from largesse.response.responder_amounts import looks_two_part as looks_two_part
 from largesse.response.response_model import Configurable as Configurable
 from largesse.response.response_model import Learner as Learner
@@ -45,4 +46,3 @@ from largesse.response.response_model import encode_customers as encode_customer
 from largesse.response.response_model import fit_copy as fit_copy
 from largesse.response.stacking import TILT_REACH as TILT_REACH
 from largesse.response.stacking import Stack as Stack
-from largesse.response.thresholds import Thresholds as Thresholds

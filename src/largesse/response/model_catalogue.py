@@ -13,13 +13,13 @@ from typing import Any
 from largesse.errors import Problem, refuse, suggest
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
-from largesse.response.cost_model import Proportional, WithCosts
 from largesse.response.hurdle import Hurdle
+from largesse.response.level_thresholds import Thresholds
 from largesse.response.linear import Linear
 from largesse.response.networks.sire import IRE, SIRE
+from largesse.response.observed_cost_model import Proportional, WithCosts
 from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
-from largesse.response.thresholds import Thresholds
 
 
 @dataclass(frozen=True)

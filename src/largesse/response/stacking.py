@@ -40,9 +40,9 @@ from largesse.response.level_effects import (
     measure_noise,
     scored_rows,
 )
+from largesse.response.level_thresholds import MANY_FEATURES, Thresholds
 from largesse.response.responder_amounts import Amounts, fold_amounts, multiply_by_amounts, split_amounts
 from largesse.response.response_model import ResponseModel, check_auto, fit_copy
-from largesse.response.thresholds import MANY_FEATURES, Thresholds
 from largesse.stats import assign_folds, choose_lowest_loss, sample_rows
 
 MAX_STACKING_ROWS = 200_000  # held-out rows that decide; more only take longer

@@ -1,7 +1,7 @@
 """HTTP service for decisions about one or many customers, within the budget of a ledger.
 
 `open_service` answers requests until it is stopped. A request passes `access_control`, `endpoints` and `decision_requests`; the
-policy comes from `policy_store`, and a ledger books concurrent requests in one transaction (`batching`). `ledger` keeps the
+policy comes from `served_policy`, and a ledger books concurrent requests in one transaction (`ledger_batching`). `ledger` keeps the
 budget, `pacing` controls its price and rehearses it on streams. `import largesse` imports nothing of this.
 """
 
@@ -47,10 +47,10 @@ from largesse.serve.pacing.stream_simulation import draw_stream as draw_stream
 from largesse.serve.pacing.stream_simulation import make_plan as make_plan
 from largesse.serve.pacing.stream_simulation import pace_stream as pace_stream
 from largesse.serve.pacing.stream_simulation import plan_offline as plan_offline
-from largesse.serve.server import listen as listen
-from largesse.serve.server import open_service as open_service
-from largesse.serve.server import require_packages as require_packages
-from largesse.serve.server import run_server as run_server
+from largesse.serve.server_process import listen as listen
+from largesse.serve.server_process import open_service as open_service
+from largesse.serve.server_process import require_packages as require_packages
+from largesse.serve.server_process import run_server as run_server
 from largesse.serve.service_settings import LedgerSettings as LedgerSettings
 from largesse.serve.service_settings import ServiceSettings as ServiceSettings
 from largesse.serve.service_settings import parse_ledger_options as parse_ledger_options

@@ -19,7 +19,7 @@ from largesse.serve.json_bodies import write_json
 from largesse.serve.ledger.ledger_records import MAX_ID_LENGTH, DecisionRequest, LedgerDecisions, Reason, is_id
 from largesse.serve.ledger.money_time import MICROS
 from largesse.serve.pacing.population import make_offers
-from largesse.serve.policy_store import ServedPolicy
+from largesse.serve.served_policy import ServedPolicy
 
 MAX_REQUEST_CUSTOMERS = 10_000
 REASONS = {int(reason): reason.name.lower() for reason in Reason}

@@ -27,7 +27,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some, repr_short
-from largesse.serve.batching import LedgerBatcher
 from largesse.serve.decision_requests import check_id, check_keys, decide_alone, describe_decisions, parse_request
 from largesse.serve.json_bodies import (
     RequestError,
@@ -39,10 +38,11 @@ from largesse.serve.json_bodies import (
 )
 from largesse.serve.ledger.ledger import Ledger, open_ledger
 from largesse.serve.ledger.money_time import as_units, format_time
+from largesse.serve.ledger_batching import LedgerBatcher
 from largesse.serve.openapi import describe_api, render_docs
 from largesse.serve.pacing.controller import Pacer, plan_pace
 from largesse.serve.pacing.population import make_population
-from largesse.serve.policy_store import PolicyStore, ServedPolicy, read_population
+from largesse.serve.served_policy import PolicyStore, ServedPolicy, read_population
 from largesse.serve.service_settings import LedgerSettings, ServiceSettings
 from largesse.version import __version__
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from largesse.serve.decision_requests import MAX_REQUEST_CUSTOMERS
-from largesse.serve.policy_store import ServedPolicy
+from largesse.serve.served_policy import ServedPolicy
 from largesse.version import __version__
 
 Schema = dict[str, Any]

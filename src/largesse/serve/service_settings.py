@@ -15,7 +15,7 @@ from largesse.serve.access_control import AccessPolicy
 from largesse.serve.ledger.ledger import Ledger
 from largesse.serve.ledger.ledger_records import KEPT_PROMISES, LedgerTerms, make_terms
 from largesse.serve.ledger.money_time import format_time, read_money
-from largesse.serve.policy_store import ServedPolicy
+from largesse.serve.served_policy import ServedPolicy
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost")
 MIN_TOKEN_LENGTH = 16

@@ -1,6 +1,6 @@
 """Statistics of rows, weights, clusters and folds, without features and costs.
 
-`links` turns scores into responses and gives the losses of rows; `newton` minimises smooth convex objectives; `selection` picks
+`links` turns scores into responses and gives the losses of rows; `newton` minimises smooth convex objectives; `model_selection` picks
 candidates by held-out losses; `intervals` gives a mean its standard error and interval, also where a few terms are large;
 `binomial` handles means of rare yes/no answers; `lower_bound` bounds a mean from below without approximation; `folds` assigns rows to
 folds; `sampling` draws rows and levels; `linalg` multiplies rows and finds principal axes; `threads` runs small work on one thread; `trees`
@@ -9,6 +9,7 @@ holds boosted trees as arrays.
 
 from largesse.stats.binomial import BinaryOutcomes as BinaryOutcomes
 from largesse.stats.binomial import binary_mask as binary_mask
+from largesse.stats.dot_products import dot_rows as dot_rows
 from largesse.stats.folds import assign_folds as assign_folds
 from largesse.stats.folds import count_folds as count_folds
 from largesse.stats.folds import hold_out as hold_out
@@ -27,20 +28,19 @@ from largesse.stats.links import score_slope as score_slope
 from largesse.stats.links import sigmoid as sigmoid
 from largesse.stats.links import softmax as softmax
 from largesse.stats.lower_bound import bound_mean as bound_mean
+from largesse.stats.model_selection import choose_by_one_standard_error as choose_by_one_standard_error
+from largesse.stats.model_selection import choose_lowest_loss as choose_lowest_loss
+from largesse.stats.model_selection import chosen_index as chosen_index
 from largesse.stats.newton import minimise as minimise
 from largesse.stats.principal_components import PrincipalAxes as PrincipalAxes
 from largesse.stats.principal_components import principal_axes as principal_axes
 from largesse.stats.principal_components import standardise as standardise
-from largesse.stats.row_products import dot_rows as dot_rows
 from largesse.stats.sampling import draw_clusters as draw_clusters
 from largesse.stats.sampling import draw_levels as draw_levels
 from largesse.stats.sampling import draw_levels_of_rows as draw_levels_of_rows
 from largesse.stats.sampling import draw_rows_by_level as draw_rows_by_level
 from largesse.stats.sampling import sample_rows as sample_rows
 from largesse.stats.sampling import shuffle_rows as shuffle_rows
-from largesse.stats.selection import choose_by_one_standard_error as choose_by_one_standard_error
-from largesse.stats.selection import choose_lowest_loss as choose_lowest_loss
-from largesse.stats.selection import chosen_index as chosen_index
 from largesse.stats.threads import count_cores as count_cores
 from largesse.stats.threads import map_in_threads as map_in_threads
 from largesse.stats.threads import one_thread as one_thread

@@ -36,7 +36,7 @@ from largesse.studio.campaign_form import (
     draft_campaign,
     list_segments,
 )
-from largesse.studio.runs import list_level_shares
+from largesse.studio.run_list import list_level_shares
 
 MAX_PROFILE_BYTES = 1 << 27  # of a table that is read only to offer its columns for rules
 REPORT_SECONDS = 0.2  # between two reports of progress

@@ -14,5 +14,5 @@ from largesse.worlds.random_worlds import RandomLog as RandomLog
 from largesse.worlds.random_worlds import RandomWorld as RandomWorld
 from largesse.worlds.random_worlds import Traits as Traits
 from largesse.worlds.random_worlds import draw_world as draw_world
-from largesse.worlds.thornton_data import read_thornton as read_thornton
-from largesse.worlds.thornton_data import thornton_levels as thornton_levels
+from largesse.worlds.thornton_log import read_thornton as read_thornton
+from largesse.worlds.thornton_log import thornton_levels as thornton_levels

@@ -10,7 +10,7 @@ import pytest
 
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse.response.networks.training_jobs import Loop
+from largesse.response.networks.training_types import Loop
 from largesse_lab.baselines import ganite as program
 from largesse_lab.baselines.ganite import GANITE, STRENGTHS
 from largesse_lab.baselines.network_parts import normal_params

@@ -17,19 +17,19 @@ from largesse.worlds import draw_world
 from largesse_lab.experiment_runs import RunOptions, run
 from largesse_lab.experiments import (
     EXPERIMENTS,
-    check_campaigns,
+    achieved_power,
+    checkup_alarms,
     convergence_rates,
-    false_alarms,
+    exploration_precision,
     gain_lower_bounds,
-    hard_logs,
+    hard_log_coverage,
     hsic_kernels,
     interval_coverage,
     kappa_curves,
-    next_logs,
+    monitoring_alarms,
     profit_intervals,
     random_world_comparison,
     redemption_overspend,
-    sample_sizes,
     served_log,
     simulation_comparison,
     table2,
@@ -64,7 +64,7 @@ def check_profit(records: Records) -> None:
 
 def check_next_log(records: Records) -> None:
     (record,) = records
-    assert set(record["ways"]) == set(next_logs.LOGGING_WAYS)
+    assert set(record["ways"]) == set(exploration_precision.LOGGING_WAYS)
     for way in record["ways"].values():
         assert way["spend"] <= record["budget"] * (1 + 1e-9)
         assert way["plan"]["width"] > 0
@@ -96,8 +96,8 @@ def check_planted(records: Records) -> None:
 
 
 def check_alarms(records: Records) -> None:
-    assert [record["case"] for record in records] == list(false_alarms.FALSE_ALARM_CASES)
-    text = false_alarms.tabulate(records)
+    assert [record["case"] for record in records] == list(checkup_alarms.FALSE_ALARM_CASES)
+    text = checkup_alarms.tabulate(records)
     assert "| a planted leak | names the leak first | 100.0% |" in text
     assert "| confounded | not randomised | 100.0% |" in text
 
@@ -200,7 +200,7 @@ CASES = {
     ),
     "hard_logs": Case(
         Request(["yes/no, 12 households", "amounts (σ 1.5), 300 rows"], repeats=2),
-        sizes(hard_logs, TRUTH_ROWS=40_000),
+        sizes(hard_log_coverage, TRUTH_ROWS=40_000),
         check_hard_logs,
     ),
     "bound": Case(
@@ -214,12 +214,19 @@ CASES = {
     "profit": Case(Request(repeats=1), sizes(profit_intervals, LOG_ROWS=300, FRESH_ROWS=500), check_profit),
     "false_alarms": Case(Request(repeats=1), check=check_alarms),
     "gains": Case(Request(["thornton"], ["linear"], 1)),
-    "next_log": Case(Request(seeds=(3, 3), sizes=[500]), sizes(next_logs, LOG_ROWS=400), check_next_log, figure=True),
+    "next_log": Case(
+        Request(seeds=(3, 3), sizes=[500]), sizes(exploration_precision, LOG_ROWS=400), check_next_log, figure=True
+    ),
     "served_log": Case(Request(seeds=(3, 3)), sizes(served_log, SERVED_LOG_ROWS=500), check_served),
     "check_campaigns": Case(
-        Request(PLANTED, seeds=(5, 5)), sizes(check_campaigns, LOG_ROWS=500, NEXT_ROWS=600), check_planted, figure=True
+        Request(PLANTED, seeds=(5, 5)),
+        sizes(monitoring_alarms, LOG_ROWS=500, NEXT_ROWS=600),
+        check_planted,
+        figure=True,
     ),
-    "power": Case(Request(seeds=(1, 1)), sizes(sample_sizes, LOG_ROWS=800, FRESH_ROWS=3000, N_TESTS=100), check_power),
+    "power": Case(
+        Request(seeds=(1, 1)), sizes(achieved_power, LOG_ROWS=800, FRESH_ROWS=3000, N_TESTS=100), check_power
+    ),
     "pace_streams": Case(Request(seeds=(1, 1)), {}, check_streams, figure=True),
 }
 
@@ -306,7 +313,7 @@ def test_an_interval_without_ends_counts_neither_way(low: float, high: float, co
 
 
 def test_a_plan_that_is_the_mix_itself_has_no_gain() -> None:
-    assert next_logs._describe(Estimate(0.0, 0.0, 0.0, 0.0), 1e-14)["inside"] is None
+    assert exploration_precision._describe(Estimate(0.0, 0.0, 0.0, 0.0), 1e-14)["inside"] is None
 
 
 @pytest.mark.slow
@@ -322,6 +329,6 @@ def test_plans_come_closer_to_their_budget_and_keep_it_where_they_must() -> None
 
 @pytest.mark.slow
 def test_randomised_logs_raise_few_alarms() -> None:
-    """A short version of `largesse experiment false_alarms --repeats 200`."""
-    found = false_alarms.measure(Request(repeats=60))
+    """A short version of `largesse experiment checkup_alarms --repeats 200`."""
+    found = checkup_alarms.measure(Request(repeats=60))
     assert np.mean([not record["randomised"] for record in found if record["case"] == "randomised"]) <= 0.06

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from largesse_lab.experiments import EXPERIMENTS, next_logs, pace_streams, sample_sizes
+from largesse_lab.experiments import EXPERIMENTS, achieved_power, exploration_precision, pace_streams
 
 
 def text_of(name: str, records: list[dict[str, Any]]) -> str:
@@ -21,19 +21,19 @@ def world(seed: int, width: float, inside: bool, se: float = 0.1) -> dict[str, A
         gain = interval(1.0 if name == "random" else width, inside, se)
         return {"gain": gain, "plan": interval(1.0, True), "own": interval(1.0, None), "given_up": 0.1}
 
-    return {"seed": seed, "ways": {name: way(name) for name in next_logs.LOGGING_WAYS}, "plan_gain": 1.0}
+    return {"seed": seed, "ways": {name: way(name) for name in exploration_precision.LOGGING_WAYS}, "plan_gain": 1.0}
 
 
 def test_a_plan_that_is_the_mix_has_no_gain_and_worlds_without_room_are_counted() -> None:
     worlds = [world(1, 0.4, True), world(2, 0.4, True), world(3, 1.6, False), world(4, 0.0, False, se=0.0)]
-    summary = next_logs.summarise(worlds)
+    summary = exploration_precision.summarise(worlds)
     (row,) = [row for row in summary["rows"] if row["key"] == "gain" and row["way"] == "evaluation"]
     assert (row["judged"], row["worlds"], summary["equal"]) == (3, 3, 1)
     assert row["inside"] == pytest.approx(2 / 3)
     assert row["wider"] == pytest.approx(1 / 3)
     assert summary["widths"]["evaluation"]["share"][-1] == 1.0
     assert "66.7 % (20.8 to 93.9)" in text_of("next_log", worlds)
-    with_refused = next_logs.summarise([*worlds, {"seed": 9, "ways": {}, "refused": "no"}])
+    with_refused = exploration_precision.summarise([*worlds, {"seed": 9, "ways": {}, "refused": "no"}])
     assert (with_refused["refused"], with_refused["rows"]) == (1, summary["rows"])
 
 
@@ -43,7 +43,7 @@ def test_the_power_is_that_of_worlds_with_a_test() -> None:
         {"response": "amounts", "shown": 0.86},
         {"response": "yes/no", "shown": None, "why": "too large"},
     ]
-    summary = sample_sizes.summarise(tests)
+    summary = achieved_power.summarise(tests)
     kinds = [(kind["responses"], kind["worlds"]) for kind in summary["kinds"]]
     assert kinds == [("yes/no", 1), ("amounts", 1), ("all", 2)]
     assert summary["left"] == {"too large": 1}

@@ -12,8 +12,8 @@ from largesse.response.linear import Linear
 from largesse.response.networks import trainer
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.response.networks.trainer import models_at_once, row_sets
-from largesse.response.networks.training_jobs import Loop, TrainingJob, TrainingProgram
 from largesse.response.networks.training_runner import train
+from largesse.response.networks.training_types import Loop, TrainingJob, TrainingProgram
 from largesse.response.response_model import copy_unfitted
 from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines import cfrnet as program

@@ -15,9 +15,9 @@ from largesse.policy import Policy
 from largesse.records import Customers
 from largesse.response import SIRE, Additive
 from largesse.response.calibration import Calibration
+from largesse.response.networks.curve_correction import CurveCorrection
 from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale
 from largesse.response.networks.network_settings import NetworkShape
-from largesse.response.networks.second_stage import CurveCorrection
 from support.exports import (
     MODELS,
     POLICIES,

@@ -19,7 +19,7 @@ from largesse.response.networks import settings_search as search
 from largesse.response.networks.fold_networks import ResponseScale
 from largesse.response.networks.network_settings import MONOTONE
 from largesse.response.networks.sire import IRE, KAPPA_CANDIDATES, PLAIN_KAPPAS, SHRINKAGE_PENALTIES, SIRE
-from largesse.response.networks.sire_loss import mean_scores, represent
+from largesse.response.networks.sire_training import mean_scores, represent
 from largesse.stats.folds import assign_folds
 from largesse.worlds.paper_simulations import simulate
 from support.models import flat, leave_untrained

@@ -10,8 +10,8 @@ import pytest
 from largesse.records import Array
 from largesse.response.networks import trainer
 from largesse.response.networks.trainer import pad_rows, round_up, row_sets, run
-from largesse.response.networks.training_jobs import Loop, TrainedNetworks, TrainingJob, TrainingProgram
 from largesse.response.networks.training_runner import train, use_runner
+from largesse.response.networks.training_types import Loop, TrainedNetworks, TrainingJob, TrainingProgram
 from largesse_lab.baselines import network_parts
 from largesse_lab.baselines.network_parts import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
 

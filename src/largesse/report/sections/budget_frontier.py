@@ -8,7 +8,7 @@ from typing import Any
 
 from largesse.report.charts.curve_chart import CurveChart, CurvePoint, choose_labels, draw_for_screens
 from largesse.report.charts.row_charts import draw_swatch
-from largesse.report.figure_rows import view_reference
+from largesse.report.comparison_rows import view_reference
 from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite, write_percent
 
 NOTHING_MORE = "The model expects nothing from a larger budget."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from largesse.report.charts.row_charts import draw_share_strip
-from largesse.report.figure_rows import FigureRow, FigureRows, show_nonzero_ends
+from largesse.report.comparison_rows import FigureRow, FigureRows, show_nonzero_ends
 from largesse.report.number_format import Numbers, Units, View, finite, write_percent, write_rate
 
 MAX_LABELLED_LEVELS = 7

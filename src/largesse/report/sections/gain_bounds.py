@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from largesse.report.figure_rows import view_reference
+from largesse.report.comparison_rows import view_reference
 from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite
 from largesse.report.sentences import describe_bound, write_bound
 

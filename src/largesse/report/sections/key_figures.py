@@ -6,7 +6,7 @@ from typing import Any
 
 from largesse.report.charts.axes import fit_axis
 from largesse.report.charts.row_charts import draw_spend_strip
-from largesse.report.figure_rows import FigureRows, view_gains
+from largesse.report.comparison_rows import FigureRows, view_gains
 from largesse.report.number_format import (
     MISSING_DASH,
     Numbers,

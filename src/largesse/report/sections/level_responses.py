@@ -9,7 +9,7 @@ from largesse.records import MIN_LEVEL_ROWS
 from largesse.report.charts.axes import fit_axis
 from largesse.report.charts.row_charts import draw_curve_strip, draw_tick_strip
 from largesse.report.charts.small_multiples import draw_panel
-from largesse.report.figure_rows import FigureRow, FigureRows, describe_cost
+from largesse.report.comparison_rows import FigureRow, FigureRows, describe_cost
 from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite, list_ends, write_count
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from largesse.report.charts.axes import fit_axis
 from largesse.report.charts.row_charts import draw_balance_strip, draw_histogram_strip, draw_tick_strip
-from largesse.report.figure_rows import FigureRow, FigureRows
+from largesse.report.comparison_rows import FigureRow, FigureRows
 from largesse.report.number_format import (
     Numbers,
     NumberStyle,

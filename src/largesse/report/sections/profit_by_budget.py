@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from largesse.report.charts.curve_chart import CurveChart, CurvePoint, draw_for_screens
-from largesse.report.figure_rows import view_reference
+from largesse.report.comparison_rows import view_reference
 from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, write_rate
 from largesse.report.sentences import write_best_budget, write_profit, write_returned
 

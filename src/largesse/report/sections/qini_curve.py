@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largesse.report.charts.curve_chart import CurveChart, CurvePoint, draw_for_screens
-from largesse.report.figure_rows import view_gains
+from largesse.report.comparison_rows import view_gains
 from largesse.report.number_format import Numbers, Units, View
 from largesse.report.sentences import judge_gain
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from largesse.report.charts.row_charts import draw_stacked_strip
-from largesse.report.figure_rows import FigureRow, FigureRows
+from largesse.report.comparison_rows import FigureRow, FigureRows
 from largesse.report.number_format import Numbers, NumberStyle, Units, View, write_count, write_percent
 from largesse.report.sections.budget_frontier import find_start, list_stops, write_budget
 

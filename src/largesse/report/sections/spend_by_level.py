@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from largesse.report.charts.row_charts import draw_stacked_strip, draw_swatch
-from largesse.report.figure_rows import FigureRow, FigureRows
+from largesse.report.comparison_rows import FigureRow, FigureRows
 from largesse.report.number_format import Numbers, Units, View, finite, write_count, write_percent
 
 

@@ -1,9 +1,9 @@
 """SIRE and IRE networks, and the parts that other networks share.
 
 `network_settings` holds the settings of networks and of their training, `layers` the layers, `hsic` the balance penalty.
-`training_jobs`, `training_runner` and `trainer` train many networks in one compiled program. `settings_search` chooses the
-settings of SIRE and IRE (`sire`), whose training step is in `sire_loss`; `fold_networks` holds the fitted networks, and
-`second_stage` corrects their curves. Only `layers`, `hsic`, `sire_loss` and `trainer` import JAX, which the extra
+`training_types`, `training_runner` and `trainer` train many networks in one compiled program. `settings_search` chooses the
+settings of SIRE and IRE (`sire`), whose training step is in `sire_training`; `fold_networks` holds the fitted networks, and
+`curve_correction` corrects their curves. Only `layers`, `hsic`, `sire_training` and `trainer` import JAX, which the extra
 `largesse[networks]` installs; they are imported when they are needed.
 """
 
@@ -22,10 +22,10 @@ from largesse.response.networks.network_settings import whole_problems as whole_
 from largesse.response.networks.sire import IRE as IRE
 from largesse.response.networks.sire import SIRE as SIRE
 from largesse.response.networks.sire import held_out_parts as held_out_parts
-from largesse.response.networks.training_jobs import Loop as Loop
-from largesse.response.networks.training_jobs import TrainedNetworks as TrainedNetworks
-from largesse.response.networks.training_jobs import TrainingJob as TrainingJob
-from largesse.response.networks.training_jobs import TrainingProgram as TrainingProgram
 from largesse.response.networks.training_runner import run_job as run_job
 from largesse.response.networks.training_runner import train as train
 from largesse.response.networks.training_runner import use_runner as use_runner
+from largesse.response.networks.training_types import Loop as Loop
+from largesse.response.networks.training_types import TrainedNetworks as TrainedNetworks
+from largesse.response.networks.training_types import TrainingJob as TrainingJob
+from largesse.response.networks.training_types import TrainingProgram as TrainingProgram

@@ -13,8 +13,8 @@ from largesse.io import Shaped
 from largesse.records import Array, Choice
 from largesse.response.calibration import Calibration
 from largesse.response.level_effects import isotonic
+from largesse.response.networks.curve_correction import CurveCorrection, apply_correction
 from largesse.response.networks.network_settings import NetworkShape
-from largesse.response.networks.second_stage import CurveCorrection, apply_correction
 from largesse.stats import sigmoid
 
 
@@ -98,7 +98,7 @@ class FoldNetworks:
     def scores(self, X: Array) -> Array:
         """Return the mean scores (n, K) of encoded features (n, p): logits for bounded responses."""
         require_part("optax", "networks", "predict")
-        from largesse.response.networks.sire_loss import mean_scores
+        from largesse.response.networks.sire_training import mean_scores
 
         return self.calibration(mean_scores(self.params, X, self.shape, self.gate))
 

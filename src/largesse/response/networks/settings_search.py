@@ -18,11 +18,11 @@ from largesse.response.calibration import Calibration, HeldOutScores, calibrate
 from largesse.response.fold_ensemble import predict_held_out
 from largesse.response.level_effects import dose_shares
 from largesse.response.linear import Linear, RegressionRows, fit_regression_folds
+from largesse.response.networks.curve_correction import ChosenCorrection, fit_correction
 from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, choose_least
 from largesse.response.networks.network_settings import FIRST_STEP, STARTS, Balance, NetworkShape, Training
-from largesse.response.networks.second_stage import ChosenCorrection, fit_correction
-from largesse.response.networks.training_jobs import Loop, TrainedNetworks, TrainingJob
 from largesse.response.networks.training_runner import train
+from largesse.response.networks.training_types import Loop, TrainedNetworks, TrainingJob
 from largesse.stats import (
     assign_folds,
     choose_by_one_standard_error,
@@ -177,7 +177,7 @@ class Search:
         self, candidates: list[Candidate], fold: Array, parts: Array, member: Array | None = None
     ) -> TrainedNetworks:
         """Train a network for every candidate and fold; each trains on the other folds, with early stopping on its own."""
-        from largesse.response.networks.sire_loss import sire_program, steps_per_epoch
+        from largesse.response.networks.sire_training import sire_program, steps_per_epoch
         from largesse.response.networks.trainer import row_sets
 
         recipe, task, many = self.recipe, self.task, len(candidates)
@@ -223,7 +223,7 @@ class Search:
 
     def _held_scores(self, candidate: Candidate, params: dict[str, Array], fold: Array, parts: Array) -> Array:
         """Return the scores (rows, K) of held-out rows, each by the network trained without it."""
-        from largesse.response.networks.sire_loss import predict_scores
+        from largesse.response.networks.sire_training import predict_scores
 
         out = np.empty((len(fold), self.recipe.shape.levels))
         gate = _gate(np.array(candidate[:1]))
@@ -289,7 +289,7 @@ class Search:
 
     def correct(self, best: Candidate) -> ChosenCorrection:
         """Return the second stage of a candidate: each fold network's, from its held-out rows."""
-        from largesse.response.networks.sire_loss import represent
+        from largesse.response.networks.sire_training import represent
 
         task, shape = self.task, self.recipe.shape
         rho = estimate_propensities(task.log, task.fold, self.recipe.seed).own

@@ -14,6 +14,7 @@ import numpy as np
 
 from largesse.errors import Problem, refuse, require_part, suggest
 from largesse.records import Array, Choice, Log
+from largesse.response.level_thresholds import MANY_FEATURES
 from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, is_bounded
 from largesse.response.networks.network_settings import (
     MONOTONE,
@@ -35,7 +36,6 @@ from largesse.response.responder_amounts import (
     split_amounts,
 )
 from largesse.response.response_model import ResponseModel
-from largesse.response.thresholds import MANY_FEATURES
 from largesse.stats import assign_folds
 
 SHRINKAGE_PENALTIES = (np.inf, 0.3, 0.03, 0.003)  # on a customer's own increments; the most shrunk first

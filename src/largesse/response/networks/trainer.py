@@ -22,7 +22,7 @@ import numpy as np
 
 from largesse.progress import advance, track_results
 from largesse.records import Array
-from largesse.response.networks.training_jobs import Loop, TrainedNetworks, TrainingJob, TrainingProgram
+from largesse.response.networks.training_types import Loop, TrainedNetworks, TrainingJob, TrainingProgram
 from largesse.stats import count_cores
 
 STOP_ROWS = 10_000  # most rows to stop by: all are used at every look, and more would not say more

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from largesse.response.networks.training_jobs import TrainedNetworks, TrainingJob
+from largesse.response.networks.training_types import TrainedNetworks, TrainingJob
 
 Runner = Callable[[TrainingJob], TrainedNetworks]
 

@@ -23,8 +23,8 @@ from largesse.io import Reader, pack
 from largesse.records import Array
 from largesse.serve.ledger.ledger_records import ChosenLevels, LedgerStanding, LedgerTerms, Offers
 from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, format_time
-from largesse.serve.pacing.forecast import Forecast, first_weekday, sum_ahead
 from largesse.serve.pacing.population import Population
+from largesse.serve.pacing.price_forecast import Forecast, first_weekday, sum_ahead
 
 FLAT_WEEK = (1.0,) * 7
 LEDGER_AMOUNTS = (  # of a ledger, after the total, as `pacing_kernels` counts it

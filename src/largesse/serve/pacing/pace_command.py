@@ -44,7 +44,7 @@ from largesse.serve.pacing.stream_simulation import (
     plan_offline,
     trace_course,
 )
-from largesse.serve.policy_store import read_features, sample_population
+from largesse.serve.served_policy import read_features, sample_population
 from largesse.version import __version__
 
 SIMULATED_STREAM = "simulated"

@@ -18,8 +18,8 @@ from largesse.records import Array
 from largesse.serve.ledger.ledger_records import LedgerTerms, Reason
 from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, as_units, count_time
 from largesse.serve.pacing.controller import ControllerGains, PacePlan, plan_pace
-from largesse.serve.pacing.forecast import DualPlan, find_points, solve_dual
 from largesse.serve.pacing.population import Population, known_costs, redeemed_costs
+from largesse.serve.pacing.price_forecast import DualPlan, find_points, solve_dual
 from largesse.worlds import draw_world
 
 START_2027 = 1_798_761_600_000_000  # a Friday

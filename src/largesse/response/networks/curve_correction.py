@@ -144,7 +144,7 @@ def apply_correction(
     correction: CurveCorrection, curves: Array, params: dict[str, Array], X: Array, shape: NetworkShape
 ) -> Array:
     """Return curves (n, K) plus the correction for features (n, p), some rows at a time."""
-    from largesse.response.networks.sire_loss import represent
+    from largesse.response.networks.sire_training import represent
 
     out = curves.copy()
     for first in range(0, len(X), CORRECTION_BLOCK_ROWS):

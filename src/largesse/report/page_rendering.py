@@ -11,17 +11,17 @@ from typing import Any, TypeAlias
 
 from largesse.levels import LEADING_SYMBOLS
 from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, level_variables
-from largesse.report.check_pages import view_check, view_checkup
-from largesse.report.figure_rows import view_legend
+from largesse.report.checkup_pages import view_check, view_checkup
+from largesse.report.comparison_rows import view_legend
 from largesse.report.number_format import THIN_SPACE, Numbers, Units, View, finite
 from largesse.report.pacing_page import view_pace
 from largesse.report.sections.budget_frontier import view_frontier
 from largesse.report.sections.decision_explanations import view_explanations
 from largesse.report.sections.gain_bounds import view_bounds
 from largesse.report.sections.key_figures import view_key_figures
+from largesse.report.sections.level_changes import view_transitions
 from largesse.report.sections.level_responses import view_responses
-from largesse.report.sections.level_transitions import view_transitions
-from largesse.report.sections.model_choices import view_method
+from largesse.report.sections.method_details import view_method
 from largesse.report.sections.next_steps import view_next_steps
 from largesse.report.sections.overlap_balance import view_support
 from largesse.report.sections.profit_by_budget import view_profit

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from largesse.data.log_reader import log_from_arrays, read_log
-from largesse.evaluation.crossfitting import crossfit, score_rows
+from largesse.evaluation.crossfitted_scores import crossfit, score_rows
 from largesse.evaluation.policy_estimates import estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores

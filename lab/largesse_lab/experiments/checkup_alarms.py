@@ -10,7 +10,7 @@ import numpy as np
 from largesse.evaluation import doctor
 from largesse.records import Log, Progress
 from largesse.worlds import simulate
-from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 from largesse_lab.runner.record_cache import RecordCache

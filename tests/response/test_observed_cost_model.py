@@ -15,8 +15,14 @@ from largesse.errors import InputError, PolicyFileError
 from largesse.policy.policy import Policy
 from largesse.records import Array, Customers, Log, SpendingCurve
 from largesse.response.boosting import Boosting
-from largesse.response.cost_model import MAX_LOG_SCALE, Proportional, WithCosts, get_customer_costs, predict_in_blocks
 from largesse.response.linear import Linear
+from largesse.response.observed_cost_model import (
+    MAX_LOG_SCALE,
+    Proportional,
+    WithCosts,
+    get_customer_costs,
+    predict_in_blocks,
+)
 from largesse.response.stacking import Stack
 
 MODEL = WithCosts(Linear(penalty=0.01), costs=Proportional(penalty=0.01))

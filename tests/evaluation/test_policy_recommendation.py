@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from largesse.data import log_from_arrays
-from largesse.evaluation.crossfitting import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit
 from largesse.evaluation.frontier_estimate import find_critical_value, plan_held_out
 from largesse.evaluation.policy_estimates import compare_references, score_policy
-from largesse.evaluation.recommendation import recommend_policy
+from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.records import Array, Log, Scores
 from largesse.response import Linear
 from largesse.worlds import simulate
@@ -65,7 +65,9 @@ def test_what_surely_gains_most_is_recommended_and_where_nothing_does_treating_e
     name: str,
 ) -> None:
     least = iter((plan, rule))
-    monkeypatch.setattr("largesse.evaluation.recommendation._bound_gain", lambda _gain, _critical_value: next(least))
+    monkeypatch.setattr(
+        "largesse.evaluation.policy_recommendation._bound_gain", lambda _gain, _critical_value: next(least)
+    )
     found = recommend_policy(log, *judged, learnt=True)
     assert found.recommended == name
     assert (found.chosen is None) == (name == "a random mix")

@@ -1,4 +1,4 @@
-"""Training jobs: each trains M models of one kind.
+"""Types of training jobs: the program, its length, the arrays of its M models, and the result.
 
 A job names the program and the data that the models share, and what differs between them. Nothing here imports JAX, so
 that the types of a job cost nothing to import.

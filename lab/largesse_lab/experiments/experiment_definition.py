@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from largesse.records import Progress
-from largesse_lab.pages.comparison import Summary, add_comparison, keep_latest, summarise_methods
 from largesse_lab.pages.markdown import Section
+from largesse_lab.pages.method_comparison import Summary, add_comparison, keep_latest, summarise_methods
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 from largesse_lab.runner.method_repeats import GRID_REPEATS, REPEAT_KEY, SIMULATED, Method, TrialSource, measure_methods
 from largesse_lab.runner.paper_methods import match_methods

@@ -14,7 +14,7 @@ from largesse.response.networks import trainer
 from largesse.response.networks.hsic import hsic_penalty
 from largesse.response.networks.layers import forward
 from largesse.response.networks.network_settings import Balance, NetworkShape, Training
-from largesse.response.networks.sire_loss import (
+from largesse.response.networks.sire_training import (
     MODELS_AT_ONCE,
     mean_scores,
     predict_scores,
@@ -23,7 +23,7 @@ from largesse.response.networks.sire_loss import (
     steps_per_epoch,
 )
 from largesse.response.networks.trainer import models_at_once, run
-from largesse.response.networks.training_jobs import Loop, TrainedNetworks, TrainingJob
+from largesse.response.networks.training_types import Loop, TrainedNetworks, TrainingJob
 
 # Few shapes and settings: each is compiled once.
 SHAPE = NetworkShape(features=3, levels=3, head="shrunk", width=8)
@@ -238,10 +238,10 @@ def test_predicting_in_parts_gives_the_same(usual: TrainedNetworks) -> None:
 LARGE = """
 import resource
 import numpy as np
-from largesse.response.networks.training_jobs import Loop, TrainingJob
+from largesse.response.networks.training_types import Loop, TrainingJob
 from largesse.response.networks.training_runner import train
 from largesse.response.networks.network_settings import Shape, Training
-from largesse.response.networks.sire_loss import sire_program, steps_per_epoch
+from largesse.response.networks.sire_training import sire_program, steps_per_epoch
 
 n, models = 1_000_000, 10
 rng = np.random.default_rng(0)

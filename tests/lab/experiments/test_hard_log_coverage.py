@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from largesse_lab.experiments.hard_logs import HARD_LOG_CASES, LogCase, _draw_rows, _find_truth, measure
+from largesse_lab.experiments.hard_log_coverage import HARD_LOG_CASES, LogCase, _draw_rows, _find_truth, measure
 from largesse_lab.runner.experiment_request import Request
 
 

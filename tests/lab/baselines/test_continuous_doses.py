@@ -11,7 +11,7 @@ import largesse as lg
 from largesse.allocation import allocate
 from largesse.errors import BudgetError, InputError, NotFittedError
 from largesse.records import Array
-from largesse_lab.baselines.doses import (
+from largesse_lab.baselines.continuous_doses import (
     DoseLog,
     DoseSIRE,
     JudgedDoses,

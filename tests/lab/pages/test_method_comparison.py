@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from largesse_lab.pages.comparison import (
+from largesse_lab.pages.markdown import Section
+from largesse_lab.pages.method_comparison import (
     add_comparison,
     average,
     group_budgets,
@@ -14,7 +15,6 @@ from largesse_lab.pages.comparison import (
     tabulate_budgets,
     tabulate_measure,
 )
-from largesse_lab.pages.markdown import Section
 
 BUDGETS = (0.5, 1, 2, 10)
 

@@ -12,7 +12,7 @@ from largesse.pipeline import plan
 from largesse.policy import Policy
 from largesse.serve import LedgerSettings, ServiceSettings
 from largesse.serve.endpoints import load_service
-from largesse.serve.policy_store import PolicyStore, load_policy
+from largesse.serve.served_policy import PolicyStore, load_policy
 from support.services import connect
 
 
@@ -33,7 +33,7 @@ def test_a_changed_policy_is_loaded_and_a_broken_one_is_not(run_copy: Path, cust
 
 
 def test_a_new_policy_is_loaded_without_a_request(run_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.serve.policy_store.RELOAD_CHECK_SECONDS", 0.02)
+    monkeypatch.setattr("largesse.serve.served_policy.RELOAD_CHECK_SECONDS", 0.02)
     messages: queue.Queue[str] = queue.Queue()
     for level in ("info", "warning"):
         monkeypatch.setattr(logging.Logger, level, lambda _, text, *given: messages.put(text % given))
@@ -57,7 +57,7 @@ def test_the_old_policy_goes_on_whatever_error_the_new_one_raises(
         loads.append(source)
         raise MemoryError
 
-    monkeypatch.setattr("largesse.serve.policy_store.load_policy", run_out)
+    monkeypatch.setattr("largesse.serve.served_policy.load_policy", run_out)
     (run_copy / "policy.largesse").touch()
     for _ in range(3):
         store.refresh()

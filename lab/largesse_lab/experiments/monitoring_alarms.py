@@ -22,10 +22,10 @@ from largesse.errors import percent, refuse
 from largesse.records import Array, Progress
 from largesse.stats import draw_levels
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.experiments.experiment import Experiment
-from largesse_lab.pages.comparison import Summary
+from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_intervals
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, find_interval, write_table
+from largesse_lab.pages.method_comparison import Summary
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
 

@@ -5,7 +5,7 @@ import pytest
 
 from largesse.errors import MissingPartError
 from largesse.records import Array
-from largesse.worlds.thornton_data import _load_people, read_thornton, thornton_levels
+from largesse.worlds.thornton_log import _load_people, read_thornton, thornton_levels
 
 
 def column(name: str) -> Array:

@@ -31,7 +31,7 @@ from largesse.evaluation import (
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, HeldOutPredictions, Log, Progress, Propensities, Scores
 from largesse.stats import t_estimate
-from largesse_lab.experiments.experiment import table_experiment
+from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.pages.markdown import write_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
 from largesse_lab.runner.record_cache import RecordCache

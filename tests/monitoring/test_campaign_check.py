@@ -6,7 +6,7 @@ import pytest
 
 from largesse.levels import Levels
 from largesse.monitoring import OldLog, Prediction, check_campaign
-from largesse.monitoring.outcome_checks import _find_leaks, explain_linearly
+from largesse.monitoring.campaign_check import _find_leaks, explain_linearly
 from largesse.records import Estimate, Log
 
 N = 3000

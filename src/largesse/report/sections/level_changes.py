@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from largesse.report.charts.axes import Axis, fit_axis
 from largesse.report.charts.row_charts import draw_fall_strip, draw_tick_strip, draw_value_strip
-from largesse.report.figure_rows import FigureRow, FigureRows
+from largesse.report.comparison_rows import FigureRow, FigureRows
 from largesse.report.number_format import (
     MISSING_DASH,
     Numbers,

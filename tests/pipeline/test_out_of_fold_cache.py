@@ -12,7 +12,7 @@ import pytest
 from largesse.campaign import read_campaign
 from largesse.pipeline import commands
 from largesse.pipeline.local_engine import Local
-from largesse.pipeline.scores_cache import METADATA_KEY, make_key, read_scores
+from largesse.pipeline.out_of_fold_cache import METADATA_KEY, make_key, read_scores
 from support.folders import everything_in
 
 

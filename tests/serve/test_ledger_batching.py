@@ -11,8 +11,8 @@ import pytest
 
 from largesse.errors import LedgerError, Problem
 from largesse.serve import DecisionRequest, Ledger, LedgerDecisions
-from largesse.serve.batching import MAX_BATCH_CUSTOMERS, LedgerBatcher
 from largesse.serve.endpoints import N_THREADS, Service
+from largesse.serve.ledger_batching import MAX_BATCH_CUSTOMERS, LedgerBatcher
 from support.ledgers import Dearest, make_offers
 
 

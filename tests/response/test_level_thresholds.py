@@ -6,10 +6,18 @@ from scipy.optimize import approx_fprime
 
 from largesse.data.log_reader import log_from_arrays
 from largesse.records import Array
+from largesse.response.level_thresholds import (
+    MAX_AXES,
+    Lines,
+    Shares,
+    Thresholds,
+    _Path,
+    _usual_probabilities,
+    fit_lines,
+)
 from largesse.response.linear import Linear
 from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
-from largesse.response.thresholds import MAX_AXES, Lines, Shares, Thresholds, _Path, _usual_probabilities, fit_lines
 from largesse.stats.links import sigmoid
 from largesse.stats.principal_components import principal_axes
 from largesse.worlds.paper_simulations import simulate

@@ -19,7 +19,7 @@ from largesse.response.networks.hsic import hsic_penalty
 from largesse.response.networks.layers import Params, decay_mask, forward, initial_params, start_head
 from largesse.response.networks.network_settings import Balance, NetworkShape, Training
 from largesse.response.networks.trainer import pad_rows
-from largesse.response.networks.training_jobs import TrainingProgram
+from largesse.response.networks.training_types import TrainingProgram
 from largesse.stats import logit, sigmoid
 
 MODELS_AT_ONCE = 5  # models in one program on a CPU

@@ -21,10 +21,10 @@ from largesse.policy import Policy
 from largesse.records import Array, Estimate, Exploration, Progress
 from largesse.response import make_model
 from largesse.worlds import RandomLog, RandomWorld, draw_world
-from largesse_lab.experiments.experiment import Experiment
-from largesse_lab.pages.comparison import Summary
+from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import Section, write_share, write_table
+from largesse_lab.pages.method_comparison import Summary
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
 
