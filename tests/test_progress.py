@@ -13,9 +13,9 @@ from largesse import progress
 from largesse.progress import (
     Tracker,
     advance,
+    count_as_stage,
     report_to,
     show_progress,
-    stage_of,
     start_stage,
     subrange,
     track,
@@ -42,7 +42,7 @@ def tracker() -> Iterator[Tracker]:
 
 def test_without_a_listener_nothing_happens() -> None:
     start_stage("fitting", 10)
-    with subrange(0.0, 0.5), stage_of("fitting"):
+    with subrange(0.0, 0.5), count_as_stage("fitting"):
         advance(0.5)
     assert list(track([1, 2], [3.0, 1.0])) == [1, 2]
     assert list(track_results(iter("ab"), 2)) == ["a", "b"]
@@ -112,8 +112,8 @@ def test_listeners_hear_stages_and_shares_of_their_block(tracker: Tracker) -> No
 
 
 def test_a_stage_within_a_stage_is_a_part_of_it(tracker: Tracker) -> None:
-    with stage_of("fitting", 7):
-        with stage_of("within"):
+    with count_as_stage("fitting", 7):
+        with count_as_stage("within"):
             assert (tracker.stage, tracker.rows) == ("fitting", 7)
         assert tracker.stage == "fitting"
     assert tracker.stage == ""

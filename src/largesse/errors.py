@@ -1,4 +1,4 @@
-"""Exceptions with hints, and the checks and phrases that packages share.
+"""Exceptions with hints, checks of arguments, and text formats for messages.
 
 An error says what is wrong, what was found and what to do. Checks collect `Problem` records, so that one message names
 everything that is wrong with an input.
@@ -18,23 +18,23 @@ from typing import Any, NoReturn
 
 DIRECTION_MARKS = frozenset(
     "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-)  # turn the order of letters around
-MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4096  # bytes, on the usual file systems
-MAX_VALUES_LISTED = 8  # values in a message
-MIN_RESPONSE_VALUE = 1e-100  # and the inverse is the maximum: products with responses stay finite
+)  # reverse the order of letters
+MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4096  # on the usual file systems
+MAX_VALUES_LISTED = 8
+MIN_RESPONSE_VALUE = 1e-100  # its inverse is the maximum, so that products with responses stay finite
 RESPONSE_VALUE_HINT = "give what one unit of response is worth, in the unit of costs: a number above zero, like 0.35"
 BUDGET_HINT = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem: a sentence, and a hint."""
+    """Problem in an error message, with a hint towards its solution."""
 
     what: str
     hint: str = ""
 
     def __post_init__(self) -> None:
-        # Problems quote names and values as they were given: what they hold must not reach a terminal raw.
+        # Problems quote names and values of users, whose control characters must not reach a terminal.
         object.__setattr__(self, "what", make_visible(self.what))
         object.__setattr__(self, "hint", make_visible(self.hint))
 
@@ -71,7 +71,7 @@ class BudgetError(LargesseError, ValueError):
 
 
 class PolicyFileError(LargesseError, ValueError):
-    """Damaged or foreign policy file, or one of another version."""
+    """Policy file that is damaged, foreign or of another version."""
 
 
 class OutputError(LargesseError, OSError):
@@ -151,7 +151,9 @@ def fail(subject: str, problem: Problem, error: type[LargesseError] = InputError
 
 
 def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = False) -> list[Problem]:
-    """Return the problems of a budget, which must be a number from zero on; infinite only if `unlimited`.
+    """Return a `Problem` unless a budget is a finite number of zero or more.
+
+    With `unlimited`, an infinite budget is valid, too.
 
     >>> budget_problems(1.7)
     []
@@ -165,7 +167,7 @@ def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = 
 
 
 def response_value_problems(value: Any, name: str = "response_value") -> list[Problem]:
-    """Return the problems of the value of a response, which must be a finite number above zero.
+    """Return a `Problem` unless the value of a response is None or a finite number above zero.
 
     >>> response_value_problems(0.35), response_value_problems(None)
     ([], [])
@@ -179,7 +181,7 @@ def response_value_problems(value: Any, name: str = "response_value") -> list[Pr
 
 
 def confidence_problems(value: Any, name: str) -> list[Problem]:
-    """Return the problems of the confidence that a budget is kept, which must be from 0.5 to below 1.
+    """Return a `Problem` unless the confidence that a budget is kept lies in [0.5, 1).
 
     >>> print(confidence_problems(95, "confidence")[0].what)
     confidence is 95
@@ -192,7 +194,7 @@ def confidence_problems(value: Any, name: str) -> list[Problem]:
 
 
 def row_limit_problems(most_rows: Any, name: str) -> list[Problem]:
-    """Return the problems of a limit of rows, which must be an integer above zero, or "auto".
+    """Return a `Problem` unless a limit of rows is a positive integer or "auto".
 
     >>> row_limit_problems("auto", "most_rows"), row_limit_problems(1000, "most_rows")
     ([], [])
@@ -203,7 +205,9 @@ def row_limit_problems(most_rows: Any, name: str) -> list[Problem]:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a real number as a float; None for other types and for integers beyond the range of floats.
+    """Convert a real number to a float; return None for any other value.
+
+    Integers beyond the range of floats also give None.
 
     >>> as_number(3), as_number("3"), as_number(True), as_number(10**400)
     (3.0, None, None, None)
@@ -217,7 +221,7 @@ def as_number(value: Any) -> float | None:
 
 
 def integer_problems(value: Any, name: str, least: int = 0, most: int | None = None) -> list[Problem]:
-    """Return the problems of an integer, which must lie between `least` and `most`.
+    """Return a `Problem` unless a value is an integer from `least` to `most`.
 
     >>> print(integer_problems(2.5, "folds", least=2)[0])
     folds is 2.5
@@ -231,20 +235,22 @@ def integer_problems(value: Any, name: str, least: int = 0, most: int | None = N
 
 
 def repr_short(value: Any, most: int = 80) -> str:
-    """Write any value for a message, shortened and without raising an error.
+    """Format any value for a message, shortened and without raising an error.
 
     >>> repr_short("x"), repr_short(10**400, most=5)
     ("'x'", '10000…')
     """
     try:
         text = str(value) if isinstance(value, Real) else repr(value)
-    except Exception:  # a number of too many digits, a list that holds itself, an object of someone else
+    except Exception:  # a number with too many digits, a list that contains itself, a foreign object
         return f"a {type(value).__name__}"
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 def path_problems(path: str | os.PathLike[str], name: str = "the path", *, written: bool = False) -> list[Problem]:
-    """Return the problems of a path; a path that is `written` into a file must be valid text.
+    """Return a `Problem` if a path is too long or has invalid characters.
+
+    A path that is `written` into a file must be valid text.
 
     >>> path_problems("log.csv")
     []
@@ -266,7 +272,7 @@ def below_cheapest_error(subject: str, budget: float, cheapest: float, unit: str
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return a hint towards the known name closest to `name`.
+    """Return a hint with the known name most similar to `name`, else a list of known names.
 
     >>> suggest("coupn", ["age", "coupon"])
     "did you mean 'coupon'?"
@@ -279,21 +285,21 @@ def suggest(name: str, known: Iterable[str]) -> str:
     match = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     if match:
         return f"did you mean {folded[match[0]]!r}?"
-    likeness = {other: _likeness(name.lower(), other) for other in folded}
-    # A list that is cut short begins with the names that are somewhat alike; the others keep their order.
+    similarity = {other: _similarity(name.lower(), other) for other in folded}
+    # A shortened list begins with similar names; the others keep their order.
     cut = 0.5 if len(folded) > MAX_VALUES_LISTED else float("inf")
-    order = sorted(folded, key=lambda other: -likeness[other] if likeness[other] >= cut else 0)
+    order = sorted(folded, key=lambda other: -similarity[other] if similarity[other] >= cut else 0)
     return f"known: {join_some([folded[other] for other in order])}" if folded else "there are none"
 
 
-def _likeness(name: str, other: str) -> float:
-    """Return the similarity of two names; highest if one contains the other."""
+def _similarity(name: str, other: str) -> float:
+    """Return the similarity of two names; it is highest if one contains the other."""
     inside = min(len(name), len(other)) >= 2 and (name in other or other in name)
     return difflib.SequenceMatcher(None, other, name).ratio() + inside
 
 
 def join_some(values: Sequence[object], limit: int = MAX_VALUES_LISTED) -> str:
-    """List the first few values and the number of the others.
+    """Join the first few values, and the number of the others, to a text.
 
     >>> join_some([1, 2, 3], limit=2)
     '1, 2, … (1 more)'
@@ -304,7 +310,7 @@ def join_some(values: Sequence[object], limit: int = MAX_VALUES_LISTED) -> str:
 
 
 def plural(n: int, thing: str) -> str:
-    """Write a number with its noun: one row, 1,234 rows.
+    """Format a number with its noun in the singular or plural.
 
     >>> plural(1, "row"), plural(1234, "row")
     ('1 row', '1,234 rows')
@@ -313,7 +319,7 @@ def plural(n: int, thing: str) -> str:
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """Write a share as a percentage, with a space before the sign.
+    """Format a share as a percentage, with a space before the sign.
 
     >>> percent(0.0283, 1), percent(0.5)
     ('2.8 %', '50 %')

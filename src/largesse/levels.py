@@ -12,13 +12,13 @@ import numpy as np
 
 from largesse.errors import Problem, as_number, join_some, refuse, repr_short
 
-PER_UNIT = "per unit"  # of the response is paid for, where costs are paid on redemption
-LEADING_SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these stand before the number, every other unit after it
+PER_UNIT = "per unit"  # cost on redemption, paid for each unit of the response
+LEADING_SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these precede the number, other units follow it
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Ordered incentive levels: their costs and their notation in the log.
+    """Ordered incentive levels with their costs and their notation in the log.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Levels:
         refuse("levels", problems)
 
     def _find_contradictions(self) -> list[Problem]:
-        """Return the settings that contradict each other."""
+        """Return a `Problem` for each contradiction between settings."""
         problems: list[Problem] = []
         others: dict[str, Any] = {}
         if self.observed:
@@ -138,7 +138,10 @@ class Levels:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the levels in tables: names, else doses, else numbers."""
+        """Labels of the levels in tables.
+
+        They are names, else doses, else numbers.
+        """
         if self.names is not None:
             return self.names
         if self.doses is not None:
@@ -147,7 +150,9 @@ class Levels:
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """The titles of the levels in reports: names, else doses with their unit, else "level 0", "level 1" and so on.
+        """Titles of the levels in reports.
+
+        They are names, else doses with their unit, else "level 0", "level 1" and so on.
 
         >>> Levels([0, 5], doses=[0, 5], dose_unit="€").titles, Levels([0, 5]).titles
         (('€0', '€5'), ('level 0', 'level 1'))
@@ -163,7 +168,7 @@ class Levels:
 
     @property
     def cost_columns(self) -> tuple[str, ...] | None:
-        """The columns of each customer's own costs, if costs are per customer."""
+        """Names of the columns with each customer's costs; None if costs are not per customer."""
         return tuple(str(cost) for cost in self.costs) if isinstance(self.costs[0], str) else None
 
     @property
@@ -242,7 +247,7 @@ def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[P
 
 
 def _as_list(given: Any, word: str, problems: list[Problem]) -> list[Any] | None:
-    """Return an argument as a list; return None and add a problem for a text or a single number."""
+    """Convert an argument to a list; add a problem if it is a text or a single number."""
     try:
         if isinstance(given, str | bytes | dict):
             raise TypeError

@@ -1,4 +1,4 @@
-"""Progress of the current work: its stage, its number of rows and the share that is done.
+"""Progress reports of the current work, with its stage, rows and completed share.
 
 Working code reports: `start_stage` names a stage, `track` iterates over its parts, `advance` gives the share of the current part
 that is done. A context variable carries the reports to the listener (`report_to`), so that no function has to pass it on; without a
@@ -22,15 +22,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Part = TypeVar("Part")
-MIN_STAGE_SECONDS = 2.0  # of a stage, before its end can be predicted and it is worth a line
+MIN_STAGE_SECONDS = 2.0  # shorter stages have no forecast of their end, and print no line
 MIN_LINE_SECONDS, MIN_LINE_SHARE = (
     10.0,
     0.2,
-)  # seconds between two lines of a stage, and at least this share of its time so far
+)  # between two lines of a stage: seconds, and a share of its time so far
 
 
 class Tracker:
-    """Stage, rows and completed share of the current work, which it reports to a listener; itself a `Progress`."""
+    """Stage, rows and completed share of the current work, reported to a listener.
+
+    A tracker is itself a `Progress`.
+    """
 
     def __init__(self, listener: Progress | None = None) -> None:
         self.listener = listener
@@ -38,17 +41,22 @@ class Tracker:
         self.rows: int | None = None  # of the stage
         self.done = 0.0  # share of the stage
         self._began = 0.0
-        self._first = 0.0  # share done when the stage began: not zero if only the caller knows what a stage consists of
+        self._first = (
+            0.0  # completed share when the stage began; not zero if only the caller knows the parts of the stage
+        )
         self._spans: list[tuple[float, float]] = []  # start and width of the current part, of the part within it, …
         self._thread = threading.get_ident()
 
     @property
     def is_mine(self) -> bool:
-        """True in the thread of the work; work shared with other threads is reported by the waiting thread."""
+        """True in the thread that created the tracker.
+
+        Work shared with other threads is reported by the waiting thread.
+        """
         return threading.get_ident() == self._thread
 
     def __call__(self, stage: str, done: float, /) -> None:
-        """Start a stage, or report the share of the current one that is done."""
+        """Start a stage, or report the completed share of the current stage."""
         if not self.is_mine:
             return
         if stage != self.stage:
@@ -58,7 +66,7 @@ class Tracker:
         self._report(done)
 
     def start(self, stage: str, rows: int | None = None) -> None:
-        """Start a stage on a number of rows; the one before it has ended."""
+        """Start a stage that processes a number of rows, and end the stage before."""
         self.end()
         self.stage, self.rows, self.done, self._first, self._spans = stage, rows, 0.0, 0.0, []
         self._began = time.monotonic()
@@ -71,7 +79,7 @@ class Tracker:
             self.stage = ""
 
     def track(self, items: Iterable[Part], weights: Sequence[float]) -> Iterator[Part]:
-        """Yield items, each as the current part of the work, in proportion to its weight."""
+        """Yield items, and count each as a part of the work in proportion to its weight."""
         total, before = float(sum(weights)) or 1.0, 0.0
         for item, weight in zip(items, weights, strict=True):
             with self.subrange(before / total, (before + weight) / total):
@@ -80,7 +88,7 @@ class Tracker:
 
     @contextmanager
     def subrange(self, start: float, end: float) -> Iterator[None]:
-        """Make the block the current part: from one share to another of the enclosing part."""
+        """Count the block as the part of the current work between the shares `start` and `end`."""
         depth, (first, width) = len(self._spans), self._span
         self._spans.append((first + width * start, width * (end - start)))
         try:
@@ -101,7 +109,7 @@ class Tracker:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the end of the stage at its current speed; None if too little of it is done."""
+        """Estimated seconds until the end of the stage; None if too little of it is done."""
         gained = self.done - self._first
         if not self.stage or self.seconds < MIN_STAGE_SECONDS or gained <= 0.0:
             return None
@@ -115,7 +123,7 @@ class Tracker:
 
     def _report(self, done: float) -> None:
         done = min(done, 1.0)
-        if self.stage and done > self.done:  # what is done stays done
+        if self.stage and done > self.done:  # the completed share never falls
             self.done = done
             if self.listener is not None:
                 self.listener(self.stage, done)
@@ -133,7 +141,10 @@ def _tracker() -> Tracker | None:
 
 @contextmanager
 def report_to(progress: Progress | None) -> Iterator[Progress]:
-    """Use `progress` as the listener inside the block, in this thread (None: the current listener)."""
+    """Send the progress reports of the block, in this thread, to a listener.
+
+    None is the current listener.
+    """
     current = _current.get()
     if progress is None or progress is current:
         yield current or _ignore
@@ -148,18 +159,18 @@ def report_to(progress: Progress | None) -> Iterator[Progress]:
 
 
 def _ignore(_stage: str, _done: float, /) -> None:
-    """Report nothing."""
+    """Ignore a progress report."""
 
 
 def start_stage(stage: str, rows: int | None = None) -> None:
-    """Start a stage of the work on a number of rows; the one before it has ended."""
+    """Start a stage of the work that processes a number of rows, and end the stage before."""
     if (tracker := _tracker()) is not None:
         tracker.start(stage, rows)
 
 
 @contextmanager
-def stage_of(stage: str, rows: int | None = None) -> Iterator[None]:
-    """Make the block a stage, unless it is already part of one."""
+def count_as_stage(stage: str, rows: int | None = None) -> Iterator[None]:
+    """Count the block as a stage of the work, unless it is part of another stage."""
     tracker = _tracker()
     if tracker is None or tracker.stage:
         yield
@@ -188,7 +199,7 @@ def track(items: Collection[Part], weights: Sequence[float] | None = None) -> It
 
 
 def track_results(items: Iterable[Part], n: int) -> Iterator[Part]:
-    """Iterate over `n` results of other workers as they arrive; waiting counts as work."""
+    """Iterate over `n` results of other workers as they arrive, and report progress."""
     arriving = iter(items)
     for _ in track(range(n)):
         yield next(arriving)
@@ -196,7 +207,7 @@ def track_results(items: Iterable[Part], n: int) -> Iterator[Part]:
 
 @contextmanager
 def subrange(start: float, end: float) -> Iterator[None]:
-    """Make the block a part of the current work, from one share to another.
+    """Count the block as the part of the current work between the shares `start` and `end`.
 
     Work that is tracked outside of any subrange counts as all of the current part.
     """
@@ -218,8 +229,9 @@ def advance(done: float) -> None:
 
 @contextmanager
 def show_progress(quiet: bool = False) -> Iterator[Progress]:
-    """Show the stage, its rows and the remaining time of the work inside the block, on the standard error.
+    """Show the progress of the work inside the block on the standard error.
 
+    The stage, its rows and the remaining time are shown.
     A terminal shows a bar. Elsewhere, stages of more than two seconds print a line now and then.
 
     >>> from largesse.response import Linear
@@ -256,7 +268,7 @@ def _show_bar(tracker: Tracker, console: Console) -> Iterator[None]:
             if done == 0.0:
                 bar.reset(
                     task, total=None, description=make_visible(_describe(tracker))
-                )  # a moving bar until news come
+                )  # a moving bar until the first report
             else:
                 bar.update(task, total=1.0, completed=done)
 

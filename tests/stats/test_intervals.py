@@ -7,7 +7,7 @@ from scipy import stats
 from largesse.stats.binomial import BinaryOutcomes
 from largesse.stats.intervals import (
     MIN_TAIL_ROWS,
-    _draw_ratios,
+    _draw_t_ratios,
     _make_side,
     count_if_too_few,
     estimate_skewed_mean,
@@ -127,7 +127,7 @@ def test_an_interval_allows_for_both_answers_and_amounts() -> None:
 
 def test_errors_of_sums_next_to_nothing_are_numbers() -> None:
     none, one = _make_side(np.zeros(0), np.zeros(0)), _make_side(np.array([1e-165]), np.array([1e-165]))
-    assert np.isfinite(_draw_ratios(one, none, 1e-320, 1)).all()
+    assert np.isfinite(_draw_t_ratios(one, none, 1e-320, 1)).all()
 
 
 def slow_cluster_se(values: np.ndarray, weight: np.ndarray, cluster: np.ndarray) -> float:

@@ -69,5 +69,5 @@ def test_trees_that_a_walk_could_leave_or_never_end_are_refused(field: str, valu
     grown = whole()
     spoilt = getattr(grown, field).copy()
     spoilt[0] = value
-    with pytest.raises(ValueError, match="not trees"):
+    with pytest.raises(ValueError, match="invalid links"):
         replace(grown, **{field: spoilt}).check(features=4)

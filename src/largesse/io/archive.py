@@ -1,6 +1,6 @@
 """Archive format of saved models and policies: a zip of `manifest.json` and `arrays.safetensors`.
 
-It holds text and numbers, nothing that runs when it is opened. Both parts have a digest, and an archive is refused when a
+It holds text and numbers, and no code. Both parts have a digest, and an archive is refused when a
 digest, its format or its version is not as expected. The same content gives the same bytes.
 """
 
@@ -22,15 +22,15 @@ from largesse.errors import OutputError, PolicyFileError, Problem, repr_short
 from largesse.io.folders import atomic_file
 from largesse.records import Array
 
-ARCHIVE_VERSION = 2  # of archives; 1 was written by largesse 0.1.0
+ARCHIVE_VERSION = 2  # largesse 0.1.0 wrote version 1
 MANIFEST_MEMBER, ARRAYS_MEMBER = "manifest.json", "arrays.safetensors"
 FIT_HINT = "largesse fit writes one into its run folder"
 MAX_MEMBER_BYTES = {
     MANIFEST_MEMBER: 64 * 2**20,
     ARRAYS_MEMBER: 2**30,
-}  # of each member, unpacked: far above those of any real model
-MAX_COMPRESSION_RATIO = 200  # by which a large member may shrink when packed; random numbers hardly shrink at all
-MIN_PACKED_BYTES = 2**24  # a smaller member may shrink by any factor
+}  # unpacked; far above the sizes of real models
+MAX_COMPRESSION_RATIO = 200  # of large members; random numbers hardly shrink at all
+MIN_PACKED_BYTES = 2**24  # smaller members may have any ratio
 MAX_REASON_LETTERS = 300
 DAMAGED_HINT = "it was changed or cut off after it was written: fit again, or fetch the file again"
 
@@ -70,7 +70,10 @@ def write_archive(
 
 
 def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read the manifest and the arrays of an archive; refuse a damaged file or another format or version."""
+    """Read and verify the manifest and the arrays of an archive.
+
+    Damaged files, other formats and other versions are refused.
+    """
     from safetensors.numpy import load
 
     place = Path(path)
@@ -98,7 +101,7 @@ def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[s
 
 
 def _read_members(place: Path) -> tuple[bytes, bytes]:
-    """Read the two members of an archive within their announced sizes."""
+    """Read the two members of an archive, the manifest and the arrays, as bytes."""
     with place.open("rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise zipfile.BadZipFile("not a file")
@@ -111,7 +114,10 @@ def _read_members(place: Path) -> tuple[bytes, bytes]:
 
 
 def _check_directory(file: BinaryIO) -> None:
-    """Refuse a zip without exactly two members before its directory, which may be of any length, is read."""
+    """Refuse a zip file whose end record does not announce exactly two members.
+
+    The check precedes reading the directory, which may be of any length.
+    """
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 42, 0))
     tail = file.read(42)
@@ -122,9 +128,9 @@ def _check_directory(file: BinaryIO) -> None:
 
 
 def _unpack(place: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Unpack a member; refuse unknown compression and more bytes than announced or allowed."""
+    """Unpack one member of an archive within its announced and its permitted size."""
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise zipfile.BadZipFile("packed in another way")
+        raise zipfile.BadZipFile("unknown compression")
     if info.file_size > MAX_MEMBER_BYTES[info.filename] or info.file_size > max(
         MIN_PACKED_BYTES, MAX_COMPRESSION_RATIO * info.compress_size
     ):
@@ -143,7 +149,10 @@ def _refuse_constant(word: str) -> NoReturn:
 
 @contextmanager
 def expected_content(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Convert any error inside the block to a `PolicyFileError`, as a right digest does not make the content valid."""
+    """Convert any error inside the block to a `PolicyFileError` about unexpected content.
+
+    A correct digest does not make the content valid.
+    """
     try:
         yield
     except PolicyFileError:

@@ -23,10 +23,10 @@ from typing import Any
 from largesse.errors import OutputError, Problem, join_some
 from largesse.io.paths import Target, resolve_file, resolve_folder, resolve_replaceable, to_path, wrap_os_error
 
-MAX_LOCK_SECONDS = 10.0  # wait for another command
-SYSTEM_FILES = ("Thumbs.db", "ehthumbs.db", "desktop.ini")  # like all hidden files: other programs leave them
+MAX_LOCK_SECONDS = 10.0
+SYSTEM_FILES = ("Thumbs.db", "ehthumbs.db", "desktop.ini")  # other programs create them, like hidden files
 TEMPORARY = r"[0-9a-f]{8}\.(part|old)(\.\w+)?"
-MAX_STEM_BYTES = 200  # bytes of a name that others are made from; systems allow 255
+MAX_STEM_BYTES = 200  # systems allow names of 255 bytes, suffixes included
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # constants of renameat2
 UNSUPPORTED_ERRORS = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
@@ -51,8 +51,8 @@ def atomic_file(target: Target) -> Iterator[Path]:
 def atomic_folder(target: Target, *, marks: Collection[str] = (), files: Collection[str] = ()) -> Iterator[Path]:
     """Yield a temporary folder that replaces `target` if the block succeeds.
 
-    An empty folder of that name is replaced, and one that holds all of the `marks` and nothing but `files`; any other
-    folder is refused. Hidden files do not count, and stay.
+    An empty folder of that name is replaced, and a folder with all `marks` that holds only `files`; any other folder is
+    refused. Hidden files do not count, and stay.
     """
     refuse_foreign(target, marks, files)
     with hold_folder(target):
@@ -64,7 +64,10 @@ def atomic_folder(target: Target, *, marks: Collection[str] = (), files: Collect
 
 
 def refuse_foreign(target: Target, marks: Collection[str], files: Collection[str]) -> None:
-    """Refuse to replace a folder that holds other visible files, unless it has all marks and only `files`."""
+    """Refuse to replace a folder that largesse did not write.
+
+    A folder of largesse holds all `marks` and no visible files except `files`. An empty folder may be replaced, too.
+    """
     path = resolve_replaceable(target)
     with wrap_os_error(target):
         names = {child.name for child in path.iterdir() if not _is_hidden_file(child)} if path.is_dir() else set()
@@ -116,9 +119,10 @@ class FileTransaction:
         return temporary
 
     def add_folder(self, target: Target, files: Collection[str], *, renew: bool = False) -> Path:
-        """Return a temporary folder that will replace `target`; with `renew` it starts with the `files` of the old one.
+        """Return a temporary folder that will replace `target`.
 
-        The caller holds the folder. All its other content is taken over at the end.
+        With `renew` it starts with the `files` of the old folder.
+        The caller holds the lock of the folder. All other content of the old folder is taken over at the end.
         """
         path = resolve_replaceable(target)
         with wrap_os_error(target):
@@ -129,7 +133,10 @@ class FileTransaction:
         return temporary
 
     def discard(self, target: Target) -> None:
-        """Leave a folder as it is: its new content, which may be written, is removed at the end."""
+        """Drop the replacement of a folder, whose old content then stays.
+
+        New content, which may be written already, is removed at the end.
+        """
         path = resolve_replaceable(target)
         self._items = [item for item in self._items if item.path != path]
 
@@ -162,14 +169,14 @@ class FileTransaction:
 
 @dataclass(frozen=True)
 class _Replacement:
-    """New content under a temporary name, and its target."""
+    """Temporary path of new content, and the target path that it replaces."""
 
     path: Path
     temporary: Path
     files: frozenset[str] | None  # of a folder: the names that are replaced; None: a file
 
     def complete(self) -> None:
-        """Copy rights and other files of the old content, and flush the new content to the disk."""
+        """Copy permissions and other files of the old content, and flush everything to the disk."""
         if self.files is None:
             if self.path.exists():
                 _copy_rights(self.path, self.temporary)
@@ -191,7 +198,10 @@ class _Replacement:
             _sync_folder(Path(folder))
 
     def publish(self) -> bool:
-        """Exchange new and old content; return True if there was old content, which then has the temporary name."""
+        """Exchange new and old content, and return True if there was old content.
+
+        The old content then has the temporary name.
+        """
         had_old = os.path.lexists(self.path)
         if self.files is None:
             self.temporary.replace(self.path)
@@ -210,7 +220,7 @@ class _Replacement:
 
 
 def _copy_missing(source: Path, target: Path, wanted: Callable[[str], bool]) -> None:
-    """Link or copy files that a new folder lacks from the old one."""
+    """Link or copy wanted files of an old folder that its new folder lacks."""
     for old in [*source.iterdir()]:
         new = target / old.name
         if not wanted(old.name) or os.path.lexists(new):
@@ -254,7 +264,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def exchange(temporary: Path, path: Path) -> None:
-    """Exchange the names of two folders: in one step if the system can, else by three renames.
+    """Exchange the names of two folders, in one step if the system can, else by three renames.
 
     A kill between the renames leaves the old folder as `….old`; `hold_folder` restores it.
     """
@@ -296,7 +306,7 @@ def _find_renameat2() -> Callable[..., Any] | None:
 
 @contextmanager
 def hold_folder(target: Target) -> Iterator[None]:
-    """Lock a folder, which may not exist yet, and clean up after a killed command."""
+    """Lock a folder, which need not exist, inside the block, and clean up after killed commands."""
     path = resolve_replaceable(target)
     with ExitStack() as stack:
         with wrap_os_error(target):
@@ -313,10 +323,13 @@ def can_recover(target: Target) -> bool:
 
 @contextmanager
 def lock_path(path: Path) -> Iterator[None]:
-    """Hold the lock file of a path; restore the old folder of a killed command, and remove temporary names."""
+    """Hold the lock file of a path inside the block, and clean up after killed commands.
+
+    The old folder of a killed command is restored, and its temporary files are removed.
+    """
     from filelock import FileLock, Timeout  # less code than fcntl.flock, and Windows has it, too
 
-    lock = FileLock(path.parent / f".{_shorten(path)}.largesse.lock")
+    lock = FileLock(path.parent / f".{_shorten_name(path)}.largesse.lock")
     try:
         lock.acquire(timeout=MAX_LOCK_SECONDS, poll_interval=0.02)
     except Timeout as error:
@@ -347,19 +360,19 @@ def is_temporary(name: str) -> bool:
 
 def temporary_name(path: Path, ending: str) -> Path:
     """Return a new temporary name next to a path."""
-    return path.parent / f".{_shorten(path)}.{uuid.uuid4().hex[:8]}.{ending}"
+    return path.parent / f".{_shorten_name(path)}.{uuid.uuid4().hex[:8]}.{ending}"
 
 
-def _shorten(path: Path) -> str:
-    """Return a file name short enough for a suffix."""
+def _shorten_name(path: Path) -> str:
+    """Return the name of a path, shortened so that a suffix can be added."""
     if len(os.fsencode(path.name)) <= MAX_STEM_BYTES:
         return path.name
     return f"{path.name[: MAX_STEM_BYTES // 8]}-{uuid.uuid5(uuid.NAMESPACE_URL, os.fsencode(path.name).hex()).hex}"
 
 
 def _find_leftovers(path: Path) -> list[Path]:
-    """Find the temporary names that killed commands left for a path, oldest first."""
-    name = re.compile(rf"\.{re.escape(_shorten(path))}\.{TEMPORARY}", re.DOTALL)
+    """Find the temporary files that killed commands left for a path, oldest first."""
+    name = re.compile(rf"\.{re.escape(_shorten_name(path))}\.{TEMPORARY}", re.DOTALL)
     try:
         leftovers = [child for child in path.parent.iterdir() if name.fullmatch(child.name) and not child.is_symlink()]
         return sorted(leftovers, key=lambda child: child.lstat().st_mtime_ns)

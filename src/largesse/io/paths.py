@@ -1,4 +1,4 @@
-"""Checks of output paths: regular files, folders and free names, with links followed.
+"""Resolution and checks of output paths.
 
 Devices, FIFOs, sockets, mount points and open files of a process (`/dev/stdout`) are refused: output replaces its target, and
 these must stay.
@@ -45,7 +45,7 @@ def resolve_links(path: Target) -> Path:
     """Resolve all links of a path; return the path itself if they are circular."""
     try:
         return Path(path).resolve()
-    except (OSError, RuntimeError):  # RuntimeError: a circle, before Python 3.13
+    except (OSError, RuntimeError):  # RuntimeError: circular links, before Python 3.13
         return Path(path).absolute()
 
 
@@ -68,7 +68,7 @@ def resolve_folder(target: Target) -> Path:
 
 
 def resolve_replaceable(target: Target) -> Path:
-    """Resolve a path to a replaceable folder: as `resolve_folder`, but not the current directory."""
+    """Resolve a path to a folder; refuse one that contains the current directory."""
     path = resolve_folder(target)
     with wrap_os_error(target):
         if path.exists() and Path.cwd().resolve().is_relative_to(path):
@@ -77,7 +77,10 @@ def resolve_replaceable(target: Target) -> Path:
 
 
 def _check_kind(target: Target, path: Path, wanted: str, hint: str) -> str | None:
-    """Return the kind of an existing path; refuse another kind than wanted, mount points and read-only paths."""
+    """Check the type and permissions of an existing path, and return its type.
+
+    A missing path has type None. Mount points are refused.
+    """
     try:
         kind = FILE_KINDS.get(stat.S_IFMT(path.lstat().st_mode), "something unknown")
     except FileNotFoundError:

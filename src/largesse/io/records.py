@@ -1,9 +1,9 @@
-"""Serialisation of records to JSON and named arrays, with the annotations of a record as schema.
+"""Serialisation of records to JSON and named arrays, by their type annotations.
 
 A value is a bool, an int, a float, a str, an `Array`, a tuple, a dict with names as keys, a frozen dataclass of such values, a
 model, or any of these `| None`. `pack` writes one; a `Reader` checks what it reads against the same annotations: a missing or
-unknown field, another type, and an array of another shape or dtype each give one ValueError that names the place. Nothing that
-is read is ever run.
+unknown field, another type, and an array of another shape or dtype each give one ValueError that names the place. The input
+is never executed.
 
 The shape of an array is declared with its type: ``coef: Annotated[Array, Shaped("p", "K+1")]``. `p` is the number of
 encoded features of a model and `K` its number of levels; any other name has the same length throughout a record.
@@ -35,22 +35,28 @@ Arrays = dict[str, Array]  # by place: "fit_/coef"
 Lengths = Mapping[str, int]  # of the axes that have a name
 
 ONE_LEVEL = "a model of one level"  # marks a model inside another that has more levels than itself
-NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON has no words for these
+NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON cannot express these
 
 
 class Shaped:
-    """Declared shape and dtype of an array: ``Shaped("p", "K-1")``, ``Shaped("n", dtype="int32")``; ``Shaped(...)`` is any shape."""
+    """Declared shape and dtype of an array.
+
+    Examples are ``Shaped("p", "K-1")`` and ``Shaped("n", dtype="int32")``; ``Shaped(...)`` is any shape.
+    """
 
     def __init__(self, *axes: str | int | types.EllipsisType, dtype: str = "float64") -> None:
         self.axes = axes
         self.dtype = np.dtype(dtype)
 
     def check(self, array: Array, place: str, lengths: dict[str, int]) -> None:
-        """Refuse an array of another dtype or shape; the length of each new axis name is added to `lengths`."""
+        """Refuse an array whose dtype or shape differs from the declared one.
+
+        The length of each new axis name is added to `lengths`.
+        """
         fits = array.dtype == self.dtype
         if self.axes != (...,):
             fits &= array.ndim == len(self.axes)
-            fits = fits and all(_fits(axis, n, lengths) for axis, n in zip(self.axes, array.shape, strict=True))
+            fits = fits and all(_axis_fits(axis, n, lengths) for axis, n in zip(self.axes, array.shape, strict=True))
         if not fits:
             known = ", ".join(f"{name} = {n}" for name, n in lengths.items())
             axes = ", ".join("…" if axis is ... else str(axis) for axis in self.axes)
@@ -60,8 +66,11 @@ class Shaped:
             raise ValueError(f"{place}: an array with missing or infinite numbers")
 
 
-def _fits(axis: Any, length: int, lengths: dict[str, int]) -> bool:
-    """Check the length of an axis such as "K-1"."""
+def _axis_fits(axis: Any, length: int, lengths: dict[str, int]) -> bool:
+    """Return True if an axis such as "K-1" has this length.
+
+    A new axis name is added to `lengths`.
+    """
     if isinstance(axis, int):
         return axis == length
     match = re.fullmatch(r"([A-Za-z]\w*)([+-]\d+)?", axis)
@@ -77,7 +86,7 @@ def field_hints(kind: Any) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
-def _split(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:
+def _split_annotation(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:
     """Split an annotation into its type, its `Annotated` metadata, and True if None is allowed."""
     optional = False
     if get_origin(hint) in (Union, types.UnionType):
@@ -98,8 +107,8 @@ def _is_record(kind: Any) -> bool:
 
 
 def pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
-    """Convert a value to JSON; its arrays are added to `arrays` under their places."""
-    kind, _, optional = _split(hint)
+    """Convert a value to JSON types, and add its arrays to `arrays` under their paths."""
+    kind, _, optional = _split_annotation(hint)
     if value is None and optional:
         return None
     origin: Any = get_origin(kind) or kind
@@ -112,7 +121,7 @@ def pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
         number = float(value)
         return number if math.isfinite(number) else str(number)
     if origin is tuple:
-        items = enumerate(_items(value, kind, place))
+        items = enumerate(_pair_items(value, kind, place))
         return [pack(item, each, at_place(place, i), arrays) for i, (item, each) in items]
     if origin is dict:
         each = get_args(kind)[1]
@@ -134,12 +143,12 @@ def unsafe_error(value: Any) -> InputError:
 
 
 def at_place(place: str, name: str | int) -> str:
-    """Return the dotted path of a field within a file."""
+    """Return the path of a field within a file, such as "fit_/coef"."""
     return f"{place}/{name}" if place else str(name)
 
 
-def _items(values: Any, kind: Any, place: str) -> list[tuple[Any, Any]]:
-    """Return the items of a tuple, each with its annotation."""
+def _pair_items(values: Any, kind: Any, place: str) -> list[tuple[Any, Any]]:
+    """Pair the items of a tuple with their annotations."""
     hints = get_args(kind)
     if len(hints) == 2 and hints[1] is ...:
         return [(value, hints[0]) for value in values]
@@ -153,17 +162,20 @@ def _items(values: Any, kind: Any, place: str) -> list[tuple[Any, Any]]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reader:
-    """Reader of one file: its arrays, its permitted model classes, and their shared encoder."""
+    """Reader of the values of one file, with its arrays and permitted model classes."""
 
     arrays: Arrays
     known: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # class by name
     encoder: Any = None
-    used: set[str] = dataclasses.field(default_factory=set)  # the places of arrays that have been read
-    nulls: bool = False  # whether null is a number that is not finite
+    used: set[str] = dataclasses.field(default_factory=set)  # paths of the arrays that were read
+    nulls: bool = False  # True: null is read as NaN
 
     def unpack(self, state: Any, hint: Any, place: str, lengths: dict[str, int]) -> Any:
-        """Restore the value of the declared type from the output of `pack`; ValueError if it does not fit."""
-        kind, marks, optional = _split(hint)
+        """Restore a value of the annotated type from the output of `pack`.
+
+        A value that does not fit is a ValueError.
+        """
+        kind, marks, optional = _split_annotation(hint)
         if state is None and optional:
             return None
         origin: Any = get_origin(kind) or kind
@@ -176,7 +188,7 @@ class Reader:
         if origin in (bool, int, float, str):
             return read_scalar(state, origin, place)
         if origin is tuple:
-            items = _items(read_scalar(state, list, place), kind, place)
+            items = _pair_items(read_scalar(state, list, place), kind, place)
             return tuple(self.unpack(item, each, at_place(place, i), lengths) for i, (item, each) in enumerate(items))
         if origin is dict:
             each = get_args(kind)[1]
@@ -218,14 +230,14 @@ class Reader:
         return model
 
     def named(self, kind: Any) -> Any:
-        """Return the class that the file names, if it is permitted."""
+        """Return the permitted model class of this name."""
         if kind not in self.known:
             raise ValueError(f"a model of kind {kind!r}; known are {', '.join(sorted(self.known))}")
         return self.known[kind]
 
 
 def read_scalar(state: Any, kind: Any, place: str) -> Any:
-    """Return a value of exactly the declared type; integers are accepted for floats."""
+    """Return a value after a check of its type; integers are accepted for floats."""
     if type(state) is kind:
         return state
     if kind is float and type(state) is int:
@@ -238,7 +250,9 @@ def read_scalar(state: Any, kind: Any, place: str) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """Convert a value to JSON types: records to dicts, arrays and tuples to lists, numbers that are not finite to None.
+    """Convert a value, such as a record or an array, to JSON types.
+
+    Records become dicts, arrays and tuples lists, and numbers that are not finite None.
 
     >>> to_json({"a": (1, float("nan")), "b": np.arange(2)})
     {'a': [1, None], 'b': [0, 1]}
@@ -257,7 +271,9 @@ def to_json(value: Any) -> Any:
 
 
 def to_toml(value: Any) -> str:
-    """Format a text, number, boolean, list or table as TOML, which the standard library only reads.
+    """Format a value as TOML.
+
+    It is a text, number, boolean, list or table. The standard library only reads TOML.
 
     >>> to_toml(["Oslo", 2.5, True])
     '["Oslo", 2.5, true]'
@@ -274,7 +290,9 @@ def to_toml(value: Any) -> str:
 
 
 def read_record(kind: type[Record], state: Any, place: str = "") -> Record:
-    """Read a record from the output of `to_json`; ValueError with the place of a value that does not fit.
+    """Read a record of class `kind` from the output of `to_json`.
+
+    A value that does not fit is a ValueError that names its place.
 
     >>> from largesse.records import Estimate
     >>> read_record(Estimate, {"estimate": 1.0, "se": None, "low": 0, "high": 2.0})

@@ -1,4 +1,4 @@
-"""Unnamed temporary files, which vanish with the command, and temporary folders.
+"""Temporary files without names, and private temporary folders.
 
 A private folder belongs to a long-running command: it is removed with the command, or, if that was killed, by the next one that is
 started there.
@@ -21,7 +21,7 @@ from largesse.io.paths import wrap_os_error
 
 @dataclass(frozen=True, eq=False)
 class ScratchFile:
-    """Open temporary file; write errors become `OutputError`."""
+    """Open temporary file whose write errors become `OutputError`."""
 
     file: IO[bytes]
     near: Path

@@ -15,7 +15,7 @@ import numpy as np
 from largesse.data import EncodedRows, Encoder, feature_table, log_from_arrays, memory_limit
 from largesse.errors import NotFittedError, Problem, refuse, suggest
 from largesse.io import Arrays, Reader, State, pack
-from largesse.progress import stage_of
+from largesse.progress import count_as_stage
 from largesse.records import Array, Card, Choice, Customers, HeldOutPredictions, Log, write_names
 from largesse.response.saved_settings import learnt_hints, pack_settings, unpack_settings
 from largesse.response.shuffled_features import shuffle_features
@@ -115,7 +115,7 @@ class Learner(Configurable, ABC):
                 hint = "model.fit(log) with a log from read_log, or model.fit(X, level, response)"
                 refuse("fit", [Problem(f"got a {type(log).__name__} and no level or response", hint)])
             log = log_from_arrays(log, level, response, weight=weight)
-        with stage_of(f"fitting {type(self).__name__}", len(log)):
+        with count_as_stage(f"fitting {type(self).__name__}", len(log)):
             self._learn(self._begin_with(log, self._encoding_folds(log)), log)
         return self
 

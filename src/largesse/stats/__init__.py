@@ -1,10 +1,10 @@
 """Statistics of rows, weights, clusters and folds, without features and costs.
 
-`links` turns scores into responses and gives the losses of rows; `newton` minimises smooth convex objectives; `model_selection` picks
-candidates by held-out losses; `intervals` gives a mean its standard error and interval, also where a few terms are large;
-`binomial` handles means of rare yes/no answers; `lower_bound` bounds a mean from below without approximation; `folds` assigns rows to
-folds; `sampling` draws rows and levels; `linalg` multiplies rows and finds principal axes; `threads` runs small work on one thread; `trees`
-holds boosted trees as arrays.
+`links` converts scores to responses and computes losses; `newton` minimises smooth convex objectives; `model_selection`
+picks candidates by held-out losses; `intervals` gives a mean its standard error and interval, also where a few terms are large;
+`binomial` handles means of rare yes/no outcomes; `lower_bound` bounds a mean from below without approximation; `folds` assigns
+rows to folds; `sampling` draws rows and levels; `dot_products` multiplies rows with coefficients; `principal_components` rotates
+features; `threads` limits and runs threads; `tree_arrays` holds boosted trees as arrays.
 """
 
 from largesse.stats.binomial import BinaryOutcomes as BinaryOutcomes

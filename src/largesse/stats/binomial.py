@@ -20,7 +20,7 @@ COVERAGE = 0.95  # of every interval
 
 @dataclass(frozen=True, eq=False)
 class BinaryOutcomes:
-    """Yes/no outcomes of the rows of an estimate."""
+    """Binary outcome of each row of an estimate, and the value that a success adds."""
 
     stakes: Array  # (n,) what a yes adds to a row's value; below zero where it takes away
     yes: Array  # (n,) bool
@@ -30,7 +30,7 @@ class BinaryOutcomes:
 
 
 def binary_mask(outcome: Array) -> Array | None:
-    """Return a mask (n,) of successes if outcomes are binary (zero or one other value), else None.
+    """Return a mask (n,) of successes if all non-zero outcomes (n,) are equal, else None.
 
     >>> binary_mask(np.array([0.0, 1.0, 1.0]))
     array([False,  True,  True])
@@ -38,12 +38,12 @@ def binary_mask(outcome: Array) -> Array | None:
     True
     """
     yes: Array = outcome != 0
-    said = outcome[yes]
-    return yes if 0 < len(said) < len(outcome) and said.min() == said.max() else None
+    successes = outcome[yes]
+    return yes if 0 < len(successes) < len(outcome) and successes.min() == successes.max() else None
 
 
 def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: float) -> tuple[float, float]:
-    """Return lower bounds for the half-widths of an interval around a mean with standard error `se`."""
+    """Return minimum half-widths, below and above, of the interval of a mean of binary outcomes."""
     whole = float(len(answers.yes)) if weight is None else float(weight.sum())
     stakes = (answers.stakes if weight is None else weight * answers.stakes) / whole
     ends, squares = [], 0.0
@@ -53,24 +53,27 @@ def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: floa
         if len(sizes):
             share = float(sizes[yes].sum() / sizes.sum())
             squares += float((sizes**2) @ (yes - share) ** 2)
-            ends.append((sign, _reach_up(sizes, ~yes), _reach_up(sizes, yes)))
+            ends.append((sign, _upper_excess(sizes, ~yes), _upper_excess(sizes, yes)))
     below = float(np.hypot.reduce([down if sign > 0 else up for sign, down, up in ends]))
     above = float(np.hypot.reduce([up if sign > 0 else down for sign, down, up in ends]))
-    # Counts do not know that curves explain part of the answers: the standard error does.
+    # Curves explain a part of the outcomes: the standard error allows for it, counts do not.
     part = min(se / np.sqrt(squares), 1.0) if squares > 0 else 1.0
     return part * below, part * above
 
 
-def _reach_up(sizes: Array, said: Array) -> float:
-    """Return the largest plausible excess of the expected sum of `sizes` (m,) over the sum of the rows that succeeded."""
+def _upper_excess(sizes: Array, success: Array) -> float:
+    """Return the upper confidence limit of a sum of successes, minus the observed sum.
+
+    `sizes` (m,) are the terms that rows add by a success, `success` (m,) marks the rows that did.
+    """
     from scipy.special import betaincinv
 
-    seen, whole = float(sizes[said].sum()), float(sizes.sum())
+    seen, whole = float(sizes[success].sum()), float(sizes.sum())
     if seen == whole:
         return 0.0
     squares = sizes**2
-    known = float(squares[said].sum())
-    # Rows of large size that happened to say nothing are missing in `known`: meet what is expected of all rows half-way.
+    known = float(squares[success].sum())
+    # `known` lacks large rows that failed by chance: take at least the mean of it and the expectation over all rows.
     known = max(known, (known + seen / whole * float(squares.sum())) / 2)
     more = seen + whole / len(sizes)
     unit = (known + float(squares.mean())) / more

@@ -1,4 +1,4 @@
-"""Products of rows with coefficients in float64."""
+"""Products of feature rows with coefficients, summed in float64."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from largesse.records import Array
 
-MAX_COPIED_ROWS = 8192  # their float64 copy stays in the processor's cache
+MAX_COPIED_ROWS = 8192  # a float64 copy of this size stays in the processor's cache
 
 
 def dot_rows(X: Array, coef: Array) -> Array:

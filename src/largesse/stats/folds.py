@@ -1,4 +1,4 @@
-"""Assignment of rows to folds: clusters stay whole, levels are spread evenly."""
+"""Assignment of rows to folds, with whole clusters and evenly spread levels."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import numpy as np
 from largesse.errors import Problem, integer_problems, refuse
 from largesse.records import Array, Log, Sample
 
-MIN_ROWS_FOR_THREE_FOLDS = 100_000  # from which three folds are enough
+MIN_ROWS_FOR_THREE_FOLDS = 100_000
 HOLD_OUT_FOLDS = 10  # a share of the log is held out in tenths
 
 
 def count_folds(rows: int) -> int:
-    """Return the number of folds of a run: five, or three for very many rows.
+    """Return the default number of folds for a log with this number of rows.
+
+    Five, or three from `MIN_ROWS_FOR_THREE_FOLDS` rows on.
 
     >>> count_folds(20_000), count_folds(1_000_000)
     (5, 3)
@@ -21,26 +23,29 @@ def count_folds(rows: int) -> int:
 
 
 def assign_folds(log: Log, count: int = 5, seed: int = 0) -> Array:
-    """Return the fold (n,) of every row.
+    """Assign each row of a log to one of `count` folds (n,).
 
-    Without clusters each level is dealt out over the folds like cards; with clusters, whole clusters go to the fold
+    Without clusters the rows of each level are spread evenly over the folds; with clusters, whole clusters go to the fold
     that is smallest so far, the largest clusters first. Rows outside the sample of a large log have folds of their own, after
     those of the sample: no model sees them, but each of their folds is planned like a fresh set of customers.
     """
     refuse("folds", integer_problems(count, "the number of folds") + integer_problems(seed, "the seed"))
     if log.sample is not None:
-        return _around_sample(log, log.sample, count, seed)
-    _check(log, count)
-    return _deal(log.level, log.cluster, count, seed)
+        return _assign_around_sample(log, log.sample, count, seed)
+    _check_fold_count(log, count)
+    return _assign_rows(log.level, log.cluster, count, seed)
 
 
-def _deal(level: Array, cluster: Array | None, count: int, seed: int) -> Array:
+def _assign_rows(level: Array, cluster: Array | None, count: int, seed: int) -> Array:
     rng = np.random.default_rng(seed)
-    return _by_level(level, count, rng) if cluster is None else _by_cluster(cluster, count, rng)
+    return _assign_by_level(level, count, rng) if cluster is None else _assign_by_cluster(cluster, count, rng)
 
 
-def _around_sample(log: Log, sample: Sample, count: int, seed: int) -> Array:
-    """Return the folds of the sample, followed by those of the other rows, of about the same size or larger."""
+def _assign_around_sample(log: Log, sample: Sample, count: int, seed: int) -> Array:
+    """Assign the sample of a large log to folds, and the other rows to further folds.
+
+    The further folds have about the size of the sample's folds, or are larger.
+    """
     inside, outside = assign_folds(sample.log, count, seed), log.outside
     first = int(inside.max()) + 1
     others = int(outside.sum())
@@ -49,18 +54,21 @@ def _around_sample(log: Log, sample: Sample, count: int, seed: int) -> Array:
     fold[sample.rows] = inside
     if others:
         cluster = None if log.cluster is None else log.cluster[outside]
-        fold[outside] = first + _deal(log.level[outside], cluster, parts, seed)
+        fold[outside] = first + _assign_rows(log.level[outside], cluster, parts, seed)
     return fold
 
 
 def hold_out(log: Log, share: float, seed: int) -> Array:
-    """Return a mask (n,) of held-out rows: about a share of every level, whole clusters together."""
+    """Return a mask (n,) that holds out about a `share` of the rows of each level.
+
+    Whole clusters are held out together.
+    """
     fold = assign_folds(log, max(2, min(HOLD_OUT_FOLDS, len(log))), seed)
     parts = int(fold.max()) + 1  # fewer clusters make fewer parts
     return fold < min(max(1, round(share * parts)), parts - 1)
 
 
-def _check(log: Log, count: int) -> None:
+def _check_fold_count(log: Log, count: int) -> None:
     problems = []
     if not 2 <= count <= len(log):
         problems.append(
@@ -73,7 +81,7 @@ def _check(log: Log, count: int) -> None:
     refuse("folds", problems)
 
 
-def _by_level(level: Array, count: int, rng: np.random.Generator) -> Array:
+def _assign_by_level(level: Array, count: int, rng: np.random.Generator) -> Array:
     shuffled = rng.permutation(len(level))
     dealt = shuffled[np.argsort(level[shuffled], kind="stable")]
     fold = np.empty(len(level), dtype=np.int64)
@@ -81,7 +89,7 @@ def _by_level(level: Array, count: int, rng: np.random.Generator) -> Array:
     return fold
 
 
-def _by_cluster(cluster: Array, count: int, rng: np.random.Generator) -> Array:
+def _assign_by_cluster(cluster: Array, count: int, rng: np.random.Generator) -> Array:
     _, cluster = np.unique(cluster, return_inverse=True)  # part of a log need not have every cluster
     sizes = np.bincount(cluster)
     shuffled = rng.permutation(len(sizes))

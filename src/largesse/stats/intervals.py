@@ -3,7 +3,7 @@
 `t_estimate` gives a t interval. `estimate_skewed_mean` also allows for long tails: a few large terms, such as what a few customers
 bought.
 
-A t interval holds when terms are many and alike. Where few terms are large, a log that missed the largest customers has a
+A t interval holds when terms are many and of similar size. Where few terms are large, a log that missed the largest customers has a
 small mean *and* a small standard error, so the truth lies above the interval far more often than in one log of forty. How
 many standard errors an end must reach follows from the terms themselves: logs are drawn from the log (as in a studentised
 bootstrap), each large term times a random factor with mean one, so that larger terms than any seen can be drawn. The factor
@@ -23,8 +23,8 @@ import numpy as np
 from largesse.records import Array, Estimate
 from largesse.stats.binomial import COVERAGE, BinaryOutcomes, binomial_half_widths
 
-MIN_TAIL_ROWS = 10  # large terms: fewer cannot tell how long the tail is
-MIN_SIDE_SHARE = 0.05  # share of all large terms below which those of one sign are not needed
+MIN_TAIL_ROWS = 10  # fewer large terms do not show the length of the tail
+MIN_SIDE_SHARE = 0.05  # of all large terms: a sign with fewer of them needs no minimum number of rows
 ROW_TAIL_SPREADS = (0.4, 0.8)  # spread of logarithms up to which large terms are alike, and from which they are a tail
 CLUSTER_TAIL_SPREADS = (0.2, 0.5)  # sums over clusters of any size are seldom alike
 MAX_SHARE_FOR_T_INTERVAL = 1e-3  # share of the squares: where the largest term has less, the t interval holds
@@ -47,7 +47,10 @@ def t_estimate(values: Array, weight: Array | None = None, cluster: Array | None
 
 
 def jackknife_mean(values: Array, weight: Array | None = None, cluster: Array | None = None) -> tuple[float, Array]:
-    """Return the weighted mean and its jackknife influences (units,): the decrease of the mean without each row or cluster."""
+    """Return the weighted mean of `values` (n,) and the jackknife influence (units,) of each row or cluster.
+
+    An influence is the decrease of the mean without that row or cluster.
+    """
     whole = float(len(values)) if weight is None else float(weight.sum())
     mean = float(values.sum() if weight is None else weight @ values) / whole
     parts: Array = values - mean  # influence of every row on the mean, times its weight
@@ -64,23 +67,23 @@ def jackknife_mean(values: Array, weight: Array | None = None, cluster: Array | 
     return mean, parts
 
 
-def t_interval(mean: float, moves: Array) -> Estimate:
-    """Return a mean with its standard error and t interval, from the influence of each row or cluster (units,)."""
-    units = len(moves)
+def t_interval(mean: float, influences: Array) -> Estimate:
+    """Compute the standard error and t interval of a mean from its jackknife influences (units,)."""
+    units = len(influences)
     if units < 2:
         return Estimate(mean, float("nan"), float("nan"), float("nan"))
-    squares = moves * moves
+    squares = influences * influences
     se = float(np.sqrt((units - 1) / units * squares.sum()))
-    reach = t_reach(squares) * se
+    reach = t_half_width(squares) * se
     return Estimate(mean, se, mean - reach, mean + reach)
 
 
-def t_reach(squares: Array) -> float:
-    """Return the half-width of a t interval in standard errors, from the squared influences (units,)."""
-    return t_quantile(_freedom(squares))
+def t_half_width(squares: Array) -> float:
+    """Return the half-width of a t interval in standard errors, from squared influences (units,)."""
+    return t_quantile(_degrees_of_freedom(squares))
 
 
-def _freedom(squares: Array) -> float:
+def _degrees_of_freedom(squares: Array) -> float:
     """Return the degrees of freedom of a standard error from squared influences (units,).
 
     Where few units carry most of the sum (rows with large weights, or one buyer among a thousand), the standard error is
@@ -97,7 +100,7 @@ def _freedom(squares: Array) -> float:
 
 
 def t_quantile(freedom: float, coverage: float = COVERAGE) -> float:
-    """Return the half-width of an interval in standard errors, for some degrees of freedom."""
+    """Return the half-width of an interval in standard errors for given degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 0.5 + coverage / 2))
@@ -108,14 +111,17 @@ def t_quantile(freedom: float, coverage: float = COVERAGE) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Large terms of one sign."""
+    """Large terms of a mean that have the same sign."""
 
-    terms: Array  # (at most KEPT,) the largest
+    terms: Array  # (at most MAX_TAIL_TERMS,) the largest
     spread: float  # standard deviation of the logarithms of all of them
     count: int
 
-    def share(self, alike: tuple[float, float]) -> float:
-        """Return the share of these terms in a tail, from 0 to 1."""
+    def tail_degree(self, alike: tuple[float, float]) -> float:
+        """Return the degree, from 0 to 1, to which these terms form a long tail.
+
+        It is 0 up to the first of the spreads `alike`, and 1 from the second on.
+        """
         return min(max((self.spread - alike[0]) / (alike[1] - alike[0]), 0.0), 1.0)
 
 
@@ -138,30 +144,30 @@ def estimate_skewed_mean(
     >>> estimate_skewed_mean(np.arange(1000.0), tail=np.r_[np.zeros(995), np.arange(5.0) + 1]).interval
     (nan, nan)
     """
-    mean, moves = jackknife_mean(values, weight, cluster)
-    found = t_interval(mean, moves)
+    mean, influences = jackknife_mean(values, weight, cluster)
+    found = t_interval(mean, influences)
     if tail is not None and count_if_too_few(tail) is not None:
         return replace(found, low=float("nan"), high=float("nan"))
     if answers is not None and cluster is None:
-        found = _reach_at_least(found, *binomial_half_widths(answers, weight, found.se))
+        found = _widen(found, *binomial_half_widths(answers, weight, found.se))
         if tail is None:
             return found
     if not found.se > 0:
         return found
     if tail is not None:
-        moves = jackknife_mean(tail, weight, cluster)[1]
+        influences = jackknife_mean(tail, weight, cluster)[1]
     tails = None if tail is None else _sum_units(tail, weight, cluster)
-    below, above = _reach_further(moves, tails, ROW_TAIL_SPREADS if cluster is None else CLUSTER_TAIL_SPREADS)
+    below, above = _tail_half_widths(influences, tails, ROW_TAIL_SPREADS if cluster is None else CLUSTER_TAIL_SPREADS)
     return replace(found, low=found.low - below, high=found.high + above)
 
 
-def _reach_at_least(found: Estimate, below: float, above: float) -> Estimate:
+def _widen(found: Estimate, below: float, above: float) -> Estimate:
     low, high = min(found.low, found.estimate - below), max(found.high, found.estimate + above)
     return replace(found, low=low, high=high)
 
 
 def count_if_too_few(tail: Array) -> int | None:
-    """Return the number of rows that carry an estimate if they are too few for an interval, else None."""
+    """Count the rows with a value in the tail (n,) if they are too few for an interval, else return None."""
     above, below = int(np.count_nonzero(tail > 0)), int(np.count_nonzero(tail < 0))
     needed = [side for side in (above, below) if side > MIN_SIDE_SHARE * (above + below)]
     least = min(needed, default=0)
@@ -169,7 +175,7 @@ def count_if_too_few(tail: Array) -> int | None:
 
 
 def is_sparse_amount(outcome: Array) -> bool:
-    """Return True if an outcome is an amount that is zero in many rows, and not binary."""
+    """Return True if outcomes (n,) are amounts, not binary, and zero in at least a fifth of the rows."""
     some = outcome != 0
     if np.count_nonzero(some) > 0.8 * len(outcome):
         return False
@@ -178,7 +184,7 @@ def is_sparse_amount(outcome: Array) -> bool:
 
 
 def _sum_units(tail: Array, weight: Array | None, cluster: Array | None) -> tuple[Array, Array]:
-    """Return the positive and the negative part of the tail of each unit, (units,) each."""
+    """Sum the positive and the negative tail values of each row or cluster, as two arrays (units,)."""
     weighted = tail if weight is None else weight * tail
     sides = (np.maximum(weighted, 0.0), np.maximum(-weighted, 0.0))
     if cluster is None:
@@ -187,33 +193,39 @@ def _sum_units(tail: Array, weight: Array | None, cluster: Array | None) -> tupl
     return np.bincount(own, weights=sides[0]), np.bincount(own, weights=sides[1])
 
 
-def _reach_further(moves: Array, tails: tuple[Array, Array] | None, alike: tuple[float, float]) -> tuple[float, float]:
-    """Return the additional half-widths, below and above a mean, beyond a t interval."""
-    squares = moves * moves
+def _tail_half_widths(
+    influences: Array, tails: tuple[Array, Array] | None, alike: tuple[float, float]
+) -> tuple[float, float]:
+    """Return the widths by which a long tail extends a t interval below and above the mean."""
+    squares = influences * influences
     whole = float(squares.sum())
-    if not float(squares.max()) > MAX_SHARE_FOR_T_INTERVAL * whole:  # also where it is not finite
+    if not float(squares.max()) > MAX_SHARE_FOR_T_INTERVAL * whole:  # or if `whole` is not finite
         return 0.0, 0.0
-    up, down = _find_sides(moves) if tails is None else (_take_side(moves, tails[0]), _take_side(-moves, tails[1]))
-    above, below = up.share(alike), down.share(alike)
+    up, down = (
+        _split_large_influences(influences)
+        if tails is None
+        else (_select_tail(influences, tails[0]), _select_tail(-influences, tails[1]))
+    )
+    above, below = up.tail_degree(alike), down.tail_degree(alike)
     if above == below == 0:
         return 0.0, 0.0
-    drawn = _draw_ratios(up, down, whole, len(moves))
+    drawn = _draw_t_ratios(up, down, whole, len(influences))
     low, high = np.quantile(drawn, [0.5 - COVERAGE / 2, 0.5 + COVERAGE / 2])
-    usual, se = t_reach(squares), float(np.sqrt((len(moves) - 1) / len(moves) * whole))
+    usual, se = t_half_width(squares), float(np.sqrt((len(influences) - 1) / len(influences) * whole))
     return below * max(float(high) - usual, 0.0) * se, above * max(-float(low) - usual, 0.0) * se
 
 
-def _find_sides(moves: Array) -> tuple[_Side, _Side]:
-    """Return the positive and the negative influences that are larger than the mean."""
-    least = float(np.abs(moves).mean())
-    sides = (moves[moves > least], -moves[moves < -least])
+def _split_large_influences(influences: Array) -> tuple[_Side, _Side]:
+    """Return the positive and the negative influences that exceed the mean absolute influence."""
+    least = float(np.abs(influences).mean())
+    sides = (influences[influences > least], -influences[influences < -least])
     return _make_side(sides[0], sides[0]), _make_side(sides[1], sides[1])
 
 
-def _take_side(moves: Array, tail: Array) -> _Side:
-    """Return the influences of the units with a part in the tail (units,)."""
+def _select_tail(influences: Array, tail: Array) -> _Side:
+    """Return the positive influences (units,) of rows or clusters with a value in the `tail` (units,)."""
     own = tail > 0
-    moved = moves[own]
+    moved = influences[own]
     return _make_side(moved[moved > 0], tail[own])
 
 
@@ -224,8 +236,8 @@ def _make_side(terms: Array, sizes: Array) -> _Side:
     return _Side(np.sort(terms)[::-1], spread, len(sizes))
 
 
-def _draw_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
-    """Return the errors (DRAWS,) of resampled logs, each divided by its own standard error."""
+def _draw_t_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
+    """Return the errors (N_LOG_DRAWS,) of means of resampled logs, each in its own standard errors."""
     times, normal, rest = _draw_numbers()
     total, squares, left = np.zeros(N_LOG_DRAWS), np.zeros(N_LOG_DRAWS), whole
     for side, sign, first in ((up, 1.0, 0), (down, -1.0, MAX_TAIL_TERMS)):
@@ -244,7 +256,11 @@ def _draw_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
 
 @lru_cache(maxsize=1)
 def _draw_numbers() -> tuple[Array, Array, Array]:
-    """Return the counts and random factors of the terms in each draw, (DRAWS, 2 KEPT) each, and the others' error (DRAWS,)."""
+    """Draw the random numbers of all resampled logs, the same in every call.
+
+    They are counts and normal factors of the large terms, (N_LOG_DRAWS, 2 MAX_TAIL_TERMS) each, and the normal error of
+    the other terms (N_LOG_DRAWS,).
+    """
     rng = np.random.default_rng(0)
     shape = (N_LOG_DRAWS, 2 * MAX_TAIL_TERMS)
     return rng.poisson(1.0, shape).astype(np.float64), rng.standard_normal(shape), rng.standard_normal(N_LOG_DRAWS)

@@ -1,4 +1,4 @@
-"""Link functions between scores and responses, and the losses of rows.
+"""Link functions between scores and responses, and loss functions with their derivatives.
 
 A score is a logit where responses are 0/1, and the response itself where they are amounts.
 """
@@ -9,7 +9,7 @@ import numpy as np
 
 from largesse.records import Array
 
-MAX_SCORE = 1e300  # a score; twice as much is still a number
+MAX_SCORE = 1e300  # twice this is still finite
 PROBABILITY_MARGIN = (
     1e-6  # probabilities are held this far from 0 and 1, so that their logits and log losses stay finite
 )
@@ -31,7 +31,9 @@ def logit(probability: Array, inside: float = PROBABILITY_MARGIN) -> Array:
 
 
 def softmax(scores: Array) -> Array:
-    """Return probabilities (n, K) in proportion to exp(scores); infinite scores count as the largest number.
+    """Return probabilities (n, K) proportional to exp(scores), without overflow.
+
+    Infinite scores count as ±`MAX_SCORE`.
 
     >>> softmax(np.array([[np.inf, np.inf, 0.0]]))
     array([[0.5, 0.5, 0. ]])
@@ -42,19 +44,19 @@ def softmax(scores: Array) -> Array:
 
 
 def score_loss(score: Array, response: Array, binary: bool) -> Array:
-    """Return the loss of each row at its score: log loss of a logit, or half the squared error of an amount."""
+    """Return the log loss (n,) of logits, or half the squared error (n,) of amounts."""
     if binary:
         return np.logaddexp(0.0, score) - response * score
     return 0.5 * (score - response) ** 2
 
 
 def score_slope(score: Array, response: Array, binary: bool) -> Array:
-    """Return the derivative of each row's loss in its score: expected minus observed response."""
+    """Return the derivative (n,) of `score_loss` with respect to the scores."""
     return (sigmoid(score) if binary else score) - response
 
 
 def score_curvature(score: Array, binary: bool) -> Array:
-    """Return the second derivative of each row's loss in its score."""
+    """Return the second derivative (n,) of `score_loss` with respect to the scores."""
     if not binary:
         return np.ones(len(score))
     expected = sigmoid(score)
@@ -62,7 +64,7 @@ def score_curvature(score: Array, binary: bool) -> Array:
 
 
 def response_loss(expected: Array, response: Array, binary: bool) -> Array:
-    """Return the loss of each row at its expected response: log loss of a probability, or half the squared error."""
+    """Return the log loss (n,) of expected probabilities, or half the squared error (n,) of expected amounts."""
     if binary:
         held = np.clip(expected, PROBABILITY_MARGIN, 1 - PROBABILITY_MARGIN)
         return -np.where(response > 0.5, np.log(held), np.log1p(-held))

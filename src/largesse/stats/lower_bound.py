@@ -25,7 +25,7 @@ def bound_mean(
     coverage: float = COVERAGE,
     parts: int = 1,
 ) -> float:
-    """Return a lower confidence bound of the expected weighted mean, with a probability of at least `coverage`.
+    """Return a lower confidence bound of the expected weighted mean of non-negative terms (n,).
 
     Parameters
     ----------
@@ -33,9 +33,11 @@ def bound_mean(
         (n,) never negative, of the size of one: other sizes make the bound less tight, not wrong.
     weight, cluster
         (n,) of the rows. Rows of a cluster may depend on each other.
+    coverage
+        Minimum probability that the bound holds.
     parts
-        Into how many parts the rows fall such that terms are independent only within a part, as where each fold has a
-        policy learnt on the others. A geometric mean of the parts' ratios is then used, whose expectation is at most one
+        Number of parts of the rows with independent terms inside each part only, as where each fold has a policy learnt
+        on the others. A geometric mean of the parts' ratios is then used, whose expectation is at most one
         however they depend on each other (Hölder).
 
     Examples

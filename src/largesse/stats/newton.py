@@ -20,7 +20,7 @@ def minimise(
     steps: int = 50,
     tolerance: float = 1e-10,
 ) -> Array:
-    """Return the parameters (q,) that minimise the objective, none below its lower bound.
+    """Return the parameters (q,) that minimise a smooth convex objective within lower bounds.
 
     Parameters that lie on their bound and are pushed against it are held there for the step; the others take a Newton
     step, cut off at the bounds and halved until it does not lead uphill (projected Newton, Bertsekas 1982).

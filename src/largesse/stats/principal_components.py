@@ -15,7 +15,7 @@ GRAM_BLOCK_ROWS = 65_536
 
 @dataclass(frozen=True, eq=False)
 class PrincipalAxes:
-    """Features on their longest principal axes: Z = X V, with the mean square of each axis, the shortest first."""
+    """Coordinates Z = X V of features on their principal axes, in rising order of variance."""
 
     Z: Array  # (n, r) float32
     V: Array  # (p, r)
@@ -23,7 +23,7 @@ class PrincipalAxes:
 
 
 def principal_axes(X: Array, most: int | None = None) -> PrincipalAxes:
-    """Return features (n, p) on at most `most` of their principal axes.
+    """Project features (n, p) on at most `most` of their longest principal axes.
 
     A ridge penalty means the same on them, and the loss of a regression curves about equally along all: a fit to a thousand
     features takes a few dozen gradient steps, where Newton's method needs matrices of a thousand by a thousand.

@@ -1,4 +1,4 @@
-"""Random samples: rows, rows of every level, whole clusters, and levels with given probabilities."""
+"""Random samples of rows and clusters, and random levels with given probabilities."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from largesse.records import Array
 
-MIN_LEVEL_SHARE = 0.5  # of an equal share: the least that a rare level gets of a sample
+MIN_LEVEL_SHARE = 0.5  # of an equal share; a rare level gets at least this much of a sample
 
 
 def sample_rows(count: int, most: int, seed: int | np.random.Generator = 0) -> Array:
@@ -35,7 +35,7 @@ def draw_levels(probabilities: Array, seed: int | np.random.Generator) -> Array:
 
 
 def draw_levels_of_rows(probabilities: Array, rows: Array, seed: int) -> Array:
-    """Return the levels that `draw_levels` with this seed draws for some rows (n,) of a larger table.
+    """Draw levels for some `rows` (n,) of a table, identical to those of one draw for the whole table.
 
     >>> every = np.full((5, 2), 0.5)
     >>> draw_levels_of_rows(every[2:], np.arange(2, 5), 0), draw_levels(every, 0)
@@ -50,9 +50,9 @@ def draw_levels_of_rows(probabilities: Array, rows: Array, seed: int) -> Array:
 
 
 def allocate_rows(counts: Array, most: int) -> Array:
-    """Return the number of rows of each level (K,) in a sample of at most `most`.
+    """Return the number (K,) of rows that each level gets in a sample of at most `most` rows.
 
-    Levels get their share of all rows. A rare one gets half of what it would get if all got the same, or all its rows.
+    Levels get their share of all rows. A rare level gets half of an equal share, or all its rows.
 
     >>> allocate_rows(np.array([900, 90, 10]), 100), allocate_rows(np.array([600, 400]), 100)
     (array([74, 16, 10]), array([60, 40]))
@@ -73,7 +73,10 @@ def allocate_rows(counts: Array, most: int) -> Array:
 
 
 def draw_rows_by_level(level: Array, K: int, most: int, seed: int = 0) -> tuple[Array, Array | None]:
-    """Draw at most `most` rows across all levels (n,); return them in order, with the number of rows that each represents.
+    """Draw at most `most` rows, stratified by level (n,), with their sampling weights.
+
+    Rows are returned in their original order. A weight is the number of rows that a row represents; the weights are
+    None if all are equal.
 
     The latter is None where all stand for the same number.
     """
@@ -82,13 +85,13 @@ def draw_rows_by_level(level: Array, K: int, most: int, seed: int = 0) -> tuple[
     rng = np.random.default_rng(seed)
     drawn = [rng.permutation(np.flatnonzero(level == k))[:many] for k, many in enumerate(wanted)]
     rows = np.sort(np.concatenate(drawn))
-    if not (wanted > np.ceil(counts * (most / max(len(level), 1)))).any():  # nobody got more than a share
+    if not (wanted > np.ceil(counts * (most / max(len(level), 1)))).any():  # no level got more than its share
         return rows, None
     return rows, (counts / np.maximum(wanted, 1))[level[rows]]
 
 
 def draw_clusters(cluster: Array, most: int, seed: int = 0) -> Array:
-    """Draw whole clusters (n,) at random with at most `most` rows in total; return the rows in order."""
+    """Draw whole clusters at random, with at most `most` rows in total, and return the indices of their rows."""
     _, own, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
     order = np.random.default_rng(seed).permutation(len(sizes))
     kept = np.zeros(len(sizes), dtype=bool)

@@ -21,13 +21,16 @@ from largesse.progress import track
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MIN_CELLS_FOR_THREADS = 5_000_000  # cells
-MAX_QUEUED_BATCHES = 4  # batches that are in memory at once
+MIN_CELLS_FOR_THREADS = 5_000_000
+MAX_QUEUED_BATCHES = 4
 
 
 @contextmanager
 def one_thread(cells: int = 0) -> Iterator[None]:
-    """Limit the loaded numerical libraries to one thread, unless the work has `MIN_CELLS_FOR_THREADS` cells or more."""
+    """Limit numerical libraries to one thread inside the block, unless the work is large.
+
+    Work is large from `MIN_CELLS_FOR_THREADS` matrix cells on.
+    """
     try:
         from threadpoolctl import threadpool_limits
     except ImportError:  # comes with scikit-learn, which networks alone do not need
@@ -42,10 +45,10 @@ def one_thread(cells: int = 0) -> Iterator[None]:
 def run_in_threads(jobs: Sequence[Callable[[], Result]], workers: int, *, tracked: bool = False) -> list[Result]:
     """Run jobs in parallel threads, and return their results in the jobs' order.
 
-    If they are `tracked`, they are the parts of the current work, whose progress is shown.
+    `tracked` jobs count as parts of the current work, whose progress is shown.
 
-    The first error ends it. Who stops waiting (an interrupt) does not wait for jobs under way, and their threads do not keep
-    the process alive.
+    The first error ends the call. An interrupted caller does not wait for running jobs, and their threads do not keep the
+    process alive.
 
     >>> run_in_threads([lambda: 1, lambda: 2, lambda: 3], workers=2)
     [1, 2, 3]
@@ -64,10 +67,10 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], workers: int, *, tracke
             except queue.Empty:
                 return
             try:
-                with one_thread():  # the threads of OpenMP are counted for each thread apart
+                with one_thread():  # OpenMP counts its threads separately for each thread
                     found[place] = jobs[place]()
                 ended.put(None)
-            except BaseException as error:  # whoever waits raises it
+            except BaseException as error:  # the waiting thread raises it
                 ended.put(error)
 
     try:
@@ -79,7 +82,7 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], workers: int, *, tracke
                 if error is not None:
                     raise error
     finally:
-        while not waiting.empty():  # what has not begun does not begin
+        while not waiting.empty():  # jobs that have not begun are dropped
             with suppress(queue.Empty):
                 waiting.get_nowait()
     return [found[place] for place in range(len(jobs))]
@@ -101,7 +104,7 @@ def prefetch(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def map_in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yield the results of items in their order, computed by several threads."""
+    """Apply a function to items in several threads, and yield the results in the items' order."""
     threads = min(count_cores(), MAX_QUEUED_BATCHES)
     with ThreadPoolExecutor(threads) as pool:
         waiting: deque[Future[Result]] = deque()
@@ -115,7 +118,10 @@ def map_in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Ite
 
 @contextmanager
 def write_in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
-    """Yield a function that queues items for one background thread; it waits while the queue is full."""
+    """Yield a function that queues items for processing by one background thread.
+
+    The function blocks while the queue is full.
+    """
     with ThreadPoolExecutor(1) as pool:
         waiting: deque[Future[None]] = deque()
 

@@ -1,4 +1,4 @@
-"""Trees as plain arrays: saved without pickle, and evaluated at every level in one compiled loop.
+"""Decision trees as plain arrays, evaluated at all levels by one compiled loop.
 
 Trees are grown by scikit-learn. The copy is ours, so that a saved model does not depend on the
 version that grew it.
@@ -22,23 +22,32 @@ TREE_BLOCK_ROWS = 2048  # the features of this many rows stay close to the proce
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Trees with consecutive nodes; a leaf has left = −1."""
+    """Decision trees as arrays with one entry per node.
+
+    A leaf has left = −1.
+    """
 
     roots: Annotated[Array, Shaped("trees", dtype="int32")]
-    feature: Annotated[Array, Shaped("nodes", dtype="int32")]  # the number of features stands for the level
+    feature: Annotated[Array, Shaped("nodes", dtype="int32")]  # index p, the number of features, is the level
     threshold: Annotated[Array, Shaped("nodes")]  # go left where value ≤ threshold
     left: Annotated[Array, Shaped("nodes", dtype="int32")]
     right: Annotated[Array, Shaped("nodes", dtype="int32")]
     value: Annotated[Array, Shaped("nodes")]
 
     def add_to(self, out: Array, X: Array) -> None:
-        """Add the values of trees at levels 0..K−1 to sums (n, S, K) for features (n, p): S sums of equally many trees."""
+        """Add the trees' predictions at all K levels for features X (n, p) to sums `out` (n, S, K).
+
+        The trees form S groups of equal size, one per sum.
+        """
         if len(self.roots):
             nodes = (self.feature, self.threshold, self.left, self.right, self.value)
-            _walker()(np.ascontiguousarray(X, dtype=np.float32), out, self.roots, *nodes)
+            _compile_evaluation()(np.ascontiguousarray(X, dtype=np.float32), out, self.roots, *nodes)
 
     def check(self, features: int) -> None:
-        """Refuse trees with invalid or circular links: the compiled loop checks no bounds."""
+        """Refuse trees with invalid or circular links.
+
+        The compiled loop checks no bounds.
+        """
         nodes = len(self.feature)
         here = np.arange(nodes)
         inner = self.left >= 0
@@ -49,18 +58,18 @@ class Trees:
             # A split on the level is rounded to a whole number.
             and (np.abs(self.threshold[inner & (self.feature == features)]) < MAX_SPLIT_LEVEL).all()
         ):
-            raise ValueError("its trees are not trees")
+            raise ValueError("its trees have invalid links")
 
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """One sum of trees on top of a baseline."""
+    """Baseline score, and the trees whose predictions are added to it."""
 
     baseline: float
     trees: Trees
 
     def scores(self, X: Array, K: int) -> Array:
-        """Return the sums (n, K) for features (n, p) at levels 0..K−1."""
+        """Return the scores (n, K) of features (n, p) at all levels."""
         out = np.full((len(X), 1, K), self.baseline)
         for rows in row_blocks(len(X)):
             self.trees.add_to(out[rows], X[rows])
@@ -81,7 +90,7 @@ def boosted_trees(model: Any) -> BoostedTrees:
 
 
 def collect_trees(model: Any) -> Trees:
-    """Extract the trees of a fitted HistGradientBoosting model, one sum after the other."""
+    """Extract the trees of a fitted HistGradientBoosting model, grouped by its outputs (classes)."""
     rounds = model._predictors
     grown = [predictors[s].nodes for s in range(len(rounds[0])) for predictors in rounds]
     sizes = np.array([len(nodes) for nodes in grown], dtype=np.int64)
@@ -99,10 +108,10 @@ def collect_trees(model: Any) -> Trees:
     )
 
 
-# -- the walk -------------------------------------------------------------------------------------------------------------
+# -- evaluation ----------------------------------------------------------------------------------------------------------
 
 
-def _walk(
+def _evaluate(
     X: Array, out: Array, roots: Array, feature: Array, threshold: Array, left: Array, right: Array, value: Array
 ) -> None:
     n, p = X.shape
@@ -113,7 +122,7 @@ def _walk(
         for i in range(n):
             k = 0
             while k < K:
-                # Most trees never split on the level: one walk then serves all levels up to the next that would differ.
+                # Most trees never split on the level: one pass then gives all levels up to the next with another leaf.
                 last, node = K - 1, roots[t]
                 while left[node] >= 0:
                     j = feature[node]
@@ -131,8 +140,8 @@ def _walk(
 
 
 @functools.cache
-def _walker() -> Callable[..., None]:
+def _compile_evaluation() -> Callable[..., None]:
     """Compile the evaluation of trees on first use; numba caches it on disk."""
     import numba
 
-    return numba.njit(cache=True, nogil=True)(_walk)
+    return numba.njit(cache=True, nogil=True)(_evaluate)

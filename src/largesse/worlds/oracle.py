@@ -1,4 +1,4 @@
-"""Known true responses of customers at every level, with the values of any plan, the best plan and uniform mixtures."""
+"""True values of plans for simulated customers with known responses."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from largesse.records import Array, Frontier
 
 
 class KnownTruth:
-    """Base class of simulated customers with known true responses: values of plans and mixtures, and the skill of a plan.
+    """Base class of simulated customers whose true response at every level is known.
 
+    It computes true values of plans and uniform mixtures, and the skill of a plan.
     A subclass has the two fields below.
     """
 
@@ -24,7 +25,7 @@ class KnownTruth:
         return len(self.truth)
 
     def value(self, levels: Array) -> float:
-        """Return the mean true response of a plan: levels (n,) in 0..K−1."""
+        """Return the mean true response of a plan with levels (n,) in 0..K−1."""
         plan, top = np.asarray(levels), self.truth.shape[1] - 1
         if plan.shape != (len(self),) or not np.isin(plan, np.arange(top + 1)).all():
             problem = f"not one level 0..{top} per customer: got an array of shape {plan.shape} and type {plan.dtype}"
@@ -32,11 +33,14 @@ class KnownTruth:
         return float(self.truth[np.arange(len(self)), plan.astype(np.int64)].mean())
 
     def oracle_value(self, budget: float) -> float:
-        """Return the best mean true response within an average cost; one customer may be split between two levels."""
+        """Return the highest mean true response of any plan within a budget per customer.
+
+        One customer may be split between two levels.
+        """
         return self._best.at(self._check_budget(budget))
 
     def uniform_value(self, budget: float) -> float:
-        """Return the best mean true response of a uniform mixture of levels within an average cost."""
+        """Return the highest mean true response of a uniform mixture of levels within a budget per customer."""
         return self._best_uniform.at(self._check_budget(budget))
 
     @cached_property
@@ -48,15 +52,16 @@ class KnownTruth:
         return frontier(self.truth.mean(axis=0, keepdims=True), self.costs)
 
     def skill(self, levels: Array, budget: float) -> float:
-        """Return (V − V_uniform) / (V_oracle − V_uniform): 0 for the best uniform mixture, 1 for the best plan.
+        """Return the skill of a plan, 0 for the best uniform mixture and 1 for the best plan.
 
+        It is (V − V_uniform) / (V_oracle − V_uniform) with V the value of the plan.
         The plan (n,) should cost no more than the budget: overspending is not punished here. The skill is NaN where
         no plan is better than a uniform mixture, as with a budget of 0.
         """
         return self.skill_of(self.value(levels), budget)
 
     def skill_of(self, value: float, budget: float) -> float:
-        """Return the skill of a plan with a mean true response."""
+        """Return the skill of a plan from its mean true response."""
         uniform = self.uniform_value(budget)
         max_gain = self.oracle_value(budget) - uniform
         # Both are means of n terms near one: a smaller difference is rounding error.

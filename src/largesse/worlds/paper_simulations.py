@@ -1,4 +1,4 @@
-"""Five simulations with known truth.
+"""Five fixed simulations of logs with known true responses.
 
 All draw n customers with 50 uniform features and log one of five levels, which cost 0..4. Responses depend on the surface
 h(x) = Σ_i a_i exp(−s Σ_j b_ij |x_j − c_ij|), with a, b, c uniform on (0, 1), and its standardised form t = (h − μ)/σ.
@@ -45,13 +45,13 @@ _N_INSTRUMENTS = 10  # in `instrument`, the first features drive the log, the ot
 _MOMENT_ROWS = 200_000
 _PAPER_CHUNK_ROWS = 20_000  # 8 MB
 
-# Streams of one seed: what is drawn for one purpose never shifts what is drawn for another.
+# Streams of one seed: a draw for one purpose never shifts the draws for another.
 _WORLD, _MOMENTS, _LOG, _FRESH = range(4)
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation(KnownTruth):
-    """Customers of a simulated world, their log and their true responses; made by `simulate`."""
+    """Customers of a simulated world, with their logged and their true responses."""
 
     name: str
     features: Array  # (n, 50) float64
@@ -69,7 +69,7 @@ class Simulation(KnownTruth):
         return f"Simulation({self.name!r}, {len(self):,} customers)"
 
     def draw(self, n: int, seed: int) -> Simulation:
-        """Draw n customers of the same world (same a, b, c, μ, σ) who are not in the log."""
+        """Draw n further customers of the same world, with the same a, b, c, μ and σ."""
         _check_sizes(n, seed, self.mix)
         return _draw_customers(self.world, n, (_FRESH, seed), self.noise, self.mix)
 
@@ -81,7 +81,7 @@ class Simulation(KnownTruth):
 
 
 def simulate(name: str, n: int = 2500, seed: int = 0, *, response: str = "bernoulli", mix: float = 0.0) -> Simulation:
-    """Draw a world and a log of n customers in it.
+    """Draw a simulated world and a log of n of its customers.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def _check_sizes(n: int, seed: int, mix: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Surface:
-    """One surface h of J features and I terms, with its mean and standard deviation."""
+    """Random function h of J features with I terms, and its mean and standard deviation."""
 
     a: Array  # (I,)
     b: Array  # (J, I): s·b_ij, zero for features that h does not see
@@ -143,24 +143,24 @@ class _Surface:
     sd: float = 1.0
 
     def height(self, features: Array) -> Array:
-        """Return h (n,) of features (n, J)."""
+        """Return the values h (n,) of the surface at features (n, J)."""
         return _compile_heights()(features, self.a, self.b, self.c)
 
     def standardise(self, features: Array) -> Array:
-        """Return t (n,) of features (n, J)."""
+        """Return the standardised values t (n,) of the surface at features (n, J)."""
         return (self.height(features) - self.mean) / self.sd
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """The surfaces, responses and logging policy of one simulation and seed."""
+    """Surfaces, responses and logging policy of one simulation and seed."""
 
     name: str
     seed: int
     surfaces: tuple[_Surface, ...]  # t, and u for `confounded`
 
     def rng(self, *stream: int) -> np.random.Generator:
-        """Return the random generator of one stream of the world's seed."""
+        """Return the random generator of a stream, derived from the world's seed."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=stream))
 
     def features(self, n: int, rng: np.random.Generator) -> Array:
@@ -168,14 +168,14 @@ class World:
         return rng.random((n, _N_FEATURES)) * _CUBE_SIDES.get(self.name, 10.0)
 
     def truth(self, scores: list[Array]) -> Array:
-        """Return f (n, K) from the standardised surfaces, each (n,)."""
+        """Return the true responses f (n, K) from standardised surface values, (n,) each."""
         t = scores[0][:, None]
         if self.name == "confounded":
             return sigmoid(t + _PAPER_LEVELS / 4 * np.exp(0.8 * scores[1][:, None]) - 0.5)
         return sigmoid(t + (_PAPER_LEVELS + 1) / 5)
 
     def propensities(self, features: Array, scores: list[Array], mix: float) -> Array:
-        """Return ρ (n, K), mixed with the uniform distribution."""
+        """Return the propensities (n, K) of all levels, mixed with the uniform distribution."""
         if self.name == "instrument":
             tilt = 1.5 * (features[:, :_N_INSTRUMENTS].mean(axis=1) - 5) / 0.9
             odds = np.exp(tilt[:, None] * (_PAPER_LEVELS - 2))
@@ -220,7 +220,10 @@ def _add_moments(world: World, surfaces: tuple[_Surface, ...]) -> tuple[_Surface
 
 @cache
 def _compile_heights() -> Callable[[Array, Array, Array, Array], Array]:
-    """Return the compiled sum h: .15 s for 200,000 customers where NumPy in blocks of rows took .42 s."""
+    """Compile the sum h of a surface.
+
+    It takes .15 s for 200,000 customers where NumPy in blocks of rows took .42 s.
+    """
     import numba
 
     @numba.njit(nogil=True)

@@ -1,4 +1,4 @@
-"""Random distributions of features, and random functions of features, for the random worlds."""
+"""Random distributions of features, and random functions of features, for random worlds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _N_WAVES = 30
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The distribution of customers' features: p columns driven by correlated normal variables."""
+    """Random distribution of p feature columns, driven by correlated normal variables."""
 
     kinds: tuple[str, ...]
     loadings: Array  # (p, q) on common factors; independent noise makes up the rest of each column's variance
@@ -33,7 +33,10 @@ class Columns:
     informative: bool  # whether large values are missing more often
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[pa.Table, Array]:
-        """Return a table of n customers with missing values, and their latent variables (n, p), about standard normal."""
+        """Draw a table of n customers, and the latent variables (n, p) behind its columns.
+
+        Latent variables are about standard normal. Values of the table may be missing.
+        """
         import pyarrow as pa
 
         factors = rng.standard_normal((n, self.loadings.shape[1]))
@@ -49,7 +52,7 @@ class Columns:
         return pa.table(table), latent
 
     def _transform_column(self, j: int, kind: str, z: Array) -> tuple[Array, Array]:
-        """Return the latent variable (n,) of column j and its observed values (n,), given a normal variable z (n,)."""
+        """Return the latent variable (n,) and the observed values (n,) of column j from normal values z (n,)."""
         if kind == "skewed":
             return z, np.exp(z)
         if kind == "counts":
@@ -63,7 +66,10 @@ class Columns:
 
 
 def draw_columns(rng: np.random.Generator, p: int) -> Columns:
-    """Draw the distribution of p columns; the first one or two are always numbers without missing values."""
+    """Draw the distribution of p feature columns.
+
+    The first two columns have no missing values.
+    """
     one_kind = rng.random() < 0.3
     kind_odds = np.full(len(COLUMN_KINDS), 0.0 if one_kind else 1.0)
     kind_odds[rng.integers(len(COLUMN_KINDS) - 2)] += 3.0
@@ -85,7 +91,7 @@ def draw_columns(rng: np.random.Generator, p: int) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """A function of customers with mean 0 and standard deviation 1."""
+    """Random function of customers' latent variables, standardised to mean 0 and deviation 1."""
 
     shape: str
     raw: Callable[[Array], Array]
@@ -93,12 +99,15 @@ class Surface:
     sd: float
 
     def __call__(self, latent: Array) -> Array:
-        """Return the values (n,) of customers with latent variables (n, p)."""
+        """Return the function's values (n,) for customers with latent variables (n, p)."""
         return (self.raw(latent) - self.mean) / self.sd
 
 
 def draw_surface(rng: np.random.Generator, sample: Array, shape: str, width: int) -> Surface:
-    """Draw a surface in about `width` of the features; latent variables of a `sample` (m, p) standardise it."""
+    """Draw a random function of `width` features, and standardise it on a `sample` (m, p) of customers.
+
+    A function that is constant on the sample is replaced by a linear one of all features.
+    """
     features = rng.permutation(sample.shape[1])[: max(width, 1)]
     raw = _DRAW_FUNCTION[shape](rng, features)
     heights = raw(sample)
@@ -109,7 +118,7 @@ def draw_surface(rng: np.random.Generator, sample: Array, shape: str, width: int
 
 
 def _draw_weights(rng: np.random.Generator, n: int) -> Array:
-    """Draw n weights of random sign: the k-th is 1/k^a of the first."""
+    """Draw n weights of random sign, the k-th of size 1/k^a with a random a."""
     sizes: Array = (1.0 + np.arange(n)) ** -rng.uniform(0.0, 1.0)
     return sizes * rng.choice([-1.0, 1.0], size=n)
 
@@ -153,7 +162,7 @@ def _draw_trees(rng: np.random.Generator, features: Array) -> Callable[[Array], 
     bits = 2 ** np.arange(_TREE_DEPTH)
 
     def raw(x: Array) -> Array:
-        # Oblivious trees: all nodes of one depth ask the same question.
+        # Oblivious trees: all nodes of one depth have the same split.
         codes = ((x[:, split_features] > cuts) @ bits).astype(np.int64)  # (n, trees)
         return leaf_values[np.arange(_N_TREES), codes].sum(axis=1)
 

@@ -1,4 +1,4 @@
-"""Random worlds with known truth: one seed draws a whole data-generating process.
+"""Random data-generating processes with known true responses, one per seed.
 
 A default that is chosen on one family of simulations is a default for that family. Here a seed draws the number of levels
 and their doses, the dose-response curve, the features and their effects, the logging policy, and the kind of response.
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 WORLD_BUDGET_SHARES = (0.25, 0.5)  # of the dearest level's cost: the budgets of evaluated plans
 MIN_GAIN_SHARE = 0.02  # of the best plan over the best uniform mixture, relative to the dearest level's mean effect
 
-# Streams of one seed: what is drawn for one purpose never shifts what is drawn for another.
+# Streams of one seed: a draw for one purpose never shifts the draws for another.
 _WORLD, _LOG, _FRESH = range(3)
 
 
 @dataclass(frozen=True)
 class Traits:
-    """The traits of a world."""
+    """Randomly drawn properties of a world, as words and numbers."""
 
     levels: int
     doses: str  # equal, doubling, irregular
@@ -66,7 +66,7 @@ class Traits:
 
     @property
     def regimes(self) -> dict[str, str]:
-        """The traits that group worlds, as words."""
+        """Categories of the world's traits, by which experiments group worlds."""
         level_range = "2–3" if self.levels < 4 else "4–6" if self.levels < 7 else "7–12"
         names = ("response", "ladder", "base", "differ", "log", "doses")
         feature_range = "up to 20" if self.features <= 20 else "21–60" if self.features <= 60 else "61–200"
@@ -75,7 +75,7 @@ class Traits:
 
 @dataclass(frozen=True, eq=False)
 class RandomLog(KnownTruth):
-    """Customers of a random world, their log and their true responses."""
+    """Customers of a random world, with their logged and their true responses."""
 
     table: pa.Table
     level: Array  # (n,) int64, as logged
@@ -95,7 +95,10 @@ class RandomLog(KnownTruth):
 
 @dataclass(frozen=True, eq=False)
 class RandomWorld:
-    """A data-generating process: features, responses and logging policy. Made by `draw_world`."""
+    """Random data-generating process of features, responses and logged levels.
+
+    Made by `draw_world`.
+    """
 
     seed: int
     traits: Traits
@@ -105,14 +108,14 @@ class RandomWorld:
     base: Surface
     modifier: Surface  # of the effect of levels
     amount: Surface
-    log_surface: Surface  # that the logging policy follows besides the base
+    log_surface: Surface  # followed by the logging policy, in addition to the base
     shape: float  # of the ladder
     noise: float  # of amounts
     log_strength: float  # of the logging policy's dependence on its surface; in a rule, sets the random share
 
     @property
     def budgets(self) -> tuple[float, ...]:
-        """The budgets per customer of evaluated plans."""
+        """The budgets per customer at which plans are evaluated."""
         return tuple(float(share * self.doses[-1]) for share in WORLD_BUDGET_SHARES)
 
     def draw_log(self, n: int) -> RandomLog:
@@ -124,7 +127,7 @@ class RandomWorld:
         return self._draw(n, (_FRESH, stream))
 
     def draw_next(self, n: int, choose: Callable[[pa.Table], Array], stream: int = 0) -> RandomLog:
-        """Draw a next log of n new customers, with levels drawn with known probabilities.
+        """Draw a later log of n new customers, whose levels follow given probabilities.
 
         They are the customers of `draw_fresh` with this stream; `choose` takes their table and returns probabilities (n, K).
         """
@@ -142,10 +145,10 @@ class RandomWorld:
         known = self.traits.known or choose is not None
         return RandomLog(table, level, response, propensities, truth, self.doses, known)
 
-    # -- how customers respond -------------------------------------------------------------------------------------
+    # -- responses -----------------------------------------------------------------------------------------------
 
     def _scores(self, latent: Array) -> Array:
-        """Return the scores (n, K), to which levels add increments."""
+        """Return the scores (n, K), at all levels, of customers with latent variables (n, p)."""
         t = self.traits
         modifier = self.modifier(latent)
         d = self.doses / self.doses[-1]
@@ -169,7 +172,7 @@ class RandomWorld:
         return sigmoid(scores) if self.traits.scale == "logit" else np.clip(scores, 0.001, 0.999)
 
     def _amounts(self, latent: Array) -> Array:
-        """Return the mean amount (n, K) of those who buy."""
+        """Return the mean amount (n, K), at each level, of customers who buy."""
         rise = make_ladder("saturating", self.doses / self.doses[-1], self.shape)
         return np.exp(3.0 + 0.5 * self.amount(latent))[:, None] * (1.0 + 0.2 * rise)
 
@@ -190,7 +193,7 @@ class RandomWorld:
         spread = self.noise * rng.standard_normal(len(level)) - self.noise**2 / 2
         return responds * self._amounts(latent)[rows, level] * np.exp(spread)
 
-    # -- how the log chooses ---------------------------------------------------------------------------------------
+    # -- logging policy ---------------------------------------------------------------------------------------------
 
     def _propensities(self, latent: Array) -> Array:
         K, logging = len(self.doses), self.traits.log
@@ -213,7 +216,9 @@ class RandomWorld:
 
 
 def make_ladder(ladder: str, d: Array, shape: float) -> Array:
-    """Return an increasing curve (K,) from 0 to 1 at dose shares d (K,); `shape` in (0, 1) sets its curvature or middle.
+    """Return the values (K,), from 0 to 1, of an increasing curve at dose shares d (K,).
+
+    `shape` in (0, 1) sets the curvature or the middle of the curve.
 
     >>> make_ladder("equal", np.array([0.0, 0.1, 1.0]), 0.5)
     array([0. , 0.5, 1. ])
@@ -319,7 +324,7 @@ def _draw_doses(rng: np.random.Generator, traits: Traits) -> Array:
 
 
 def _find_intercept(world: RandomWorld, sample: Array) -> float:
-    """Return the intercept that gives the drawn response rate at the middle level."""
+    """Find the intercept at which the middle level has the drawn response rate."""
     scores, rate = world._scores(sample)[:, world.traits.levels // 2], world.traits.rate
     if world.traits.response == "gaussian":
         return 10.0

@@ -1,4 +1,4 @@
-"""Thornton's data for the demo: randomised cash for collecting the result of an HIV test.
+"""Thornton's experiment with random cash incentives for collecting HIV test results.
 
 In rural Malawi, people who had been tested drew a voucher of 0 to 2.84 dollars, worth its amount only if they came for
 their result. The draws were random, but not equally generous everywhere: shares of the levels differ between three
@@ -28,7 +28,7 @@ _LAST_VILLAGES = np.array([50, 99])
 
 
 def read_thornton() -> pa.Table:
-    """Return the 2,825 people with a known draw, village and age, and their response: coming for the result.
+    """Return a table of the experiment's 2,825 people with a known draw, village and age.
 
     Columns: `customer` (row number in the source), `village`, `block`, `age`, `distance` (km to the centre that gave
     the results), `incentive` (a name of `thornton_levels`) and the response `got` (0 or 1).
@@ -41,7 +41,7 @@ def read_thornton() -> pa.Table:
 
     people = _load_people()
     village = people["villnum"].to_numpy(dtype=np.int64)
-    # `hiv2004` stays out: a result the person does not know yet must not steer the offer to come and learn it.
+    # `hiv2004` is left out: a test result that the person does not know yet must not influence the offer.
     return pa.table(
         {
             "customer": people.index.to_numpy(dtype=np.int64),
@@ -56,7 +56,9 @@ def read_thornton() -> pa.Table:
 
 
 def thornton_levels() -> Levels:
-    """Return the five levels; each costs the mean of its drawn amounts, paid only to those who came.
+    """Return the five incentive levels of the experiment with their mean costs.
+
+    A level costs the mean of its drawn amounts, paid only to people who came.
 
     >>> thornton_levels().labels
     ('none', 'up to $0.50', '$0.50–1', '$1–2', 'over $2')
@@ -68,13 +70,13 @@ def thornton_levels() -> Levels:
 
 
 def _assign_levels(people: Any) -> Array:
-    """Return the level (n,) of each amount drawn."""
+    """Return the incentive level (n,) of each person's drawn amount."""
     return np.searchsorted(_LEVEL_TOPS, people["tinc"].to_numpy(dtype=np.float64), side="left")
 
 
 @cache
 def _load_people() -> Any:
-    """Return the complete rows of the source, a pandas frame."""
-    require_part("pandas", "demo", "the Thornton data")  # causaldata reads with it
+    """Load the experiment's rows without missing values as a pandas dataframe."""
+    require_part("pandas", "demo", "the Thornton data")  # causaldata reads its tables with pandas
     people = require_part("causaldata", "demo", "the Thornton data").thornton_hiv.load_pandas().data
     return people.dropna(subset=["got", "tinc", "villnum", "age"])

@@ -144,7 +144,7 @@ def test_trees_that_a_walk_could_leave_are_refused() -> None:
     state, parts = BART(**SMALL).fit(*arrays()).state()
     left, roots, value = (f"draws_/trees/{name}" for name in ("left", "roots", "value"))
     for name, bad in ((left, np.zeros_like(parts[left])), (roots, parts[roots][:-1])):
-        with pytest.raises(ValueError, match=r"not trees|announced as"):
+        with pytest.raises(ValueError, match=r"invalid links|announced as"):
             BART.from_state(state, {**parts, name: bad})
     with pytest.raises(ValueError, match="missing"):
         BART.from_state(state, {name: part for name, part in parts.items() if name != value})
