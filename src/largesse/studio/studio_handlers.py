@@ -20,7 +20,7 @@ from largesse import pipeline
 from largesse.errors import InputError, LargesseError
 from largesse.response import list_models
 from largesse.serve import RequestError, json_response, read_json, write_json
-from largesse.studio import runs
+from largesse.studio import run_list
 from largesse.studio.background_jobs import Job, Jobs, WorkerProcess, read_problems
 from largesse.studio.studio_files import MAX_UPLOAD_BYTES, StudioFolder, StudioTable, TableStore, open_part
 from largesse.version import __version__
@@ -55,7 +55,7 @@ class Studio:
         self.tables = TableStore(folder.private, max_upload_bytes)
         self.jobs = Jobs(self._complete)
         self.inspector = WorkerProcess(("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute"))
-        self.what_ifs = runs.WhatIfs(folder.private)
+        self.what_ifs = run_list.WhatIfs(folder.private)
         self.closing = asyncio.Event()
         self._columns: dict[tuple[Path, int], dict[str, Any]] = {}
         self._warming: set[asyncio.Task[None]] = set()
@@ -227,25 +227,25 @@ class Studio:
         return json_response(await self._list_runs())
 
     async def _list_runs(self) -> list[dict[str, Any]]:
-        return await asyncio.to_thread(lambda: runs.list_runs(self.folder.list_runs()))
+        return await asyncio.to_thread(lambda: run_list.list_runs(self.folder.list_runs()))
 
     async def describe(self, request: Request) -> Response:
         """Return one run with its campaign file."""
         name = request.path_params["name"]
         path = await asyncio.to_thread(self.folder.find_run, name)
-        described = await asyncio.to_thread(runs.describe_run, path)
-        rules = await asyncio.to_thread(runs.describe_rules, path)
+        described = await asyncio.to_thread(run_list.describe_run, path)
+        rules = await asyncio.to_thread(run_list.describe_rules, path)
         if self.jobs.current is None:
             self._warm_up(self.jobs.worker)
         columns = await self._find_columns(path) if described["kept"] else {"columns": [], "segments": {}}
-        toml = await asyncio.to_thread(runs.read_text, path)
+        toml = await asyncio.to_thread(run_list.read_text, path)
         return json_response(
             {**described, **rules, **columns, "toml": toml, "what_ifs": self.what_ifs.list_results(name)}
         )
 
     async def _find_columns(self, path: Path) -> dict[str, Any]:
         """Return the columns that rules can name; none if the table is too large to be read for this."""
-        key = (path, runs.modified_at(path / pipeline.CAMPAIGN_FILE))
+        key = (path, run_list.modified_at(path / pipeline.CAMPAIGN_FILE))
         if key not in self._columns:
             try:
                 columns = await self.inspector.ask({"task": "describe", "folder": str(path)})
@@ -289,7 +289,7 @@ class Studio:
         name, content = request.path_params["name"], await _read(request)
         self.jobs.check_free()
         path = await asyncio.to_thread(self.folder.find_run, name)
-        rules, before = runs.read_rules(content), await asyncio.to_thread(runs.describe_run, path)
+        rules, before = run_list.read_rules(content), await asyncio.to_thread(run_list.describe_run, path)
         if not before["kept"]:
             hint = "bring the table back, or run the campaign again"
             raise RequestError(409, f"the table that {name!r} was made from is gone", hint)
@@ -306,8 +306,8 @@ class Studio:
         """Return a file of a trial plan."""
         name, key, part = (request.path_params[word] for word in ("name", "key", "part"))
         tried = self.what_ifs.find(name, key)
-        if part not in runs.WHAT_IF_FILES:
-            hint = f"there are {', '.join(runs.WHAT_IF_FILES)}"
+        if part not in run_list.WHAT_IF_FILES:
+            hint = f"there are {', '.join(run_list.WHAT_IF_FILES)}"
             raise RequestError(404, f"a what-if has no {part[:80]!r}", hint)
         return await self._send(tried.folder, part, f"{name}-what-if")
 
@@ -324,7 +324,7 @@ class Studio:
             raise RequestError(409, "the run was not kept: it was cancelled", "keep it again")
         if job.error is not None:
             raise InputError("run", read_problems(job.error["problems"]))
-        return json_response(await asyncio.to_thread(runs.describe_run, out), 201)
+        return json_response(await asyncio.to_thread(run_list.describe_run, out), 201)
 
 
 async def _read(request: Request) -> dict[str, Any]:
