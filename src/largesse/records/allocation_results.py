@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan(DisplayMixin):
-    """One level for each customer, with value, spend, price and an upper bound on the best possible value."""
+    """One level for each customer, and the value, the spend and the price of these levels."""
 
     levels: Array  # (n,) int64
     value: float  # average response
     spend: float  # average cost, never above the budget
     price: float  # value of one more unit of budget (λ)
-    bound: float  # no plan within the budget can be worth more than this
+    bound: float  # upper bound on the value of every plan within the budget
     budget: float  # average per customer
     shadow: dict[str, float] = field(default_factory=dict)  # rule → value of one more unit of its limit
-    labels: tuple[str, ...] | None = None  # names of the levels in tables, if known
+    labels: tuple[str, ...] | None = None  # (K,) names of the levels for tables, if known
 
     @property
     def gap(self) -> float:
@@ -34,7 +34,7 @@ class Plan(DisplayMixin):
         return max(self.bound - self.value, 0.0)
 
     def decide(self, rows: Array, _curves: Array | None = None, _costs: Array | None = None, /) -> Array:
-        """Return the planned levels (m,) of some customers, by their row numbers (m,)."""
+        """Return the planned levels (m,) of the customers with these row numbers (m,)."""
         return np.asarray(self.levels[rows])
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class Plan(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return a notebook table of value, spend and customers per level."""
+        """Return a notebook table of value, spend and number of customers per level."""
         facts = [("value", self.value), ("spend", self.spend), ("budget", self.budget), ("price", self.price)]
         facts += [("gap at most", self.gap), *((f"one more of {rule}", worth) for rule, worth in self.shadow.items())]
         return Card(
@@ -71,7 +71,7 @@ class Plan(DisplayMixin):
 
 @dataclass(frozen=True, eq=False)
 class Decisions(DisplayMixin):
-    """A randomly drawn level for each customer, with the probability of the draw for the next log."""
+    """A randomly drawn level and its probability for each customer of the next log."""
 
     levels: Array  # (n,) int64
     propensity: Array  # (n,) float64
@@ -97,13 +97,14 @@ class Decisions(DisplayMixin):
 
 
 def name_levels(levels: Array, labels: tuple[str, ...] | None) -> dict[str, pa.Array]:
-    """Return a column of level names, or no column if the levels have no names."""
+    """Return a table column of level names, or no column if the levels have no names."""
     import pyarrow as pa
 
     return {} if labels is None else {"level": pa.array(labels).take(pa.array(levels))}
 
 
 def _count_levels(levels: Array, labels: tuple[str, ...] | None) -> Card:
+    """Return a notebook table of the number and the share of customers at each level."""
     numbers, counts = np.unique(levels, return_counts=True)
     names = [str(k) if labels is None else labels[k] for k in numbers]
     rows = [(name, int(count), percent(count / len(levels), 1)) for name, count in zip(names, counts, strict=True)]
@@ -119,13 +120,16 @@ class Frontier(DisplayMixin):
     price: Array  # (m,) falling: slope of the piece that ends at the breakpoint; infinite at the first
 
     def at(self, budget: float) -> float:
-        """Return the best value at a budget (one customer may be split between two levels)."""
+        """Return the best value at a budget.
+
+        One customer may be split between two levels.
+        """
         if budget < self.spend[0] * (1 - 1e-12):  # the mean of equal costs may be rounded up
             return float("nan")
         return float(np.interp(budget, self.spend, self.value))
 
     def price_at(self, budget: float) -> float:
-        """Return the value of one more unit of budget at this budget; 0 at the largest useful budget."""
+        """Return the value of one more unit of budget at this budget; 0 beyond the largest useful budget."""
         place = int(np.searchsorted(self.spend, budget, side="right"))
         return float(self.price[place]) if place < len(self.price) else 0.0
 
@@ -147,7 +151,7 @@ class Frontier(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return a notebook table of the best value at eleven budgets."""
+        """Return a notebook table of the best values at eleven budgets."""
         budgets = np.unique(np.linspace(float(self.spend[0]), float(self.spend[-1]), 11))
         rows = [(budget, self.at(budget), self.price_at(budget)) for budget in budgets]
         return Card(repr(self), ("budget", "value", "what one more unit brings"), rows)
@@ -161,7 +165,7 @@ class Frontier(DisplayMixin):
 
 @dataclass(frozen=True)
 class SpendingCurve:
-    """Estimated cost of plans against the cost that the model expects, from the cheapest plan to the dearest.
+    """Estimated and predicted costs of plans, from the cheapest plan to the dearest.
 
     Where a cost depends on the response, a plan selects levels whose cost the model underestimates. Held-out rows of the log
     measure the error: `honest` is the doubly robust estimate of the spend of the plan at a price.

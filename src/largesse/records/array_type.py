@@ -1,4 +1,4 @@
-"""The type of an array; docstrings and comments give its shape."""
+"""Type of a NumPy array; docstrings and comments give its shape."""
 
 from __future__ import annotations
 

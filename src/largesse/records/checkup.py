@@ -18,7 +18,7 @@ MAX_SIGNIFICANT_P = 0.01  # a p-value below this counts as significant
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """Coverage of each level by the log, and feature balance between the levels."""
+    """Number of logged rows of each level, their propensities, and feature balance between the levels."""
 
     rows: Array  # (K,)
     effective: Array  # (K,) effective sample size after weighting by 1 / propensity
@@ -65,7 +65,7 @@ class HeavyRow:
 
 @dataclass(frozen=True, eq=False)
 class Checkup(DisplayMixin):
-    """All checks of a log, the most serious first, with the numbers behind them."""
+    """Findings of all checks of a log, the most serious first, and the numbers that they rest on."""
 
     findings: tuple[Finding, ...]
     rows: int
@@ -81,13 +81,13 @@ class Checkup(DisplayMixin):
 
     @property
     def answer(self) -> str:
-        """The most serious answer: "no", "careful" or "fine"."""
+        """The most serious answer of all findings: "no", "careful" or "fine"."""
         answers = {finding.answer for finding in self.findings}
         return next((answer for answer in ("no", "careful") if answer in answers), "fine")
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """The findings that are not fine."""
+        """The findings whose answer is not "fine"."""
         return tuple(finding for finding in self.findings if finding.answer != "fine")
 
     @property

@@ -24,7 +24,7 @@ CELL_STYLE = "padding:2px 10px;text-align:"
 
 @dataclass(frozen=True)
 class Card:
-    """A small table with a title, notes and nested tables; cells are text or numbers."""
+    """Small notebook table with a title, notes and a nested table; cells are text or numbers."""
 
     title: str
     head: Sequence[str] = ()
@@ -50,11 +50,14 @@ class Card:
 
 
 def _write_cell(tag: str, cell: Any, place: int) -> str:
+    """Write one table cell as HTML; all columns but the first are aligned to the right."""
     return f'<{tag} style="{CELL_STYLE}{"right" if place else "left"}">{escape(write_cell(cell))}</{tag}>'
 
 
 def write_cell(cell: Any) -> str:
-    """Format a cell: integers with separators, floats with four digits, a dash for a missing value.
+    """Format the content of a table cell.
+
+    Integers get separators, floats four digits, missing values a dash.
 
     >>> write_cell(12345), write_cell(0.123456), write_cell(float("nan")), write_cell("a")
     ('12,345', '0.1235', '–', 'a')
@@ -74,7 +77,7 @@ def write_names(names: Iterable[str]) -> str:
 
 
 class Picture(Protocol):
-    """An SVG chart returned by `.plot()`: notebooks display it, `save` writes it to a file."""
+    """SVG chart that notebooks display and that `save` writes to a file."""
 
     @property
     def svg(self) -> str:
@@ -85,7 +88,7 @@ class Picture(Protocol):
 
 
 class DisplayMixin:
-    """Base of records with a notebook table, a dataframe and a chart."""
+    """Base class of records that have a notebook table, a dataframe and a chart."""
 
     drawers: ClassVar[dict[type, Callable[[Any], Picture]]] = {}  # drawing function of each kind; filled by `report`
 
@@ -120,4 +123,5 @@ class DisplayMixin:
 
 
 def _need(package: str) -> Any:
+    """Import an optional package that has dataframes."""
     return require_part(package, "", "table", hint=f"pip install {package}, or take to_arrow()")

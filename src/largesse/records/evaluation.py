@@ -1,4 +1,4 @@
-"""Results of an evaluation: estimates, propensities, scores, findings, comparisons and evaluations."""
+"""Results of an evaluation: estimates, propensities, doubly robust scores, findings and comparisons."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ class Progress(Protocol):
     """Progress callback: receives the current stage and its completed share (0 to 1)."""
 
     def __call__(self, stage: str, done: float, /) -> None:
-        """Report that `done` of the stage is completed."""
+        """Report the completed share `done` of a stage."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate with its standard error and 95 % interval; the ends are NaN if there are too few rows for an interval."""
+    """An estimate with its standard error and 95 % interval.
+
+    The ends are NaN if there are too few rows for an interval.
+    """
 
     estimate: float
     se: float
@@ -31,7 +34,7 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return (low, high)."""
+        """The lower and the upper end of the 95 % interval."""
         return (self.low, self.high)
 
     def __str__(self) -> str:
@@ -43,18 +46,18 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Propensities:
-    """Propensities of the logged levels, and their source."""
+    """Propensities of the logged levels, and the way in which they were obtained."""
 
-    own: Array  # (n,) as used: estimates are raised to a floor
+    own: Array  # (n,) of the logged levels; estimates are raised to a floor
     source: str  # "given" or "estimated"
-    model: str = ""  # what estimated them: "logistic", "boosting" or "shares"
+    model: str = ""  # model that estimated them: "logistic", "boosting" or "shares"
     clipped: int = 0  # rows that were raised to the floor
     clipped_weight: float = 0.0  # share of all weight 1 / propensity that this removed
 
 
 @dataclass(frozen=True, eq=False)
 class ShuffledPredictions:
-    """Out-of-fold predictions with the values of one feature at a time shuffled within the folds."""
+    """Out-of-fold predictions after the values of one feature were shuffled, for each feature."""
 
     features: tuple[str, ...]
     rows: Array  # (m,) int64, rising: some rows of the log
@@ -67,8 +70,8 @@ class HeldOutPredictions:
 
     curves: Array  # (n, K) of the response
     fold: Array  # (n,) int64: rows of one fold are predicted by the same models
-    costs: Array | None = None  # (n, K) of what levels cost, where that is observed
-    shuffled: ShuffledPredictions | None = None  # the same of some rows whose features were shuffled
+    costs: Array | None = None  # (n, K) costs of the levels, where costs are observed
+    shuffled: ShuffledPredictions | None = None  # predictions for some rows after features were shuffled
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,12 +88,12 @@ class Scores:
     curves: Array  # (n, K) out-of-fold predictions of the response
     gamma: Array  # (n, K) doubly robust scores of the response
     costs: Array  # (n, K) scores of the cost: known, or doubly robust like gamma when it depends on what customers do
-    expected_costs: Array  # (n, K) costs as the model expects them; what a plan made from the curves would use
+    expected_costs: Array  # (n, K) costs as the model expects them, for plans made from the curves
     propensity: Array  # (n,) of the logged level, as used
     fold: Array  # (n,) int64
     level: Array  # (n,)
     response: Array  # (n,)
-    paid: Array  # (n,) cost of what was done, per row
+    paid: Array  # (n,) cost of the logged level
     weight: Array  # (n,) float64, mean one
     cluster: Array | None
     face: Array | None = None  # (n,) cost of the logged level if redeemed; None: costs are always paid
@@ -117,15 +120,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Reference:
-    """Value and spend of a reference policy, and the paired difference to the plan."""
+    """Value and spend of a reference policy, and the paired difference of the plan from it."""
 
     name: str
     detail: str
     value: Estimate
     spend: Estimate
     difference: Estimate
-    profit: Estimate | None = None  # what is left after costs, where a response has a value
-    profit_difference: Estimate | None = None  # by how much the plan leaves more (paired)
+    profit: Estimate | None = None  # profit after costs, where a response has a value
+    profit_difference: Estimate | None = None  # profit of the plan less that of the reference (paired)
 
     def __repr__(self) -> str:
         named = f"{self.name!r}, {self.detail!r}" if self.detail else repr(self.name)
@@ -149,14 +152,14 @@ class BestBudget:
 
     budget: float
     profit: Estimate  # its interval holds after choosing: it is as wide as all budgets together need
-    low: float  # with 95 % confidence the best of all budgets that were compared lies from here …
-    high: float  # … to here
-    may_be_this: bool  # whether the budget of the plan is not clearly worse
+    low: float  # lower end of the 95 % confidence set of the best of all compared budgets
+    high: float  # upper end of this set
+    may_be_this: bool  # True if the budget of the plan lies in this set: it is not clearly worse
 
 
 @dataclass(frozen=True)
 class PolicyOption:
-    """A candidate policy, and its gain over the best uniform mix at the same spend."""
+    """A candidate policy and its gain over the best uniform mix at the same spend."""
 
     name: str
     detail: str
@@ -174,12 +177,12 @@ class PolicyOption:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Lower bounds on the gains of the plan and of a simple rule, and the recommended one."""
+    """The recommended policy, and lower bounds on the gains of the plan and of a simple rule."""
 
     options: tuple[PolicyOption, ...]  # the policy itself comes first
     recommended: str  # the name of the option with the largest `at_least`, if above zero; else that of the uniform mix
     reach: float  # standard errors from a gain to its bound, for all options together
-    excuse: str = ""  # why no value is guaranteed
+    excuse: str = ""  # reason for the absence of guaranteed values
 
     @property
     def chosen(self) -> PolicyOption | None:
@@ -214,16 +217,14 @@ class Evaluation(DisplayMixin):
     propensity: str  # "given" or "estimated"
     clipped: int  # rows whose estimated propensity was raised to the floor
     budget: float | None = None
-    promise: float | None = (
-        None  # the model's own prediction for the same policy, not corrected by what the log's rows did
-    )
+    promise: float | None = None  # the model's own prediction of the policy's value, not corrected by the log
     references: tuple[Reference, ...] = ()
     warnings: tuple[Finding, ...] = ()
-    uniform: tuple[Reference, ...] = ()  # each level for every customer, with the policy's paired difference
+    uniform: tuple[Reference, ...] = ()  # each level for all customers, compared with the policy
     per_spend: Estimate | None = None  # value per unit spent
     gain_per_spend: Estimate | None = None  # gain over the cheapest level for all, per additional unit spent
     clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor removed
-    interval: str = "influence"  # how intervals of value and spend are made: "influence" or "bootstrap"
+    interval: str = "influence"  # method of the intervals of value and spend: "influence" or "bootstrap"
     profit: Profit | None = None  # if the log has the value of a response
 
     def __repr__(self) -> str:
@@ -235,7 +236,7 @@ class Evaluation(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return a notebook table of value, spend, comparisons and warnings."""
+        """Return a notebook table of the policy's value and spend, of comparisons and of warnings."""
         rows: list[tuple[Any, ...]] = [
             ("this policy", self.value, write_ends(self.value_interval), self.spend, write_ends(self.spend_interval))
         ]
@@ -280,43 +281,46 @@ def _write_gain(gain: Estimate) -> str:
 
 
 def write_ends(interval: tuple[float, float]) -> str:
-    """Format the two ends of an interval."""
+    """Format the two ends of an interval as text."""
     low, high = interval
     return "(no interval)" if low != low or high != high else f"[{low:.4g}, {high:.4g}]"
 
 
 def spread_estimate(name: str, estimate: Estimate | None) -> dict[str, Any]:
-    """Return an estimate and its interval ends as table cells."""
+    """Return an estimate and the ends of its interval as three table cells."""
     ends = (None, None, None) if estimate is None else (estimate.estimate, estimate.low, estimate.high)
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutPlan:
-    """A cross-fitted plan of a log at one budget: levels of each fold come from models and a price fitted without it."""
+    """Cross-fitted plan of a log at one budget.
+
+    The levels of each fold come from models and a price that were fitted without it.
+    """
 
     budget: float  # average per customer
-    levels: Array  # (n,) whole numbers, as small as they can be kept
+    levels: Array  # (n,) of the smallest integer type that holds them
     prices: Array  # (folds,) infinite where a fold's cheapest plan costs more than the budget
-    scales: Array | None = None  # (folds,) what expected costs were multiplied by, where they are not certain
+    scales: Array | None = None  # (folds,) factors of the expected costs, where costs are not certain
 
 
 @dataclass(frozen=True)
 class FrontierPoint:
-    """Cross-fitted value and spend of policies learnt for one budget, next to the value that their models predict."""
+    """Cross-fitted value, spend and predicted value of the policies that were learnt for one budget."""
 
     budget: float
     value: Estimate
     spend: Estimate
     promise: float
     price: float
-    band: tuple[float, float] = (float("nan"), float("nan"))  # holds for all budgets together
+    band: tuple[float, float] = (float("nan"), float("nan"))  # 95 % band that holds for all budgets together
     profit: Estimate | None = None  # after costs, if the log has the value of a response
 
 
 @dataclass(frozen=True)
 class QiniPoint:
-    """Gain of a learnt policy over the cheapest plan at one spend, next to that of the best uniform mix."""
+    """Gains of a learnt policy and of the best uniform mix over the cheapest plan, at one spend."""
 
     budget: float
     spend: float
@@ -327,7 +331,7 @@ class QiniPoint:
 
 @dataclass(frozen=True)
 class MixValue:
-    """The estimated value of the best uniform mix at one spend."""
+    """Estimated value of the best uniform mix at one spend."""
 
     spend: float
     value: float
@@ -335,20 +339,20 @@ class MixValue:
 
 @dataclass(frozen=True)
 class Qini:
-    """Qini curve: gains at every spend, and the mean difference between the learnt policy and the uniform mix."""
+    """Qini curve: gains of the learnt policy at every spend, and its mean lead over the uniform mix."""
 
     points: tuple[QiniPoint, ...]
     area: Estimate
-    mixes: tuple[MixValue, ...] = ()  # at the mean cost of every level, rising: on a line between two of them
+    mixes: tuple[MixValue, ...] = ()  # at the mean cost of every level, rising; linear in between
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One candidate in a data-driven choice: its held-out loss, and its paired difference to the best candidate."""
+    """A candidate in a data-driven choice, its held-out loss and its paired difference from the best one."""
 
     name: str
     loss: float
     difference: float
     se: float
     chosen: bool = False
-    of: str = ""  # what is chosen
+    of: str = ""  # the choice that the candidate belongs to

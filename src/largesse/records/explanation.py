@@ -1,4 +1,4 @@
-"""Explanations of decisions: curves, prices at which decisions change, and feature importance."""
+"""Explanations of decisions: response curves, prices at which decisions change, and feature importance."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ class DecisionImportance:
     """Permutation importance of one feature for the decisions on held-out customers."""
 
     feature: str
-    moved: float  # share of customers who then get another level
+    moved: float  # share of customers who get another level once the feature is shuffled
     loss: Estimate  # of value − price × spend per customer, doubly robust on held-out rows
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation(DisplayMixin):
-    """Reasons for the levels of n customers, and the changes that would alter them; level −1 means none.
+    """Reasons for the levels of n customers, and the changes of price that would alter them.
+
+    A level of −1 means that there is none.
 
     `movers` ranks features by the share of decisions that they change; it is empty without a log.
     """
@@ -37,10 +39,10 @@ class Explanation(DisplayMixin):
     price: float
     levels: Array  # (n,) int64
     dearer: Array  # (n,) int64: the best level at a lower price
-    below: Array  # (n,) the price below which it is best; NaN if there is none
+    below: Array  # (n,) price below which `dearer` is best; NaN if there is none
     cheaper: Array  # (n,) int64: the best level at a higher price
-    above: Array  # (n,) the price above which it is best; NaN if there is none
-    labels: tuple[str, ...]  # (K,) what the levels are called
+    above: Array  # (n,) price above which `cheaper` is best; NaN if there is none
+    labels: tuple[str, ...]  # (K,) names of the levels
     customer: pa.Array | None = None
     movers: tuple[DecisionImportance, ...] = ()
     rows: int = 0  # held-out rows that `movers` are measured on
@@ -63,7 +65,7 @@ class Explanation(DisplayMixin):
         return Card(repr(self), lines=[f"{row}: {self.words(row)}" for row in range(min(len(self), 5))], below=moved)
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of one row per customer: level, value, cost, decision thresholds and the whole curve."""
+        """Return a table with the level, value, cost, decision thresholds and curve of each customer."""
         import pyarrow as pa
 
         rows = np.arange(len(self))
@@ -93,7 +95,7 @@ class Explanation(DisplayMixin):
         return self.curves - self.price * self.costs
 
     def words(self, row: int) -> str:
-        """Write a sentence or two on a customer's level and the changes that would alter it."""
+        """Write a sentence or two on a customer's level and the prices that would change it."""
         if not -len(self) <= row < len(self):
             fail("explain", Problem(f"there is no customer {row} among {len(self):,}", "rows are numbered from 0"))
         level = int(self.levels[row])
@@ -113,7 +115,10 @@ class Explanation(DisplayMixin):
 
 
 def find_next_levels(curves: Array, costs: Array, levels: Array) -> tuple[Array, Array, Array, Array]:
-    """Find the next dearer levels (n,) with the prices (n,) below which they are best; the next cheaper ones, with prices above.
+    """Find the next dearer and the next cheaper level of each customer, and the prices of these changes.
+
+    Returns the next dearer levels (n,), the prices (n,) below which they are best, the next cheaper levels (n,), and
+    the prices (n,) above which they are best.
 
     Curves and costs are (n, K), `levels` (n,) the best ones at some price. Without a next level there is −1 and NaN.
 

@@ -1,4 +1,4 @@
-"""Exploration of a plan: probabilities of levels, their cost, and the precision of the log that they give."""
+"""Records of an exploration: probabilities of levels, their cost, and the precision of the next log."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Z_95 = 1.96  # standard errors from an estimate to an end of its 95 % interval
 
 @dataclass(frozen=True)
 class Precision:
-    """Cost per customer of one way to draw the next log, and the expected precision of two estimates."""
+    """Cost per customer of one way to draw the levels of the next log, and the precision of its estimates."""
 
     name: str
     value: float  # expected response
     spend: float
     given_up: float  # expected response below that of the plan
     money: float  # budget with the same value: given up / price; NaN at price zero
-    plan_se: float  # standard error of the plan's value; infinite where the log cannot tell
-    gain_se: float  # standard error of what the plan gains over what it is compared with
+    plan_se: float  # standard error of the plan's value; infinite where the log cannot give it
+    gain_se: float  # standard error of the plan's gain over its alternative
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Exploration(DisplayMixin):
     rate: float  # exploration rate: it gives up as much as random levels for this share of customers
     budget: float  # average per customer
     price: float  # of the plan's budget
-    precisions: tuple[Precision, ...]  # of this exploration, of levels at random that give up as much, and of none
+    precisions: tuple[Precision, ...]  # of this exploration, of random levels with the same loss, and of no exploration
 
     @property
     def this(self) -> Precision:
@@ -87,5 +87,6 @@ class Exploration(DisplayMixin):
 
 
 def _write_precision(row: Precision) -> tuple[object, ...]:
+    """Return the table row of one way to draw the next log."""
     reach = [Z_95 * se if np.isfinite(se) else None for se in (row.plan_se, row.gain_se)]
     return (row.name, row.value, row.spend, row.given_up, row.money, *reach)

@@ -46,13 +46,13 @@ class Roles(TypedDict, total=False):
     weight: str | None
     customer: str | None
     features: Sequence[str] | None
-    parse: Mapping[str, Any] | None  # how columns are written, where it is not plain
-    absent: bool  # whether levels may have no rows, as in a log that is only compared with a plan
+    parse: Mapping[str, Any] | None  # notations of columns, where they are not plain
+    absent: bool  # True if levels may have no rows, as in a log that is only compared with a plan
 
 
 @dataclass(frozen=True, eq=False)
 class Log(DisplayMixin):
-    """A checked log of past decisions: n rows of features, level, response and optional columns.
+    """Checked log of past decisions: n rows of features, level, response and optional columns.
 
     Made by `read_log`, which checks every rule, so that other code need not check a log. A log too large for memory knows all of
     its rows but their features; of these it has a `sample`, from which models learn.
@@ -71,7 +71,7 @@ class Log(DisplayMixin):
     notes: tuple[str, ...] = ()
     response_name: str = "response"
     paid: Array | None = None  # (n,) float64, zero or more: what the row really cost, when costs are observed
-    sample: Sample | None = None  # where the log is too large: `features` has no columns then
+    sample: Sample | None = None  # of a log too large for memory, whose `features` have no columns
     response_value: float | None = None  # value of one unit of response, in the unit of costs
 
     def __len__(self) -> int:
@@ -101,7 +101,9 @@ class Log(DisplayMixin):
         return Card(repr(self), head, rows, (f"Features: {write_names(names)}.", *self.notes))
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of features, level name and number, response and optional columns, one row per logged decision.
+        """Return a table of the logged decisions: features, level, response and optional columns.
+
+        The level has two columns, its name and its number.
 
         A column that a feature has the name of gets an underscore. Of a large log, it is the sample.
         """
@@ -122,12 +124,15 @@ class Log(DisplayMixin):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and features, which scikit-learn needs to split a log into folds."""
+        """The number of rows and of features, which scikit-learn needs to split a log into folds."""
         log = self.seen
         return len(log), log.features.num_columns
 
     def __getitem__(self, rows: Any) -> Log:
-        """Return the log of some rows: a slice, indices or a mask; of a large log, rows of its sample."""
+        """Return the log of the selected rows: a slice, indices or a mask.
+
+        Of a large log, these are rows of its sample.
+        """
         rows = rows[0] if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is ... else rows
         log = self.seen
         return log.take(np.atleast_1d(np.arange(len(log))[rows]))
@@ -139,12 +144,12 @@ class Log(DisplayMixin):
 
     @cached_property
     def clusters(self) -> int | None:
-        """Number of clusters; None if the rows are independent."""
+        """Number of clusters; None if the rows are independent of each other."""
         return None if self.cluster is None else len(np.unique(self.cluster))
 
     @property
     def weights(self) -> Array:
-        """Weights (n,) of the rows; ones by default."""
+        """Weights (n,) of the rows; ones if the log has no weights."""
         return np.ones(len(self)) if self.weight is None else self.weight
 
     @property
@@ -154,13 +159,13 @@ class Log(DisplayMixin):
 
     @property
     def fingerprint(self) -> str:
-        """Short digest of levels and responses that identifies the log."""
+        """Short digest of levels and responses, which identifies the log."""
         digest = hashlib.sha256(np.ascontiguousarray(self.level).tobytes())
         digest.update(np.ascontiguousarray(self.response).tobytes())
         return digest.hexdigest()[:16]
 
     def take(self, rows: Array) -> Log:
-        """Return the log of the given rows (indices or a mask)."""
+        """Return the log of the rows that indices or a mask select."""
         index = np.flatnonzero(rows) if rows.dtype == bool else rows
 
         def select(values: Array | None) -> Array | None:
@@ -185,12 +190,12 @@ class Log(DisplayMixin):
 
     @property
     def seen(self) -> Log:
-        """Row numbers with features in memory: all rows, or the sample of a large log."""
+        """The log whose features are in memory: all rows, or the sample of a large log."""
         return self if self.sample is None else self.sample.log
 
     @property
     def outside(self) -> Array:
-        """Mask (n,) of the rows outside the sample, which models do not learn from."""
+        """Mask (n,) of the rows outside the sample; models do not learn from these."""
         outside = np.full(len(self), self.sample is not None)
         if self.sample is not None:
             outside[self.sample.rows] = False
@@ -198,12 +203,12 @@ class Log(DisplayMixin):
 
     @property
     def bare(self) -> Log:
-        """The log without its features, for models that learn from encoded features: row selection is cheap."""
+        """The log without its features, so that selecting rows is cheap for models of encoded features."""
         return replace(self, features=self.features.select([]), customer=None)
 
     @property
     def of_costs(self) -> Log:
-        """The log with the paid cost of each row as its response, for models of observed costs."""
+        """The log with the paid cost of each row in place of its response, for models of observed costs."""
         assert self.paid is not None  # a log of observed costs is read with them
         sample = None if self.sample is None else replace(self.sample, log=self.sample.log.of_costs)
         return replace(self, response=self.paid, response_name="cost", paid=None, sample=sample, response_value=None)
@@ -214,23 +219,23 @@ RowTask: TypeAlias = Callable[["pa.Table"], Array]  # features of m rows → num
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """The sample of a large log that models learn from, and access to the features of all rows.
+    """The sample of a large log from which models learn, and access to the features of all rows.
 
     `map` runs a task where the rows are, and yields its results for some rows (rising indices) batch by batch. A task that is
     to run on another machine consists of functions of this package and plain values.
     """
 
-    log: Log  # of these rows, with features; weights make up for levels of which more than their share was drawn
-    rows: Array  # (m,) int64, rising: which rows of the large log these are
+    log: Log  # the sampled rows with features; weights correct for levels that were sampled at higher rates
+    rows: Array  # (m,) int64, rising: indices of the sampled rows in the large log
     batches: Callable[[Sequence[str] | None], Iterator[pa.Table]]  # some features, or all, of all rows in order
     map: Callable[[RowTask, Sequence[str] | None, Array], Iterator[Array]]  # of some features, or all
     digest: str  # of the features of all rows
-    most: int  # rows that a log may have to be read as a whole
+    most: int  # largest number of rows of a log that is read as a whole
 
 
 @dataclass(frozen=True, eq=False)
 class Customers(DisplayMixin):
-    """Customers to plan for: features, ids and optional columns."""
+    """Customers to plan for: features, and optionally ids and costs."""
 
     features: pa.Table
     customer: pa.Array | None = None
@@ -248,7 +253,7 @@ class Customers(DisplayMixin):
         return Card(repr(self), lines=(f"Features: {write_names(self.features.column_names)}.",))
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of ids, if any, and features, one row per customer."""
+        """Return a table of the customers' ids, if they have any, and features."""
         if self.customer is None:
             return self.features
         name = "customer"

@@ -1,4 +1,4 @@
-"""Gains of a plan over the logged policy by level, and transitions between levels."""
+"""Gains of a plan over the logged policy by level, and customers' transitions between levels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from largesse.records.evaluation import Estimate
 
 @dataclass(frozen=True)
 class ValueSpend:
-    """Value and spend per customer."""
+    """Estimates of value and spend per customer."""
 
     value: Estimate
     spend: Estimate
@@ -17,7 +17,10 @@ class ValueSpend:
 
 @dataclass(frozen=True)
 class LevelGain:
-    """Gain of the plan over the logged policy among customers with one planned level, per customer of the whole log."""
+    """Gain of the plan over the logged policy from customers with one planned level.
+
+    Value and spend are divided by all customers of the log.
+    """
 
     level: int
     share: float  # of all customers
@@ -27,7 +30,7 @@ class LevelGain:
 
 @dataclass(frozen=True)
 class LevelTransition:
-    """Customers with one logged level and one planned level, and the change that the model expects."""
+    """Number of customers with one logged and one planned level, and their expected change."""
 
     before: int
     after: int
@@ -39,9 +42,12 @@ class LevelTransition:
 
 @dataclass(frozen=True)
 class LoggedPolicyChanges:
-    """Decomposition of the change from the logged policy to a plan; all levels together give the plan's value less `before`."""
+    """Change from the logged policy to a plan, decomposed by level.
 
-    before: ValueSpend  # of what was done
+    All levels together give the plan's value less `before`.
+    """
+
+    before: ValueSpend  # of the logged policy
     after: ValueSpend  # of the plan
-    levels: tuple[LevelGain, ...]  # those that the plan gives
+    levels: tuple[LevelGain, ...]  # levels that the plan gives to any customer
     moves: tuple[LevelTransition, ...]

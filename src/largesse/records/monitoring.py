@@ -1,4 +1,4 @@
-"""Results of monitoring: predictions against outcomes, drift, and the power of a test."""
+"""Results of monitoring: predictions against outcomes, drift of columns, and the power of a test."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ SERIOUS_ANSWERS = ("no", "careful")
 
 @dataclass(frozen=True)
 class Realised:
-    """A predicted and a realised mean, and their difference with both errors."""
+    """A predicted mean, a realised mean, and their difference with the errors of both."""
 
     promised: Estimate
     realised: Estimate
     difference: Estimate  # realised − promised
-    p: float  # of no difference
+    p: float  # p-value of no difference
 
 
 @dataclass(frozen=True)
 class RealisedTenth:
-    """Predicted and realised means of one tenth of the customers, by predicted gain over the cheapest level."""
+    """Predicted and realised mean responses of one tenth of the customers.
 
-    gain: float  # promised, per customer
+    Customers are sorted by predicted gain over the cheapest level.
+    """
+
+    gain: float  # predicted gain per customer
     promised: float  # response
     realised: Estimate
     rows: int
@@ -40,7 +43,7 @@ class RealisedTenth:
 
 @dataclass(frozen=True)
 class LevelUptake:
-    """Share of the customers planned for a level who received it."""
+    """Share of the customers planned for a level who received this level."""
 
     name: str
     planned: int  # customers
@@ -50,16 +53,16 @@ class LevelUptake:
 
 @dataclass(frozen=True)
 class Drift:
-    """Drift of one column since the log that the model learnt from."""
+    """Change in the distribution of one column since the log from which the model learnt."""
 
     column: str
     psi: float  # population stability index: 0 where nothing changed; 0.25 is a lot
-    p: float  # of no change, corrected for the number of columns
+    p: float  # p-value of no change, corrected for the number of columns
 
 
 @dataclass(frozen=True, eq=False)
 class CampaignCheck(DisplayMixin):
-    """Comparison of a campaign with its plan: findings (fine, careful or no) and their numbers."""
+    """Comparison of a campaign with its plan: findings, and the numbers that they rest on."""
 
     findings: tuple[Finding, ...]  # the most serious first
     rows: int
@@ -70,12 +73,12 @@ class CampaignCheck(DisplayMixin):
     levels: tuple[LevelUptake, ...]
     followed: float  # share of customers who got the planned level
     drifts: tuple[Drift, ...]  # the largest first; empty where there is nothing to compare with
-    price: tuple[float, Estimate] | None  # then and now
+    price: tuple[float, Estimate] | None  # of the plan, and of the campaign's customers
     leaks: tuple[Leak, ...]
 
     @property
     def answer(self) -> str:
-        """The most serious answer: fine, careful or no; notes do not count."""
+        """The most serious answer of all findings: fine, careful or no; notes do not count."""
         return next(
             (word for word in SERIOUS_ANSWERS if any(finding.answer == word for finding in self.findings)), "fine"
         )
@@ -90,7 +93,7 @@ class CampaignCheck(DisplayMixin):
         return f"CampaignCheck({self.rows:,} rows, {self.answer}: {checks})"
 
     def card(self) -> Card:
-        """Return a notebook table of all findings, and of predicted against realised means."""
+        """Return a notebook table of all findings, with predicted and realised means below."""
         rows = [(finding.topic, finding.answer, finding.text) for finding in self.findings]
         means = [
             (
@@ -106,7 +109,7 @@ class CampaignCheck(DisplayMixin):
         return Card(f"Campaign of {self.rows:,} rows: {self.answer}", ("check", "answer", ""), rows, below=below)
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of predicted and realised means by tenth of predicted gain."""
+        """Return a table of predicted and realised means of each tenth of the customers."""
         import pyarrow as pa
 
         rows = [
@@ -130,31 +133,31 @@ class TestSize:
 
     __test__ = False  # pytest: not a test class
 
-    gain: float  # per customer, switchers or not
-    switchers: float  # both arms together, among customers whose level differs
-    traffic: float  # customers who must arrive until `differ` of them differ
+    gain: float  # per customer, whether the level differs or not
+    switchers: float  # customers of both arms whose level differs
+    traffic: float  # customers who must arrive until `switchers` of them are found
     diluted: float  # customers in a test of everybody
     days: float | None = None  # until the traffic has arrived; None if the daily traffic is unknown
 
 
 @dataclass(frozen=True)
 class TestCase:
-    """One tested outcome: its gain, its standard deviations and the test sizes."""
+    """One outcome that a test compares: its gain, its standard deviations and the sizes of the test."""
 
     __test__ = False
 
     name: str  # "value", "profit", "value less cost" or "not worse"
     detail: str
     gain: Estimate  # per customer, from the log; or as given
-    sd: tuple[float, float]  # of a switcher's outcome, under the plan and under what it is compared with
-    best_share: float  # of the customers for the plan's arm, with which the test is smallest
-    expected: TestSize  # if the gain is what it seems
-    least: TestSize  # if it is at the lower end of its interval
+    sd: tuple[float, float]  # of a switcher's outcome, under the plan and under its alternative
+    best_share: float  # share of the plan's arm with which the test is smallest
+    expected: TestSize  # if the gain equals its estimate
+    least: TestSize  # if the gain is at the lower end of its interval
 
 
 @dataclass(frozen=True)
 class PowerAnalysis(DisplayMixin):
-    """Sizes and durations of tests of a plan against its alternative."""
+    """Sizes and durations of tests that compare a plan with its alternative."""
 
     incumbent: str
     switchers: float  # share of customers whose level differs
@@ -167,7 +170,7 @@ class PowerAnalysis(DisplayMixin):
 
     @property
     def value(self) -> TestCase:
-        """Test of the value; None if the plan changes nothing."""
+        """The test of the value, which is the first one."""
         return self.cases[0]
 
     def __repr__(self) -> str:
@@ -180,7 +183,10 @@ class PowerAnalysis(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return a notebook table of the customers that each test needs, for the estimated gain and its lower end."""
+        """Return a notebook table of the number of customers that each test needs.
+
+        It has a row for the estimated gain and one for its lower end.
+        """
         rows: list[tuple[Any, ...]] = []
         for case in self.cases:
             for words, size in (("if it is what it seems", case.expected), ("at the lower end", case.least)):
@@ -195,7 +201,7 @@ class PowerAnalysis(DisplayMixin):
         return Card(title, head, rows, self.notes)
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of one row per test, with customers for the estimated gain and its lower end."""
+        """Return a table of the tests, with customers for the estimated gain and for its lower end."""
         import pyarrow as pa
 
         rows = [
@@ -223,4 +229,5 @@ def write_customers(size: float) -> str:
 
 
 def _write_days(days: float | None) -> str:
+    """Format a number of days, rounded up; a dash if unknown or infinite."""
     return "–" if days is None or not np.isfinite(days) else f"{int(-(-days // 1)):,}"

@@ -1,4 +1,4 @@
-"""Stored summaries of a run: one record for each of fit.json, plan.json and evaluation.json.
+"""Summaries of a run that are stored as fit.json, plan.json and evaluation.json.
 
 The annotations are the schema of these files: `io.to_json` writes them and `io.read_record` checks them. Numbers that are not
 finite are null there. Everything in them is a plain number, text or tuple.
@@ -30,7 +30,7 @@ from largesse.records.study import DecisionSummary, FeatureCurves
 
 @dataclass(frozen=True)
 class ModelName:
-    """Name of the fitted model, and a sentence about it."""
+    """Name of the fitted model and a sentence about this model."""
 
     name: str
     about: str
@@ -46,7 +46,7 @@ class ResponseName:
 
 @dataclass(frozen=True)
 class LevelCost:
-    """A level and its cost; None where costs differ between customers."""
+    """Name of a level and its cost; None where costs differ between customers."""
 
     name: str
     cost: float | None
@@ -54,7 +54,7 @@ class LevelCost:
 
 @dataclass(frozen=True)
 class SampledRows:
-    """Number of rows of a large log that the model learnt from."""
+    """Number of rows of a large log, and of its sample from which the model learnt."""
 
     rows: int
     of: int
@@ -62,7 +62,7 @@ class SampledRows:
 
 @dataclass(frozen=True)
 class FitMethod:
-    """Candidates of every data-driven choice in the fit."""
+    """Candidates of every data-driven choice during the fit."""
 
     tried: tuple[Choice, ...]
 
@@ -107,7 +107,7 @@ def summarise_fit(model: str, about: str, choices: Sequence[Choice], log: Log) -
 
 @dataclass(frozen=True)
 class BudgetSize:
-    """Budget per customer and in total; None without a limit."""
+    """Budget per customer and in total; None where there is no limit."""
 
     average: float | None
     total: float | None
@@ -115,13 +115,13 @@ class BudgetSize:
 
 @dataclass(frozen=True)
 class PlannedTotals:
-    """Value, spend and price of the plan as the model expects them."""
+    """Value, spend and price of the plan as the model predicts them."""
 
     value: float
     spend: float
     price: float
     gap: float
-    confidence: float | None = None  # probability that the plan keeps its budget; None: it is certain to
+    confidence: float | None = None  # probability that the plan keeps its budget; None if that is certain
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class CustomerGroup:
 
 @dataclass(frozen=True)
 class FeatureGroups:
-    """A feature that is associated with the planned levels, and its groups."""
+    """Feature that is associated with the planned levels, and the groups of its values."""
 
     feature: str
     explains: float  # share of the levels' variance
@@ -174,7 +174,7 @@ class LevelsByGroup:
 
 @dataclass(frozen=True)
 class SliderPlan:
-    """Plan at one budget of the slider."""
+    """Plan at one budget of the report's slider."""
 
     budget: float
     spend: float
@@ -183,12 +183,12 @@ class SliderPlan:
     shares: tuple[float, ...]
     counts: tuple[int, ...]
     own: bool = False  # True for the plan of the run
-    pays: bool = False  # True for the plan of exactly the upgrades with a value of at least their cost
+    pays: bool = False  # True for the plan with all upgrades whose value is at least their cost
 
 
 @dataclass(frozen=True)
 class BudgetSlider:
-    """Plans at all budgets of the slider, or the reason for their absence."""
+    """Plans at all budgets of the report's slider, or the reason for their absence."""
 
     stops: tuple[SliderPlan, ...]
     excuse: str = ""
@@ -225,7 +225,7 @@ class PlanSummary:
     money: TotalsByLevel
     who: LevelsByGroup
     frontier: BudgetSlider
-    shadow: dict[str, float] = field(default_factory=dict)  # constraint → gain of one more unit of it
+    shadow: dict[str, float] = field(default_factory=dict)  # constraint → value of one more unit of its limit
     exploration: ExplorationSummary | None = None
 
 
@@ -245,7 +245,7 @@ class LogFacts:
 
 @dataclass(frozen=True)
 class LevelResponse:
-    """Mean response at one level: predicted and as logged."""
+    """Mean response at one level: predicted by the model, and as logged."""
 
     name: str
     model: float
@@ -269,7 +269,7 @@ class FrontierSummary:
 
 @dataclass(frozen=True)
 class NamedEstimate:
-    """Value of the plan by one estimator, and a sentence about the estimator."""
+    """Value of the plan by one estimator, and a sentence about this estimator."""
 
     name: str
     about: str
@@ -288,7 +288,7 @@ class StudyMethod:
 
 @dataclass(frozen=True)
 class LevelOverlap:
-    """Rows of one level, and the answer about their sufficiency."""
+    """Number of logged rows of one level, and the answer about their sufficiency."""
 
     name: str
     rows: int
@@ -318,7 +318,7 @@ class FeatureBalance:
 
 @dataclass(frozen=True)
 class Support:
-    """Checks of a log, its overlap and its balance."""
+    """Results of the checks of a log, of the overlap of each level and of the balance of features."""
 
     checks: tuple[Finding, ...]
     overlap: tuple[LevelOverlap, ...]
@@ -359,39 +359,45 @@ class StudySummary:
 
 @dataclass(frozen=True)
 class SliderEstimate:
-    """Estimates at one budget of the slider, None if unavailable; interpolated estimates have no standard error."""
+    """Estimates at one budget of the report's slider; None where unavailable.
+
+    Interpolated estimates have no standard error.
+    """
 
     value: Estimate | None
     gain: Estimate | None  # over the best uniform mix at the same spend
     profit: Estimate | None
-    judged: bool  # whether the budget is one of the evaluation's; otherwise the estimates lie on the line between two of them
+    judged: bool  # True if the budget is one of the evaluation's; otherwise the estimates are interpolated
 
 
 @dataclass(frozen=True)
 class SliderEstimates:
-    """Estimates at every budget of the slider, in the order of its stops."""
+    """Estimates at every budget of the report's slider, in the order of the budgets."""
 
     estimates: tuple[SliderEstimate, ...]
 
 
 @dataclass(frozen=True)
 class NeededRows:
-    """Log size needed to confirm a gain that this log leaves open, at the estimated size of the gain."""
+    """Size of a log that would confirm an estimated gain which this log leaves open."""
 
-    times: float  # the rows of this log
-    rows: float | None  # None: more than any log has
+    times: float  # multiple of the rows of this log
+    rows: float | None  # None if no log has as many
 
 
 @dataclass(frozen=True)
 class JointSummary:
-    """Numbers of a run that combine its plan and its evaluation; computed for every report, not stored."""
+    """Numbers of a run that combine its plan and its evaluation.
+
+    They are computed for every report, not stored.
+    """
 
     frontier: SliderEstimates
     needed_rows: NeededRows | None  # None: nothing to compare with, or no gain at all
 
 
 def summarise_checkup(checkup: Checkup) -> Support:
-    """Summarise the checks of a log, the overlap of each level and the balance of each feature."""
+    """Convert the checks of a log, of overlap and of balance to plain numbers for a report."""
     overlap = checkup.overlap
     rows = zip(checkup.labels, overlap.rows, overlap.effective, overlap.smallest, overlap.answers, strict=True)
     before, after = overlap.by_level

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GroupPoint:
-    """Mean response of a customer group at one level, and the number of logged rows behind it."""
+    """Mean response of a customer group at one level, and the number of its logged rows."""
 
     model: float  # the mean of the model's curves
     value: Estimate  # doubly robust
@@ -39,7 +39,7 @@ class GroupPoint:
 
     @property
     def few(self) -> bool:
-        """True if too few rows had the level for an estimate."""
+        """True if the level has too few rows in the group for an estimate."""
         return self.rows < MIN_LEVEL_ROWS or self.effective < MIN_LEVEL_ROWS
 
 
@@ -62,7 +62,7 @@ class FeatureCurves:
 
 @dataclass(frozen=True)
 class DecisionExample:
-    """A typical customer of a level: curve, costs, and prices at which the decision would change."""
+    """Typical customer of a level: response curve, costs, and prices at which the decision would change."""
 
     level: str
     share: float  # of customers who get the level
@@ -85,7 +85,7 @@ class PriceSensitivity:
 
 @dataclass(frozen=True)
 class DecisionSummary:
-    """Reasons for decisions on held-out rows: typical customers, price sensitivity and feature importance."""
+    """Reasons for decisions on held-out rows: typical customers, price sensitivity, feature importance."""
 
     examples: tuple[DecisionExample, ...] = ()
     moves: tuple[PriceSensitivity, ...] = ()
@@ -97,7 +97,7 @@ class Study(DisplayMixin):
     """All estimates of a run at one budget, computed once from the same cross-fitted scores."""
 
     scores: Scores
-    plan: HeldOutPlan  # at the budget of the run: what `evaluation` judges
+    plan: HeldOutPlan  # at the budget of the run; `evaluation` estimates its value
     plans: tuple[HeldOutPlan, ...]  # at every budget of the frontier
     evaluation: Evaluation
     frontier: tuple[FrontierPoint, ...]
@@ -105,18 +105,18 @@ class Study(DisplayMixin):
     estimates: dict[str, Estimate]  # the plan's value by every estimator
     mean_curve: Array  # (K,) the model's own mean response at each level
     checkup: Checkup
-    safety: Recommendation  # the plan and a simple rule: lower bounds of what either gains over the best uniform mix
-    transitions: LoggedPolicyChanges  # from what was done to this plan
-    spending: SpendingCurve | None = None  # what plans really cost, where costs are not certain
+    safety: Recommendation  # lower bounds of the gains of the plan and of a simple rule over the best uniform mix
+    transitions: LoggedPolicyChanges  # from the logged policy to this plan
+    spending: SpendingCurve | None = None  # estimated costs of plans, where costs are not certain
     why: DecisionSummary = DecisionSummary()
-    groups: tuple[FeatureCurves, ...] = ()  # response curves of groups, by the features that the plan goes with most
-    best: BestBudget | None = None  # for the greatest profit, where the log says what a response is worth
+    groups: tuple[FeatureCurves, ...] = ()  # response curves of groups, by the features most associated with the plan
+    best: BestBudget | None = None  # budget of the largest profit, if the log has the value of a response
 
     def __repr__(self) -> str:
         return f"Study({len(self.frontier)} budgets, {self.evaluation!r})"
 
     def card(self) -> Card:
-        """Return a notebook table of the evaluation, and of policies at every budget."""
+        """Return a notebook table of the evaluation, and one of policies at every budget."""
         rows = [
             (point.budget, point.value.estimate, write_ends(point.value.interval), point.promise, point.price)
             for point in self.frontier
