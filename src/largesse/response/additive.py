@@ -35,26 +35,26 @@ from largesse.response.response_model import ResponseModel, take_rows
 from largesse.stats import assign_folds, choose_by_one_standard_error, chosen_index, sample_rows
 
 HINGE_SCALES = (0.0, 0.5, 2.0)
-MAX_ADDITIVE_ROWS = 400_000  # a few hundred coefficients are known well enough from these
-ADDITIVE_SEARCH_ROWS = 20_000  # and settings from these
+MAX_ADDITIVE_ROWS = 400_000  # rows that determine a few hundred coefficients well enough
+ADDITIVE_SEARCH_ROWS = 20_000  # rows on which settings are chosen
 ADDITIVE_FOLDS = 5
-HINGE_BLOCK_ROWS = 65_536  # whose hinges are held together when predicting
-MAX_WORK = 40_000_000_000  # rows × columns², which a fit costs; no more
-MAX_HINGES = 1500  # with more features than that allows, all keep straight lines: a fit costs their number cubed
-QUANTILE_ROWS = 20_000  # rows, spread over the table, that give the quantiles
+HINGE_BLOCK_ROWS = 65_536  # rows whose hinges are in memory at once when predicting
+MAX_WORK = 40_000_000_000  # limit of rows × columns², the work of a fit
+MAX_HINGES = 1500  # more hinges are not used at all: the work of a fit grows with their number cubed
+QUANTILE_ROWS = 20_000  # rows, spread over the table, from which quantiles are taken
 
 
 @dataclass(frozen=True, eq=False)
 class Hinges:
-    """Hinge functions max(x_j − knot, 0) of q features, m of them each, minus their least-squares lines."""
+    """Hinge functions max(x_j − knot, 0) of q features with m knots each, minus their least-squares lines."""
 
-    columns: Annotated[Array, Shaped("q", dtype="int64")]  # which features bend
+    columns: Annotated[Array, Shaped("q", dtype="int64")]  # indices of the features with hinges
     knots: Annotated[Array, Shaped("m", "q")]
-    intercept: Annotated[Array, Shaped("m", "q")]  # of the line taken off
+    intercept: Annotated[Array, Shaped("m", "q")]  # of the least-squares line that is subtracted
     slope: Annotated[Array, Shaped("m", "q")]
 
     def __call__(self, X: Array) -> Array:
-        """Return the hinges (n, m·q) of features (n, p)."""
+        """Return the values (n, m·q) of all hinge functions for features (n, p)."""
         x = X[:, self.columns]
         kind = x.dtype.type
         parts = [
@@ -65,7 +65,7 @@ class Hinges:
 
 
 def place_hinges(X: Array, knots: int) -> Hinges:
-    """Place hinges on the features (n, p) that have enough distinct values."""
+    """Place hinge functions at quantiles of the features (n, p) that have enough distinct values."""
     X = X[:: -(-len(X) // QUANTILE_ROWS) or 1].astype(np.float64)
     places = np.quantile(X, np.arange(1, knots + 1) / (knots + 1), axis=0) if len(X) else np.zeros((knots, X.shape[1]))
     ends = np.concatenate([X.min(axis=0)[None], places, X.max(axis=0)[None]])
@@ -80,19 +80,19 @@ def place_hinges(X: Array, knots: int) -> Hinges:
 
 @dataclass(frozen=True, eq=False)
 class HingeShape:
-    """Lines and hinges of an additive model, and the scale of the hinges."""
+    """Columns of an additive model: features, and hinge functions times their scale."""
 
     hinges: Hinges
     scale: float  # of the hinges; 0 leaves straight lines
 
     def design(self, X: Array) -> Array:
-        """Return lines and scaled hinges (n, q) of encoded features (n, p)."""
+        """Return the design matrix (n, q): encoded features (n, p) and their scaled hinge functions."""
         return np.concatenate([X, X.dtype.type(self.scale) * self.hinges(X)], axis=1) if self.scale else X
 
 
 @final
 class Additive(ResponseModel):
-    """Additive model: a piecewise linear function of each feature shifts the curve; levels add common non-negative increments.
+    """Additive model: a sum of piecewise linear functions of the features and common increments of levels.
 
     Parameters
     ----------
@@ -100,19 +100,19 @@ class Additive(ResponseModel):
         Hinges per feature, at its quantiles; features of fewer distinct values keep a straight line, and all do when
         there are more than a few hundred.
     hinge_scales
-        How much freer the hinges are than the lines: what is tried; 0 (straight lines) is always among them. The
+        The scales of hinges that are tried, relative to the lines; 0 (straight lines) is always among them. The
         straightest is chosen that is worse than the best by no more than one standard error of the rows' paired losses.
     seed
-        How the log is cut to choose.
+        Seed of the folds on which the scale is chosen.
 
     Attributes
     ----------
     choices_
-        What was tried, with its held-out loss and its difference from the best.
+        The scales that were tried, with their held-out losses and differences from the best.
     shape_, fit_
         The hinges and their chosen scale, and the regression on lines and hinges.
     amounts_
-        Where responses look like whether and how much (`looks_two_part`), the second part; `fit_` is then the first.
+        The amounts of responders, for responses that look two-part (`looks_two_part`); `fit_` is then of 0/1 responses.
 
     Examples
     --------
@@ -141,7 +141,10 @@ class Additive(ResponseModel):
         self.fit_ = fit_regression(regression_rows(self.shape_.design(X), log), penalty=penalty)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted model per fold of encoded features (n, p), trained without it, with common settings."""
+        """Return one fitted model per fold, trained without this fold of encoded features (n, p).
+
+        Settings are chosen once, for all folds.
+        """
         two = looks_two_part(log)
         amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * len(np.unique(fold))
         log = mark_responders(log) if two else log
@@ -158,9 +161,12 @@ class Additive(ResponseModel):
         return place_hinges(X if X.shape[1] * self.knots <= MAX_HINGES else X[:, :0], self.knots)
 
     def _choose(self, hinges: Hinges, X: Array, log: Log, fold: Array) -> tuple[float, list[Regression]]:
-        """Choose the shape and the penalty on held-out rows; return the penalty and the fits of all folds."""
+        """Choose the scale of hinges and the ridge penalty on held-out rows.
+
+        Returns the penalty and the regressions without each fold.
+        """
         rows = regression_rows(X, log)
-        tried: list[tuple[HingeShape, float]] = []  # and the best penalty of each shape
+        tried: list[tuple[HingeShape, float]] = []  # shapes with their best penalties
         losses: list[Array] = []
         for scale in sorted({0.0, *self.hinge_scales}) if len(hinges.columns) else [0.0]:
             shape = HingeShape(hinges, scale)
@@ -196,6 +202,6 @@ class Additive(ResponseModel):
 
 
 def _max_rows(shape: HingeShape, features: int) -> int:
-    """Return the largest number of rows to fit, given the number of features."""
+    """Return the largest number of rows of a fit, which falls with the number of columns."""
     columns = features + (shape.hinges.knots.size if shape.scale else 0)
     return int(min(MAX_ADDITIVE_ROWS, max(MAX_WORK // max(columns, 1) ** 2, ADDITIVE_SEARCH_ROWS)))

@@ -15,7 +15,7 @@ import numpy as np
 from largesse.records import Array
 from largesse.stats import score_curvature, score_loss, score_slope
 
-REGRESSION_BLOCK_ROWS = 65_536  # rows
+REGRESSION_BLOCK_ROWS = 65_536
 MAX_REGRESSION_STEPS = 60
 MAX_HALVINGS = 30
 CURVATURE_STEPS = 6  # steps after which the curvature is measured again
@@ -24,7 +24,7 @@ MIN_CURVATURE = 1e-9  # keeps systems regular: a level may have no rows, a featu
 
 @dataclass(frozen=True, eq=False)
 class RegressionRows:
-    """Rows of a regression."""
+    """Rows of a regression: features, levels, responses and weights."""
 
     X: Array  # (n, p)
     level: Array  # (n,)
@@ -34,25 +34,28 @@ class RegressionRows:
     binary: bool
     doses: Array  # (K,) shares of the largest
     cluster: Array | None = None  # (n,)
-    size: Array | None = None  # (p,) mean squares of the features, where these are principal axes
+    size: Array | None = None  # (p,) mean squares of the features, if these are principal axes
 
     def take(self, rows: Array) -> RegressionRows:
-        """Return the given rows (indices or a mask)."""
+        """Return the rows that indices or a mask select."""
         cluster = None if self.cluster is None else self.cluster[rows]
         parts = {name: getattr(self, name)[rows] for name in ("X", "level", "response", "weight")}
-        if not parts["weight"].any():  # a part may hold only rows that do not count; then they count alike
+        if not parts["weight"].any():  # a part may hold only rows of weight zero; then all count equally
             parts["weight"] = np.ones(len(parts["weight"]))
         return replace(self, **parts, cluster=cluster)
 
     @property
     def spread(self) -> float:
-        """The unit of responses: the standard deviation of amounts, one for 0/1 responses."""
+        """Unit of the responses: the standard deviation of amounts; 1 for 0/1 responses."""
         return 1.0 if self.binary else float(np.std(self.response)) or 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class RegressionGrid:
-    """Regressions by penalty and left-out fold: scores X·β + increments up to the level + intercept, q = p + K parameters."""
+    """Regressions for every penalty and every left-out fold, with q = p + K parameters each.
+
+    Scores are X·β + increments up to the level + intercept.
+    """
 
     rows: RegressionRows
     place: Array  # (n,) 0..F−1, the fold of each row
@@ -60,35 +63,41 @@ class RegressionGrid:
 
     @cached_property
     def folds(self) -> int:
-        """The number of folds."""
+        """Number F of folds."""
         return int(self.place.max()) + 1
 
     @cached_property
     def left(self) -> Array:
-        """The weight (F,) without each fold, 0 if it is only a rounding error."""
+        """Sums (F,) of the row weights outside each fold; 0 if a sum is only a rounding error."""
         weight = self.rows.weight
         sums = weight.sum() - np.bincount(self.place, weight, self.folds)
         return np.where(sums > 1e-12 * weight.sum(), sums, 0.0)
 
     @cached_property
     def sizes(self) -> Array:
-        """The number of rows (F,) without each fold."""
+        """Numbers (F,) of rows outside each fold."""
         return len(self.place) - np.bincount(self.place, minlength=self.folds)
 
     def fold_weights(self, rows: slice) -> Array:
-        """Return the weight (m, F) of rows in the regression without each fold; equal weights if all are zero."""
+        """Return the weights (m, F) of a block of rows in the regression without each fold.
+
+        Rows of the fold get 0; the others count equally if all their weights are zero.
+        """
         own, counts = self.place[rows, None] != np.arange(self.folds), self.left > 0
         each = np.where(counts, self.rows.weight[rows, None], 1.0)
         return own * each / np.where(counts, self.left, self.sizes)
 
 
 def reached_levels(K: int) -> Array:
-    """Return the indicators (K, K) of the increments, and of the intercept, in the score at each level."""
+    """Return the design matrix (K, K) of the levels: increments up to each level, then the intercept."""
     return np.column_stack([np.tril(np.ones((K, K)))[:, 1:], np.ones(K)])
 
 
 def fit_together(task: RegressionGrid, start: Array, lower: Array, tolerance: float) -> Array:
-    """Return the parameters (J, F, q) of every penalty without every fold, from a start (q,) and its lower bounds (q,)."""
+    """Fit the parameters (J, F, q) of J penalties without each of F folds, all at once.
+
+    All start at `start` (q,) and keep the lower bounds (q,).
+    """
     J, F, q = len(task.ridges), task.folds, len(start)
     here = np.broadcast_to(np.maximum(start, lower), (J, F, q)).copy()
     curvature = _measure_curvatures(task, start)
@@ -112,7 +121,7 @@ def fit_together(task: RegressionGrid, start: Array, lower: Array, tolerance: fl
 
 
 def held_out_scores(task: RegressionGrid, found: Array) -> Array:
-    """Return the scores (J, n) of rows under the parameters (J, F, q) fitted without their fold."""
+    """Return the scores (J, n) of all rows, each by the parameters fitted without the row's fold."""
     J, n = len(found), len(task.rows.level)
     scores = np.empty((J, n))
     for rows in _blocks(n):
@@ -126,7 +135,7 @@ def _blocks(n: int) -> list[slice]:
 
 
 def _scores(task: RegressionGrid, rows: slice, parameters: Array) -> Array:
-    """Return scores (m, C) under parameters (C, q)."""
+    """Return the scores (m, C) of a block of rows under C parameter vectors (C, q)."""
     X = task.rows.X[rows]
     p = X.shape[1]
     levels = reached_levels(task.rows.K) @ parameters[:, p:].T  # (K, C)
@@ -135,7 +144,7 @@ def _scores(task: RegressionGrid, rows: slice, parameters: Array) -> Array:
 
 
 def _evaluate(task: RegressionGrid, here: Array) -> tuple[Array, Array]:
-    """Return the penalised loss (J, F) and its slope (J, F, q) at parameters (J, F, q), in one pass over the rows."""
+    """Return the penalised losses (J, F) and their slopes (J, F, q) at parameters (J, F, q)."""
     J, F, q = here.shape
     p, K = task.rows.X.shape[1], task.rows.K
     value, slope = np.zeros((J, F)), np.zeros((J * F, q))
@@ -157,7 +166,7 @@ def _evaluate(task: RegressionGrid, here: Array) -> tuple[Array, Array]:
 
 
 def _measure_curvatures(task: RegressionGrid, at: Array) -> Array:
-    """Return the curvature (F, q, q) of the mean loss without each fold, at parameters (q,)."""
+    """Return the curvatures (F, q, q) of the mean losses without each fold, at parameters (q,)."""
     p, K, F = task.rows.X.shape[1], task.rows.K, task.folds
     q, reached = p + K, reached_levels(K)
     parts = np.zeros((F, q, q))
@@ -175,7 +184,7 @@ def _measure_curvatures(task: RegressionGrid, at: Array) -> Array:
 
 
 def _moments(X: Array, level: Array, curve: Array, K: int, reached: Array) -> Array:
-    """Return Σ curve·z·zᵀ (q, q) over rows, z a row's features, increments and intercept."""
+    """Return the sum (q, q) of curve·z·zᵀ over rows; z is a row's features, increments and intercept."""
     weighted = X * curve[:, None].astype(X.dtype)
     cross = np.stack([weighted[level == k].sum(axis=0, dtype=np.float64) for k in range(K)])  # (K, p)
     across = cross.T @ reached
@@ -200,7 +209,10 @@ def _newton_moves(here: Array, slope: Array, curvature: Array, ridges: Array, lo
 def _go(
     task: RegressionGrid, here: Array, value: Array, slope: Array, move: Array, lower: Array
 ) -> tuple[Array, Array, Array]:
-    """Return parameters, values and slopes after the moves, each halved until the loss does not rise."""
+    """Apply Newton steps, each halved until its loss does not rise.
+
+    Returns the new parameters, losses and slopes.
+    """
     share = np.ones(value.shape)
     there = here
     for _ in range(MAX_HALVINGS):

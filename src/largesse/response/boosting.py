@@ -10,8 +10,8 @@ from largesse.records import Array, Log
 from largesse.response.response_model import ResponseModel
 from largesse.stats import BoostedTrees, boosted_trees, one_thread, sigmoid
 
-MIN_STOPPING_ROWS = 200  # rows; with fewer, none are set aside for early stopping
-MIN_RARE_ROWS = 10  # rows of the rarer response; with fewer, the rows set aside might not hold both
+MIN_STOPPING_ROWS = 200  # with fewer rows, none are held out for early stopping
+MIN_RARE_ROWS = 10  # with fewer rows of the rarer response, the held-out rows might not contain both
 
 
 @final
@@ -21,11 +21,11 @@ class Boosting(ResponseModel):
     Parameters
     ----------
     rounds
-        Most trees; growing stops early when held-out rows no longer gain.
+        Maximum number of trees; training stops early when the held-out loss no longer falls.
     rate, leaves, leaf_rows, penalty
         Learning rate, leaves per tree, fewest rows per leaf, L2 penalty on leaf values.
     seed
-        For the rows set aside for early stopping.
+        Seed of the rows that are held out for early stopping.
 
     Examples
     --------

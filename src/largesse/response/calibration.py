@@ -1,4 +1,4 @@
-"""Calibration of the mean of fold models by a slope on the customers' base scores.
+"""Calibration of the mean scores of several fold models by one slope.
 
 Two things make the mean of several models vary too little or too much. Each model may itself do so: held-out rows tell, by
 the slope with which its bases fit their responses. And a mean of models that disagree varies less than any one of them:
@@ -14,21 +14,24 @@ import numpy as np
 from largesse.records import Array
 from largesse.stats import minimise, score_curvature, score_loss, score_slope
 
-MIN_SLOPE, MAX_SLOPE = 0.5, 2.0  # a slope beyond these is noise, or a model that should not be used
-MIN_CALIBRATION_SPREAD = 1e-6  # bases that vary less are the same for all
-CALIBRATION_RIDGE = 1e-6  # decides where rows do not: a level without rows, or responses that a base separates
+MIN_SLOPE, MAX_SLOPE = 0.5, 2.0  # slopes beyond these come from noise, or from a model that should not be used
+MIN_CALIBRATION_SPREAD = 1e-6  # base scores that vary less are taken as equal
+CALIBRATION_RIDGE = 1e-6  # for levels without rows, and for responses that a base score separates
 CALIBRATION_TOLERANCE = 1e-13  # of the mean loss
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Calibration that multiplies the base score (mean over levels) by `slope` around `middle`."""
+    """Linear calibration of a customer's base score, which is the mean of the scores over levels.
+
+    The distance of the base score from `middle` is multiplied by `slope`.
+    """
 
     slope: float = 1.0
     middle: float = 0.0
 
     def __call__(self, scores: Array) -> Array:
-        """Return scores (…, K) with calibrated bases; the increments between levels are unchanged."""
+        """Return scores (…, K) with calibrated base scores; increments between levels are unchanged."""
         if self.slope == 1.0:
             return scores
         return scores + (self.slope - 1.0) * (scores.mean(axis=-1, keepdims=True) - self.middle)
@@ -36,17 +39,20 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
-    """Out-of-fold scores of rows, and their responses."""
+    """Out-of-fold scores of logged rows, and their levels and responses."""
 
     held: Array  # (n, K) scores
     place: Array  # (n, K) one at the row's level, or shares of two neighbouring knots of a dose
     response: Array  # (n,)
-    binary: bool  # whether scores are logits
+    binary: bool  # True if scores are logits
     weight: Array  # (n,)
 
 
 def calibrate(rows: HeldOutScores, together: Array) -> Calibration:
-    """Return the calibration of the mean of fold models, given its scores (n, K) of the same rows."""
+    """Fit the calibration of the mean of fold models to held-out rows.
+
+    `together` (n, K) are the scores of the same rows by that mean.
+    """
     base, mean = rows.held.mean(axis=1), together.mean(axis=1)
     if base.std() < MIN_CALIBRATION_SPREAD or mean.std() < MIN_CALIBRATION_SPREAD:
         return Calibration()
@@ -55,7 +61,10 @@ def calibrate(rows: HeldOutScores, together: Array) -> Calibration:
 
 
 def fit_slope(rows: HeldOutScores) -> float:
-    """Return the slope of responses on held-out bases, fitted together with the mean score of every level."""
+    """Return the slope of responses on held-out base scores.
+
+    The mean score of every level is fitted together with it.
+    """
     K = rows.held.shape[1]
     base = rows.held.mean(axis=1)
     design = np.column_stack([base - base.mean(), rows.place])

@@ -1,4 +1,4 @@
-"""Ensemble of one model per fold: out-of-fold predictions of the log, mean predictions of new customers."""
+"""Ensembles of one model per fold: out-of-fold predictions of a log, mean predictions of new customers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTSIDE = "scoring rows that were not learnt from"
 
 
 def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: ResponseModel) -> list[ResponseModel]:
-    """Return copies of a model, each fitted without one fold of the encoded features (n, p) and the log.
+    """Fit a copy of a model without each fold of the encoded features (n, p) and the log.
 
     They share the owner's encoder: customers are then encoded once, not once for every model.
     """
@@ -33,7 +33,10 @@ def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: Resp
 def fit_members(
     models: Sequence[ResponseModel], X: Array, log: Log, fold: Array, owner: ResponseModel
 ) -> tuple[tuple[ResponseModel, ...], ...]:
-    """Fit the fold models of several models, in parallel threads if possible; return those of `fit_folds` for each."""
+    """Fit the fold models of several models, in parallel threads if possible.
+
+    Returns the fold models of each model, as `fit_folds` does for one.
+    """
     blank = [blank_copy(model, log, owner.encoder_) for model in models]
     jobs = [one.fold_jobs(X, log, fold) for one in blank]
     free = [m for m, one in enumerate(blank) if one.threads]
@@ -51,7 +54,7 @@ def fit_members(
 
 
 def held_out_scores(models: Sequence[ResponseModel], X: Array, fold: Array, link: Link) -> Array:
-    """Return the linked scores (n, K) of encoded rows (n, p), each from the model that did not see it."""
+    """Return the scores (n, K) of encoded rows (n, p), each by the model fitted without the row's fold."""
     scores = np.empty((len(X), models[0].levels_))
     for model, f in zip(models, np.unique(fold), strict=True):
         scores[fold == f] = link.to_scores(model._curves(X[fold == f]))
@@ -59,7 +62,7 @@ def held_out_scores(models: Sequence[ResponseModel], X: Array, fold: Array, link
 
 
 def mean_scores(models: Sequence[ResponseModel], X: Array, link: Link) -> Array:
-    """Return the mean over models of the linked scores (n, K) of new customers (n, p)."""
+    """Return the scores (n, K) of new customers with features (n, p), averaged over several models."""
     total = np.zeros((len(X), models[0].levels_))
     for model in models:
         total += link.to_scores(model._curves(X))
@@ -67,10 +70,12 @@ def mean_scores(models: Sequence[ResponseModel], X: Array, link: Link) -> Array:
 
 
 def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | None = None) -> HeldOutPredictions:
-    """Return out-of-fold predictions by copies of a model (any object with `fit(log)` and `predict(features)`).
+    """Return out-of-fold predictions of a log by copies of a model.
 
-    Response models of this package share one encoding of the log and what they choose; others are fitted anew. Of a large log,
-    rows outside of the sample are predicted by a copy that is fitted to all of the sample.
+    The model is any object with `fit(log)` and `predict(features)`.
+
+    Response models of this package share one encoding of the log and one choice of settings; others are refitted. Of a large log,
+    rows outside the sample are predicted by a copy that is fitted to the whole sample.
     """
     if log.sample is not None:
         return _predict_around(model, log, log.sample, fold, progress)
@@ -91,7 +96,7 @@ def _predict_around(model: Any, log: Log, sample: Sample, fold: Array, progress:
 
 
 def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None) -> Array:
-    """Return the curves (n, K) of a log, each fold's predicted by a copy of the model fitted to the other folds."""
+    """Return out-of-fold curves (n, K) of a log by copies of a model that are refitted for each fold."""
     parts = np.unique(fold)
     curves = np.empty((len(log), len(log.levels)))
     with report_to(progress):
@@ -105,13 +110,16 @@ def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None
 
 @dataclass(frozen=True, eq=False)
 class ModelScorer:
-    """Prediction by a fitted model from tables of features; sent to other machines as JSON and arrays."""
+    """Function of a table of features that predicts curves by a fitted model.
+
+    It is sent to other machines as JSON and arrays.
+    """
 
     model: Any
     workers: int = 1  # threads
 
     def __call__(self, table: pa.Table) -> Array:
-        """Return the curves (n, K) and, where costs are observed, the expected costs (n, K) next to them."""
+        """Return curves (n, K); where costs are observed, expected costs follow in K more columns."""
         if not isinstance(self.model, ResponseModel):
             return np.asarray(self.model.predict(table))
         X, of_costs = self.model.encode(table), getattr(self.model, "costs_", None)
@@ -122,7 +130,7 @@ class ModelScorer:
 
     @property
     def features(self) -> list[str] | None:
-        """The features that it needs; None for all."""
+        """Names of the features that the model needs; None if it needs all."""
         return list(self.model.encoder_.features) if isinstance(self.model, ResponseModel) else None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -130,7 +138,7 @@ class ModelScorer:
 
 
 def restore_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer:
-    """Return the scorer of a model that was packed as JSON and arrays."""
+    """Restore the scorer of a model that was packed as JSON and arrays."""
     kinds: list[Any] = [ResponseModel]
     for parent in kinds:
         kinds += parent.__subclasses__()
@@ -139,7 +147,10 @@ def restore_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer:
 
 
 def add_outside(held: HeldOutPredictions, log: Log, fold: Array, model: Any) -> HeldOutPredictions:
-    """Return the predictions for all rows of a large log: `held` for its sample, and a fitted model's for the others."""
+    """Extend out-of-fold predictions of a large log's sample to all rows of the log.
+
+    The fitted model predicts the rows outside the sample, which it has not seen.
+    """
     assert log.sample is not None
     n, K, outside, start = len(log), held.curves.shape[1], np.flatnonzero(log.outside), 0
     curves = _spread(held.curves, log.sample.rows, n)
@@ -158,7 +169,7 @@ def add_outside(held: HeldOutPredictions, log: Log, fold: Array, model: Any) -> 
 
 
 def _spread(part: Array, rows: Array, n: int) -> Array:
-    """Return a matrix (n, K) with some of its rows."""
+    """Copy rows into a new matrix (n, K), whose other rows stay uninitialised."""
     whole = np.empty((n, part.shape[1]))
     whole[rows] = part
     return whole

@@ -19,28 +19,28 @@ from largesse.response.response_model import ResponseModel, blank_copy, check_au
 
 @final
 class Hurdle(ResponseModel):
-    """Hurdle model, for responses with many zeros and amounts with a long tail.
+    """Hurdle model for responses with many zeros and amounts with a long tail.
 
-    Levels act on the chance as its model says, and on the amount by increments that few responders leave at zero.
-    Responses without two parts (0/1, none of them zero, or some below zero) have one: the model of chances is then fitted
+    Levels change the probability as its model predicts, and the amount by increments that are zero for few responders.
+    Responses without two parts (0/1, none of them zero, or some below zero) have one: the first model is then fitted
     to the responses as they are.
 
     Parameters
     ----------
     chance
-        A model of 0/1 responses: whether a response is above zero; "auto" is ``Additive()``.
+        A model of 0/1 responses, which are 1 for amounts above zero; "auto" is ``Additive()``.
     amount
         A model that is fitted to the logarithm of responders' amounts, without levels; "auto" is small boosted trees.
-        How far it is followed, and what makes means of its exponentials, is fitted to held-out rows (see `responder_amounts`).
+        A slope and an intercept, fitted to held-out rows, turn its exponentials into means (see `responder_amounts`).
     seed
-        For these defaults, and for how responders are cut into folds.
+        Seed of these defaults and of the responders' folds.
 
     Attributes
     ----------
     chance_, amounts_
         The two fitted parts; the second is None where responses have only one.
     choices_
-        What the model of chances chose among.
+        The candidates of the data-driven choices of the model of 0/1 responses.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Hurdle(ResponseModel):
         self.choices_ = self.chance_.choices_
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted model per fold of encoded features (n, p), each trained without it."""
+        """Return one fitted model per fold, trained without this fold of encoded features (n, p)."""
         two = has_two_parts(log)
         chances = mark_responders(log) if two else log
         fitted = blank_copy(self._chance(), chances, self.encoder_).fold_models(X, chances, fold)

@@ -1,4 +1,4 @@
-"""Effects of levels on the link scale: the ladder, its prior, and fits of scores."""
+"""Effects of the levels on the scale of the link function: the ladder, its prior and its fit to rows."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Link:
     unit: float = 1.0
 
     def to_scores(self, curves: Array) -> Array:
-        """Return scores of expected responses."""
+        """Convert expected responses to scores."""
         return logit(curves) if self.binary else curves / self.unit
 
     def to_responses(self, scores: Array) -> Array:
-        """Return expected responses of scores."""
+        """Convert scores to expected responses."""
         return sigmoid(scores) if self.binary else self.unit * scores
 
 
 def link_of(log: Log) -> Link:
-    """Return the link of a log's responses."""
+    """Return the link function for the responses of a log."""
     return Link(True) if log.binary else Link(False, float(np.std(log.response)) or 1.0)
 
 
@@ -36,7 +36,7 @@ def link_of(log: Log) -> Link:
 
 
 def isotonic(curves: Array) -> Array:
-    """Return the isotonic regression (n, K) of curves; rising curves are unchanged.
+    """Make curves (n, K) non-decreasing by isotonic regression; rising curves are unchanged.
 
     >>> isotonic(np.array([[0.0, 3.0, 1.0], [0.0, 1.0, 2.0]]))
     array([[0., 2., 2.],
@@ -60,14 +60,16 @@ def isotonic(curves: Array) -> Array:
 
 # -- ladders --------------------------------------------------------------------------------------------------------------
 
-TYPICAL_LOGIT = 0.3  # what the dearest level usually adds to a logit
-TYPICAL_SHARE = 0.075  # and to an amount, in standard deviations of the response
-AMPLITUDES = np.exp(np.linspace(np.log(0.002), np.log(64.0), 42))  # tried, as multiples of the typical one
+TYPICAL_LOGIT = 0.3  # usual effect of the dearest level on a logit
+TYPICAL_SHARE = 0.075  # the same on an amount, in standard deviations of the response
+AMPLITUDES = np.exp(np.linspace(np.log(0.002), np.log(64.0), 42))  # of the prior, as multiples of the typical amplitude
 ROUGHNESSES = (0.02, 0.1)  # of the random walk, as shares of the amplitude
 
 
 def dose_shares(levels: Levels) -> Array:
-    """Return the doses (K,) as shares of the largest, with costs or level numbers if there are no doses.
+    """Return the doses (K,) of the levels, scaled to 0–1.
+
+    Costs, or level numbers, take the place of missing doses.
 
     >>> dose_shares(Levels(costs=[0, 1, 2], doses=[0, 5, 20]))
     array([0.  , 0.25, 1.  ])
@@ -98,21 +100,22 @@ def list_shapes(doses: Array) -> tuple[Array, Array]:
 
 
 def _rise(doses: Array, middle: float, steep: float) -> Array:
+    """Return a logistic curve over doses (K,) that starts at 0."""
     rise = sigmoid(steep * (doses - middle))
     return rise - rise[0]
 
 
 def average_ladder(effects: Array, covariance: Array, doses: Array, typical: float) -> Array:
-    """Return the ladder (K,), the posterior mean of the effects of levels: non-decreasing from 0.
+    """Return the ladder (K,): the posterior mean of the levels' effects, non-decreasing from 0.
 
     Parameters
     ----------
     effects
-        What each level but the first was measured to add (K−1,), in scores.
+        The measured effect (K−1,) of each level but the first, in scores.
     covariance
-        Of these measurements (K−1, K−1).
+        The covariance (K−1, K−1) of these measurements.
     doses
-        Of all levels, as shares of the largest (K,).
+        The doses (K,) of all levels, as shares of the largest.
     typical
         The amplitude of a usual ladder.
 
@@ -147,23 +150,23 @@ def average_ladder(effects: Array, covariance: Array, doses: Array, typical: flo
 
 
 def _walk(steps: int) -> Array:
-    """Return the covariance of a random walk over the levels, with a little independent noise per level."""
+    """Return the covariance of a random walk over the levels, with some independent noise at each level."""
     place = np.arange(1, steps + 1) / steps
     return np.minimum.outer(place, place) + 0.1 * np.eye(steps)
 
 
 MAX_LADDER_STEPS = 100
 LADDER_TOLERANCE = 1e-9  # of the summed loss over the number of rows
-MIN_BASE_SPREAD = 1e-6  # a base that varies less is the same for all
-MAX_READINGS = 20  # of the rows around a ladder
-READING_TOLERANCE = 0.01  # a ladder that moves by less between readings is final
-MAX_MOVE = 2.0  # that one reading moves an effect
-WEAK_PRECISION = 1e-3  # precision that decides where rows do not: an empty level, or one at which all agree
+MIN_BASE_SPREAD = 1e-6  # base scores that vary less are taken as equal
+MAX_READINGS = 20  # Newton steps around the averaged ladder
+READING_TOLERANCE = 0.01  # a ladder that moves by less between two readings is final
+MAX_MOVE = 2.0  # largest change of an effect in one reading
+WEAK_PRECISION = 1e-3  # of the prior; it matters for levels without rows, or where all rows agree
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Rows of a log for regressions on scores; responses are in units of the link."""
+    """Rows of a log for regressions of scores; responses are in the unit of the link function."""
 
     link: Link
     level: Array  # (n,)
@@ -173,7 +176,7 @@ class ScoredRows:
     doses: Array  # (K,) shares of the largest
 
     def take(self, rows: Array) -> ScoredRows:
-        """Return the given rows."""
+        """Return the rows that indices select."""
         cluster = None if self.cluster is None else self.cluster[rows]
         return replace(
             self, level=self.level[rows], response=self.response[rows], weight=self.weight[rows], cluster=cluster
@@ -181,36 +184,36 @@ class ScoredRows:
 
     @property
     def mean_score(self) -> float:
-        """The score of the mean response."""
+        """Score that corresponds to the mean response."""
         mean = float(self.weight @ self.response / (self.weight.sum() or 1.0))
         return float(Link(self.link.binary).to_scores(np.array([mean]))[0])
 
     def reached(self) -> Array:
-        """Return indicators (n, K−1) of the increments up to each row's level."""
+        """Return the indicators (n, K−1) of the increments up to each row's level."""
         return np.eye(len(self.doses))[self.level][:, 1:]
 
     def losses(self, score: Array) -> Array:
-        """Return each row's loss (n,)."""
+        """Return the losses (n,) of the rows at their scores (n,)."""
         return score_loss(score, self.response, self.link.binary)
 
     def slopes(self, score: Array) -> Array:
-        """Return the weighted derivative of each row's loss in its score (n,)."""
+        """Return the weighted first derivatives (n,) of the rows' losses in their scores (n,)."""
         return self.weight * score_slope(score, self.response, self.link.binary)
 
     def curvatures(self, score: Array) -> Array:
-        """Return the weighted second derivative of each row's loss in its score (n,)."""
+        """Return the weighted second derivatives (n,) of the rows' losses in their scores (n,)."""
         return self.weight * score_curvature(score, self.link.binary)
 
 
 def scored_rows(log: Log, link: Link) -> ScoredRows:
-    """Return the rows of a log; weights are scaled to a mean of one."""
+    """Convert a log to rows for regressions of scores; weights are scaled to mean one."""
     weight = log.weights / (log.weights.mean() or 1.0)
     return ScoredRows(link, log.level, log.response / link.unit, weight, log.cluster, dose_shares(log.levels))
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Independent normal priors of coefficients (q,), with lower bounds."""
+    """Normal priors of q independent coefficients, and lower bounds of these coefficients."""
 
     mean: Array
     precision: Array
@@ -218,7 +221,10 @@ class Prior:
 
 
 def fit_scores(rows: ScoredRows, design: Array, offset: Array, prior: Prior, noise: float) -> Array:
-    """Return the posterior mode of the coefficients (q,) of a design (n, q); `noise` divides the information."""
+    """Return the posterior mode (q,) of the coefficients of a design matrix (n, q).
+
+    `noise` divides the information of the rows.
+    """
     weight = rows.weight / noise
 
     def objective(here: Array) -> float:
@@ -241,15 +247,17 @@ def fit_scores(rows: ScoredRows, design: Array, offset: Array, prior: Prior, noi
 
 
 def information(rows: ScoredRows, design: Array, score: Array, noise: float) -> Array:
-    """Return the Fisher information (q, q) of rows about the coefficients of a design (n, q)."""
+    """Return the Fisher information (q, q) of the rows about the coefficients of a design matrix (n, q)."""
     curve = rows.curvatures(score) / noise
     return design.T @ (curve[:, None] * design)
 
 
 def measure_noise(rows: ScoredRows, design: Array, score: Array) -> float:
-    """Return the variance of the rows' slopes relative to the model's: 1 for independent 0/1 responses.
+    """Return the variance of the rows' loss slopes, relative to the variance that the model implies.
 
-    Weights, clusters and amounts that vary more than their mean all make rows worth less; one number says how much.
+    It is 1 for independent 0/1 responses.
+
+    Weights, clusters and amounts with a large variance lower the information of the rows; this is the common factor.
     """
     pull = design * rows.slopes(score)[:, None]
     if rows.cluster is not None:
@@ -263,7 +271,7 @@ def measure_noise(rows: ScoredRows, design: Array, score: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """Intercept, slope of the base, effects of levels (K,), and the noise of the rows."""
+    """Effects (K,) of the levels, intercept, slope of the base score, and noise of the rows."""
 
     intercept: float
     slope: float
@@ -272,7 +280,10 @@ class Ladder:
 
 
 def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
-    """Fit the common ladder to rows with a base (n,), whose slope is 1 unless it is fitted as well."""
+    """Fit the common effects of the levels to rows with base scores (n,).
+
+    The slope of the base scores is fitted as well if `slope` is true; otherwise it is 1.
+    """
     moves = slope and bool(base.std() > MIN_BASE_SPREAD)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else []), rows.reached()])
     offset = np.zeros(len(base)) if moves else base
@@ -287,7 +298,7 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     noise = measure_noise(rows, design, offset + design @ found)
     ladder = Ladder(float(found[0]), 1.0, np.zeros(1), noise)
     typical = TYPICAL_LOGIT if rows.link.binary else TYPICAL_SHARE
-    # Where nearly all rows of a level agree, the curvature at the best fit says nothing of how sure they are. So the rows
+    # Where nearly all rows of a level agree, the curvature at the best fit does not give their precision. So the rows
     # are read again around the ladder itself: the effects that one Newton step leads to, and their covariance there.
     for _ in range(MAX_READINGS):
         score = offset + design @ found
@@ -305,7 +316,7 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
 
 
 def _settle(rows: ScoredRows, base: Array, effects: Array, noise: float, moves: bool) -> Ladder:
-    """Return the ladder with the best intercept and slope of the base for its effects."""
+    """Fit the intercept and the slope of the base scores (n,), given the effects (K,) of the levels."""
     offset = effects[rows.level] + (0.0 if moves else base)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else [])])
     start = np.ones(design.shape[1])

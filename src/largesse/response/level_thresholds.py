@@ -31,18 +31,16 @@ from largesse.stats import (
 )
 
 THRESHOLD_PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # per row; the most shrunk first
-THRESHOLD_SEARCH_ROWS = 20_000  # tell which penalty
-MAX_THRESHOLD_ROWS = 100_000  # tell a few hundred coefficients
+THRESHOLD_SEARCH_ROWS = 20_000  # rows on which the penalty is chosen
+MAX_THRESHOLD_ROWS = 100_000  # rows to which the coefficients are fitted
 THRESHOLD_FOLDS = 5
-MAX_AXES = 400  # the longest: of the others a ridge penalty leaves next to nothing
+MAX_AXES = 400  # the longest ones; a ridge penalty shrinks the others to almost nothing
 MAX_THRESHOLD_STEPS = 200
 THRESHOLD_TOLERANCE = 1e-7  # of the mean loss
 THRESHOLD_STIFFNESS = 0.01  # shrinks the lines' heights to the usual thresholds
 MIN_THRESHOLD_PROBABILITY = 0.005  # the usual probability of any threshold, at least
 THRESHOLD_BLOCK_ROWS = 65_536
-MANY_FEATURES = (
-    100  # features; with more, as embeddings have, `Stack` and `SIRE` give every level its own lines by default
-)
+MANY_FEATURES = 100  # with more, `Stack` and `SIRE` by default give every level coefficients of its own
 MIN_PROBABILITY = 1e-9  # a probability whose logarithm is taken
 
 
@@ -54,7 +52,7 @@ class Lines:
     intercept: Annotated[Array, Shaped("K+1")]
 
     def curves(self, X: Array) -> Array:
-        """Return P(threshold ≤ k) (n, K) of features (n, p)."""
+        """Return the probabilities (n, K) of a threshold of at most each level, from features (n, p)."""
         # A plain sum, not a matrix product: a row's curve must not depend on which rows come with it.
         score = np.einsum("ij,jk->ik", X.astype(np.float64), self.coef) + self.intercept
         return np.minimum(np.cumsum(softmax(score)[:, :-1], axis=1), 1.0)
@@ -77,9 +75,9 @@ class Thresholds(ResponseModel):
     Attributes
     ----------
     choices_
-        What was tried, with its held-out loss and its difference from the best.
+        The penalties that were tried, with their held-out losses and differences from the best.
     penalty_, lines_
-        The penalty used, and the lines.
+        The penalty used, and the coefficients of the linear scores.
 
     Examples
     --------
@@ -109,7 +107,10 @@ class Thresholds(ResponseModel):
         self.lines_ = fit_lines(X, self._shares(log), self.penalty_)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted model per fold of encoded features (n, p), trained without it, with a common penalty."""
+        """Return one fitted model per fold, trained without this fold of encoded features (n, p).
+
+        The penalty is common to all folds.
+        """
         kept = sample_rows(len(log), THRESHOLD_SEARCH_ROWS, self.seed)
         lines = self._choose(*take_rows(X, log, kept), fold[kept])
         if len(X) > THRESHOLD_SEARCH_ROWS:
@@ -126,7 +127,7 @@ class Thresholds(ResponseModel):
         return Shares(log.level, share, log.weights / log.weights.sum(), len(log.levels))
 
     def _choose(self, X: Array, log: Log, fold: Array) -> list[Lines]:
-        """Choose the penalty on held-out rows; return the chosen lines of all folds."""
+        """Choose the penalty on held-out rows, and return the fitted coefficients of all folds."""
         check_auto(self, "penalty")
         low, high = (0.0, 1.0) if log.binary else (float(log.response.min()), float(log.response.max()))
         self.range_ = (low, high if high > low else low + 1.0)
@@ -151,7 +152,7 @@ class Thresholds(ResponseModel):
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """Levels of rows, and the sides of them on which their thresholds lie."""
+    """Levels, responses as shares of their range, and weights of rows."""
 
     level: Array  # (n,)
     share: Array  # (n,) responses in [0, 1]
@@ -159,15 +160,15 @@ class Shares:
     K: int
 
     def take(self, rows: Array) -> Shares:
-        """Return some rows, with their weights normalised to a sum of one."""
+        """Return the rows that indices select, with weights normalised to a sum of one."""
         weight = self.weight[rows]
         return Shares(self.level[rows], self.share[rows], weight / (weight.sum() or 1.0), self.K)
 
 
 def fit_lines_folds(X: Array, rows: Shares, fold: Array, penalties: Sequence[float]) -> tuple[list[list[Lines]], Array]:
-    """Fit falling penalties without each fold, until two consecutive ones bring no gain.
+    """Fit the coefficients for falling penalties without each fold, until two in a row bring no gain.
 
-    Return the lines, penalties × folds, and every row's loss (penalties, n) under lines that did not see it.
+    Returns the coefficients by penalty and fold, and the losses (penalties, n) of all rows by the fit without their fold.
     """
     parts = np.unique(fold)
     found: list[list[Lines]] = []
@@ -193,13 +194,13 @@ def _held_out(lines: Sequence[Lines], X: Array, rows: Shares, fold: Array) -> Ar
 
 
 def fit_lines(X: Array, rows: Shares, penalty: float) -> Lines:
-    """Fit the lines to features (n, p) and rows."""
+    """Fit the coefficients of all thresholds to features (n, p) and their rows."""
     with one_thread():
         return _Path(principal_axes(X, MAX_AXES), np.ones(len(X), dtype=bool), rows).fit(penalty)
 
 
 class _Path:
-    """Lines of falling penalties for some rows, each started at the previous one."""
+    """Regularisation path: fits for falling penalties, each started at the fit before it."""
 
     def __init__(self, axes: PrincipalAxes, mine: Array, rows: Shares) -> None:
         self.axes, self.K, self.Z = axes, rows.K, axes.Z[mine]
@@ -208,7 +209,7 @@ class _Path:
         self.B, self.heights = np.zeros((len(axes.size), self.K + 1)), self.usual.copy()
 
     def fit(self, penalty: float) -> Lines:
-        """Return the lines with the lowest penalised loss."""
+        """Return the coefficients with the lowest penalised loss."""
         from scipy.optimize import minimize
 
         mean = float(np.clip(self.rows.weight @ self.rows.share, 0.01, 0.99))
@@ -224,11 +225,11 @@ class _Path:
         return scale * flat[: -(self.K + 1)].reshape(-1, self.K + 1), flat[-(self.K + 1) :].copy()
 
     def _objective(self, flat: Array, scale: Array, penalty: float) -> tuple[float, Array]:
-        """Return the penalised loss and its slope."""
+        """Return the penalised loss and its slope in the flattened parameters."""
         B, heights = self._parts(flat, scale)
         value, slope = self._loss(B, heights)
         away = heights - self.usual
-        away = np.append(away[:-1] - away[:-1].mean(), 0.0)  # how many respond at all is left to the rows
+        away = np.append(away[:-1] - away[:-1].mean(), 0.0)  # the number who respond at all is left to the rows
         value += 0.5 * penalty * float((B * B).sum()) + 0.5 * THRESHOLD_STIFFNESS * float(away @ away)
         pull = (self.Z.T @ slope.astype(self.Z.dtype)).astype(np.float64) + penalty * B
         return value, np.concatenate([(scale * pull).ravel(), slope.sum(axis=0) + THRESHOLD_STIFFNESS * away])
@@ -245,7 +246,7 @@ class _Path:
 
 
 def _usual_probabilities(rows: Shares) -> Array:
-    """Return the marginal probabilities (K+1,) of thresholds, all positive.
+    """Return the marginal probabilities (K+1,) of the thresholds, all positive.
 
     They come from a straight line through the mean responses: its height at the first level, and equal increments. The
     increments of the means themselves are noise, and a level that happens to bring nothing would be lost for everybody:
@@ -262,6 +263,6 @@ def _usual_probabilities(rows: Shares) -> Array:
 
 
 def _share_loss(at: Array, share: Array) -> Array:
-    """Return the log loss of each row (n,) for responses between 0 and 1."""
+    """Return the log losses (n,) of rows whose responses lie between 0 and 1."""
     at = np.clip(at, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
     return -(share * np.log(at) + (1.0 - share) * np.log1p(-at))

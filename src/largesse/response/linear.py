@@ -1,8 +1,8 @@
-"""Linear regression: a linear base in the features plus a common non-negative increment for each level.
+"""Linear response model: a linear function of the features plus a common increment for each level.
 
-On the logit scale for 0/1 responses, on the plain scale for amounts: s(x, k) = b + x·β + θ_1 + … + θ_k with θ ≥ 0.
-A ridge penalty, chosen on held-out rows, shrinks β. The increments are those of the averaged ladder (see `level_effects`), since
-plans are made of increments, and what they are shrunk to decides where a log says little.
+The score is s(x, k) = b + x·β + θ_1 + … + θ_k with θ ≥ 0: a logit for 0/1 responses, the response itself for amounts.
+A ridge penalty, chosen on held-out rows, shrinks β. The increments are those of the averaged ladder (see `level_effects`),
+because plans depend on increments, and their prior decides where a log has little information.
 It is also the outcome model of a doubly robust score where no other model is given.
 """
 
@@ -42,19 +42,19 @@ from largesse.stats import (
 
 LINEAR_PENALTIES = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 INCREMENT_STIFFNESS = 0.1  # holds increments together while coefficients are fitted; the ladder replaces them
-LINEAR_SEARCH_ROWS = 20_000  # more rows than this do not make the choice of a penalty better, only slower
+LINEAR_SEARCH_ROWS = 20_000  # more rows make the choice of a penalty slower, not better
 LINEAR_SEARCH_FOLDS = 5
 LINEAR_TOLERANCE = 1e-10  # of the mean loss
-COMPARISON_TOLERANCE = 1e-8  # the same where penalties are only compared
-START_TOLERANCE = 1e-4  # and where a fit is but a start
+COMPARISON_TOLERANCE = 1e-8  # of the mean loss, where penalties are only compared
+START_TOLERANCE = 1e-4  # of the mean loss, where a fit is only the start of others
 LINEAR_BLOCK_ROWS = 65_536  # rows
-MAX_NEWTON_FEATURES = 800  # features, beyond which Newton's matrices cost more than gradients on principal axes
+MAX_NEWTON_FEATURES = 800  # with more, Newton's matrices cost more than gradients on principal axes
 MAX_GRADIENT_STEPS = 500
 
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Fitted regression: coefficients of the base, its intercept, and the increments between levels."""
+    """Fitted linear regression: coefficients of the features, intercept, and increments between levels."""
 
     coef: Annotated[Array, Shaped("q")]
     intercept: float
@@ -64,18 +64,18 @@ class Regression:
 
     @property
     def level_effects(self) -> Array:
-        """The effect (K,) of each level on the score: cumulative sums of increments."""
+        """Effects (K,) of the levels on the score: cumulative sums of the increments."""
         return np.concatenate([[0.0], np.cumsum(self.increments)])
 
     def predict(self, X: Array) -> Array:
-        """Return curves (n, K) of features (n, q)."""
+        """Predict curves (n, K) from features (n, q)."""
         score = (dot_rows(X, self.coef) + self.intercept)[:, None] + self.level_effects
         return sigmoid(score) if self.binary else score
 
 
 @final
 class Linear(ResponseModel):
-    """Linear model: features shift the curve; each level adds a common non-negative increment.
+    """Linear model: features shift the whole curve, and each level adds a common non-negative increment.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Linear(ResponseModel):
     fit_
         Coefficients (p,), intercept, the K−1 increments (on the logit scale for 0/1 responses), and the penalty used.
     amounts_
-        Where responses look like whether and how much (`looks_two_part`), the second part; `fit_` is then the first.
+        The amounts of responders, for responses that look two-part (`looks_two_part`); `fit_` is then of 0/1 responses.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class Linear(ResponseModel):
 
 
 def regression_rows(X: Array, log: Log) -> RegressionRows:
-    """Return encoded features (n, p) and a log as the rows of a regression."""
+    """Convert encoded features (n, p) and a log to the rows of a regression."""
     levels = log.levels
     return RegressionRows(
         X, log.level, log.response, log.weights, len(levels), log.binary, dose_shares(levels), log.cluster
@@ -147,7 +147,7 @@ def fit_regression(rows: RegressionRows, *, penalty: float | str = "auto", seed:
 
 
 def fit_regression_folds(rows: RegressionRows, fold: Array, penalty: float) -> list[Regression]:
-    """Fit the regression without each fold."""
+    """Fit one regression without each fold."""
     scale = rows.spread
     with one_thread():
         rows, axes = _turn(replace(rows, response=rows.response / scale))
@@ -157,7 +157,7 @@ def fit_regression_folds(rows: RegressionRows, fold: Array, penalty: float) -> l
 
 
 def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
-    """Return every row's loss (penalties, n) under the fit of each penalty without the row's fold.
+    """Return the losses (penalties, n) of all rows under each penalty, fitted without the row's fold.
 
     Amounts are in units of their spread, and every fit has increments of its own.
     """
@@ -167,7 +167,7 @@ def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
 
 
 def _settle(found: Array, rows: RegressionRows) -> Array:
-    """Return the parameters with the increments of the averaged ladder, and the intercept for them."""
+    """Replace the fitted increments by those of the averaged ladder, and refit the intercept."""
     p = rows.X.shape[1]
     base = (rows.X @ found[:p].astype(rows.X.dtype)).astype(np.float64)
     weight = rows.weight / (rows.weight.mean() or 1.0)
@@ -177,7 +177,10 @@ def _settle(found: Array, rows: RegressionRows) -> Array:
 
 
 def _turn(rows: RegressionRows) -> tuple[RegressionRows, PrincipalAxes | None]:
-    """Rotate rows with many features to their principal axes; the ridge penalty is the same in all directions."""
+    """Rotate rows with many features to their principal axes.
+
+    The ridge penalty is the same in all directions, so the fit does not change.
+    """
     if rows.X.shape[1] <= MAX_NEWTON_FEATURES:
         return rows, None
     axes = principal_axes(rows.X)
@@ -193,7 +196,7 @@ def _regression(
 
 
 def _choose(rows: RegressionRows, seed: int) -> float:
-    """Choose the penalty by mean held-out loss."""
+    """Choose the ridge penalty with the lowest mean held-out loss."""
     shuffled = shuffle_rows(len(rows.level), LINEAR_SEARCH_ROWS, seed)
     if len(shuffled) < 2:
         return LINEAR_PENALTIES[-1]  # there is nothing to hold out
@@ -207,7 +210,10 @@ def _choose(rows: RegressionRows, seed: int) -> float:
 def _fit_without_folds(
     rows: RegressionRows, fold: Array, penalties: Sequence[float], tolerance: float
 ) -> tuple[Array, Array]:
-    """Return the parameters (penalties, folds, q) of fits without each fold, and the rows' losses (penalties, n)."""
+    """Fit regressions for each penalty without each fold.
+
+    Returns the parameters (penalties, folds, q) and the held-out losses (penalties, n) of the rows.
+    """
     if rows.size is not None:
         return _fit_on_axes(rows, fold, penalties)
     p, K = rows.X.shape[1], rows.K
@@ -222,7 +228,7 @@ def _fit_without_folds(
 
 
 def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) -> tuple[Array, Array]:
-    """Return the parameters and losses of `_fit_without_folds` for features on principal axes.
+    """Fit regressions for each penalty without each fold, to features on principal axes.
 
     The last penalty is the largest, and smaller ones take longer: once two in a row have brought no gain, the rest are not
     fitted, and their losses are infinite.
@@ -250,7 +256,7 @@ def _scores(parameters: Array, rows: RegressionRows) -> Array:
 
 
 def _lower(p: int, K: int) -> Array:
-    """Return the lower bounds (q,) of the parameters: zero for increments."""
+    """Return the lower bounds (q,) of the parameters: zero for increments, none for the others."""
     return np.concatenate([np.full(p, -np.inf), np.zeros(K - 1), [-np.inf]])
 
 
@@ -281,7 +287,10 @@ def _minimise(
 
 
 def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, start: Array, lower: Array) -> Array:
-    """Return the minimum for features on principal axes, scaled so that all directions are about equally steep."""
+    """Return the parameters with the lowest penalised loss, for features on principal axes.
+
+    Parameters are scaled so that all directions are about equally steep.
+    """
     from scipy.optimize import minimize
 
     assert rows.size is not None
@@ -310,7 +319,10 @@ def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, st
 
 
 def _ridge(p: int, K: int, penalty: float, stiffness: float) -> Array:
-    """Return the penalty matrix: β is shrunk to zero, increments to their mean, the intercept not at all."""
+    """Return the penalty matrix (q, q) of the parameters.
+
+    It shrinks β to zero, increments to their mean, and the intercept not at all.
+    """
     ridge = np.zeros((p + K, p + K))
     ridge[:p, :p] = penalty * np.eye(p)
     if K > 1:
@@ -324,7 +336,7 @@ def _objective(parameters: Array, rows: RegressionRows, ridge: Array) -> float:
 
 
 def _derivatives(parameters: Array, rows: RegressionRows, ridge: Array) -> tuple[Array, Array]:
-    """Return slope (q,) and curvature (q, q), q = p + K, with increments and intercept from sums per level."""
+    """Return the slope (q,) and the curvature (q, q) of the penalised loss, with q = p + K."""
     X, level, K, whole = rows.X, rows.level, rows.K, rows.weight.sum()
     score = _scores(parameters, rows)
     pull = rows.weight * score_slope(score, rows.response, rows.binary) / whole
@@ -340,7 +352,10 @@ def _derivatives(parameters: Array, rows: RegressionRows, ridge: Array) -> tuple
 
 
 def _moments(X: Array, level: Array, curve: Array, K: int) -> tuple[Array, Array]:
-    """Return Σ curve·x·xᵀ (p, p) and the sums per level Σ curve·x (K, p), in blocks that fit the cache."""
+    """Return Σ curve·x·xᵀ (p, p) over all rows, and Σ curve·x (K, p) over the rows of each level.
+
+    The rows are summed in blocks that fit into the cache.
+    """
     p = X.shape[1]
     square, cross = np.zeros((p, p)), np.zeros((K, p))
     for first in range(0, len(X), LINEAR_BLOCK_ROWS):

@@ -1,4 +1,4 @@
-"""Catalogue of response models: the names that campaign files, the command line, saved policies and tests use.
+"""Catalogue of response models by the names that campaign files and the command line use.
 
 To add a model, write its file and add one line to `MODEL_CATALOGUE`.
 """
@@ -24,12 +24,12 @@ from largesse.response.stacking import Stack
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """Model of the catalogue: its class, its settings, and a sentence about it."""
+    """Entry of the catalogue: the class of a model, its settings, and a sentence about it."""
 
     kind: type[ResponseModel]
     about: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    slow: bool = False  # fitting takes minutes where the others take seconds
+    slow: bool = False  # fits take minutes, not seconds
 
 
 MODEL_CATALOGUE: dict[str, CatalogueEntry] = {
@@ -62,7 +62,7 @@ MODEL_DESCRIPTIONS = {
 
 
 def list_models() -> Mapping[str, CatalogueEntry]:
-    """Return all models by the name that campaign files use."""
+    """Return the catalogue: all models by name."""
     return MappingProxyType(MODEL_CATALOGUE)
 
 
@@ -78,7 +78,7 @@ def make_model(name: str, seed: int = 0) -> ResponseModel:
 
 
 def describe_model(kind: str) -> str:
-    """Return a plain description of a class of models; empty for unknown classes.
+    """Return a sentence about a class of models; empty for unknown classes.
 
     >>> describe_model("Linear")
     'It adds up what each feature contributes; a level adds the same for everybody.'
@@ -98,6 +98,6 @@ def check_model_name(name: str) -> None:
 
 
 def model_classes() -> dict[str, type[ResponseModel]]:
-    """Return the classes, by name, of all models that a saved file may hold; any other is refused."""
+    """Return the model classes that a saved file may hold, by name."""
     listed = {entry.kind.__name__: entry.kind for entry in MODEL_CATALOGUE.values()}
     return {**listed, "WithCosts": WithCosts, "Proportional": Proportional}

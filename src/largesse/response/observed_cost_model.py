@@ -1,4 +1,4 @@
-"""Response model with a model of costs, for logs with observed costs."""
+"""Models of observed costs: a response model that also predicts costs, and a proportional cost model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from largesse.stats import assign_folds, count_cores, dot_rows, minimise, one_th
 
 @final
 class WithCosts(ResponseModel):
-    """Response model with a second model for observed costs: `predict` returns responses, `predict_costs` costs.
+    """Response model with a second model for observed costs.
+
+    `predict` returns responses, `predict_costs` costs.
 
     Parameters
     ----------
     model
         The response model; "auto" is ``Stack()``.
     costs
-        What is fitted to the log's cost column; "auto" is ``Proportional()``: features scale what every level costs.
+        The model of the log's cost column; "auto" is ``Proportional()``: features scale the cost of every level.
     seed
         For both defaults.
 
@@ -48,7 +50,7 @@ class WithCosts(ResponseModel):
 
     @property
     def parts(self) -> tuple[ResponseModel, ResponseModel]:
-        """The unfitted models of the response and of costs."""
+        """The unfitted models of the response and of the costs."""
         check_auto(self, "model")
         check_auto(self, "costs")
         model = Stack(seed=self.seed) if isinstance(self.model, str) else self.model
@@ -83,7 +85,10 @@ class WithCosts(ResponseModel):
         return self.model_._curves(X)
 
     def curves_without(self, X: Array, place: int) -> Array:
-        """Return curves (n, K) of encoded features (n, p) by the model without one fold, after `fit_held_out`."""
+        """Return curves (n, K) of encoded features (n, p) by the model fitted without one fold.
+
+        Only after `fit_held_out`; `place` is the position of the fold among all folds.
+        """
         return self.model_.curves_without(X, place)
 
     def predict_costs(self, customers: Any) -> Array:
@@ -98,24 +103,26 @@ class WithCosts(ResponseModel):
 
 
 def _of_costs(log: Log) -> Log:
-    """Return the log with costs as responses; refuse a log without observed costs."""
+    """Return the log with its observed costs as responses; refuse a log that has none."""
     if log.paid is None:
         hint = "name the column with what each row cost: read_log(…, cost_column=…); or fit the response model alone"
-        refuse("WithCosts", [Problem("the log does not say what its rows cost", hint)])
+        refuse("WithCosts", [Problem("the log has no column of observed costs", hint)])
     return log.of_costs
 
 
 def get_customer_costs(model: ResponseModel, customers: Any) -> Array | None:
-    """Return each customer's own costs (n, K): predicted if costs are observed, else from the table, if any."""
+    """Return the costs (n, K) that differ between customers, predicted or from their table, if any."""
     if isinstance(model, WithCosts):
         return model.predict_costs(customers)
     return customers.costs if isinstance(customers, Customers | Log) else None
 
 
 def fit_out_of_fold(model: ResponseModel, log: Log, fold: Array) -> HeldOutPredictions:
-    """Fit a model to a log, and return out-of-fold predictions of its rows with folds (n,).
+    """Fit a model to a log and return out-of-fold predictions of its rows.
 
-    From a large log it is the sample that is learnt. The model has not seen other rows: it says itself what it expects of them.
+    `fold` (n,) holds the fold of each row.
+
+    Of a large log, the model learns from the sample, and itself predicts the other rows, which it has not seen.
     """
     if log.sample is None:
         return model.fit_held_out(log, fold)
@@ -128,10 +135,10 @@ def fit_out_of_fold(model: ResponseModel, log: Log, fold: Array) -> HeldOutPredi
 def predict_in_blocks(
     model: ResponseModel, customers: Customers, workers: int | None = None, *, tracked: bool = False
 ) -> tuple[Array, Array | None]:
-    """Return the curves (n, K) of customers and their own costs (n, K), if they have any.
+    """Predict the curves (n, K) of customers, and their costs (n, K) if these differ between customers.
 
-    To the last bit, they do not depend on how customers are cut into tables. As many threads work on it as there are
-    workers: one for each core, unless told otherwise. If it is `tracked`, it is the current part of the work.
+    Results are bit-identical for any split of the customers into tables. `workers` is the number of threads, by
+    default one per core. `tracked` reports the progress.
     """
     X = model.encode(customers)
     workers = count_cores() if workers is None else workers
@@ -141,15 +148,15 @@ def predict_in_blocks(
     return curves, customers.costs
 
 
-AMOUNT_PENALTIES = (1.0, 0.1, 0.03, 0.01, 1e-3, 1e-4)  # in units of the mean amount, the strongest first
+AMOUNT_PENALTIES = (1.0, 0.1, 0.03, 0.01, 1e-3, 1e-4)  # in units of the mean amount, the largest first
 AMOUNT_SEARCH_ROWS = 20_000  # more rows do not make the choice of a penalty better, only slower
 AMOUNT_SEARCH_FOLDS = 5
-MAX_LOG_SCALE = 30.0  # exp of more is no size of an amount
+MAX_LOG_SCALE = 30.0  # larger logarithms would overflow or mean nothing as an amount
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Fitted model: coefficients of the scale, the size of every level, and the range of scales in the log."""
+    """Fitted proportional model: coefficients of the scale, and the amount of every level at scale 1."""
 
     coef: Annotated[Array, Shaped("p")]
     sizes: Annotated[Array, Shaped("K")]
@@ -158,13 +165,13 @@ class Scaling:
     penalty: float
 
     def predict(self, X: Array) -> Array:
-        """Return amounts (n, K) of features (n, p), with scales clipped to the range of the log."""
+        """Return the amounts (n, K) of features (n, p); scales are clipped to their range in the log."""
         return np.exp(np.clip(dot_rows(X, self.coef), self.low, self.high))[:, None] * self.sizes
 
 
 @final
 class Proportional(ResponseModel):
-    """Model that scales a common curve by the features: for costs and other non-negative amounts.
+    """Proportional model of costs and other non-negative amounts: features scale a curve common to all.
 
     Parameters
     ----------
@@ -224,7 +231,7 @@ def _choose_penalty(X: Array, log: Log, seed: int) -> float:
 
 
 def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[Scaling]:
-    """Return one fit for each penalty; each starts where the one before it ended."""
+    """Fit the model for each penalty, starting at the fit of the penalty before it."""
     K, X = len(log.levels), X.astype(np.float64)
     paid = log.weights * log.response
     total, whole = np.bincount(log.level, weights=paid, minlength=K), float(paid.sum())
@@ -240,12 +247,15 @@ def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[Scaling]:
 
 
 def _search(X: Array, log: Log, share: Array, penalty: float, start: Array) -> Array:
-    """Return the coefficients (p,) with the lowest penalised loss; `share` (n,) is each row's share of the total amount."""
+    """Return the coefficients (p,) with the lowest penalised loss.
+
+    `share` (n,) is each row's share of the total amount.
+    """
     K, pull = len(log.levels), X.T @ share
     size = np.bincount(log.level, weights=share, minlength=K)
 
     def scales(coef: Array) -> tuple[Array, Array]:
-        """Return each row's share (n,) of the scale of its level, and the logarithm of that scale (K,)."""
+        """Return each row's share (n,) of the summed scales of its level, and the logarithms (K,) of the sums."""
         score = X @ coef
         most = float(score.max())
         scale = log.weights * np.exp(score - most)

@@ -1,4 +1,6 @@
-"""Mean amount of responders: the second part of a hurdle model, for responses with many zeros and a long tail.
+"""Mean amounts of responders: the second part of a hurdle model.
+
+It is for responses with many zeros and a long tail.
 
 Of such amounts a mean is E[response | x, k] = P(response > 0 | x, k) · E[response | response > 0, x, k]. The first factor is
 a matter of 0/1 responses, where every model of this package is at home. `Amounts` is the second,
@@ -27,25 +29,25 @@ from largesse.response.boosting import Boosting
 from largesse.response.response_model import ResponseModel, fit_copy
 from largesse.stats import assign_folds, minimise, sample_rows
 
-MIN_SHARE_OF_ZEROS = 0.1  # a smaller share of zeros is no part of its own
-MIN_RESPONDERS = 30  # responders; fewer have one mean amount for all
+MIN_SHARE_OF_ZEROS = 0.1  # with a smaller share of zeros, the response has one part
+MIN_RESPONDERS = 30  # with fewer responders, all have one mean amount
 AMOUNT_FOLDS = 5
-MAX_RESPONDER_ROWS = 50_000  # responders that the model of amounts learns from
-OUTLIER_DEVIATIONS = 3.0  # robust standard deviations, beyond which a logarithm of an amount is taken to lie there
-PRIOR_ROWS = 10.0  # that say the features tell nothing about amounts
+MAX_RESPONDER_ROWS = 50_000  # from which the model of amounts learns
+OUTLIER_DEVIATIONS = 3.0  # robust standard deviations at which logarithms of amounts are winsorised
+PRIOR_ROWS = 10.0  # weight, in rows, of the prior that features do not explain amounts
 EFFECT_DEVIATION = 0.2  # standard deviation of the prior of the dearest level's effect on the logarithm of amounts
-MAX_SLOPE = 2.0  # a slope beyond is noise
+MAX_SLOPE = 2.0  # a larger slope is noise
 
 
 @dataclass(frozen=True, eq=False)
 class Amounts:
-    """Mean amount of a responder, at every level."""
+    """Fitted mean amount of a responder at every level."""
 
     model: Annotated[ResponseModel, ONE_LEVEL] | None  # of the logarithm of amounts; None: one mean for all
     slope: float
     intercept: float
     effects: Annotated[Array, Shaped("K")]  # of the levels, on the logarithm; the first is 0, and they never fall
-    low: float  # what the model said of held-out rows lies between these; what it says of others is held there
+    low: float  # smallest held-out prediction of the model; new predictions are clipped to low … high
     high: float
 
     def __call__(self, X: Array) -> Array:
@@ -56,12 +58,12 @@ class Amounts:
 
 
 def has_two_parts(log: Log) -> bool:
-    """Return True if all responses are zeros and positive amounts, but not only 0/1."""
+    """Return True if the responses hold both zeros and positive amounts, nothing below zero, and not only 0/1."""
     return not log.binary and bool((log.response >= 0).all() and (log.response == 0).any() and (log.response > 0).any())
 
 
 def looks_two_part(log: Log) -> bool:
-    """Return True if responses have many zeros, and amounts with a tail to the right.
+    """Return True if the responses have many zeros and their positive amounts are skewed to the right.
 
     >>> from largesse.data import log_from_arrays
     >>> X, level = np.zeros((6, 1)), np.array([0, 1, 0, 1, 0, 1])
@@ -84,7 +86,10 @@ def mark_responders(log: Log) -> Log:
 
 
 def split_amounts(X: Array, log: Log, encoder: Encoder, seed: int) -> tuple[Log, Amounts | None]:
-    """Return the log of 0/1 responses and the mean amounts of responders; the log itself and None if it has one part."""
+    """Split a log of amounts into a log of 0/1 responses and fitted amounts of responders.
+
+    A log that does not look two-part is returned unchanged, with None for the amounts.
+    """
     if not looks_two_part(log):
         return log, None
     return mark_responders(log), fit_amounts(X, log, encoder, "auto", seed)
@@ -93,19 +98,22 @@ def split_amounts(X: Array, log: Log, encoder: Encoder, seed: int) -> tuple[Log,
 def fold_amounts(
     X: Array, log: Log, fold: Array, encoder: Encoder, model: ResponseModel | str, seed: int
 ) -> list[Amounts]:
-    """Return the mean amounts of responders, fitted without each fold."""
+    """Fit the mean amounts of responders without each fold."""
     parts = [fold != f for f in np.unique(fold)]
     return [fit_amounts(X[mine], log.bare.take(mine), encoder, model, seed) for mine in parts]
 
 
 def multiply_by_amounts(curves: Array, amounts: Amounts | None, X: Array) -> Array:
-    """Multiply curves (n, K) of probabilities by the amounts of the same customers (n, p), if there are amounts."""
+    """Multiply curves (n, K) of probabilities by the mean amounts of the same customers, if there are any."""
     # Neither amounts nor their product with chances that never fall can fall in the level.
     return curves if amounts is None else curves * amounts(X)
 
 
 def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str, seed: int) -> Amounts:
-    """Fit the mean amount of responders to encoded features (n, p) and a log; "auto" uses small boosted trees."""
+    """Fit the mean amount of responders to encoded features (n, p) and a log.
+
+    The "auto" model is small boosted trees.
+    """
     rows = np.flatnonzero(log.response > 0)
     rows = rows[sample_rows(len(rows), MAX_RESPONDER_ROWS, seed)]
     if not len(rows):
@@ -129,7 +137,7 @@ def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str
 
 
 def _draw_in(target: Array) -> Array:
-    """Winsorise logarithms, so that a payment of a cent has little influence."""
+    """Winsorise logarithms of amounts, so that a payment of a cent has little influence."""
     middle = np.median(target)
     spread = 1.4826 * float(np.median(np.abs(target - middle))) or float(target.std())
     return np.clip(target, middle - OUTLIER_DEVIATIONS * spread, middle + OUTLIER_DEVIATIONS * spread)
@@ -146,14 +154,17 @@ def _fit_held_out(X: Array, log: Log, encoder: Encoder, model: ResponseModel, se
 
 
 def _slope(held: Array, target: Array, weight: Array) -> float:
-    """Return the slope of logarithms on held-out predictions (n,), slightly shrunk, and never negative."""
+    """Return the slope of log amounts (n,) on held-out predictions (n,), slightly shrunk and never negative."""
     apart = held - np.average(held, weights=weight)
     square = float(weight @ apart**2) * (1.0 + PRIOR_ROWS / len(held))
     return float(np.clip(weight @ (apart * target) / square, 0.0, MAX_SLOPE)) if square > 1e-12 * weight.sum() else 0.0
 
 
 def _level_effects(rest: Array, level: Array, weight: Array, K: int) -> Array:
-    """Return the effect (K,) of each level on the logarithm of amounts: increments shrunk to zero, never negative."""
+    """Return the effects (K,) of the levels on the logarithm of amounts.
+
+    Increments between levels are shrunk to zero and never negative.
+    """
     if K == 1:
         return np.zeros(1)
     reached = np.tril(np.ones((K, K)))  # first the intercept, then the increments that a row at each level has

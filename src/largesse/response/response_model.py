@@ -21,16 +21,17 @@ from largesse.response.saved_settings import learnt_hints, pack_settings, unpack
 from largesse.response.shuffled_features import shuffle_features
 from largesse.stats import assign_folds, count_cores, run_in_threads
 
-FIT_BYTES_PER_CELL = 30  # that a fit takes for each cell of its matrix: copies of it, one of them in float64
-MIN_THREADED_CELLS = 200_000  # cells, from which threads pay
-DEFAULT_FOLDS = 5  # that rows are held out by, unless a model has a number of its own
-PREDICTION_BLOCK_ROWS = (
-    4096  # rows that are looked at together where a curve may not depend on who else is in the table
-)
+FIT_BYTES_PER_CELL = 30  # memory of a fit per cell of its matrix: several copies, one of them in float64
+MIN_THREADED_CELLS = 200_000  # smaller matrices are fitted faster by one thread
+DEFAULT_FOLDS = 5  # for models without a `folds` setting
+PREDICTION_BLOCK_ROWS = 4096  # rows per block, so that no curve depends on the other rows of the table
 
 
 class Configurable:
-    """Object with settings: its constructor's arguments, in the form of scikit-learn's `clone` and searches."""
+    """Base class of objects with settings, compatible with scikit-learn's `clone` and searches.
+
+    Settings are the arguments of the constructor.
+    """
 
     @classmethod
     def parameter_names(cls) -> list[str]:
@@ -38,7 +39,7 @@ class Configurable:
         return [name for name in inspect.signature(cls).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments."""
+        """Return the constructor's arguments by name."""
         params = {name: getattr(self, name) for name in self.parameter_names()}
         if deep:
             nested = {
@@ -51,7 +52,7 @@ class Configurable:
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor's arguments."""
+        """Change some of the constructor's arguments."""
         for name, value in params.items():
             owner, _, inner = name.partition("__")
             if owner not in self.parameter_names():
@@ -94,13 +95,15 @@ class Learner(Configurable, ABC):
     encoder_: Encoder
     levels_: int  # K
     binary_: bool
-    fingerprint_: str  # of the log that it learnt from
-    choices_: tuple[Choice, ...]  # what it chose among on held-out rows; `Choice.of` says what each was a choice of
+    fingerprint_: str  # fingerprint of the log that the model learnt from
+    choices_: tuple[Choice, ...]  # candidates of its data-driven choices; `Choice.of` names the choice
 
     # -- learning ---------------------------------------------------------------------------------------------------
 
     def fit(self, log: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> Self:
-        """Fit to a `Log` (of a large one, to its sample), or to features (n, p), level (n,) and response (n,).
+        """Fit to a log, or to features (n, p), levels (n,) and responses (n,).
+
+        Of a large log, the model learns from the sample.
 
         Level and response may also be the two columns of one target (n, 2), as scikit-learn's searches hand it over.
         """
@@ -127,19 +130,19 @@ class Learner(Configurable, ABC):
         return X
 
     def _encoding_folds(self, log: Log) -> Array | None:
-        """Return the folds (n,) for the encoding of text with many values, which excludes a row's own fold."""
+        """Return the folds (n,) for the out-of-fold encoding of text with many values."""
         folds, seed = getattr(self, "folds", DEFAULT_FOLDS), getattr(self, "seed", 0)
         can = isinstance(folds, int) and isinstance(seed, int) and 2 <= folds <= len(log) and seed >= 0
         return assign_folds(log, folds, seed) if can and (log.clusters is None or log.clusters > 1) else None
 
     def _begin(self, encoder: Encoder, log: Log) -> None:
-        """Store the encoder, and the number of levels, kind of response and fingerprint of a log."""
+        """Store the encoder and the properties of a log: number of levels, kind of response, fingerprint."""
         self.encoder_ = encoder
         self.levels_, self.binary_, self.fingerprint_ = len(log.levels), log.binary, log.fingerprint
         self.choices_ = ()
 
     def encode(self, customers: Any) -> Array:
-        """Return the customers' features as the matrix the model was trained on."""
+        """Encode the customers' features as the matrix (n, p) that the model expects."""
         self._check_fitted()
         return encode_customers(self.encoder_, customers)
 
@@ -162,7 +165,7 @@ class Learner(Configurable, ABC):
 
     @classmethod
     def from_state(cls, state: State, arrays: Arrays, known: Mapping[str, type[ResponseModel]] | None = None) -> Self:
-        """Return the fitted model of a saved `state`; raise ValueError if it is invalid.
+        """Restore a fitted model from a saved state; raise ValueError if the state is invalid.
 
         `known` are the classes, by name, of models that it may hold.
         """
@@ -173,7 +176,10 @@ class Learner(Configurable, ABC):
         return model
 
     def pack_into(self, place: str, arrays: Arrays) -> State:
-        """Return settings and learnt attributes as JSON without the encoder, and put their arrays under `place`."""
+        """Convert settings and learnt attributes to JSON, and put their arrays under `place`.
+
+        The encoder is not included.
+        """
         hints = learnt_hints(type(self))
         at = f"{place}/" if place else ""
         learnt = {name: pack(getattr(self, name), hint, at + name, arrays) for name, hint in hints.items()}
@@ -181,7 +187,7 @@ class Learner(Configurable, ABC):
 
     @classmethod
     def unpack_from(cls, state: State, place: str, reader: Reader) -> Self:
-        """Return the fitted model that `pack_into` packed; it shares the reader's encoder."""
+        """Restore the fitted model that `pack_into` converted; it shares the reader's encoder."""
         model: Self = unpack_settings(cls, state["params"], reader)
         model.encoder_ = reader.encoder
         at = f"{place}/" if place else ""
@@ -200,26 +206,32 @@ class Learner(Configurable, ABC):
         return other
 
     def _check_learnt(self) -> None:
-        """Raise ValueError if learnt attributes of the declared types and shapes contradict each other."""
+        """Raise ValueError if learnt attributes contradict each other.
+
+        Their types and shapes have been checked before.
+        """
 
 
 class ResponseModel(Learner):
-    """Base class of models of the response at every level; subclasses are final and work on a matrix."""
+    """Base class of models that predict the response at every level.
 
-    shrinks: ClassVar[bool] = False  # whether it shrinks increments towards common ones itself
-    whole: ClassVar[bool] = False  # whether one model of all rows is better than a mean of fold models
-    only_base: ClassVar[bool] = False  # whether a blend uses its base alone and none of its increments
-    threads: ClassVar[bool] = False  # whether fits release the interpreter, so that threads pay
-    _without: list[ResponseModel]  # fold models, until they are let go
-    by_folds: ClassVar[bool] = False  # whether holding out every fold in turn is how it learns
-    _estimator_type: ClassVar[str] = "regressor"  # where scikit-learn before 1.6 looks
+    Subclasses are final and work on a matrix of encoded features.
+    """
+
+    shrinks: ClassVar[bool] = False  # True if the model itself shrinks increments towards common ones
+    whole: ClassVar[bool] = False  # True if one model of all rows is better than the mean of fold models
+    only_base: ClassVar[bool] = False  # True if a blend uses its base scores alone and none of its increments
+    threads: ClassVar[bool] = False  # True if fits release the interpreter lock, so that threads are faster
+    _without: list[ResponseModel]  # fold models of the last `fit_held_out`; not saved
+    by_folds: ClassVar[bool] = False  # True if the model learns by holding out every fold in turn
+    _estimator_type: ClassVar[str] = "regressor"  # read by scikit-learn before 1.6
 
     def predict(self, customers: Any) -> Array:
         """Return the expected response (n, K) of customers: `Customers`, a `Log`, a table or an array (n, p)."""
         return self._curves(self.encode(customers))
 
     def score(self, customers: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> float:
-        """Return R², at most 1: the share of the variance of responses that the curves explain at the rows' levels.
+        """Return R²: the share of the responses' variance that the curves explain at the rows' levels.
 
         Rows are a `Log`, or features (n, p), level (n,) and response (n,), or features and a target (n, 2) of both. This is
         what `cross_val_score` and `GridSearchCV` compare. It judges curves, not plans: for these, `evaluate`.
@@ -248,7 +260,7 @@ class ResponseModel(Learner):
             raise ValueError("the model has no finite curves")
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted copy per fold of encoded features (n, p), each trained without its fold.
+        """Return one fitted copy per fold, trained without this fold of encoded features (n, p).
 
         Models that choose settings may override this, to choose once for all folds.
         """
@@ -259,7 +271,7 @@ class ResponseModel(Learner):
         ]
 
     def fold_jobs(self, X: Array, log: Log, fold: Array) -> list[Callable[[], list[ResponseModel]]]:
-        """Return jobs that each fit some of the models of `fold_models`, in their order."""
+        """Return the jobs that fit the models of `fold_models`, in the order of these models."""
         if type(self).fold_models is not ResponseModel.fold_models:
             return [partial(self.fold_models, X, log, fold)]
         bare = log.bare
@@ -271,18 +283,27 @@ class ResponseModel(Learner):
         return [partial(fit_without, f) for f in np.unique(fold)]
 
     def workers(self, X: Array) -> int:
-        """Return the number of threads for these jobs: one if they are small, few if they need much memory."""
+        """Return the number of threads that fit fold models, given the matrix of encoded features.
+
+        It is 1 if fits are small, and limited by memory if they are large.
+        """
         room = memory_limit() // 2 // max(FIT_BYTES_PER_CELL * X.size, 1)
         return min(count_cores(), room) if self.threads and X.size >= MIN_THREADED_CELLS else 1
 
     def fit_held_out(self, log: Log, fold: Array) -> HeldOutPredictions:
-        """Fit the model to a log, and return out-of-fold predictions of its rows with folds (n,)."""
+        """Fit the model to a log and return out-of-fold predictions of its rows.
+
+        `fold` (n,) holds the fold of each row.
+        """
         X = self._begin_with(log, fold)
         held = self._learn_held_out(X, log, fold)
         return replace(held, shuffled=shuffle_features(self.curves_without, self.encoder_, X, fold))
 
     def predict_held_out(self, log: Log, fold: Array) -> HeldOutPredictions:
-        """Return predictions of a log, each by a copy of this model fitted without the row's fold (n,)."""
+        """Return out-of-fold predictions of a log by copies of this model.
+
+        Each row is predicted by the copy fitted without the row's fold (n,).
+        """
         one: ResponseModel = copy_unfitted(self)
         return one._hold_out(one._begin_with(log, fold), log, fold)
 
@@ -294,7 +315,7 @@ class ResponseModel(Learner):
         return held
 
     def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
-        """Return out-of-fold predictions; the fold models share the encoded features (n, p)."""
+        """Return out-of-fold predictions by fold models that share the encoded features (n, p)."""
         curves = np.empty((len(log), len(log.levels)))
         self._without = self.fold_models(X, log, fold)
         for model, f in zip(self._without, np.unique(fold), strict=True):
@@ -302,19 +323,21 @@ class ResponseModel(Learner):
         return HeldOutPredictions(curves, fold)
 
     def curves_without(self, X: Array, place: int) -> Array:
-        """Return curves (n, K) of encoded features (n, p) by the model without one fold, after `fit_held_out`.
+        """Return curves (n, K) of encoded features (n, p) by the model fitted without one fold.
 
-        The fold is given by its place among all folds. Models without a fold are not saved.
+        Only after `fit_held_out`; fold models are not saved. `place` is the position of the fold among all folds.
         """
         return self._without[place]._curves(X)
 
     @abstractmethod
     def _curves(self, X: Array) -> Array:
-        """Return curves (n, K) of encoded features (n, p)."""
+        """Predict curves (n, K) from encoded features (n, p)."""
 
 
 def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, tracked: bool = False) -> Array:
-    """Compute curves (n, K) of encoded features (n, p) in blocks; the last block is padded with zeros.
+    """Compute curves (n, K) of encoded features (n, p) in blocks of equal length.
+
+    The last block is padded with zeros.
 
     One thread per worker takes blocks in turn.
 
@@ -324,7 +347,7 @@ def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, t
     if not len(X):
         return curves(X)
 
-    def look(starts: range) -> list[Array]:
+    def compute(starts: range) -> list[Array]:
         parts = []
         for start in starts:
             part = X[start : start + PREDICTION_BLOCK_ROWS]
@@ -335,7 +358,7 @@ def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, t
 
     starts = range(0, len(X), PREDICTION_BLOCK_ROWS)
     each = max(-(-len(starts) // (8 * workers)), 1)  # a few jobs for each worker: some are slower
-    jobs = [partial(look, starts[first : first + each]) for first in range(0, len(starts), each)]
+    jobs = [partial(compute, starts[first : first + each]) for first in range(0, len(starts), each)]
     parts = [part for found in run_in_threads(jobs, workers, tracked=tracked) for part in found]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -356,7 +379,10 @@ def blank_copy(model: ResponseModel, log: Log, encoder: Encoder) -> ResponseMode
 
 
 def take_rows(X: Array, log: Log, rows: Array) -> tuple[Array, Log]:
-    """Return some rows (rising indices) of encoded features (n, p) and the log, without a copy if these are all rows."""
+    """Return the selected rows of encoded features (n, p) and of the log.
+
+    Indices rise; if they select all rows, nothing is copied.
+    """
     return (X, log) if len(rows) == len(log) else (X[rows], log.take(rows))
 
 
@@ -378,7 +404,7 @@ def copy_unfitted(model: Any) -> Any:
 
 
 def encode_customers(encoder: Encoder, customers: Any) -> Array:
-    """Return the features of customers as the matrix (n, p) that an encoder was fitted for."""
+    """Encode the features of customers as the matrix (n, p) that an encoder was fitted for."""
     if isinstance(customers, EncodedRows) and customers.encoder is encoder:
         return customers.matrix
     table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
@@ -389,7 +415,7 @@ def encode_customers(encoder: Encoder, customers: Any) -> Array:
 
 
 def split_target(level: Any, response: Any) -> tuple[Any, Any]:
-    """Return level and response, from two arguments or from the two columns of a target (n, 2)."""
+    """Return level and response from two arguments, or from the two columns of one target (n, 2)."""
     if level is None or response is not None:
         return level, response
     shape = np.shape(level)
@@ -408,7 +434,7 @@ def explain_variance(curves: Array, level: Any, response: Any, weight: Any = Non
 
 
 def _check_rows(curves: Array, level: Any, response: Any, weight: Any) -> tuple[Array, Array, Array]:
-    """Return levels, responses and weights (n,) of rows with curves (n, K), or refuse."""
+    """Return the levels, responses and weights (n,) of rows with curves (n, K); refuse invalid ones."""
     n, K = curves.shape
     if level is None or response is None:
         hint = "model.score(log), or model.score(X, level, response)"

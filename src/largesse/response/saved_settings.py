@@ -1,4 +1,7 @@
-"""Constructor arguments of models as JSON and back (`io.records` does the same for learnt attributes)."""
+"""Conversion of models' constructor arguments to JSON and back.
+
+`io.records` converts learnt attributes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from largesse.io import NOT_FINITE, Reader, State, at_place, field_hints, read_s
 
 @cache
 def learnt_hints(kind: type) -> dict[str, Any]:
-    """Return the annotations of the learnt attributes of a class, without the encoder."""
+    """Return the type annotations of a class's learnt attributes, without the encoder."""
     hints = get_type_hints(kind, include_extras=True)
     return {name: hint for name, hint in hints.items() if name.endswith("_") and name != "encoder_"}
 
@@ -23,7 +26,10 @@ def learnt_hints(kind: type) -> dict[str, Any]:
 
 
 def pack_setting(value: Any, place: str) -> Any:
-    """Return a constructor's argument as JSON: numbers, text, lists and tuples of them, setting records, and models."""
+    """Convert a constructor argument to JSON.
+
+    Arguments are numbers, text, lists and tuples of them, records of settings, and models.
+    """
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -42,12 +48,12 @@ def pack_setting(value: Any, place: str) -> Any:
 
 
 def pack_settings(model: Any) -> State:
-    """Return the constructor's arguments of a model as JSON."""
+    """Convert all constructor arguments of a model to JSON."""
     return {name: pack_setting(value, name) for name, value in model.get_params(deep=False).items()}
 
 
 def unpack_settings(kind: Any, state: Any, reader: Reader) -> Any:
-    """Return an unfitted model of a class with the arguments that `pack_settings` returned."""
+    """Return an unfitted model of a class, with the arguments that `pack_settings` converted."""
     hints = get_type_hints(kind.__init__)
     wrong = sorted(set(read_scalar(state, dict, "parameters")) ^ set(kind.parameter_names()))
     if wrong:
@@ -72,7 +78,7 @@ def _setting(state: Any, hint: Any, reader: Reader) -> Any:
 
 
 def _setting_record(state: Any, hint: Any, reader: Reader) -> Any:
-    """Return the record of settings in the class of the constructor's annotation."""
+    """Restore a record of settings, of the class in the constructor's annotation."""
     kind: Any = next((one for one in (hint, *get_args(hint)) if dataclasses.is_dataclass(one)), None)
     if kind is None or set(state) != {field.name for field in dataclasses.fields(kind)}:
         raise ValueError(f"parameters: settings {sorted(state)} do not belong here")

@@ -15,15 +15,15 @@ from largesse.records import Array, ShuffledPredictions
 
 MAX_SHUFFLED_ROWS = 3_000  # rows
 MAX_SHUFFLED_CELLS = 200_000  # rows × features, if there are more features
-MIN_ROWS = 500  # rows, however many features there are
+MIN_ROWS = 500  # for any number of features
 
 Predict = Callable[[Array, int], Array]  # encoded features (n, p) and the place of a fold → curves (n, K)
 
 
 def shuffle_features(predict: Predict, encoder: Encoder, X: Array, fold: Array) -> ShuffledPredictions | None:
-    """Predict a sample of rows (n, p), with folds (n,), with each feature shuffled in turn.
+    """Predict a sample of held-out rows after each feature in turn was shuffled.
 
-    `predict` gives the curves of rows by what did not see a fold. None where there is nothing to shuffle.
+    `X` (n, p) are encoded features, `fold` (n,) the folds of the rows. `predict` returns curves by the model without a fold.
     """
     sources = np.array(encoder.sources)
     features = tuple(dict.fromkeys(encoder.sources))

@@ -1,13 +1,13 @@
-"""Stacking of models: base, common increments and deviations of the members' curves are weighted separately.
+"""Stacking of response models, with separate weights for base scores and for increments.
 
 On the scale of the link: s(x, k) = base(x) + common_k + tilt·z(x)·lift_k + Σ_m share_m · deviation_m(x, k). Plans are made of
 the increments between levels, and of these the deviations are the least certain part. Everything is fitted to held-out rows,
 the most certain part first, each under a prior that only rows can outweigh:
 
-- the base is a weighted sum of the members' bases, the weights shrunk to equal ones;
-- the common increments are the ladder of `ladder`;
-- the tilt lets increments of yes and no rise or fall with the base z(x): with one chance in five it is there at all;
-- the shares of the members' own deviations from common increments are shrunk to none.
+- the base (a customer's mean score over levels) is a weighted sum of the stacked models' bases, with a prior of equal weights;
+- the common increments are the ladder of `level_effects`;
+- the tilt lets increments of 0/1 responses rise or fall with the standardised base z(x); its prior probability is one in five;
+- the shares of the models' own deviations from common increments are shrunk to zero.
 """
 
 from __future__ import annotations
@@ -45,43 +45,41 @@ from largesse.response.responder_amounts import Amounts, fold_amounts, multiply_
 from largesse.response.response_model import ResponseModel, check_auto, fit_copy
 from largesse.stats import assign_folds, choose_lowest_loss, sample_rows
 
-MAX_STACKING_ROWS = 200_000  # held-out rows that decide; more only take longer
-WEIGHT_PRECISION = 10.0  # precision of the belief that all members' bases count alike
-DEVIATION_PRECISION = 64.0  # precision of the belief that deviations count for nothing
-SHRUNK_PRECISION = 4.0  # the same for a member that has shrunk its deviations itself
+MAX_STACKING_ROWS = 200_000  # held-out rows that weights are fitted to; more rows only take longer
+WEIGHT_PRECISION = 10.0  # prior precision of equal weights for all models' base scores
+DEVIATION_PRECISION = 64.0  # prior precision of a share of zero for a model's deviations
+SHRUNK_PRECISION = 4.0  # the same for a model that shrinks its deviations itself
 TILT_PROBABILITY = 0.2  # prior probability that increments follow the base
-TILT_DEVIATION = (
-    0.5  # standard deviation of the tilt, where there is one: of a multiple, for one standard deviation of the base
-)
+TILT_DEVIATION = 0.5  # prior standard deviation of a tilt that is not zero, per standard deviation of the base
 TILT_REACH = 2.5  # standard deviations of the base, beyond which the tilt does not grow
 
 
 def unlink(scores: Array, link: Link) -> Array:
-    """Return the expected responses of scores (n, K), monotone in the level."""
+    """Convert scores (n, K) to expected responses that never fall in the level."""
     return link.to_responses(isotonic(scores))
 
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """Weights that blend the scores of M members, on the scale of the link."""
+    """Weights that combine the scores of M stacked models, on the scale of the link function."""
 
     link: Link
-    weights: Annotated[Array, Shaped("M")]  # of the members' bases: not negative
-    common: Annotated[Array, Shaped("K")]  # what each level adds to the base of every customer: never falling
-    shares: Annotated[Array, Shaped("M")]  # of the members' deviations: not negative
-    centres: Annotated[Array, Shaped("M", "K")]  # members' mean curves less their bases; deviations start there
-    tilt: float  # how much increments grow with the base
-    middle: float  # of the bases
-    spread: float  # of the bases; 0 where they are the same for all
+    weights: Annotated[Array, Shaped("M")]  # of the models' base scores; not negative
+    common: Annotated[Array, Shaped("K")]  # effect of each level on every customer's score; never falling
+    shares: Annotated[Array, Shaped("M")]  # of the models' deviations; not negative
+    centres: Annotated[Array, Shaped("M", "K")]  # mean curves less base scores; deviations start there
+    tilt: float  # growth of increments with the base score
+    middle: float  # of the base scores
+    spread: float  # of the base scores; 0 if all are equal
     lift: Annotated[Array, Shaped("K")]  # the common increments, around their mean in the log
 
     @property
     def used(self) -> list[int]:
-        """The members whose scores have a weight; zeros suffice for the others."""
+        """Indices of the stacked models that have a weight; the scores of the others may be zeros."""
         return [m for m in range(len(self.weights)) if self.weights[m] > 0 or self.shares[m] > 0]
 
     def check(self, members: int) -> None:
-        """Refuse a blend with another number of members or with invalid numbers."""
+        """Refuse a blend of another number of models or with invalid weights."""
         if len(self.weights) != members:
             raise ValueError(f"a blend of {len(self.weights)} members, of {members}")
         if not 0 < self.link.unit < np.inf:
@@ -94,7 +92,7 @@ class Blend:
             raise ValueError(f"a blend with a tilt of {self.tilt} along bases that are the same for all")
 
     def scores(self, members: Array) -> Array:
-        """Return scores (n, K) from the members' scores (M, n, K)."""
+        """Combine the scores (M, n, K) of the stacked models into one array (n, K)."""
         bases = members.mean(axis=2)
         # A sum over members, not a matrix product: a row's score must not depend on which rows come with it.
         base = sum((w * row for w, row in zip(self.weights, bases, strict=True)), np.zeros(bases.shape[1]))
@@ -108,19 +106,22 @@ class Blend:
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Out-of-fold scores of M members, on the scale of the link; the simplest member first."""
+    """Out-of-fold scores of M stacked models on the scale of the link function, the simplest model first."""
 
     held: Array  # (M, n, K) scores, each row's from the fold model that did not see it
-    precisions: Sequence[float]  # of the belief that a member's deviations count for nothing; infinite: they never do
+    precisions: Sequence[float]  # prior precision of each model's share of deviations; infinite for a share of zero
 
 
 def deviation_precision(shrinks: bool, only_base: bool) -> float:
-    """Return the prior precision of a member's deviations."""
+    """Return the prior precision of the share of a model's own increments in the blend."""
     return np.inf if only_base else SHRUNK_PRECISION if shrinks else DEVIATION_PRECISION
 
 
 def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tuple[Blend, tuple[Choice, ...]]:
-    """Fit the blend of members to held-out rows of a log with folds (n,); return it and the candidates."""
+    """Fit the blend of stacked models to held-out rows of a log, and list the candidates.
+
+    `fold` (n,) holds the fold of each row.
+    """
     rows, held = scored_rows(log, link_of(log)), members.held
     if len(fold) > MAX_STACKING_ROWS:
         some = sample_rows(len(fold), MAX_STACKING_ROWS, seed)
@@ -130,7 +131,7 @@ def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tupl
 
 
 def blend_held_out(members: Members, log: Log, fold: Array, seed: int = 0) -> tuple[Array, list[Blend]]:
-    """Return the curves (n, K) of a log by blends fitted without each row's fold; and these blends."""
+    """Return out-of-fold curves (n, K) of a log by blends fitted without each fold, and these blends."""
     rows, curves, blends = scored_rows(log, link_of(log)), np.empty(members.held.shape[1:]), []
     for f in np.unique(fold):
         others = np.flatnonzero(fold != f)
@@ -142,7 +143,10 @@ def blend_held_out(members: Members, log: Log, fold: Array, seed: int = 0) -> tu
 
 
 def _fit_blend(rows: ScoredRows, members: Members, fold: Array) -> tuple[Blend, Blend]:
-    """Fit two blends of members to held-out rows and their folds (n,): one of common increments only, and the full one."""
+    """Fit two blends to held-out rows: one with common increments only, and the full one.
+
+    `fold` (n,) holds the fold of each row.
+    """
     held = members.held
     bases = held.mean(axis=2).T  # (n, M)
     weights = _weigh_bases(rows, bases)
@@ -162,21 +166,24 @@ def _fit_blend(rows: ScoredRows, members: Members, fold: Array) -> tuple[Blend, 
 
 
 def _place(base: Array, weight: Array) -> tuple[float, float]:
-    """Return the weighted mean and standard deviation of bases."""
+    """Return the weighted mean and standard deviation of base scores (n,)."""
     weight = weight / (weight.sum() or 1.0)
     middle = float(weight @ base)
     return middle, float(np.sqrt(weight @ (base - middle) ** 2))
 
 
 def _follow(base: Array, middle: float, spread: float) -> Array:
-    """Return standardised bases (n,), clipped to a few standard deviations: the factor of the tilt."""
+    """Standardise base scores (n,) and clip them to a few standard deviations.
+
+    They are the factor of the tilt.
+    """
     return (
         np.clip((base - middle) / spread, -TILT_REACH, TILT_REACH) if spread > MIN_BASE_SPREAD else np.zeros(len(base))
     )
 
 
 def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
-    """Return weights (M,) of the members' bases (n, M), fitted with an effect of each level."""
+    """Fit the weights (M,) of the models' base scores (n, M), together with an effect of each level."""
     M = bases.shape[1]
     design = np.column_stack([np.ones(len(bases)), bases - bases.mean(axis=0), rows.reached()])
     q = design.shape[1]
@@ -191,9 +198,12 @@ def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
 
 
 def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place: tuple[float, float]) -> float:
-    """Return the tilt of increments with the base: the posterior mean under a mixture of zero and a normal prior."""
+    """Estimate the tilt, by which increments grow with the base score.
+
+    It is the posterior mean under a mixture of zero and a normal prior.
+    """
     middle, spread = place
-    # Of amounts, trees find as much.
+    # For amounts, trees find the same.
     if not rows.link.binary or spread <= MIN_BASE_SPREAD or not np.ptp(lift):
         return 0.0
     column = _follow(base, middle, spread) * lift[rows.level]
@@ -212,7 +222,9 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
 
 
 def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Array]:
-    """Return each member's mean curve minus its base (M, K), and deviations (M, n) from it at the rows' levels.
+    """Return the models' mean curves less their base scores (M, K), and the rows' deviations from these (M, n).
+
+    Deviations are taken at the rows' levels.
 
     Each fold model is measured from its own mean: that folds disagree about it says nothing about customers.
     """
@@ -229,7 +241,7 @@ def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Arra
 def _share_deviations(
     rows: ScoredRows, base: Array, ladder: Ladder, more: Array, own: Array, members: Members
 ) -> tuple[Array, float]:
-    """Return the shares (M,) of the members' deviations (M, n), and the change of the intercept."""
+    """Fit the shares (M,) of the models' deviations (M, n) in the blend, and the change of the intercept."""
     M = len(own)
     use = [m for m in range(M) if np.isfinite(members.precisions[m]) and own[m].std() > MIN_BASE_SPREAD]
     design = np.column_stack([np.ones(len(base)), *own[use]])
@@ -243,7 +255,7 @@ def _share_deviations(
 
 
 def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple[Choice, ...]:
-    """Return the held-out losses of common increments and, if they differ, of the chosen ones."""
+    """Return the held-out losses of common increments and, if they differ, of individual increments."""
     last = made[-1]
     names = ["common increments"] + ["individual increments"] * bool(last.tilt or last.shares.any())
     picked = np.arange(len(rows.level)), rows.level
@@ -253,8 +265,8 @@ def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple
     return tuple(replace(choice, chosen=choice is tried[-1]) for choice in tried)
 
 
-FEW_MODELS = "few"  # the default's members without the boosting of small trees
-MANY_ROWS = 50_000  # from which trees make larger steps; with four times as many they are twice as large
+FEW_MODELS = "few"  # the default models without the boosting of small trees
+MANY_ROWS = 50_000  # with more rows, trees have a larger learning rate: twice as large at four times as many
 
 
 @final
@@ -273,18 +285,18 @@ class Stack(ResponseModel):
         Members; "auto" is ``[Additive(), Boosting(), Boosting(leaves=4, …)]``, with ``Thresholds()`` for 0/1 responses and
         more than a hundred features, as embeddings have them; "few" leaves out the last, which has small trees.
     folds, seed
-        How the log is cut.
+        Number and seed of the folds.
 
     Attributes
     ----------
     members_, whole_
         The fold models of each member, and its model of all rows or None.
     choices_
-        The held-out losses of common increments and of those that were chosen; then the members' choices.
+        The held-out losses of common and of chosen increments, and then the candidates of the members' own choices.
     blend_
         The weights, the common increments, and the shares of the members' deviations.
     amounts_
-        Where responses look like whether and how much, the second part; members learn the first.
+        The amounts of responders, for responses that look two-part; the members then learn 0/1 responses.
 
     Examples
     --------
@@ -310,7 +322,7 @@ class Stack(ResponseModel):
         self._learn_folds(X, log, assign_folds(log, self.folds, self.seed))
 
     def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
-        """Return each fold's curves by members fitted without it and a blend fitted without its held-out rows."""
+        """Return out-of-fold curves by models and a blend that were fitted without each fold."""
         members, first = self._learn_folds(X, log, fold)
         curves, blends = blend_held_out(members, first, fold, self.seed)
         amounts: list[Amounts] | list[None] = [None] * len(blends)
@@ -322,28 +334,36 @@ class Stack(ResponseModel):
         return HeldOutPredictions(curves, fold)
 
     def predict_by_fold(self, customers: Any) -> list[Array]:
-        """Return curves (n, K) of customers by the models without each fold, after `fit_held_out`.
+        """Return the curves (n, K) of customers by each of the models fitted without one fold.
 
-        These are what an evaluation judges. They are not saved.
+        Only after `fit_held_out`.
+
+        An evaluation judges these models. They are not saved.
         """
         X = self.encode(customers)
         return [self.curves_without(X, place) for place in range(len(self._by_fold))]
 
     def curves_without(self, X: Array, place: int) -> Array:
-        """Return curves (n, K) of encoded features (n, p) by the model without one fold, after `fit_held_out`."""
+        """Return curves (n, K) of encoded features (n, p) by the model fitted without one fold.
+
+        Only after `fit_held_out`; `place` is the position of the fold among all folds.
+        """
         blend, amounts = self._by_fold[place]
         scores = np.array([blend.link.to_scores(member[place]._curves(X)) for member in self.members_])
         return multiply_by_amounts(unlink(blend.scores(scores), blend.link), amounts, X)
 
     def _learn_folds(self, X: Array, log: Log, fold: Array) -> tuple[Members, Log]:
-        """Fit members once per fold and the blend to their out-of-fold scores; return these scores and their log."""
+        """Fit the stacked models once per fold, and the blend to their out-of-fold scores.
+
+        Returns these scores and the log that they were fitted to.
+        """
         if self.models != FEW_MODELS:
             check_auto(self, "models")
         if not isinstance(self.models, str) and not list(self.models):
             refuse("Stack", [Problem("there are no models to stack", "give at least one")])
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
         models = self._default_models(X, log.binary) if isinstance(self.models, str) else list(self.models)
-        with subrange(0.0, 0.9):  # then they predict, and are blended
+        with subrange(0.0, 0.9):  # the rest is prediction and blending
             self.members_ = fit_members(models, X, log, fold, self)
         held = np.array([held_out_scores(member, X, fold, link_of(log)) for member in self.members_])
         self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)
@@ -354,10 +374,10 @@ class Stack(ResponseModel):
         return members, log
 
     def _default_models(self, X: Array, binary: bool) -> list[ResponseModel]:
-        """Return the members for encoded features (n, p)."""
-        # With few features the others say as much, and one more to weigh is one more to be wrong about.
+        """Return the default models to stack for encoded features (n, p)."""
+        # With few features the other models predict as well, and every further weight adds error.
         thresholds = [Thresholds(seed=self.seed)] if binary and X.shape[1] > MANY_FEATURES else []
-        # Trees of many rows are worth larger steps: fewer of them take half the time and predict as well.
+        # With many rows, fewer trees with larger steps take half the time and predict as well.
         hurry = float(np.clip(np.log2(len(X) / MANY_ROWS) / 2, 0.0, 1.0)) if len(X) else 0.0
         boosting = [
             Boosting(seed=self.seed, rate=0.05 * 2**hurry),
@@ -368,14 +388,14 @@ class Stack(ResponseModel):
     def _curves(self, X: Array) -> Array:
         link = self.blend_.link
         scores = np.zeros((len(self.members_), len(X), self.levels_))
-        for m in self.blend_.used:  # the others do not predict
+        for m in self.blend_.used:  # models without a weight need no prediction
             whole = self.whole_[m]
             scores[m] = mean_scores(self.members_[m] if whole is None else [whole], X, link)
         return multiply_by_amounts(unlink(self.blend_.scores(scores), link), self.amounts_, X)
 
     @property
     def weights_(self) -> Array:
-        """The weights (M,) of the members' bases."""
+        """Weights (M,) of the stacked models' base scores."""
         return self.blend_.weights
 
     def _check_learnt(self) -> None:

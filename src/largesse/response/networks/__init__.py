@@ -1,4 +1,4 @@
-"""SIRE and IRE networks, and the parts that other networks share.
+"""Networks of SIRE and IRE, and the layers, penalties and training that other networks share.
 
 `network_settings` holds the settings of networks and of their training, `layers` the layers, `hsic` the balance penalty.
 `training_types`, `training_runner` and `trainer` train many networks in one compiled program. `settings_search` chooses the

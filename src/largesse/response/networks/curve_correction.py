@@ -1,4 +1,4 @@
-"""Doubly robust second stage on the learnt representation: correction of curves that held-out rows contradict.
+"""Doubly robust second stage: correction of curves by a regression of held-out residuals on the representation.
 
 The doubly robust scores Γ_ik = f̂(x_i, k) + 1{y_i = k}/ρ_i · (r_i − f̂(x_i, k)) differ from the curves only at the logged level.
 Regressing Γ − f̂ on [1, z(x)] is therefore a regression of the rows' own residuals with weights 1/ρ_i. The overlap weight
@@ -23,7 +23,7 @@ from largesse.records import Array, Choice, Log
 from largesse.response.networks.network_settings import NetworkShape
 from largesse.stats import choose_by_one_standard_error, chosen_index
 
-TAU = 0.1  # propensities well above it count as they are
+TAU = 0.1  # propensities well above it are hardly changed
 RIDGES = (1.0, 0.1, 0.01)  # of the ridge, per row and standardised column
 # (terms, strength): the smallest correction first
 CANDIDATES = (("none", 0.0), ("levels", 0.0), *(("base", s) for s in RIDGES), *(("slope", s) for s in RIDGES))
@@ -32,7 +32,7 @@ CORRECTION_BLOCK_ROWS = 16_384  # rows corrected at a time
 
 @dataclass(frozen=True, eq=False)
 class CurveCorrection:
-    """Corrections of curves on the scale of the response: one ridge regression for each of M fold models."""
+    """Corrections of curves on the scale of the response: a ridge regression for each of M fold models."""
 
     terms: str  # of CANDIDATES
     coef: Annotated[Array, Shaped("M", "q")]  # K constants, then width slopes of z, then width slopes of z × level
@@ -40,7 +40,7 @@ class CurveCorrection:
     scale: Annotated[Array, Shaped("M", "width")]
 
     def increments(self, z: Array, K: int) -> Array:
-        """Return the corrections (n, K) for representations z (M, n, width)."""
+        """Return the mean corrections (n, K) of the fold models for representations z (M, n, width)."""
         total = np.zeros((z.shape[1], K))
         for one, coef, centre, scale in zip(z, self.coef, self.centre, self.scale, strict=True):
             total += _increments((one - centre) / scale, coef, K)
@@ -48,7 +48,7 @@ class CurveCorrection:
 
 
 class ChosenCorrection(NamedTuple):
-    """Chosen correction, or None for no correction, and its candidates."""
+    """Chosen correction of the curves, or None, and the candidates of the choice."""
 
     correction: CurveCorrection | None
     choices: tuple[Choice, ...]
@@ -57,7 +57,7 @@ class ChosenCorrection(NamedTuple):
 def fit_correction(
     z: Sequence[Array], curves: Sequence[Array], logs: Sequence[Log], propensities: Sequence[Array]
 ) -> ChosenCorrection:
-    """Return the correction that held-out rows support.
+    """Choose and fit the correction of the curves that held-out rows support.
 
     Every argument has one item per fold model, about the rows it was not trained on: its representations (m, width), its
     curves (m, K), the log of those rows, and their propensities (m,).
@@ -89,7 +89,7 @@ def _concatenate(parts: Sequence[Array | None]) -> Array | None:
 
 
 class _Stage:
-    """Regression of one fold model's held-out residuals."""
+    """Regression of the held-out residuals of one fold model."""
 
     def __init__(self, z: Array, curves: Array, log: Log, propensity: Array) -> None:
         self.z, self.level, self.K = z, log.level, curves.shape[1]
@@ -99,7 +99,10 @@ class _Stage:
         self.weight = own * self.overlap / self.overlap.mean()
 
     def fit(self, terms: str, strength: float) -> tuple[Array, Array]:
-        """Return coefficients (q,) and leave-one-out losses (m,), or the residuals' losses without correction."""
+        """Return the coefficients (q,) and the leave-one-out losses (m,) of a kind of correction.
+
+        Without correction these are no coefficients and the losses of the residuals.
+        """
         if terms == "none":
             return np.zeros(0), self.overlap * self.residual**2
         design = _design(self.z, self.level, self.K, terms)
@@ -113,13 +116,13 @@ class _Stage:
 
 
 def _level_slope(K: int) -> Array:
-    """Return the levels (K,), standardised to mean zero and mean square one."""
+    """Return the level numbers (K,), standardised to mean zero and mean square one."""
     steps = np.arange(K) - (K - 1) / 2
     return steps / max(float(np.sqrt((steps**2).mean())), 1e-9)
 
 
 def _design(z: Array, level: Array, K: int, terms: str) -> Array:
-    """Return columns (n, q): the level's constant, z, and z × the standardised level."""
+    """Return the design matrix (n, q): an indicator of the level, z, and z × the standardised level."""
     columns = [np.eye(K)[level]]
     if terms != "levels":
         columns.append(z)
@@ -129,7 +132,7 @@ def _design(z: Array, level: Array, K: int, terms: str) -> Array:
 
 
 def _increments(z: Array, coef: Array, K: int) -> Array:
-    """Return the corrections (n, K) of one regression for standardised z (n, width)."""
+    """Return the corrections (n, K) by one regression for standardised z (n, width)."""
     width = z.shape[1]
     out = np.tile(coef[:K], (len(z), 1))
     # Sums along rows, not matrix products: a row's curve must not depend on which rows come with it.
@@ -143,7 +146,10 @@ def _increments(z: Array, coef: Array, K: int) -> Array:
 def apply_correction(
     correction: CurveCorrection, curves: Array, params: dict[str, Array], X: Array, shape: NetworkShape
 ) -> Array:
-    """Return curves (n, K) plus the correction for features (n, p), some rows at a time."""
+    """Return the corrected curves (n, K) of features (n, p).
+
+    Rows are corrected in blocks.
+    """
     from largesse.response.networks.sire_training import represent
 
     out = curves.copy()

@@ -1,4 +1,4 @@
-"""Fitted networks of all folds: weights, the scale of the response, and the calculation of curves."""
+"""Fitted networks of all folds: weights, scale of the response, and computation of curves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from largesse.stats import sigmoid
 
 @dataclass(frozen=True)
 class ResponseScale:
-    """Scale of scores: logits of responses in [0, 1], or standardised amounts."""
+    """Scale of a network's scores: logits of responses in [0, 1], or standardised amounts."""
 
     bounded: bool
     mean: float = 0.0
@@ -28,7 +28,7 @@ class ResponseScale:
 
     @classmethod
     def of(cls, response: Array) -> Self:
-        """Return the scale of some responses (n,).
+        """Return the scale for responses (n,).
 
         >>> ResponseScale.of(np.array([0.0, 0.5, 1.0])), ResponseScale.of(np.array([1.0, 3.0]))
         (ResponseScale(bounded=True, mean=0.0, deviation=1.0), ResponseScale(bounded=False, mean=2.0, deviation=1.0))
@@ -38,15 +38,15 @@ class ResponseScale:
         return cls(False, float(response.mean()), float(response.std()) or 1.0)
 
     def standardise(self, response: Array) -> Array:
-        """Return responses on the scale that networks are trained on."""
+        """Convert responses to the scale on which networks are trained."""
         return (response - self.mean) / self.deviation
 
     def restore(self, standardised: Array) -> Array:
-        """Return standardised responses on their own scale."""
+        """Convert standardised responses back to their original scale."""
         return self.mean + self.deviation * standardised
 
     def responses(self, score: Array) -> Array:
-        """Return the responses of scores."""
+        """Convert scores to responses."""
         return sigmoid(score) if self.bounded else self.restore(score)
 
 
@@ -56,20 +56,25 @@ def is_bounded(response: Array) -> bool:
 
 
 def check_shapes(params: dict[str, Array], shapes: dict[str, tuple[int, ...]]) -> None:
-    """Refuse saved parameters with shapes other than the network's: wrong ones might pass by broadcasting."""
+    """Refuse saved parameters whose shapes differ from the network's.
+
+    Wrong shapes might pass by broadcasting.
+    """
     found = {name: array.shape for name, array in params.items()}
     if found != shapes:
         raise ValueError(f"parameters of shapes {found}")
 
 
 def check_depth(params: dict[str, Array], *depths: int) -> None:
-    """Refuse more layers than there are parameters, before any layer is built."""
+    """Refuse a network with more layers than saved parameters, before any layer is built."""
     if max(depths) > len(params):
         raise ValueError(f"{max(depths)} layers and {len(params)} parameters")
 
 
 def choose_least(names: Sequence[str], losses: Array, of: str = "") -> tuple[Choice, ...]:
-    """Return candidates with their losses (candidates,), the lowest chosen; standard errors are unknown.
+    """Return the candidates with their losses (candidates,), and mark the one with the lowest loss.
+
+    Standard errors are unknown, and set to 0.
 
     >>> [choice.chosen for choice in choose_least(["a", "b", "c"], np.array([2.0, np.nan, 1.0]))]
     [False, False, True]
@@ -83,7 +88,7 @@ def choose_least(names: Sequence[str], losses: Array, of: str = "") -> tuple[Cho
 
 @dataclass(frozen=True, eq=False)
 class FoldNetworks:
-    """Networks of SIRE or IRE, one per fold and member; the mean of their scores is the prediction."""
+    """Networks of SIRE or IRE, one for each fold and member; their mean score is the prediction."""
 
     shape: NetworkShape
     scale: ResponseScale
@@ -96,34 +101,37 @@ class FoldNetworks:
     correction: CurveCorrection | None  # the second stage
 
     def scores(self, X: Array) -> Array:
-        """Return the mean scores (n, K) of encoded features (n, p): logits for bounded responses."""
+        """Return the mean scores (n, K) of encoded features (n, p); logits for bounded responses."""
         require_part("optax", "networks", "predict")
         from largesse.response.networks.sire_training import mean_scores
 
         return self.calibration(mean_scores(self.params, X, self.shape, self.gate))
 
     def curves(self, X: Array) -> Array:
-        """Return the expected responses (n, K) of encoded features (n, p); corrected curves are monotone in the level."""
+        """Return the expected responses (n, K) of encoded features (n, p).
+
+        Corrected curves are monotone in the level.
+        """
         curves = self.scale.responses(self.scores(X))
         if self.correction is None:
             return curves
-        first = {name: value[: self.folds] for name, value in self.params.items()}  # the members it was learnt with
+        first = {name: value[: self.folds] for name, value in self.params.items()}  # members that it was fitted with
         moved = apply_correction(self.correction, curves, first, X, self.shape)
         return isotonic(np.clip(moved, 0.0, 1.0) if self.scale.bounded else moved)
 
     def single(self, fold: int) -> FoldNetworks:
-        """Return the networks of a single fold."""
+        """Return the networks of one fold, without calibration and correction."""
         return replace(
             self,
             params={name: value[fold :: self.folds] for name, value in self.params.items()},
             gate=self.gate[fold :: self.folds],
             folds=1,
             calibration=Calibration(),  # it belongs to the mean
-            correction=None,  # it was learnt from the very rows that this fold's networks must be honest about
+            correction=None,  # it was fitted to the rows that this fold's networks hold out
         )
 
     def check(self, features: int, levels: int) -> None:
-        """Raise ValueError unless the arrays fit the network, and the network fits the features and levels."""
+        """Raise ValueError if the arrays do not fit the network, or the network not the features and levels."""
         from largesse.response.networks.layers import param_shapes
 
         models = len(self.gate)

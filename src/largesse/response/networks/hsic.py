@@ -1,4 +1,4 @@
-"""HSIC balance penalty: the dependence between a representation z and the level.
+"""HSIC balance penalty: dependence between a representation z and the level.
 
 HSIC(z, y) is the squared norm of the covariance between features of z and features of the level; it is zero when the two
 are independent (Gretton et al. 2005). A kernel stands for its features: "linear" and "rff" work with feature maps in time
@@ -26,7 +26,9 @@ _dot = functools.partial(jnp.matmul, precision="highest")
 
 
 def median_distance(z: jax.Array, weight: jax.Array | None = None) -> jax.Array:
-    """Return the median distance between distinct rows of z (n, p), the usual bandwidth; no gradient; O(p).
+    """Return the median distance between distinct rows of z (n, p), the usual bandwidth of a kernel.
+
+    No gradient passes through it; it takes O(p).
 
     It uses at most 128 evenly spaced rows. Equal rows are left out, so that a representation most customers share does not
     make the bandwidth zero; it is 1 when all rows are equal.
@@ -46,7 +48,10 @@ def median_distance(z: jax.Array, weight: jax.Array | None = None) -> jax.Array:
 
 
 def rbf_kernel(z: jax.Array, weight: jax.Array | None = None, bandwidth: float | None = None) -> jax.Array:
-    """Return exp(−‖z_i − z_j‖² / 2σ²) (n, n) for z (n, p), σ the bandwidth, or else the median distance; O(n²·p)."""
+    """Return the Gaussian kernel matrix (n, n) of z (n, p): exp(−‖z_i − z_j‖² / 2σ²).
+
+    σ is the bandwidth, by default the median distance. It takes O(n²·p).
+    """
     z = (z - _mean(z, _share(z, weight))) / (median_distance(z, weight) if bandwidth is None else bandwidth)
     norm = jnp.sum(z**2, axis=1)
     squares = norm[:, None] + norm[None] - 2 * _dot(z, z.T)
@@ -60,7 +65,9 @@ def random_features(
     weight: jax.Array | None = None,
     bandwidth: float | None = None,
 ) -> jax.Array:
-    """Return random Fourier features (n, D), D even, whose inner products approach `rbf_kernel(z)` as D grows; O(n·p·D).
+    """Return random Fourier features (n, D) of z (n, p), whose inner products approximate `rbf_kernel(z)`.
+
+    The error falls as D grows; D is even. It takes O(n·p·D).
 
     Cosines and sines come in pairs: the kernel of a row with itself is then exactly 1, and the error smaller than with
     randomly shifted cosines (Sutherland and Schneider 2015). Without a key the features are the same at every call.
@@ -72,7 +79,7 @@ def random_features(
 
 
 class _Moments(NamedTuple):
-    """Moments of a batch that any estimator needs."""
+    """Moments of a batch from which every HSIC estimator is computed."""
 
     cross: jax.Array  # () Σ_ij s_i s_j K_ij L_ij of the centred kernels: the biased HSIC
     own_z: jax.Array  # (n,) diagonal of the centred K; its mean is tr Cov(z)
@@ -91,7 +98,7 @@ def _from_kernels(K: jax.Array, L: jax.Array, share: jax.Array) -> _Moments:
 
 
 def _unbiased(moments: _Moments, share: jax.Array) -> jax.Array:
-    """Correct the biased HSIC for its diagonal.
+    """Return the unbiased HSIC: the biased one, corrected for the diagonals of the kernels.
 
     Song's statistic does not change when the kernels are centred first. Their rows then sum to zero, so that K̃1 = −diag(K), and
     tr(K̃L̃), 1ᵀK̃1 and 1ᵀK̃L̃1 are the biased HSIC and sums over the diagonals.
@@ -105,7 +112,7 @@ def _unbiased(moments: _Moments, share: jax.Array) -> jax.Array:
 
 
 def _variance(moments: _Moments, share: jax.Array) -> jax.Array:
-    """Return tr Cov(z)·tr Cov(y)/(n − 1): the mean of the biased HSIC over all orders of the levels."""
+    """Return tr Cov(z)·tr Cov(y)/(n − 1), the mean of the biased HSIC over all permutations of the levels."""
     alike = jnp.sum(share**2)  # 1/n; with sample weights 1/(effective number of rows)
     factor = alike / jnp.where(alike < 1, 1 - alike, 1)
     return factor * jnp.sum(share * moments.own_z) * jnp.sum(share * moments.own_y)
@@ -121,7 +128,7 @@ def hsic_penalty(
     weight: jax.Array | None = None,
     key: jax.Array | None = None,
 ) -> jax.Array:
-    """Return the balance penalty () of a batch z (n, p) and level features Y (n, q).
+    """Return the balance penalty, a scalar, of a batch z (n, p) and level features Y (n, q).
 
     `kernel` of z: "linear", O(n·p·q); "rff", 256 random features (drawn with `key`), O(n·256·(p + q)); "rbf", O(n²·(p + q)).
     `weight` (n,): sample weights; "unbiased" only uses which of them are positive.
@@ -161,7 +168,7 @@ def hsic_penalty(
 
 
 def _share(rows: jax.Array, weight: jax.Array | None) -> jax.Array:
-    """Return weights (n,) that sum to one; all zero when no row has a weight."""
+    """Return weights (n,) that sum to one; all are zero if no row has a weight."""
     dtype = jnp.asarray(rows).dtype
     if weight is None:
         return jnp.full(len(rows), 1 / max(len(rows), 1), dtype)
@@ -187,7 +194,7 @@ def _centred_both_ways(K: jax.Array, share: jax.Array) -> jax.Array:
 
 
 def _scale(z: jax.Array, share: jax.Array) -> jax.Array:
-    """Return the root mean square () of centred z per unit; 1 if rows differ only by rounding."""
+    """Return the root mean square of centred z (n, p), a scalar; 1 if rows differ only by rounding."""
     there = (share > 0)[:, None]
     rounding = jnp.finfo(share.dtype).eps * jnp.max(jnp.abs(z) * there, initial=0)
     z = _centred(z, share)

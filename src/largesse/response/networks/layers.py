@@ -1,4 +1,4 @@
-"""Network layers: features x → representation z = Λ(x) → scores at all K levels, plus an optional linear bypass of Λ.
+"""Network layers: features x → representation z = Λ(x) → scores at all K levels.
 
 A score is a logit for responses in [0, 1], and a standardised amount otherwise. A *head* turns z into scores. Every head
 but `free` is monotone in the level by construction: increments pass through a softplus, or the scores are a cumulative
@@ -33,7 +33,10 @@ Params = dict[str, jax.Array]
 
 
 def initial_params(shape: NetworkShape, key: jax.Array) -> Params:
-    """Return the initial parameters: weights with standard deviation 1/√fan-in; biases and the linear bypass are zero."""
+    """Return the initial parameters of a network.
+
+    Weights have standard deviation 1/√fan-in; biases and the linear bypass are zero.
+    """
     keys = jax.random.split(key, shape.depth + 1)
     params: Params = {}
     size = shape.features
@@ -47,19 +50,25 @@ def initial_params(shape: NetworkShape, key: jax.Array) -> Params:
 
 
 def param_shapes(shape: NetworkShape) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every parameter."""
+    """Return the shape of every parameter by its name."""
     return {name: p.shape for name, p in jax.eval_shape(lambda: initial_params(shape, jax.random.key(0))).items()}
 
 
 def decay_mask(params: Params) -> dict[str, bool]:
-    """Return a mask of the parameters with weight decay: weight matrices, not biases, increments or the linear bypass."""
+    """Return a mask of the parameters with weight decay, by name.
+
+    These are the weight matrices, not biases, increments or the linear bypass.
+    """
     return {name: value.ndim == 2 for name, value in params.items()}
 
 
 def forward(
     shape: NetworkShape, params: Params, x: jax.Array, gate: Any = 1.0
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return representation (n, width), scores (n, K) and deviations (n, q) of features (n, p)."""
+    """Return representations (n, width), scores (n, K) and increment deviations (n, q) of features (n, p).
+
+    The deviations of a customer's increments from the common ones have 1 or K−1 columns; see the table above.
+    """
     activate = getattr(jax.nn, shape.activation)
     z = x
     for j in range(shape.depth):
@@ -73,7 +82,7 @@ def forward(
 
 
 def head_outputs(shape: NetworkShape) -> int:
-    """Return the number of outputs of a head."""
+    """Return the number of outputs of a head's linear layer."""
     K = shape.levels
     if shape.head == "cdf" or (shape.head == "concave" and shape.bounded):
         return K + 1
@@ -99,7 +108,10 @@ def initial_head(shape: NetworkShape, key: jax.Array, width: int) -> Params:
 
 
 def start_head(shape: NetworkShape, params: Params, curve: jax.Array) -> Params:
-    """Return parameters whose scores start near a common curve (K,); unchanged where the curve is NaN."""
+    """Return parameters whose scores start near a common curve (K,).
+
+    Parameters are unchanged if the curve is NaN.
+    """
     head = shape.head
     cold = jnp.isnan(curve[0])
     steps = jnp.log(jnp.expm1(jnp.maximum(jnp.diff(curve), MIN_FIRST_INCREMENT)))
@@ -122,7 +134,10 @@ def start_head(shape: NetworkShape, params: Params, curve: jax.Array) -> Params:
 def head_scores(
     shape: NetworkShape, params: Params, z: jax.Array, base: jax.Array, gate: Any
 ) -> tuple[jax.Array, jax.Array]:
-    """Return scores (n, K) and deviations (n, q) of representations z (n, width); `base` (n,) is added to every level."""
+    """Return scores (n, K) and increment deviations (n, q) of representations z (n, width).
+
+    `base` (n,) is added to the scores of every level.
+    """
     head, K = shape.head, shape.levels
     if head == "minmax":
         return _minmax(params, z, K) + base[:, None], jnp.zeros((len(z), 1))
@@ -141,7 +156,7 @@ def head_scores(
 
 
 def _increments(head: str, params: Params, deviation: jax.Array) -> jax.Array:
-    """Return the K−1 increments (n, K−1), all non-negative."""
+    """Return the increments between levels (n, K−1), all non-negative."""
     if head == "shrunk":
         return jax.nn.softplus(params["steps"] + deviation)
     if head == "elastic":
@@ -152,14 +167,17 @@ def _increments(head: str, params: Params, deviation: jax.Array) -> jax.Array:
 
 
 def _cdf(out: jax.Array, K: int) -> jax.Array:
-    """Return the logit of P(threshold ≤ k), k = 0..K−1, from K+1 logits (n, K+1), without cancellation."""
+    """Convert K+1 logits of thresholds (n, K+1) to the logits (n, K) of P(threshold ≤ k), without cancellation."""
     below = jax.lax.cumlogsumexp(out, axis=1)[:, :K]
     above = jax.lax.cumlogsumexp(out, axis=1, reverse=True)[:, 1 : K + 1]
     return below - above
 
 
 def _concave_logits(out: jax.Array, K: int) -> jax.Array:
-    """Return logits of curves whose increments never grow: mass j is spread evenly over the first j increments."""
+    """Return the logits (n, K) of curves whose increments never grow.
+
+    The mass of output j is spread evenly over the first j increments.
+    """
     mass = jax.nn.softmax(out, axis=1)  # at the base, at 1..K−1, and of those who never respond
     spread = mass[:, 1:K] / jnp.arange(1, K)
     steps = jnp.cumsum(spread[:, ::-1], axis=1)[:, ::-1]
@@ -180,7 +198,7 @@ def _initial_minmax(key: jax.Array, width: int) -> Params:
 
 
 def _minmax(params: Params, z: jax.Array, K: int) -> jax.Array:
-    """Return scores (n, K) of a hidden layer and an output with non-negative weights on the level."""
+    """Return the scores (n, K) of a hidden layer and an output with non-negative weights on the level."""
     hidden = z @ params["head_w"] + params["head_b"]
     # |w| rather than softplus(w): plain gradient descent would hardly move a small weight through a softplus.
     level = jnp.arange(1, K + 1)[:, None] * jnp.abs(params["level_w"])  # (K, width)

@@ -1,4 +1,4 @@
-"""Settings of networks and of their training, as values.
+"""Settings of networks, of their training and of their balance penalty.
 
 `Network`, `Training` and `Balance` are frozen. A field left at "auto" takes the model's own value: with
 ``SIRE(training=Training(epochs=20))`` only the number of epochs differs from SIRE's usual training. They speak
@@ -27,19 +27,19 @@ HSIC_KERNELS = ("linear", "rbf", "rff")
 HSIC_ESTIMATORS = ("biased", "unbiased", "variance")
 HEAD_KINDS = ("free", "increments", "shrunk", "elastic", "cdf", "concave", "minmax")
 MONOTONE = HEAD_KINDS[1:]
-CONCAVE_EDGE = 1e-6  # concave probabilities stay this far from 0 and 1, where logits are infinite
+CONCAVE_EDGE = 1e-6  # distance of concave probabilities from 0 and 1, where logits are infinite
 FIRST_STEP = 0.2  # first increment of a network, on the scale of the score
 
 
 class _Setting:
-    """Base class of settings: parameters in the form of scikit-learn, and a short repr."""
+    """Base class of settings, with scikit-learn's parameter methods and a short repr."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 -- scikit-learn's signature
-        """Return the fields by name."""
+        """Return all settings by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def set_params(self, **params: Any) -> Self:
-        """Return a copy with some fields changed; the value itself is frozen."""
+        """Return a copy with some settings changed; the object itself is frozen."""
         return replace(self, **params)  # type: ignore[type-var]
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ class _Setting:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Network(_Setting):
-    """Layers of a network.
+    """Settings of the layers of a network.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class Network(_Setting):
     activation
         "elu" or "relu".
     skip
-        Whether a straight line runs past the hidden layers (SIRE, IRE, BanditNet).
+        True for a linear bypass of the hidden layers (SIRE, IRE, BanditNet).
     head_width, head_depth
-        Of the hidden layers that each level has to itself (CFRNet).
+        Units and number of the hidden layers of each level's own head (CFRNet).
     initial_scale
-        First weights are normal with standard deviation initial_scale/√fan-in (CFRNet).
+        Initial weights are normal with standard deviation initial_scale/√fan-in (CFRNet).
     """
 
     width: int = AUTO
@@ -76,14 +76,14 @@ class Network(_Setting):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Training(_Setting):
-    """Training of a network.
+    """Settings of the training of a network.
 
     Parameters
     ----------
     rate, schedule
-        The optimiser's learning rate, and how it changes: "constant" or "cosine" (to zero at the last epoch).
+        The optimiser's learning rate and its schedule: "constant" or "cosine" (to zero at the last epoch).
     rate_decay
-        What the rate is multiplied by every 100 steps (CFRNet).
+        Factor of the rate every 100 steps (CFRNet).
     decay
         Weight decay: decoupled (SIRE, IRE, BanditNet), or an L2 penalty on the heads (CFRNet).
     optimiser
@@ -91,12 +91,12 @@ class Training(_Setting):
     batch
         Rows per step.
     epochs, steps
-        How long at most: SIRE and IRE count epochs, the others gradient steps.
+        Maximum length: SIRE and IRE count epochs, the others gradient steps.
     patience
-        Looks at the held-out loss without gain after which a model stops; a look is an epoch, or some steps.
+        Evaluations of the held-out loss without gain after which a model stops; one per epoch, or per some steps.
     start
-        Where SIRE's common curve starts: at a "guess" (small equal increments around the mean response), at a plain
-        "regression", at "zero", or "auto": whichever ends with the lower held-out loss.
+        Start of SIRE's common curve: a "guess" (small equal increments around the mean response), a linear
+        "regression", "zero", or "auto" (the one with the lower held-out loss at the end).
     """
 
     rate: float = AUTO
@@ -113,16 +113,16 @@ class Training(_Setting):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Balance(_Setting):
-    """HSIC that measures the dependence between representation and level.
+    """Settings of HSIC, which measures the dependence between representation and level.
 
     Parameters
     ----------
     kernel
-        Of the representation: "linear", "rbf", or "rff" (random Fourier features).
+        Kernel of the representation: "linear", "rbf", or "rff" (random Fourier features).
     estimator
         "biased" (the paper's), "unbiased", or "variance" (the bias alone, blind to dependence).
     normalise
-        Whether the representation is brought to unit mean square first: κ then means the same at every scale, and the
+        True to scale the representation to unit mean square first: κ then means the same at every scale, and the
         penalty cannot be lowered by shrinking the representation. False is the paper's penalty: it also shrinks.
     """
 
@@ -133,7 +133,7 @@ class Balance(_Setting):
 
 @dataclass(frozen=True)
 class NetworkShape:
-    """Sizes and kinds of the layers of a compiled network."""
+    """Sizes and kinds of a network's layers, by which programs are compiled."""
 
     features: int
     levels: int
@@ -166,9 +166,8 @@ def _is_number(value: Any) -> bool:
 _COUNT = (lambda value: _is_number(value) and value >= 1, "a whole number, 1 or more")
 _POSITIVE = (lambda value: _is_number(value) and value > 0, "a number above zero")
 _SWITCH = (lambda value: isinstance(value, bool | np.bool_), "True or False")
-SETTING_RULES: dict[
-    str, tuple[Callable[[Any], bool], str]
-] = {  # what a field may be, but for those with SETTING_OPTIONS
+# Valid values of the fields that are not in SETTING_OPTIONS.
+SETTING_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("width", "depth", "head_width", "head_depth", "batch", "epochs", "steps", "patience"), _COUNT),
     **dict.fromkeys(("rate", "initial_scale", "rate_decay"), _POSITIVE),
     **dict.fromkeys(("skip", "normalise"), _SWITCH),
@@ -177,7 +176,7 @@ SETTING_RULES: dict[
 
 
 def settle(given: SettingT, default: SettingT) -> SettingT:
-    """Return settings with the model's own values in place of "auto".
+    """Replace settings left at "auto" by the model's default values.
 
     >>> settle(Network(width=8), Network(width=64, depth=2))
     Network(width=8, depth=2)
@@ -189,7 +188,10 @@ def settle(given: SettingT, default: SettingT) -> SettingT:
 
 
 def setting_problems(name: str, given: Any, default: _Setting) -> list[Problem]:
-    """Return the problems of a model's setting; fields with "auto" in `default` do not belong to the model."""
+    """Return the problems of a model's setting, such as fields that the model does not have.
+
+    Fields that are "auto" in `default` do not belong to the model.
+    """
     kind = type(default)
     if not isinstance(given, kind):
         return [Problem(f"{name}={given!r}", f"give a {kind.__name__}, as {kind.__name__}({fields(kind)[0].name}=…)")]  # type: ignore[arg-type]
@@ -198,18 +200,23 @@ def setting_problems(name: str, given: Any, default: _Setting) -> list[Problem]:
     for field, value in given.get_params().items():
         if _is_auto(value):
             continue
-        what = f"{name}.{field}={value!r}"
+        setting = f"{name}.{field}={value!r}"
         if field not in known:
-            problems.append(Problem(f"{what} is not a setting of this model", f"use one of {', '.join(sorted(known))}"))
+            problems.append(
+                Problem(f"{setting} is not a setting of this model", f"use one of {', '.join(sorted(known))}")
+            )
         elif field in SETTING_OPTIONS and value not in SETTING_OPTIONS[field]:
-            problems.append(Problem(what, suggest(str(value), SETTING_OPTIONS[field])))
+            problems.append(Problem(setting, suggest(str(value), SETTING_OPTIONS[field])))
         elif field in SETTING_RULES and not SETTING_RULES[field][0](value):
-            problems.append(Problem(what, SETTING_RULES[field][1]))
+            problems.append(Problem(setting, SETTING_RULES[field][1]))
     return problems
 
 
 def _free(default: _Setting) -> set[str]:
-    """Return the fields in which "auto" is a choice of the model, such as the start of networks that count epochs."""
+    """Return the fields that may stay "auto" because the model chooses them.
+
+    This is the start of networks that count epochs.
+    """
     return {"start"} if isinstance(default, Training) and not _is_auto(default.epochs) else set()
 
 
@@ -218,7 +225,7 @@ def _is_auto(value: Any) -> bool:
 
 
 def whole_problems(model: Any, names: Iterable[str], least: int = 1) -> list[Problem]:
-    """Return the problems of a model's integer arguments that are below their minimum."""
+    """Return the problems of integer arguments of a model that are below their minimum."""
     return [
         Problem(f"{name}={getattr(model, name)!r}", f"a whole number, {least} or more")
         for name in names

@@ -1,4 +1,4 @@
-"""Search for the settings of SIRE and IRE: fold networks of every candidate, scored on held-out rows.
+"""Search for the settings of SIRE and IRE: fold networks of every candidate, compared on held-out rows.
 
 A candidate is a pair (penalty, κ). All fold networks of several candidates are trained in one program. The search goes
 stepwise: the start of the common curve and the penalty at the first κ, then κ, then more members of the winner.
@@ -36,17 +36,17 @@ from largesse.stats import (
 )
 
 DR_FOLDS = 5
-SETTINGS_SEARCH_ROWS = 20_000  # settings are chosen on these; the networks that are kept learn from all rows
-MIN_STEPS = 3  # per epoch: with fewer, as many more epochs are trained
+SETTINGS_SEARCH_ROWS = 20_000  # on which settings are chosen; the final networks learn from all rows
+MIN_STEPS = 3  # per epoch; with fewer steps, the number of epochs grows
 STRETCH = 10  # epochs between two checks whether all networks have stopped
-CALIBRATION_ROWS = 50_000  # for the calibration of the mean
+CALIBRATION_ROWS = 50_000  # to which the calibration of the mean is fitted
 
 Candidate = tuple[float, float]  # penalty on deviations, κ
 
 
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """Candidates of a search, and the training of their networks."""
+    """Candidates of a search, and the settings of the training of their networks."""
 
     head: str
     penalties: tuple[float, ...]  # the most shrunk first
@@ -62,7 +62,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class SearchTask:
-    """Log of a search as numbers."""
+    """Log of a search, with encoded features and folds."""
 
     X: Array  # (n, p) encoded features
     log: Log
@@ -73,11 +73,14 @@ class SearchTask:
 
     @cached_property
     def rows(self) -> Array:
-        """The rows that are held out by a network."""
+        """Indices of the rows that some network holds out."""
         return np.flatnonzero(np.isin(self.fold, self.parts))
 
     def sample(self, most: int, seed: int) -> SearchTask:
-        """Return a task of at most `most` rows, drawn at random; the whole task if it is small or folds would be lost."""
+        """Return a search task on at most `most` random rows.
+
+        The whole task is returned if it is small, or if a fold would have no rows.
+        """
         rows = sample_rows(len(self.fold), most, seed)
         if len(rows) == len(self.fold) or not np.isin(self.parts, self.fold[rows]).all():
             return self
@@ -86,13 +89,13 @@ class SearchTask:
 
     @cached_property
     def held(self) -> Log:
-        """The log of these rows."""
+        """The log of the rows that some network holds out."""
         return self.log.take(self.rows)
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Networks of the best candidate, and all choices of the search."""
+    """Networks of the best candidate, and the candidates of all choices of the search."""
 
     networks: FoldNetworks
     start: tuple[Choice, ...]
@@ -102,7 +105,7 @@ class SearchResult:
 
 
 def one_hot_levels(log: Log) -> Array:
-    """Return float32 (n, K): one at each row's own level."""
+    """Return a float32 matrix (n, K) with one at each row's own level, zero elsewhere."""
     return np.eye(len(log.levels), dtype=np.float32)[log.level]
 
 
@@ -139,7 +142,7 @@ def learn_networks(recipe: Recipe, task: SearchTask) -> SearchResult:
 
 
 class Search:
-    """Fold networks of all candidates tried from one start, and their held-out losses."""
+    """Fold networks of all candidates that were trained from one start, and their held-out losses."""
 
     def __init__(self, recipe: Recipe, task: SearchTask, start: str) -> None:
         self.recipe, self.task, self.start = recipe, task, start
@@ -150,7 +153,7 @@ class Search:
     # -- training -------------------------------------------------------------------------------------------------
 
     def add(self, candidates: list[Candidate]) -> None:
-        """Train the fold networks of some candidates in one program."""
+        """Train the fold networks of several candidates in one program."""
         if not candidates:
             return
         task = self.task
@@ -161,7 +164,10 @@ class Search:
             self.losses[candidate] = self._losses(self.scores[candidate], task.rows)
 
     def add_members(self, best: Candidate) -> None:
-        """Train a candidate's fold networks again from other initial weights; each fold then uses the members' mean."""
+        """Train further members of a candidate's fold networks from other initial weights.
+
+        The score of each fold is then the mean over its members.
+        """
         members, task = self.recipe.members, self.task
         if members < 2:
             return
@@ -176,7 +182,10 @@ class Search:
     def _train(
         self, candidates: list[Candidate], fold: Array, parts: Array, member: Array | None = None
     ) -> TrainedNetworks:
-        """Train a network for every candidate and fold; each trains on the other folds, with early stopping on its own."""
+        """Train a network for every candidate and fold on the other folds.
+
+        Training stops early by the loss on the fold itself.
+        """
         from largesse.response.networks.sire_training import sire_program, steps_per_epoch
         from largesse.response.networks.trainer import row_sets
 
@@ -212,7 +221,7 @@ class Search:
         return train(TrainingJob(sire_program(recipe.shape, training, balance, rows), loop, data, own, seeds))
 
     def _start_curves(self, fold: Array, parts: Array) -> Array:
-        """Return the initial scores (parts, K) of training; NaN for the network's own start."""
+        """Return the initial scores (parts, K) of the networks; NaN for the networks' own start."""
         task, K = self.task, len(self.task.log.levels)
         if self.start == "regression":
             return regression_curves(task.X, task.log, fold, parts, task.scale)
@@ -222,7 +231,7 @@ class Search:
     # -- held-out rows --------------------------------------------------------------------------------------------
 
     def _held_scores(self, candidate: Candidate, params: dict[str, Array], fold: Array, parts: Array) -> Array:
-        """Return the scores (rows, K) of held-out rows, each by the network trained without it."""
+        """Return the scores (rows, K) of held-out rows, each by the network trained without the row's fold."""
         from largesse.response.networks.sire_training import predict_scores
 
         out = np.empty((len(fold), self.recipe.shape.levels))
@@ -233,7 +242,7 @@ class Search:
         return out[np.isin(fold, parts)]
 
     def _losses(self, scores: Array, rows: Array) -> Array:
-        """Return the loss (rows,) of some rows at their own levels."""
+        """Return the losses (rows,) of the selected rows at their own levels."""
         own = (scores * self.task.level_weight[rows]).sum(axis=1)
         response = self.task.scale.standardise(self.task.log.response[rows])
         return score_loss(own, response, self.task.scale.bounded)
@@ -241,13 +250,19 @@ class Search:
     # -- choosing -------------------------------------------------------------------------------------------------
 
     def choose_penalty(self) -> tuple[Choice, ...]:
-        """Return the penalties tried at the first κ, with the strongest within one standard error of the best chosen."""
+        """Choose the strongest penalty within one standard error of the best, at the first κ.
+
+        Returns all penalties as candidates.
+        """
         recipe, held = self.recipe, self.task.held
         losses = np.array([self.losses[penalty, recipe.kappas[0]] for penalty in recipe.penalties])
         return choose_by_one_standard_error([f"{p:g}" for p in recipe.penalties], losses, held.weight, held.cluster)
 
     def choose_kappa(self, penalty: float) -> tuple[Choice, ...]:
-        """Return the κ tried, with the lowest held-out loss chosen, as in the paper, or the lowest risk by another rule."""
+        """Choose the κ with the lowest held-out loss, as in the paper, or with the lowest risk by another rule.
+
+        Returns all κ as candidates.
+        """
         kappas, held = self.recipe.kappas, self.task.held
         names = [f"{kappa:g}" for kappa in kappas]
         if self.recipe.kappa_rule == "loggers":
@@ -258,14 +273,14 @@ class Search:
         )
 
     def _increment_risks(self, candidate: Candidate) -> Array:
-        """Return each held-out row's squared distance (rows,) from doubly robust increments between adjacent levels."""
+        """Return the squared distances (rows,) of predicted from doubly robust increments of held-out rows."""
         scores, scale = self.scores[candidate], self.task.scale
         curves = sigmoid(scores) if scale.bounded else scores * scale.deviation
         return ((self._robust_increments - np.diff(curves, axis=1)) ** 2).sum(axis=1)
 
     @cached_property
     def _robust_increments(self) -> Array:
-        """Doubly robust increments (rows, K−1) of the held-out rows under a cross-fitted `Linear`."""
+        """Doubly robust increments (rows, K−1) of the held-out rows, with curves of a cross-fitted `Linear`."""
         log, seed = self.task.log, self.recipe.seed
         fold = assign_folds(log, DR_FOLDS, seed)
         curves = predict_held_out(Linear(seed=seed), log, fold).curves
@@ -273,7 +288,7 @@ class Search:
         return np.diff(scores, axis=1)[self.task.rows]
 
     def _risks_of_new_loggers(self, penalty: float) -> Array:
-        """Return the loss (κ,) on each logging policy's rows of networks trained without that policy."""
+        """Return the risk of each κ (κ,): the loss on rows of logging policies that training left out."""
         log = self.task.log
         assert log.logger is not None
         parts = np.unique(log.logger)
@@ -288,7 +303,7 @@ class Search:
     # -- finishing ------------------------------------------------------------------------------------------------
 
     def correct(self, best: Candidate) -> ChosenCorrection:
-        """Return the second stage of a candidate: each fold network's, from its held-out rows."""
+        """Fit the second stage of a candidate: one correction per fold network, from its held-out rows."""
         from largesse.response.networks.sire_training import represent
 
         task, shape = self.task, self.recipe.shape
@@ -305,7 +320,7 @@ class Search:
         return fit_correction(z, [curves[rows] for rows in held], logs, [rho[rows] for rows in held])
 
     def finish(self, best: Candidate, second: ChosenCorrection) -> FoldNetworks:
-        """Return the networks of a candidate with their calibration and spread."""
+        """Return the fold networks of a candidate with their calibration and correction."""
         penalty, kappa = best
         params = self.params[best]
         models = len(next(iter(params.values())))
@@ -326,7 +341,7 @@ class Search:
         return replace(networks, calibration=calibration)
 
     def _calibrate(self, best: Candidate, networks: FoldNetworks) -> Calibration:
-        """Return the calibration of the mean of fold networks; a single network is not calibrated."""
+        """Calibrate the mean of several fold networks on held-out rows; a single network is not calibrated."""
         task = self.task
         if networks.folds < 2:
             return Calibration()
@@ -343,21 +358,21 @@ class Search:
 
 
 def _gate(penalty: Array) -> Array:
-    """Return the gates of deviations, closed for an infinite penalty."""
+    """Return the gates (models,) of increment deviations, which are closed for an infinite penalty."""
     return np.where(np.isinf(penalty), 0.0, 1.0).astype(np.float32)
 
 
 def _part(params: dict[str, Array], i: int, size: int) -> dict[str, Array]:
-    """Return the i-th block of `size` models."""
+    """Return the parameters of the i-th block of `size` models."""
     return {name: value[i * size : (i + 1) * size] for name, value in params.items()}
 
 
-REGRESSION_ROWS = 20_000  # enough to know where to start
+REGRESSION_ROWS = 20_000  # to which the regressions of the start are fitted
 BASE_PREDICTOR_RIDGE = 0.03
 
 
 def guess_curve(log: Log, scale: ResponseScale) -> Array:
-    """Return a curve of scores (K,): small equal increments around the mean response."""
+    """Return a curve of initial scores (K,): small equal increments around the mean response."""
     K = len(log.levels)
     middle = scale.standardise(np.average(log.response, weights=log.weight))
     if scale.bounded:
@@ -366,7 +381,7 @@ def guess_curve(log: Log, scale: ResponseScale) -> Array:
 
 
 def regression_curves(X: Array, log: Log, fold: Array, parts: Array, scale: ResponseScale) -> Array:
-    """Return the mean scores (parts, K) of regressions that leave each part out."""
+    """Return the mean scores (parts, K) of linear regressions that leave each part of the folds out."""
     some = np.arange(len(log))[:: -(-len(log) // REGRESSION_ROWS)]
     response = scale.standardise(log.response[some])
     weight = log.weights[some]

@@ -52,10 +52,13 @@ BALANCE = Balance(kernel="linear", estimator="biased", normalise=True)
 
 
 class BalancedNetwork(ResponseModel):
-    """Common base of SIRE, which is monotone in the level, and IRE, which has no settings of monotone heads."""
+    """Base class of SIRE and IRE.
+
+    SIRE is monotone in the level; IRE has no settings of monotone heads.
+    """
 
     monotone: ClassVar[bool]
-    head: str  # of monotone networks only, as the next two
+    head: str  # only of monotone networks, like the next two fields
     shrinkage: Any
     orthogonal: bool
     kappa: Any
@@ -67,7 +70,7 @@ class BalancedNetwork(ResponseModel):
     seed: int
 
     fit_: FoldNetworks
-    amounts_: Amounts | None  # where responses look like whether and how much, the second part; `fit_` is the first
+    amounts_: Amounts | None  # for responses that look two-part; `fit_` is then of 0/1 responses
 
     # -- learning ---------------------------------------------------------------------------------------------------
 
@@ -78,14 +81,20 @@ class BalancedNetwork(ResponseModel):
         self.amounts_ = amounts
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted model per fold of encoded features (n, p), trained without it, with common settings."""
+        """Return one fitted model per fold, trained without this fold of encoded features (n, p).
+
+        Settings are common to all folds.
+        """
         two = looks_two_part(log)
         self.learn_parts(X, mark_responders(log) if two else log, fold, np.unique(fold))
         amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * self.fit_.folds
         return [self._copy_with(fit_=self.fit_.single(j), amounts_=mean) for j, mean in enumerate(amounts)]
 
     def learn_parts(self, X: Array, log: Log, fold: Array, parts: Array, level_weight: Array | None = None) -> None:
-        """Learn one network for each of some folds (n,), and their mean; `level_weight` (n, K) is that of `SearchTask`."""
+        """Train one network without each of the folds `parts`, and use the mean of their scores.
+
+        `fold` (n,) holds the folds of the rows; `level_weight` (n, K) is that of `SearchTask`.
+        """
         refuse(type(self).__name__, self._problems(log))
         require_part("optax", "networks", type(self).__name__)  # which needs JAX
         scale = ResponseScale.of(log.response)
@@ -122,7 +131,7 @@ class BalancedNetwork(ResponseModel):
         return (float(self.kappa),)
 
     def _head(self, scale: ResponseScale, features: int) -> str:
-        """Return the head of the network, for responses of a scale and a number of features."""
+        """Return the kind of the network's head, given the scale of responses and the number of features."""
         if not self.monotone:
             return "free"
         if self.head != "auto":
@@ -130,13 +139,13 @@ class BalancedNetwork(ResponseModel):
         return "cdf" if scale.bounded and features > MANY_FEATURES else "elastic"
 
     def _penalties(self, head: str) -> tuple[float, ...]:
-        """Return the penalties on customers' own increments to try, the strongest first."""
+        """Return the candidate penalties on customers' own increments, the strongest first."""
         if head not in SHRINKABLE:
             return (0.0,)
         return SHRINKAGE_PENALTIES if isinstance(self.shrinkage, str) else (float(self.shrinkage),)
 
     def _problems(self, log: Log) -> list[Problem]:
-        """Return the problems of the settings for this log."""
+        """Return the problems of the settings for a log."""
         problems: list[Problem] = []
         if self.monotone:
             if self.head not in ("auto", *MONOTONE):
@@ -163,7 +172,7 @@ class BalancedNetwork(ResponseModel):
 
     @property
     def kappa_(self) -> float:
-        """The chosen balance strength."""
+        """The chosen strength κ of the balance penalty."""
         return self.fit_.kappa
 
     @property
@@ -179,13 +188,13 @@ class BalancedNetwork(ResponseModel):
 
 
 def held_out_parts(log: Log, folds: int, seed: int) -> tuple[Array, Array]:
-    """Return the fold (n,) of every row, and the held-out folds: all, or only the first for folds=1."""
+    """Return the fold (n,) of every row, and the folds to hold out: all, or only the first for folds=1."""
     fold = assign_folds(log, folds if folds > 1 else HOLD_OUT, seed)
     return fold, np.unique(fold) if folds > 1 else np.array([0])
 
 
 def _report_choices(kind: str, learnt: SearchResult) -> tuple[Choice, ...]:
-    """Return all choices between two or more candidates, named for the report."""
+    """Return all choices between two or more candidates, with names for the report."""
     started = [replace(c, of=f"{kind}: training starts at") for c in learnt.start]
     shrunk = [replace(c, of=f"{kind}: own increments held by") for c in learnt.shrinkage]
     balanced = [replace(c, name=f"κ = {c.name}", of=f"{kind}: balance") for c in learnt.kappa]
@@ -257,7 +266,7 @@ class SIRE(BalancedNetwork):
 
 @final
 class IRE(BalancedNetwork):
-    """Incentive response estimation: SIRE with a free score at every level, with the same parameters."""
+    """Incentive response estimation: SIRE with a free score at every level instead of a monotone curve."""
 
     monotone = False
 

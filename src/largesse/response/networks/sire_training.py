@@ -1,4 +1,4 @@
-"""The training step of SIRE and IRE, and the predictions of their networks.
+"""Training step of SIRE and IRE, and the predictions of their networks.
 
 The loss of a batch is mean response loss + penalty · mean squared deviation + κ · HSIC(z, level).
 """
@@ -23,17 +23,17 @@ from largesse.response.networks.training_types import TrainingProgram
 from largesse.stats import logit, sigmoid
 
 MODELS_AT_ONCE = 5  # models in one program on a CPU
-MAX_EPOCH_STEPS = 100  # in one epoch: with more rows than that takes, each epoch takes a random part of them
-SCORE_ROWS = 65_536  # rows scored at a time
+MAX_EPOCH_STEPS = 100  # with more rows, each epoch takes a random part of them
+SCORE_ROWS = 65_536  # rows per block of predictions
 
 
 def steps_per_epoch(rows: int, batch: int) -> int:
-    """Return the number of steps of an epoch over some rows."""
+    """Return the number of training steps of an epoch over `rows` rows."""
     return min(max(rows // batch, 1), MAX_EPOCH_STEPS)
 
 
 def response_losses(score: jax.Array, response: jax.Array, bounded: bool) -> jax.Array:
-    """Return the loss of each row (n,) at its own level: log loss of a logit, or half the squared error."""
+    """Return the losses (n,) of rows at their scores (n,): log loss of logits, or half the squared error."""
     if bounded:
         return jax.nn.softplus(score) - response * score
     return 0.5 * (score - response) ** 2
@@ -41,7 +41,9 @@ def response_losses(score: jax.Array, response: jax.Array, bounded: bool) -> jax
 
 @functools.lru_cache(maxsize=64)
 def sire_program(shape: NetworkShape, training: Training, balance: Balance | None, rows: int) -> TrainingProgram:
-    """Return the training of networks of one shape on `rows` rows each; HSIC is skipped without `balance`.
+    """Return the program that trains networks of one shape on `rows` rows each.
+
+    HSIC is skipped without `balance`.
 
     `data`: features (n, p), level weights (n, K), response (n,). A row's level weights are one at its own level, or, for a
     dose between two knots, shared between them. `own`: rows and weights to train on, rows and weights to stop by, κ,
@@ -91,7 +93,10 @@ def sire_program(shape: NetworkShape, training: Training, balance: Balance | Non
 
 
 def _optimiser(training: Training, steps: int) -> optax.GradientTransformation:
-    """Return the optimiser of the weights; a cosine schedule falls to zero at the last step of the last epoch."""
+    """Return the optimiser of the weights.
+
+    A cosine schedule falls to zero at the last step of the last epoch.
+    """
     rate: Any = training.rate
     if training.schedule == "cosine":
         rate = optax.cosine_decay_schedule(training.rate, training.epochs * steps)
@@ -110,7 +115,7 @@ def _imbalance(z: jax.Array, level: jax.Array, weight: jax.Array, balance: Balan
 
 
 def _epoch_batches(seed: int, epoch: int, rows: int, batch: int) -> Array:
-    """Return the row positions (steps, batch) of an epoch's steps."""
+    """Return the random row positions (steps, batch) of all steps of an epoch."""
     rng = np.random.default_rng((seed, epoch))
     size = min(batch, rows)
     take = steps_per_epoch(rows, batch) * size
@@ -124,7 +129,10 @@ def _epoch_batches(seed: int, epoch: int, rows: int, batch: int) -> Array:
 def predict_scores(
     params: dict[str, Array], X: Array, shape: NetworkShape, gate: Array | None = None, rows: int = SCORE_ROWS
 ) -> Array:
-    """Return scores (M, n, K) of M models for features (n, p), without deviations where a gate (M,) is closed."""
+    """Return the scores (M, n, K) of M models for features (n, p).
+
+    Models with a closed gate (M,) have no increment deviations.
+    """
     models = len(next(iter(params.values())))
     gate = np.ones(models, np.float32) if gate is None else gate
     out = np.empty((models, len(X), shape.levels), np.float32)
@@ -135,9 +143,11 @@ def predict_scores(
 
 
 def mean_scores(params: dict[str, Array], X: Array, shape: NetworkShape, gate: Array, rows: int = SCORE_ROWS) -> Array:
-    """Return the mean over models of their scores (n, K), with one model in memory at a time.
+    """Return the scores (n, K) of features (n, p), averaged over models.
 
-    A mean of logits need not be concave where its parts are: concave probabilities are averaged as probabilities.
+    One block of rows is in memory at a time.
+
+    A mean of logits need not be concave even if each one is, so concave curves are averaged as probabilities.
     """
     concave = shape.head == "concave" and shape.bounded
     out = np.empty((len(X), shape.levels))
@@ -149,7 +159,7 @@ def mean_scores(params: dict[str, Array], X: Array, shape: NetworkShape, gate: A
 
 
 def represent(params: dict[str, Array], X: Array, shape: NetworkShape) -> Array:
-    """Return representations z (M, n, width) of M models for features (n, p)."""
+    """Return the representations z (M, n, width) of features (n, p) by M models."""
     padded = pad_rows(np.asarray(X, np.float32))
     return np.asarray(_representations(shape)(params, padded), np.float64)[:, : len(X)]
 

@@ -25,8 +25,8 @@ from largesse.records import Array
 from largesse.response.networks.training_types import Loop, TrainedNetworks, TrainingJob, TrainingProgram
 from largesse.stats import count_cores
 
-STOP_ROWS = 10_000  # most rows to stop by: all are used at every look, and more would not say more
-MEMORY = {"cpu": 1 << 30, "gpu": 1 << 34}  # bytes that one group of models may need beside the data
+STOP_ROWS = 10_000  # rows of the held-out loss, all evaluated at every look
+MEMORY = {"cpu": 1 << 30, "gpu": 1 << 34}  # bytes of one group of models, without the data
 
 
 # -- running a job --------------------------------------------------------------------------------------------------
@@ -74,7 +74,9 @@ def _count(tree: Any) -> int:
 
 
 def groups(models: int, at_once: int) -> list[Array]:
-    """Return the positions of models in groups of one size with a shared compiled program; the last model may repeat.
+    """Split models into groups of one size, which share a compiled program; return their positions.
+
+    The last model may repeat.
 
     >>> groups(7, 3)
     [array([0, 1, 2]), array([3, 4, 5]), array([6, 6, 6])]
@@ -87,7 +89,10 @@ def groups(models: int, at_once: int) -> list[Array]:
 
 
 def _run_group(job: TrainingJob, data: Any, own: Any, models: Array) -> TrainedNetworks:
-    """Train some models of a job; models with the same log and seed get the same draws."""
+    """Train a group of models of a job.
+
+    Models with the same log and seed get the same random draws.
+    """
     begin, stretch = _compiled(job.program, job.loop)
     seeds, loop = job.seeds[models], job.loop
     _, firsts, source = np.unique(np.stack([job.logs()[models], seeds]), axis=1, return_index=True, return_inverse=True)
@@ -109,7 +114,7 @@ def _run_group(job: TrainingJob, data: Any, own: Any, models: Array) -> TrainedN
 
 
 def _stacked_draws(each: Sequence[Iterator[Any]], stretches: Sequence[Array]) -> Iterator[Any]:
-    """Yield the draws of every stretch, (looks, steps, sources, …)."""
+    """Yield the random draws (looks, steps, sources, …) of every stretch of training."""
     with ThreadPoolExecutor(count_cores()) as pool:
         for looks in stretches:
             drawn = list(pool.map(next, each))
@@ -123,7 +128,7 @@ def _by_look(looks: int, *drawn: Array) -> Array:
 
 @functools.lru_cache(maxsize=64)
 def _compiled(program: TrainingProgram, loop: Loop) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the compiled start and the compiled stretch of evaluations, for all models of a group."""
+    """Return the compiled start and the compiled training stretch for all models of a group."""
 
     def begin(state: Any) -> Any:
         many = len(jax.tree.leaves(state)[0])
@@ -165,7 +170,7 @@ def round_up(rows: int) -> int:
 
 
 def pad_rows(array: Array) -> Array:
-    """Return an array with rows of zeros appended up to `round_up` of its length.
+    """Append rows of zeros to an array, up to `round_up` of its length.
 
     >>> pad_rows(np.ones((3, 2))).shape
     (16, 2)
@@ -175,7 +180,7 @@ def pad_rows(array: Array) -> Array:
 
 
 def row_sets(sets: Sequence[Array], weight: Array, least: int = 0, most: int | None = None) -> tuple[Array, Array]:
-    """Return rows (M, length) and their weights, each set padded with rows of zero weight.
+    """Return the rows and their weights of M sets as arrays (M, length), padded with rows of zero weight.
 
     From a set with more than `most` rows, `most` evenly spaced ones are taken.
     """

@@ -1,8 +1,8 @@
-"""Current runner of training jobs.
+"""Runner of training jobs, which a block of code may replace.
 
-`train` hands a job to the current runner. The usual runner trains the job at once; `use_runner` puts another in its place
-for the calls inside its block, for instance one that collects the jobs of several fits and runs them as one. JAX is
-imported only when a job is run.
+`train` passes a job to the current runner. The default runner trains the job at once; `use_runner` replaces it inside a
+block, for instance by one that collects the jobs of several fits and runs them as one. JAX is imported only when a job
+is run.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ _runner: ContextVar[Runner] = ContextVar("runner", default=run_job)
 
 
 def train(job: TrainingJob) -> TrainedNetworks:
-    """Train the models of a job by the current runner, with bitwise reproducible results."""
+    """Train the models of a job with the current runner.
+
+    Results are bitwise reproducible.
+    """
     return _runner.get()(job)
 
 
 @contextmanager
 def use_runner(runner: Runner) -> Iterator[None]:
-    """Pass the jobs of this thread to `runner` inside the block."""
+    """Replace the runner of this thread's training jobs inside the block."""
     token = _runner.set(runner)
     try:
         yield

@@ -1,7 +1,7 @@
 """Types of training jobs: the program, its length, the arrays of its M models, and the result.
 
-A job names the program and the data that the models share, and what differs between them. Nothing here imports JAX, so
-that the types of a job cost nothing to import.
+A job holds the program and the data that the models share, and the arrays that differ between them. This module
+does not import JAX, so importing it is fast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from largesse.records import Array
 
 @dataclass(frozen=True)
 class TrainingProgram:
-    """Functions of a training; `data` is shared by all models, `own` differs between them.
+    """Functions of a training: initial state, random draws, training step, held-out loss and result.
+
+    All models share `data`; each has its part of `own`.
 
     Programs compare by identity of their functions: make each one once (`functools.lru_cache`), or it compiles again.
     """
@@ -28,13 +30,13 @@ class TrainingProgram:
     loss: Callable[..., Any]  # state, data, own → held-out loss; for one model
     keep: Callable[..., Any]  # state → the part of it to return
     rows: tuple[int, ...] = ()  # positions in `own` of row sets, the last to stop by; weights follow each one
-    width: int = 1  # numbers that one row becomes on its way through the model: for the use of memory
+    width: int = 1  # numbers per row in all layers, for the estimate of memory
     at_once: int | None = None  # most models in one program on a CPU, where groups of them run side by side
 
 
 @dataclass(frozen=True)
 class Loop:
-    """Length of a training: number of evaluations, steps between two of them, and evaluations without gain before a model stops."""
+    """Length of a training: number of evaluations, steps in between, and patience before a model stops."""
 
     looks: int
     steps: int
@@ -45,23 +47,26 @@ class Loop:
 
 @dataclass(frozen=True, eq=False)
 class TrainingJob:
-    """Training of M models; models with the same log and seed have the same start and the same draws."""
+    """Job that trains M models.
+
+    Models with the same log and seed have the same start and the same random draws.
+    """
 
     program: TrainingProgram
     loop: Loop
     data: tuple[Array, ...]  # each (n, …)
     own: tuple[Any, ...]  # each (M, …), or a dict of such arrays
     seeds: Array  # (M,)
-    log: Array | None = None  # (M,) which log each model learns from, if there are several
+    log: Array | None = None  # (M,) index of the log that each model learns from, if there are several
 
     def logs(self) -> Array:
-        """Return the index (M,) of each model's log."""
+        """Return the index (M,) of the log that each model learns from."""
         return np.zeros(len(self.seeds), dtype=np.int64) if self.log is None else self.log
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetworks:
-    """Best weights of every model, their held-out loss, and the evaluation at which they were reached."""
+    """Best weights of every model, and the evaluation and held-out loss at which they were reached."""
 
     params: Any  # dict of arrays (M, …), or what the program keeps
     loss: Array  # (M,)
