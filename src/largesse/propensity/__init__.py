@@ -1,4 +1,4 @@
-"""Propensities of the logged levels, and doubly robust scores made with them.
+"""Propensities of the logged levels, and doubly robust scores computed from propensities and curves.
 
 `estimate_propensities` takes them from the log or estimates them: cross-fitted and calibrated (`estimate`), then corrected
 until the weighted feature means of each level equal those of all rows (`balance`). `encode_for_levels` encodes the features

@@ -1,4 +1,4 @@
-"""Balancing of propensities, until the weighted feature means of each level equal those of all rows.
+"""Balancing of propensities: equal weighted feature means at every level.
 
 Held-out propensities are right on average but err at random in each direction: a difference between the weighted feature
 means of two levels is remaining confounding. So each level's logits get a small linear correction (a tilt), found by the loss
@@ -26,7 +26,7 @@ MAX_PROPENSITY_ROWS = 200_000  # further rows hardly change a propensity model
 
 @dataclass(frozen=True, eq=False)
 class Tilts:
-    """Linear corrections of the logits of propensities in the standardised features, for the levels that need one."""
+    """Corrections of the logits of propensities, linear in the features, for the levels that need one."""
 
     centre: Array  # (p,)
     spread: Array  # (p,) zero where a feature does not vary
@@ -49,19 +49,22 @@ class Tilts:
         return out
 
     def standardise(self, X: Array) -> Array:
-        """Return ones and the varying features (n, q), with mean 0 and standard deviation 1 in the log."""
+        """Return ones and the varying features (n, q), standardised as in the log."""
         varies = self.spread > 0
         scaled = ((X - self.centre) / np.where(varies, self.spread, 1.0))[:, varies]
         return np.column_stack([np.ones(len(X)), scaled])
 
 
 def balance_propensities(propensity: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> Array:
-    """Return the propensities (n,) of the logged levels, balanced in the encoded features X (n, p)."""
+    """Correct the propensities (n,) of the logged levels until features X (n, p) are balanced."""
     return learn_tilts(propensity, X, level, weight, seed)[1]
 
 
 def learn_tilts(propensity: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> tuple[Tilts, Array]:
-    """Fit the tilts of propensities (n,) to encoded features X (n, p); return them and the corrected propensities."""
+    """Fit the corrections of propensities (n,) to encoded features X (n, p), and apply them.
+
+    Returns the corrections and the corrected propensities (n,).
+    """
     empty = Tilts(X.mean(axis=0), X.std(axis=0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
     Z = empty.standardise(X)
     tilts_by_level = {}
@@ -84,13 +87,16 @@ def learn_tilts(propensity: Array, X: Array, level: Array, weight: Array, seed: 
 
 
 def _count_effective_rows(weight: Array) -> float:
-    """Return the effective number of weighted rows (Kish)."""
+    """Return the effective sample size of weighted rows (Kish)."""
     squares = float(weight @ weight)
     return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
 def _fit_tilt(Z: Array, logits: Array, share: Array, other_means: Array) -> Array:
-    """Fit the correction (q,) of a level's logits to its rows and the weighted feature sums of other levels (q,)."""
+    """Fit the correction (q,) of one level's logits.
+
+    It takes the level's rows, and the weighted feature sums (q,) of rows at other levels.
+    """
     ridge = np.full(Z.shape[1], BALANCE_RIDGE * Z.shape[1] / len(Z))
     ridge[0] = 1e-6
 

@@ -1,4 +1,4 @@
-"""Propensities of the logged levels: given in the log, or estimated.
+"""Propensities of the logged levels: taken from the log, or estimated.
 
 The estimate is cross-fitted: a multinomial logistic regression, or boosted trees where they clearly predict held-out rows
 better. It is then calibrated: held-out logits are shrunk, which leaves confounding in the comparison; a second regression,
@@ -50,7 +50,7 @@ FitClassifier: TypeAlias = Callable[[Array, Array, Array, int], Classifier]  # f
 
 
 def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelFeatures | None = None) -> Propensities:
-    """Return the propensities of the logged levels: those of the log, or estimates.
+    """Return the propensities of the logged levels, as the log gives them or as estimates.
 
     Each row is predicted by models fitted without its `fold` (n,). `features` are the encoded features, if they are already
     known. The models of a large log are fitted to its sample; one fitted to the whole sample predicts the other rows.
@@ -70,7 +70,7 @@ def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelF
 
 @dataclass(frozen=True, eq=False)
 class _OutOfFoldLevels:
-    """Out-of-fold probabilities of every level, and a function that fits the model to all rows."""
+    """Out-of-fold probabilities of every level, and a function that fits their model to all rows."""
 
     probabilities: Array  # (n, K)
     model: str
@@ -78,7 +78,10 @@ class _OutOfFoldLevels:
 
 
 def _estimate(log: Log, fold: Array, seed: int, features: LevelFeatures) -> _OutOfFoldLevels:
-    """Estimate the probabilities of levels; several logging policies are learnt separately and mixed."""
+    """Estimate the probabilities of the levels.
+
+    Several logging policies are learnt separately and mixed.
+    """
     logger, K, weight = _pool_loggers(log), len(log.levels), log.weight
     level_rows = _ClassificationRows(features.X, log.level, log.scaled_weights, K)
     if logger is None:
@@ -140,7 +143,7 @@ def _predict_outside_sample(log: Log, sample_propensity: Array, scorer: Propensi
 
 
 def _pool_loggers(log: Log) -> Array | None:
-    """Return the logging policy (n,) of every row, with small ones pooled; None if there is only one."""
+    """Return the logging policy (n,) of every row, with small policies pooled; None if there is only one."""
     if log.logger is None:
         return None
     sizes = np.bincount(log.logger)
@@ -149,7 +152,7 @@ def _pool_loggers(log: Log) -> Array | None:
 
 
 def _raise_to_floor(estimates: Array, weight: Array, model: str) -> Propensities:
-    """Raise small propensities to the floor; count the raised rows and the removed share of the weight."""
+    """Raise small propensities to the minimum, and count the raised rows and the removed weight."""
     low = estimates < MIN_PROPENSITY
     raised = np.maximum(estimates, MIN_PROPENSITY)
     before, after = weight @ (1.0 / np.maximum(estimates, 1e-12)), weight @ (1.0 / raised)
@@ -161,7 +164,7 @@ def _raise_to_floor(estimates: Array, weight: Array, model: str) -> Propensities
 
 @dataclass(frozen=True, eq=False)
 class _ClassificationRows:
-    """Rows of a classification."""
+    """Rows of a classification: features, classes and weights."""
 
     X: Array  # (n, p) features, encoded without the fold's own targets
     target: Array  # (n,) in 0..K−1
@@ -171,7 +174,7 @@ class _ClassificationRows:
 
 @dataclass(frozen=True, eq=False)
 class _OutOfFoldClasses:
-    """Out-of-fold probabilities (n, K), the name of their model, and a function that fits it to all rows."""
+    """Out-of-fold probabilities (n, K) of classes, their model's name, and a function that fits it to all rows."""
 
     held: Array
     name: str
@@ -179,7 +182,7 @@ class _OutOfFoldClasses:
 
 
 def _crossfit(data: _ClassificationRows, fold: Array, seed: int, training: Array | None = None) -> _OutOfFoldClasses:
-    """Predict a target (n,) out of fold; models are fitted to the rows in the mask `training` (n,) only."""
+    """Predict classes (n,) out of fold by models that are fitted to the rows in `training` only."""
     training = np.ones(len(fold), dtype=bool) if training is None else training
     rng = np.random.default_rng(seed)
     name, fit = _choose_classifier(data, rng.permutation(np.flatnonzero(training))[:MAX_PROPENSITY_SELECTION_ROWS])
@@ -198,7 +201,9 @@ def _crossfit(data: _ClassificationRows, fold: Array, seed: int, training: Array
 
 
 def _choose_classifier(data: _ClassificationRows, selection_rows: Array) -> tuple[str, FitClassifier]:
-    """Return the name and fit of the best classifier of held-out rows: a ridge penalty of the logistic regression, or trees.
+    """Choose between boosted trees and logistic regressions of several penalties by held-out loss.
+
+    Returns the name of the classifier and the function that fits it.
 
     Trees must be better than the best logistic regression by more than one standard error.
     """
@@ -223,7 +228,9 @@ def choose_inverse_penalty(X: Array, target: Array, weight: Array, K: int) -> fl
 
 
 def _compare_inverse_penalties(X: Array, target: Array, weight: Array, K: int, fold: Array) -> tuple[float, Array]:
-    """Return the largest inverse penalty within one paired standard error of the best, and the best one's losses (n,).
+    """Choose the largest inverse penalty within one paired standard error of the best.
+
+    Returns it and the held-out losses (n,) of the best one.
 
     In doubt the weaker penalty is chosen: effects of features that are shrunk away are no longer adjusted for.
     """
@@ -233,7 +240,10 @@ def _compare_inverse_penalties(X: Array, target: Array, weight: Array, K: int, f
 
 
 def _trees_win(X: Array, target: Array, weight: Array, K: int, fold: Array, logistic_losses: Array) -> bool:
-    """Test if trees beat held-out losses (n,) by more than one standard error; often one fold shows that they do not."""
+    """Test if trees beat the held-out losses (n,) of logistic regressions by more than one standard error.
+
+    Often one fold shows that they do not.
+    """
     first = fold == 0
     gain = logistic_losses[first] - _test_losses(_fit_trees, X, target, weight, K, ~first, first)
     if t_estimate(gain, weight[first]).estimate <= 0:
@@ -252,7 +262,7 @@ def _held_out_losses(fit: FitClassifier, X: Array, target: Array, weight: Array,
 def _test_losses(
     fit: FitClassifier, X: Array, target: Array, weight: Array, K: int, train: Array, test: Array
 ) -> Array:
-    """Return the log loss of test rows under a fit to the training rows."""
+    """Return the log losses of test rows by a classifier fitted to the training rows."""
     probabilities = fit(X[train], target[train], weight[train], K)(X[test])
     return -np.log(np.maximum(probabilities[np.arange(int(test.sum())), target[test]], MIN_PROPENSITY))
 
@@ -281,7 +291,7 @@ def _fit_trees(X: Array, target: Array, weight: Array, K: int) -> Classifier:
 
 
 def _fit_sklearn(model: Any, X: Array, target: Array, weight: Array, K: int) -> Classifier:
-    """Fit a scikit-learn model to X (n, p) and a target (n,); return it as arrays."""
+    """Fit a scikit-learn classifier to X (n, p) and classes (n,), and return its arrays as a record."""
     from sklearn.exceptions import ConvergenceWarning
 
     if len(np.unique(target)) < 2:
@@ -300,7 +310,9 @@ def _fit_sklearn(model: Any, X: Array, target: Array, weight: Array, K: int) -> 
 def _learn_calibration(
     probabilities: Array, target: Array, weight: Array | None, training: Array | None = None
 ) -> LogitCalibration:
-    """Fit a regression of the target on the logits of probabilities (n, K) and on their squares, over all rows.
+    """Fit a calibration: a regression of classes on the logits of probabilities (n, K) and their squares.
+
+    It is fitted to the rows in `training`.
 
     The calibration is not cross-fitted: it has few parameters and learns from levels, not from responses.
     """
@@ -321,7 +333,7 @@ def _learn_calibration(
 
 @dataclass(frozen=True, eq=False)
 class LevelFeatures:
-    """Encoded features of some rows of a log."""
+    """Encoded features of rows of a log, for models of the levels."""
 
     X: Array  # (m, p) float32
     rows: Array  # (m,) row numbers in the log
@@ -340,7 +352,9 @@ class LevelFeatures:
 
 
 def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold: Array | None = None) -> LevelFeatures:
-    """Encode the features of a log or of at most `max_rows` random rows; with folds (n,), without a fold's own levels.
+    """Encode the features of a log for models of the levels.
+
+    At most `max_rows` random rows are encoded; with folds (n,), text is encoded without the levels of a row's own fold.
 
     Of a large log, the sample is encoded.
 
@@ -363,7 +377,9 @@ def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold
 
 
 def correct_curves(curves: Array, level: Array, outcome: Array, propensity: Array) -> Array:
-    """Return Γ_ik = f̂(x_i, k) + 1{y_i = k} / ρ(y_i | x_i) · (r_i − f̂(x_i, k)) for out-of-fold curves f̂ (n, K).
+    """Return the doubly robust scores Γ (n, K) from out-of-fold curves f̂ (n, K) and propensities ρ (n,).
+
+    Γ_ik = f̂(x_i, k) + 1{y_i = k} / ρ(y_i | x_i) · (r_i − f̂(x_i, k)).
 
     The mean of Γ is consistent if either the curves or the propensities are; their errors enter only as a product.
 

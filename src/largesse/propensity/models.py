@@ -1,4 +1,7 @@
-"""Fitted propensity models as records of arrays, which other machines receive as JSON and arrays."""
+"""Fitted propensity models as records of arrays.
+
+Other machines receive them as JSON and arrays.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,10 @@ class Classifier:
 
 @dataclass(frozen=True, eq=False)
 class LogitCalibration:
-    """A regression of the target on the logits of probabilities and on their squares; the identity without `classifier`."""
+    """Calibration of class probabilities: a regression on their logits and squared logits.
+
+    Without `classifier` it is the identity.
+    """
 
     classes: Array  # (m,) int64
     centre: Array  # (m,) of the logits
@@ -62,7 +68,7 @@ class LogitCalibration:
     classifier: Classifier | None  # of the positions in `classes`
 
     def __call__(self, probabilities: Array) -> Array:
-        """Return calibrated probabilities (n, K)."""
+        """Return the calibrated probabilities (n, K)."""
         if self.classifier is None:
             return probabilities
         calibrated = np.zeros(probabilities.shape)
@@ -70,14 +76,14 @@ class LogitCalibration:
         return calibrated
 
     def scale(self, logits: Array) -> Array:
-        """Return the features of the regression: the standardised logits that vary, and their squares."""
+        """Return the columns of the regression: the standardised logits that vary, and their squares."""
         varies = self.spread > 1e-6
         scaled = (logits - self.centre)[:, varies] / self.spread[varies]
         return np.column_stack([scaled, scaled**2])
 
 
 def select_centred_logits(probabilities: Array, classes: Array) -> Array:
-    """Return the centred logits (n, m) of some classes (m,) from probabilities (n, K)."""
+    """Return the centred logits (n, m) of the classes (m,), from probabilities (n, K)."""
     logits: Array = np.log(np.maximum(probabilities[:, classes], 1e-4))
     logits -= logits.mean(axis=1, keepdims=True)
     return logits
@@ -85,7 +91,7 @@ def select_centred_logits(probabilities: Array, classes: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class CalibratedClassifier:
-    """A classifier and its calibration."""
+    """Classifier followed by its calibration."""
 
     classifier: Classifier
     calibration: LogitCalibration
@@ -97,7 +103,7 @@ class CalibratedClassifier:
 
 @dataclass(frozen=True, eq=False)
 class PropensityModel:
-    """The probabilities of levels under each logging policy, and the probability of each policy."""
+    """Probabilities of the levels under each logging policy, and the probability of each policy."""
 
     by_logger: tuple[CalibratedClassifier, ...]  # of the levels, one classifier for each logging policy
     loggers: CalibratedClassifier | None = None  # of the logging policies, if there are several
@@ -106,18 +112,18 @@ class PropensityModel:
 
 @dataclass(frozen=True, eq=False)
 class PropensityScorer:
-    """Prediction of the probabilities of levels from tables of features; pickled as JSON and arrays."""
+    """Prediction of level probabilities from tables of features; pickled as JSON and arrays."""
 
     model: PropensityModel
     encoder: Encoder
     logger_encoder: Encoder | None = None  # for `model.loggers`
 
     def __call__(self, table: pa.Table) -> Array:
-        """Return the probabilities (n, K) of every level; balanced if the model has tilts."""
+        """Return the probabilities (n, K) of every level, which are balanced if the model has corrections."""
         return self._predict(table, self.encoder.transform(table))
 
     def encode_and_predict(self, table: pa.Table) -> Array:
-        """Return the encoded features and the probabilities of every level: (n, p + K)."""
+        """Return the encoded features and the level probabilities of a table in one array (n, p + K)."""
         X = self.encoder.transform(table)
         return np.hstack([X, self._predict(table, X)])
 
@@ -140,7 +146,7 @@ class PropensityScorer:
 
 
 def restore_scorer(state: Any, arrays: dict[str, Array], encoder: Any, logger_state: Any) -> PropensityScorer:
-    """Return a scorer from its JSON and arrays."""
+    """Restore a scorer from its JSON and arrays."""
     model = Reader(arrays).unpack(state, PropensityModel, "", {})
     logger_encoder = None if logger_state is None else Encoder.from_state(logger_state)
     return PropensityScorer(model, Encoder.from_state(encoder), logger_encoder)

@@ -220,7 +220,7 @@ class SIRE(BalancedNetwork):
         [0, 1] and more than a hundred features, as embeddings have them, else "elastic".
     orthogonal
         Whether a doubly robust second stage corrects the curves where held-out rows and propensities contradict them (see
-        `networks.second_stage`); it keeps them non-decreasing, not concave. Not part of `fold_models`.
+        `networks.curve_correction`); it keeps them non-decreasing, not concave. Not part of `fold_models`.
     balance, network, training
         `Balance`, `Network` and `Training`; what is left at "auto" is SIRE's own.
     members, folds, seed
