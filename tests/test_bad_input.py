@@ -175,7 +175,6 @@ FROM_PYTHON: dict[str, Row] = {
     "a missing cluster": (with_role("cluster", pa.array(but(1, None, IDS.tolist()))), "cluster column 'x'", "1 row"),
     "a cluster of NaN": (with_role("cluster", but(1, float("nan"), IDS * 1.0)), "cluster column 'x'", "1 row"),
     "a cluster of records": (with_role("cluster", pa.array([{"a": 1}] * N)), "'x' holds struct<", "numbers or text"),
-    "ids that repeat": (with_role("customer", but(1, 0, IDS)), "'x' repeats 1 customer: 0", "name 'x' as the cluster"),
     "missing ids": (with_role("customer", pa.array(but(1, None, IDS.tolist()))), "'x' is missing in 1 row", "id"),
     "ids that are lists": (with_role("customer", pa.array([[k] for k in range(N)])), "'x' holds list<", "text"),
     "ids of customers that repeat": (
@@ -336,14 +335,6 @@ def customers(**columns: Any) -> Make:
     return after(lambda folder: pq.write_table(table, folder / "new.parquet"), "plan", "run", "new.parquet")
 
 
-def repeat_clusters(folder: Path) -> Any:
-    table = pq.read_table(folder / "log.parquet")
-    pq.write_table(table.set_column(0, "id", pa.array(np.arange(300) // 2)), folder / "log.parquet")
-    text = CAMPAIGN.replace('customer = "id"', 'customer = "id"\ncluster = "id"').replace("customers = ", "# ")
-    (folder / "campaign.toml").write_text(text)
-    return (*RUN, "out")
-
-
 def change_budget(folder: Path) -> None:
     plan = json.loads((folder / "run" / "plan.json").read_text())
     plan["budget"]["average"] = 1.23456789
@@ -375,7 +366,6 @@ FROM_THE_COMMAND_LINE: dict[str, Row] = {
     "an unknown model": (campaign('"linear"', '"lineer"'), "'lineer'", "'linear'"),
     "no log": (campaign('"log.parquet"', '"lgo.parquet"'), "lgo.parquet", " log.parquet"),
     "a misspelt column": (campaign('"coupon"', '"coupn"'), "'coupn'", "'coupon'"),
-    "repeated customers as clusters": (repeat_clusters, "customers", "one row per customer"),
     # budgets
     "a budget below the cheapest plan": (
         campaign("costs =", "doses = [0, 5, 10]\ncosts = [5, 6, 10] #"),
@@ -566,11 +556,11 @@ def test_the_budget_that_the_message_gives_makes_the_report(folder: Path, call: 
 
 
 def test_a_log_as_spreadsheets_and_notebooks_write_it_goes_all_the_way(folder: Path, call: Call) -> None:
-    frame = shop_table(120, seed=1).to_pandas()
+    frame = shop_table(360, seed=1).to_pandas()
     frame["Größe (m²)"] = "1.234,5"
-    frame["seen"] = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(np.arange(120), unit="h")
+    frame["seen"] = pd.Timestamp("2024-01-01", tz="UTC") + pd.to_timedelta(np.arange(360), unit="h")
     frame["empty"] = None
-    frame["note, free"] = ['said "no"\nthen yes', "NA"] * 60
+    frame["note, free"] = ['said "no"\nthen yes', "NA"] * 180
     frame.to_csv("log.csv", index=True, sep=";", decimal=",", encoding="utf-8-sig", lineterminator="\r\n")
     Path("campaign.toml").write_text(CAMPAIGN.replace("log.parquet", "log.csv").replace("customers = ", "# "))
     assert call(*RUN, "out").code == 0

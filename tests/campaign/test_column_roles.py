@@ -23,8 +23,9 @@ def number(name: str, values: Array = ONES) -> DraftColumn:
     ("role", "values", "names"),
     [
         ("response", ONES, "voted kauf umsatz converted Purchase revenue out_gavedum tookUp eingelöst conversion_flag"),
-        ("cluster", TWICE, "hh_id Haushalt village customer_id"),
+        ("cluster", TWICE, "hh_id Haushalt village"),
         ("customer", ONCE, "customer_id"),
+        ("customer", TWICE, "customer_id Kunden-Nr. id"),
         ("weight", np.linspace(0.5, 2, N), "gewicht weight sample_weight Gewichtung"),
         ("propensity", np.linspace(0.1, 0.9, N), "propensity"),
         ("", np.linspace(0.1, 0.9, N), "propensity_to_buy"),

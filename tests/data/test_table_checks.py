@@ -121,8 +121,10 @@ def test_optional_roles_are_read_and_are_no_features() -> None:
     assert log.customer.to_pylist() == list(range(7, N + 7))
     assert log.features.column_names == ["age", "city"]
     assert repr(log) == "Log(120 rows, 2 features, 4 levels, with propensity, logger, cluster, weight, customer)"
-    repeated = read(content(who=ROW // 2), customer="who", cluster="who")  # customers are their own clusters
-    assert len(np.unique(repeated.cluster)) == N // 2
+    for roles in ({"cluster": "who"}, {}):  # rows of one customer are a cluster
+        repeated = read(content(who=ROW // 2), customer="who", **roles)
+        assert len(np.unique(repeated.cluster)) == N // 2
+    assert read(content(who=ROW), customer="who").cluster is None
     unnamed = read(content(customer=ROW, weight=ROW))
     assert unnamed.customer is unnamed.weight is None
     assert "customer" in unnamed.features.column_names
@@ -211,11 +213,11 @@ def test_all_mistakes_are_named_in_one_error() -> None:
         bought=np.where(ROW == 4, np.inf, LEVEL % 2),
         p=np.where(ROW == 5, 1.2, 0.5),
         w=np.where(ROW < 3, -1.0, 1.0),
-        who=np.r_[0, np.arange(N - 1)],
+        who=pa.array([None, *range(N - 1)]),
     )
     said = refused(table, propensity="p", weight="w", customer="who")
     assert "5 things are wrong" in said
-    for part in ("1 row: 7", "'bought' is infinite", "1 row: 1.2", "'w'", "repeats 1 customer: 0"):
+    for part in ("1 row: 7", "'bought' is infinite", "1 row: 1.2", "'w'", "'who' is missing in 1 row"):
         assert part in said
 
 

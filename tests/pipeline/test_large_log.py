@@ -16,6 +16,7 @@ from largesse.campaign import campaign_from, read_campaign
 from largesse.errors import InputError
 from largesse.pipeline import commands
 from largesse.pipeline.log_checkup import examine
+from largesse.policy import Policy
 from support.commands import Call
 from support.shops import CAMPAIGN, shop_table
 
@@ -101,6 +102,26 @@ def test_a_large_log_is_planned_for_itself(costs: str, tmp_path: Path) -> None:
     assert plan["customer"].to_pylist() == [f"c{i:05d}" for i in range(N)]
     assert 1.5 < np.mean(plan["expected_cost"]) <= 2.5 + 1e-9
     assert sum(level["customers"] for level in numbers(home, "plan")["money"]["levels"]) == N
+    commands.plan(home)
+    assert pq.read_table(home / "plan.parquet").equals(plan)
+
+
+@pytest.mark.parametrize("costs", [COSTS, f"{COSTS}\non_redemption = true"])
+@pytest.mark.parametrize("most_rows", [MAX_ROWS, N])
+def test_customers_with_several_rows_are_planned_once_by_the_last(most_rows: int, costs: str, tmp_path: Path) -> None:
+    ids = [f"c{i % 500}" for i in range(N)]
+    text = OWN.replace(COSTS, costs).replace('"id"', '"who"').replace(str(MAX_ROWS), str(most_rows))
+    home = run(write_shop(tmp_path, text.replace("budget = 2.5", "total = 1000"), who=ids))
+    plan, log = pq.read_table(home / "plan.parquet"), shop_table(N, seed=1)
+    assert plan["customer"].to_pylist() == ids[400:]  # in the order of their last rows
+    summary, facts = numbers(home, "plan"), numbers(home, "evaluation")["log"]
+    assert (summary["customers"], summary["budget"]["average"]) == (500, 2.0)
+    assert (facts["rows"], facts["customers"], facts["clusters"]) == (N, 500, 500)
+    expected = plan["expected_response"].to_numpy()
+    if costs == COSTS and most_rows == N:
+        policy = Policy.load(home / "policy.largesse")
+        curves = policy.expect(log.slice(400)).responses
+        np.testing.assert_allclose(expected, curves[np.arange(500), plan["level_number"].to_numpy()])
     commands.plan(home)
     assert pq.read_table(home / "plan.parquet").equals(plan)
 

@@ -17,6 +17,7 @@ from largesse.pipeline import check, plan, run, write_next_log
 from largesse.pipeline.commands import LOCAL_ENGINE
 from largesse.serve import open_ledger, read_decisions
 from support.ledgers import respond
+from support.shops import CAMPAIGN, shop_table
 
 Serve = Callable[[list[str]], str]
 
@@ -89,6 +90,19 @@ def test_a_plan_becomes_a_log_with_its_customers(
     assert set(table["propensity"].to_pylist()) == {1}
     assert table["bought"].to_pylist()[150:] == [0] * 50
     assert check(run_copy, table)[0].followed == 1
+
+
+def test_customers_with_several_rows_get_the_features_of_their_last(
+    tmp_path: Path, write: Callable[..., list[str]]
+) -> None:
+    log = shop_table(300, seed=1).set_column(0, "id", pa.array([f"c{k % 200}" for k in range(300)]))
+    pq.write_table(log, tmp_path / "log.parquet")
+    text = CAMPAIGN.replace('customers = "customers.parquet"\n', "")
+    (tmp_path / "campaign.toml").write_text(text, encoding="utf-8")
+    run(read_campaign(tmp_path), tmp_path / "run")
+    came = write(pa.table({"id": log["id"].slice(100), "bought": np.arange(200) % 2}))
+    write_next_log(tmp_path / "run", tmp_path / "next.parquet", tables=came)
+    assert pq.read_table(tmp_path / "next.parquet", columns=["id", "age"]).equals(log.slice(100).select(["id", "age"]))
 
 
 def test_missing_and_repeated_rows_and_columns_are_named(

@@ -50,6 +50,14 @@ def test_take_keeps_every_part_of_the_chosen_rows() -> None:
     assert (part.levels, part.notes, part.response_name) == (log.levels, log.notes, log.response_name)
 
 
+def test_a_customer_with_several_rows_is_one_customer_known_by_the_last() -> None:
+    log = read(columns={"who": [f"c{k // 2}" for k in range(N)]}, customer="who")
+    assert log.customers == N // 2
+    np.testing.assert_array_equal(log.last_rows, np.arange(1, N, 2))
+    single = read(columns={"who": np.arange(N)}, customer="who")
+    assert (single.customers, single.last_rows, read().customers) == (N, None, N)
+
+
 def test_the_fingerprint_tells_logs_apart() -> None:
     log = read()
     assert log.fingerprint == read().fingerprint

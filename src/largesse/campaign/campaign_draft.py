@@ -283,7 +283,10 @@ def _write_role(role: str, draft: CampaignDraft) -> str:
     if role in REQUIRED and column is not None:
         return f"{role} = {to_toml(column)}    # CHECK: {draft.columns[column].distinct} distinct values{more}"
     if column is not None:
-        return f"{role} = {to_toml(column)}    # CHECK"
+        customers, rows = draft.columns[column].distinct, draft.table.num_rows
+        repeated = role == "customer" and customers < rows
+        why = f": {customers:,} customers in {rows:,} rows; each is planned once, by their last row" if repeated else ""
+        return f"{role} = {to_toml(column)}    # CHECK{why}"
     if role in REQUIRED:
         names = [*others, *(name for name in draft.columns if name not in others)]
         listed = join_some([to_toml(name) for name in names], MAX_LISTED)

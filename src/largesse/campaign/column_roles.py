@@ -118,7 +118,7 @@ def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, s
         "weight": lambda c: bool(WEIGHT.intersection(c.tokens)) and c.lies_in(0),
         "cluster": lambda c: _may_be_cluster(c, rows),
         "logger": lambda c: 0 < c.distinct <= 100 and bool({"logger", "logging", "policy"}.intersection(c.tokens)),
-        "customer": lambda c: c.is_id and c.distinct == rows,
+        "customer": lambda c: _may_be_customer(c, rows),
         "level": lambda c: 2 <= c.distinct <= MAX_LEVELS and c.matches_now(TREATMENT) and not c.is_id,
         "response": lambda c: c.values is not None and c.distinct >= 2 and c.matches_now(OUTCOME) and not c.is_id,
     }
@@ -126,6 +126,8 @@ def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, s
         candidates = [c for c in free() if c.kind not in ("nothing", "other") and fits(c)]
         if role == "level":
             candidates = sorted(candidates, key=lambda c: c.name.casefold() != "level") or _with_control(free())
+        if role == "customer":  # the id of a person, not that of an order
+            candidates.sort(key=lambda c: not PEOPLE.intersection(c.tokens))
         if role == "response":  # a 0/1 column is the likelier outcome
             candidates.sort(key=lambda c: c.distinct != 2)
         if role not in roles and candidates:
@@ -152,15 +154,20 @@ def _may_be_cost(column: DraftColumn) -> bool:
 
 
 def _may_be_cluster(column: DraftColumn, rows: int) -> bool:
-    """Test if rows with the same value may depend on each other: households, villages, repeated customers."""
+    """Test if rows with the same value may depend on each other: those of a household, a village or a shop."""
     tokens = set(column.tokens) - NUMBERED
     if not 1 < column.distinct < rows:
         return False
     if "cluster" in tokens or (tokens and HOMES.issuperset(tokens)):
         return True
-    place = bool(tokens) and PLACES.issuperset(tokens)
-    person = column.is_id and bool(PEOPLE.intersection(tokens) or not tokens)
-    return column.distinct >= MIN_CLUSTERS and (place or person)
+    return column.distinct >= MIN_CLUSTERS and bool(tokens) and PLACES.issuperset(tokens)
+
+
+def _may_be_customer(column: DraftColumn, rows: int) -> bool:
+    """Test if the values may be the ids of customers, who may have several rows each."""
+    tokens = set(column.tokens) - NUMBERED
+    person = bool(PEOPLE.intersection(tokens) or not tokens)
+    return column.is_id and (column.distinct == rows or (person and MIN_CLUSTERS <= column.distinct < rows))
 
 
 def _with_control(columns: Sequence[DraftColumn]) -> list[DraftColumn]:

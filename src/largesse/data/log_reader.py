@@ -50,7 +50,8 @@ def read_log(
         The columns with the level each customer got and with what happened.
     propensity, logger, cluster, weight, customer
         Optional columns: the probability with which the row's own level was chosen, in (0, 1]; the policy that chose it;
-        the household, village or other group whose rows are not independent; the row's weight; the customer's id.
+        the household, village or other group whose rows are not independent; the row's weight; the customer's id. Customers
+        with several rows are clusters, unless `cluster` names others.
         `propensity` may also be a list with one probability for each level, where all customers had the same.
     propensity_strata
         Optional column, instead of `propensity`: levels were drawn within its strata; a level's share there is its propensity.

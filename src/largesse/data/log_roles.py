@@ -80,7 +80,12 @@ def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
     policy = check.read_groups(present["logger"], "logger") if "logger" in present else None
     groups = check.read_groups(present["cluster"], "cluster") if "cluster" in present else None
     weights = check.read_weight(present["weight"]) if "weight" in present else None
-    ids = check.read_ids(present["customer"], repeats="cluster" in named) if "customer" in present else None
+    ids = None
+    if "customer" in present:
+        ids = check.read_ids(present["customer"], repeats="cluster" in named or not spec.absent)
+        # Rows of one customer depend on each other.
+        if "cluster" not in named and not check.problems and len(ids.unique()) < rows:
+            groups = check.read_groups(present["customer"], "customer")
     costs = check.read_costs(levels) if known.issuperset(levels.cost_columns or ()) else None
     listed = None if features is None else [name for name in features if name in known]
     taken = {column for role, column in named.items() if role != "propensity_strata"}

@@ -47,6 +47,7 @@ from largesse.evaluation.policy_estimates import find_best_mixes as find_best_mi
 from largesse.evaluation.policy_estimates import score_level as score_level
 from largesse.evaluation.policy_estimates import score_log as score_log
 from largesse.evaluation.policy_estimates import score_policy as score_policy
+from largesse.evaluation.policy_estimates import take_scores as take_scores
 from largesse.evaluation.policy_evaluation import as_policy as as_policy
 from largesse.evaluation.policy_evaluation import compare as compare
 from largesse.evaluation.policy_evaluation import evaluate as evaluate

@@ -141,7 +141,12 @@ def summarise_study(study: Study) -> StudySummary:
     return StudySummary(
         budget=evaluation.budget if evaluation.budget is not None and math.isfinite(evaluation.budget) else None,
         log=LogFacts(
-            evaluation.rows, evaluation.clusters, evaluation.propensity, evaluation.clipped, evaluation.clipped_weight
+            evaluation.rows,
+            evaluation.clusters,
+            evaluation.propensity,
+            evaluation.clipped,
+            evaluation.clipped_weight,
+            checkup.customers,
         ),
         estimator=evaluation.estimator,
         value=Estimate(evaluation.value, evaluation.value_se, *evaluation.value_interval),

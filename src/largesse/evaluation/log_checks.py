@@ -93,13 +93,15 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         *_check_costs(log, propensities.own),
         *_check_redemption(log),
         _check_leaks(leaks, min(MAX_LEAK_ROWS, len(log.seen)), len(log)),
-        *_check_clusters(log.clusters),
+        *_check_customers(log),
+        *_check_clusters(log),
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
     ]
     return Checkup(
         findings=tuple(sorted(findings, key=lambda finding: ANSWERS.index(finding.answer))),
         rows=len(log),
         clusters=log.clusters,
+        customers=None if log.last_rows is None else log.customers,
         labels=log.levels.titles,
         propensity=propensities,
         overlap=overlap,
@@ -210,15 +212,29 @@ def _check_balance(overlap: Overlap) -> Finding:
     return Finding("balance", "careful", f"{text} {more}")
 
 
-def _check_clusters(clusters: int | None) -> list[Finding]:
+def _check_customers(log: Log) -> list[Finding]:
+    """State the effects of customers with several rows; no finding where every row is a customer."""
+    if log.last_rows is None:
+        return []
+    text = (
+        f"The log has {plural(len(log), 'row')} of {plural(log.customers, 'customer')}. Values are means over rows: the value of one "
+        "decision. Without a table of customers, each customer of the log is planned once, by their last row in the table."
+    )
+    return [Finding("customers", "note", text)]
+
+
+def _check_clusters(log: Log) -> list[Finding]:
     """Check that there are enough clusters for intervals; no finding where rows are independent."""
+    clusters = log.clusters
     if clusters is None:
         return []
     if clusters < MIN_INTERVAL_CLUSTERS:
         ratio = ", and the return per unit of spend has no interval" if clusters < MIN_RATIO_CLUSTERS else ""
         text = f"The rows come from only {plural(clusters, 'cluster')}: intervals may be too narrow{ratio}."
         return [Finding("clusters", "careful", text)]
-    return [Finding("clusters", "fine", f"The rows come from {plural(clusters, 'cluster')}; intervals respect them.")]
+    what = "customer" if log.last_rows is not None and clusters == log.customers else "cluster"
+    text = f"The rows come from {plural(clusters, what)}; folds and intervals respect them."
+    return [Finding("clusters", "fine", text)]
 
 
 # -- weights ----------------------------------------------------------------------------------------------------------

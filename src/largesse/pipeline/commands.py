@@ -16,6 +16,7 @@ from largesse.evaluation import (
     measure_spending,
     study_scores,
     summarise_jointly,
+    take_scores,
 )
 from largesse.exploration import ResponseVariance, measure_variance
 from largesse.io import file_transaction, read_record, to_json
@@ -97,7 +98,7 @@ def run(
 
             # The log's own customers are planned by models that did not see them: a model knows too well whether its own rows
             # will pay.
-            held_out = None if campaign.customers is not None or log.levels.certain else log_scores.scores
+            held_out = None if campaign.customers is not None else score_customers(log, log_scores.scores)
             explores = campaign.planning.aimed
             variance = measure_variance(log, log_scores.scores.curves) if explores else ResponseVariance()
             spending = measure_spending(log_scores.scores)
@@ -163,6 +164,13 @@ def score_log(
     """Score the log's rows by models that did not see them, and check the log. Scores do not depend on the budget."""
     scores, checkup = examine_held_out(log, held, campaign.seed, progress, propensities)
     return LogScores(held, scores, checkup)
+
+
+def score_customers(log: Log, scores: Scores) -> Scores | None:
+    """Return the held-out scores of the log's own customers, where costs are uncertain; None where the model scores them."""
+    if log.levels.certain:
+        return None
+    return scores if log.last_rows is None else take_scores(scores, log.last_rows)
 
 
 def refuse_unanswered(findings: Iterable[Finding]) -> None:
@@ -242,7 +250,7 @@ def open_scored(
             customers = choose_customers(campaign, log, engine)
         if explores or not log.levels.certain:
             scores = recall_scores(home, campaign, log, progress, refit=refit).scores
-            held_out = None if source or log.levels.certain else scores
+            held_out = None if source else score_customers(log, scores)
             variance = measure_variance(log, scores.curves) if explores else variance
     with engine.score(policy, customers, home.resolve().parent, progress, held_out) as scored:
         yield policy, variance, scored

@@ -48,6 +48,7 @@ class CustomerSource:
     read: Callable[[Sequence[str]], Iterator[Customers]]  # all customers in their order, with some of their features
     sample: tuple[Array, pa.Table]  # row numbers (m,), rising, and features of customers who are in memory
     log: Log | None = None  # whose rows they are, where it is larger than memory
+    rows: Array | None = None  # (n,) rising: which of its rows; None: all
 
 
 def table_source(customers: Customers) -> CustomerSource:
@@ -62,18 +63,23 @@ def table_source(customers: Customers) -> CustomerSource:
 
 
 def log_source(log: Log, sample: Sample) -> CustomerSource:
-    """Return the rows of a log that is larger than memory as a source."""
-    names, ids, costs = sample.log.features.column_names, log.customer, log.costs
+    """Return the customers of a log that is larger than memory as a source: the last row of each."""
+    names, ids, costs, last = sample.log.features.column_names, log.customer, log.costs, log.last_rows
+    rows = np.arange(len(log)) if last is None else last
 
     def read(features: Sequence[str]) -> Iterator[Customers]:
         start = 0
         # Arrow drops the row count of a batch without columns.
         for table in sample.batches(list(features) or names[:1]):
-            rows = slice(start, start + len(table))
+            planned = rows[slice(*np.searchsorted(rows, [start, start + len(table)]))]
+            part = table if len(planned) == len(table) else table.take(planned - start)
             start += len(table)
-            yield Customers(table, None if ids is None else ids[rows], None if costs is None else costs[rows])
+            yield Customers(part, None if ids is None else ids.take(planned), None if costs is None else costs[planned])
 
-    return CustomerSource(len(log), names, read, (sample.rows, sample.log.features), log)
+    sampled = np.isin(sample.rows, rows)
+    places = np.searchsorted(rows, sample.rows[sampled])
+    features = sample.log.features if sampled.all() else sample.log.features.filter(sampled)
+    return CustomerSource(len(rows), names, read, (places, features), log, last)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,19 +165,19 @@ def find_suspects(table: pa.Table, customer: str | None, costs: Sequence[str]) -
 
 
 def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
-    """Return the customers to plan for: the campaign's table of customers, opened, or, without one, those of the log."""
+    """Return the customers to plan for: the campaign's table of customers, opened, or, without one, those of the log.
+
+    Customers of the log who have several rows are planned by the last of them.
+    """
     if campaign.customers is not None:
         kinds: dict[str, str] = {field.name: kind_of(field.type) for field in log.seen.features.schema}
         return engine.open_customers(campaign, campaign.customers, kinds)
-    # Without clusters, no id comes twice: the log would have been refused.
-    if log.customer is not None and log.cluster is not None and len(log.customer.unique()) < len(log):
-        hint = 'name a table with one row per customer: customers = "customers.parquet"'
-        fail("campaign", Problem("the log has some customers more than once, so it cannot be planned for itself", hint))
     if log.sample is not None:
         names = log.seen.features.column_names
-        check_memory(len(log), len(names), len(log.levels), name_reasons(campaign.planning))
+        check_memory(log.customers, len(names), len(log.levels), name_reasons(campaign.planning))
         return log_source(log, log.sample)
-    return Customers(log.features, log.customer, log.costs)
+    planned = log if log.last_rows is None else log.take(log.last_rows)
+    return Customers(planned.features, planned.customer, planned.costs)
 
 
 def open_table(

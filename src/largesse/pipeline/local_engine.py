@@ -257,9 +257,10 @@ def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: P
     """Score the rows of a log that is larger than memory where they are; numbers go to files as in `_score_batches`."""
     assert source.log is not None and source.log.sample is not None  # noqa: PT018 - only such logs are not in memory
     log, levels, scorer, start = source.log, policy.levels, ModelScorer(policy.model, count_cores()), 0
+    log_rows = np.arange(len(log)) if source.rows is None else source.rows
     files = [stack.enter_context(scratch_file(near)) for _ in range(2)]
-    for found in source.log.sample.map(scorer, scorer.features, np.arange(source.n)):
-        rows = slice(start, start + len(found))
+    for found in source.log.sample.map(scorer, scorer.features, log_rows):
+        rows = log_rows[start : start + len(found)]
         curves, paid = found[:, : len(levels)], None if log.costs is None else log.costs[rows]
         costs = _append_scores(files, levels, curves, found[:, len(levels) :] if found.shape[1] > len(levels) else paid)
         start += len(found)

@@ -17,6 +17,7 @@ from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST, has_unique_ids, j
 from largesse.pipeline import folder as files
 from largesse.pipeline.table_writer import write_table
 from largesse.policy import Policy
+from largesse.records import find_last_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,6 +107,8 @@ def _read_tables(tables: Sequence[str], campaign: Campaign, key: str, served: bo
 
     Features stay as they are written: the reader of the next log parses them.
     """
+    import pyarrow.compute as pc
+
     outcomes = {campaign.columns.get(role) for role in ("response", "cost_column")}
     parse = campaign.roles.get("parse") or {}
     parse = {name: way for name, way in parse.items() if way == "text" or name in outcomes}
@@ -120,6 +123,11 @@ def _read_tables(tables: Sequence[str], campaign: Campaign, key: str, served: bo
     if not served:
         planned = campaign.customers or campaign.log
         table = read_table(planned, what="customers", plain=[key], parse=parse)
+        response = campaign.columns["response"]
+        if campaign.customers is None and {key, response}.issubset(table.column_names):
+            # A customer with several rows was planned by the last one with a response.
+            table = table.filter(pc.invert(pc.is_null(table[response], nan_is_null=True)))
+            table = table.take(find_last_rows(table[key].combine_chunks()))
         sources.append(JoinTable(table, planned, outcomes=False))
     without = [source for source in sources if key not in source.table.column_names]
     refuse("log", [Problem(f"{s.name} has no column {key!r}", suggest(key, s.table.column_names)) for s in without])

@@ -52,6 +52,7 @@ from largesse.records.input_tables import Log as Log
 from largesse.records.input_tables import Roles as Roles
 from largesse.records.input_tables import RowTask as RowTask
 from largesse.records.input_tables import Sample as Sample
+from largesse.records.input_tables import find_last_rows as find_last_rows
 from largesse.records.logged_policy_changes import LevelGain as LevelGain
 from largesse.records.logged_policy_changes import LevelTransition as LevelTransition
 from largesse.records.logged_policy_changes import LoggedPolicyChanges as LoggedPolicyChanges

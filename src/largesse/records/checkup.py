@@ -78,6 +78,7 @@ class Checkup(DisplayMixin):
     weighted: tuple[Estimate, ...]  # the same, rows weighted by 1 / propensity
     leaks: tuple[Leak, ...]
     heavy: tuple[HeavyRow, ...]
+    customers: int | None = None  # different ids, where customers have several rows
 
     @property
     def answer(self) -> str:

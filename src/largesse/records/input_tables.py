@@ -147,6 +147,17 @@ class Log(DisplayMixin):
         """Number of clusters; None if the rows are independent of each other."""
         return None if self.cluster is None else len(np.unique(self.cluster))
 
+    @cached_property
+    def customers(self) -> int:
+        """Number of customers: of different ids, or of rows where the log has no ids."""
+        return len(self) if self.last_rows is None else len(self.last_rows)
+
+    @cached_property
+    def last_rows(self) -> Array | None:
+        """Last row (m,) of every customer, rising; None if no customer has several rows."""
+        last = None if self.customer is None else find_last_rows(self.customer)
+        return None if last is None or len(last) == len(self) else last
+
     @property
     def weights(self) -> Array:
         """Weights (n,) of the rows; ones if the log has no weights."""
@@ -212,6 +223,19 @@ class Log(DisplayMixin):
         assert self.paid is not None  # a log of observed costs is read with them
         sample = None if self.sample is None else replace(self.sample, log=self.sample.log.of_costs)
         return replace(self, response=self.paid, response_name="cost", paid=None, sample=sample, response_value=None)
+
+
+def find_last_rows(ids: pa.Array) -> Array:
+    """Return the last row (m,) of every id, rising.
+
+    >>> import pyarrow as pa
+    >>> find_last_rows(pa.array(["a", "b", "a"]))
+    array([1, 2])
+    """
+    codes = np.asarray(ids.dictionary_encode().indices)
+    last = np.zeros(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+    last[codes] = np.arange(len(codes))  # of equal codes, the last assignment stays
+    return np.sort(last)
 
 
 RowTask: TypeAlias = Callable[["pa.Table"], Array]  # features of m rows → numbers (m, …)

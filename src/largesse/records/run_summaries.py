@@ -241,6 +241,7 @@ class LogFacts:
     propensity: str
     clipped: int
     clipped_weight: float
+    customers: int | None = None  # different ids, where customers have several rows
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,7 @@ def describe_checkup(
             "log": {
                 "rows": checkup.rows,
                 "clusters": checkup.clusters,
+                "customers": checkup.customers,
                 "propensity": propensity.source,
                 "model": propensity.model,
                 "clipped": propensity.clipped,
@@ -90,9 +91,10 @@ def view_checkup(numbers: Numbers, units: Units) -> View:
         LevelMean(row["name"], f"{write_count(row['rows'])} rows", row["value"], row["raw"])
         for row in numbers["curve"]["levels"]
     ]
-    clusters = finite(numbers["log"]["clusters"])
+    clusters, customers = (finite(numbers["log"][key]) for key in ("clusters", "customers"))
     return {
         "rows": write_count(numbers["log"]["rows"]),
+        "customers": "" if customers is None else write_count(customers),
         "clusters": "" if clusters is None else write_count(clusters),
         "levels": view_levels(levels, units),
         "support": view_support(numbers, units),

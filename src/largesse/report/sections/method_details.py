@@ -42,6 +42,7 @@ def view_method(numbers: Numbers, units: Units) -> View:
         "estimates": [_view_estimate(row, numbers["estimator"], units) for row in numbers["method"]["estimates"]],
         "notes": select_notes(numbers["answer"]["warnings"]),
         "rows": write_count(log["rows"]),
+        "customers": write_count(log["customers"]) if log["customers"] else "",
         "clusters": "" if clusters is None else write_count(clusters),
         "sample": write_count(numbers["sample"]["rows"]) if numbers["sample"] else "",
     }
