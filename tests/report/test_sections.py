@@ -479,7 +479,7 @@ def test_moves_are_shown_by_level_with_columns_only_for_levels_that_someone_gets
     assert [row["spend"] for row in view["moves"]] == ["+€2.00", "−€1.00"]
     binary["changes"]["moves"] = []
     assert view_transitions(binary, EURO) is None
-    assert 'id="level_transitions"' not in render_report(binary)
+    assert 'id="level_changes"' not in render_report(binary)
 
 
 # -- next steps, checks and method -------------------------------------------------------------------------------------
@@ -541,7 +541,7 @@ def test_checks_overlap_and_balance_are_shown(binary: Numbers) -> None:
     assert view_support(binary, EURO)["balance"].rows[0].mark == ""
     support |= {"overlap": [], "balance": [], "checks": [], "propensities": {"edges": [], "counts": []}}
     page = render_report(binary)
-    assert "There is nothing to show." in page[page.index('id="overlap_balance"') : page.index('id="model_choices"')]
+    assert "There is nothing to show." in page[page.index('id="overlap_balance"') : page.index('id="method_details"')]
 
 
 def test_every_estimator_is_shown_and_the_one_used_gives_the_value(binary: Numbers) -> None:

@@ -44,10 +44,10 @@ REPORT_SECTIONS: tuple[tuple[str, MakeView, str], ...] = (
     ("segments", view_segments, "Who gets what"),
     ("decision_explanations", view_explanations, "Why this level?"),
     ("spend_by_level", view_spend, "Where the money goes"),
-    ("level_transitions", view_transitions, "What changes"),
+    ("level_changes", view_transitions, "What changes"),
     ("next_steps", view_next_steps, "What to do next"),
     ("overlap_balance", view_support, "Can the log answer this?"),
-    ("model_choices", view_method, "How it was done"),
+    ("method_details", view_method, "How it was done"),
     ("glossary", lambda _numbers, _units: {}, "Glossary"),
 )
 SIGNED_CURRENCY = re.compile(f"(?<=[+−])(?=[{re.escape(''.join(sorted(LEADING_SYMBOLS)))}])")

@@ -172,7 +172,7 @@
   document.querySelectorAll("svg.frontier").forEach(follow);
   document.querySelectorAll(".hint").forEach(function (hint) { hint.hidden = false; });
   if (window.matchMedia("(max-width: 600px)").matches) {
-    document.querySelectorAll("#level_responses, #decision_explanations, #spend_by_level, #profit_by_budget, #level_transitions, #overlap_balance, #model_choices, #glossary").forEach(fold);
+    document.querySelectorAll("#level_responses, #decision_explanations, #spend_by_level, #profit_by_budget, #level_changes, #overlap_balance, #method_details, #glossary").forEach(fold);
     window.addEventListener("hashchange", unfold);
     document.addEventListener("click", function (event) { // also a link to where the page is already
       if (event.target.closest("a[href^='#']")) setTimeout(unfold);
