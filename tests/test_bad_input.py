@@ -563,5 +563,5 @@ def test_a_log_as_spreadsheets_and_notebooks_write_it_goes_all_the_way(folder: P
     frame["note, free"] = ['said "no"\nthen yes', "NA"] * 180
     frame.to_csv("log.csv", index=True, sep=";", decimal=",", encoding="utf-8-sig", lineterminator="\r\n")
     Path("campaign.toml").write_text(CAMPAIGN.replace("log.parquet", "log.csv").replace("customers = ", "# "))
-    assert call(*RUN, "out").code == 0
+    assert call(*RUN, "out").code in (0, 20)
     assert "row numbers" in Path("out/evaluation.json").read_text()

@@ -38,7 +38,8 @@ def test_a_plan_in_csv_is_escaped_unless_ids_are_wanted_raw(raw: bool, run_copy:
     pq.write_table(shop, tmp_path / "customers.parquet")
     plan(run_copy, str(tmp_path / "customers.parquet"), out=tmp_path / "plan.csv", raw_ids=raw)
     assert csv.read_csv(tmp_path / "plan.csv")["customer"][0].as_py() == ("=1+1" if raw else "'=1+1")
-    assert pq.read_table(run_copy / "plan.parquet")["customer"][0].as_py() == "=1+1"
+    plan(run_copy, str(tmp_path / "customers.parquet"), out=tmp_path / "plan.parquet", raw_ids=raw)
+    assert pq.read_table(tmp_path / "plan.parquet")["customer"][0].as_py() == "=1+1"
 
 
 @pytest.mark.parametrize("ending", ["parquet", "pq", "csv", "feather", "arrow"])

