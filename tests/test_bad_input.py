@@ -160,7 +160,7 @@ FROM_PYTHON: dict[str, Row] = {
     "levels that are a list": (log([0, 5]), "[0, 5]", "Levels(costs="),
     # response
     "a response in words": (log(columns={"bought": ["bought", "left"] * 30}), "'bought'", "bought, left, bought"),
-    "a missing response in every row": (log(columns={"bought": pa.nulls(N)}), "'bought'", "what happened"),
+    "a missing response in every row": (log(columns={"bought": pa.nulls(N)}), "'bought'", "column with the response"),
     "a missing response in many rows": (log(columns={"bought": pa.array([1, None, 0] * 20)}), "33 %", "write 0"),
     "a constant response": (log(columns={"bought": np.ones(N)}), "'bought' is 1", "nothing to learn"),
     "an infinite response": (log(columns={"bought": but(2, np.inf, HALF)}), "'bought' is infinite in 1 row", "finite"),

@@ -1,4 +1,4 @@
-"""Binning of a column: groups learnt on some rows and assigned to any others."""
+"""Binning of a column into groups that are learnt from some rows and assigned to any others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Binned column: the group of every row and the labels of the groups."""
+    """Binned column: the group of every row, and the labels of the groups."""
 
     code: Array  # (n,) int64, an index into labels
     labels: tuple[str, ...]
@@ -26,15 +26,18 @@ class Groups:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Binning rule by words, by values, or by ranges of numbers or dates; the last group is for missing values."""
+    """Binning rule of a column: by words, by values, or by ranges of numbers or dates.
+
+    The last group is for missing values.
+    """
 
     kind: Literal["words", "values", "ranges", "dates", "nothing"]
     labels: tuple[str, ...]
     words: tuple[str, ...] = ()
-    numbers: tuple[float, ...] = ()  # rising: the values, or where ranges end
+    numbers: tuple[float, ...] = ()  # rising: distinct values, or upper ends of ranges
 
     def code(self, column: pa.ChunkedArray) -> Array:
-        """Return the group (n,) of every row: an index into `labels`."""
+        """Return the group (n,) of every row of a column, as an index into `labels`."""
         missing = len(self.labels) - 1
         if self.kind == "nothing":
             return np.full(len(column), missing)
@@ -46,7 +49,7 @@ class Grouping:
         known, numbers = np.isfinite(values), np.array(self.numbers)
         code = np.full(len(values), missing)
         place = np.searchsorted(numbers, values[known], side="left")
-        if self.kind == "values":  # another value than those found is in the group of others
+        if self.kind == "values":  # other values belong to the group "other"
             same = (place < len(numbers)) & (numbers[np.minimum(place, len(numbers) - 1)] == values[known])
             place = np.where(same, place, len(numbers))
         code[known] = place
@@ -54,7 +57,9 @@ class Grouping:
 
 
 def find_grouping(column: pa.ChunkedArray, most: int) -> Grouping:
-    """Learn about `most` groups: the most frequent words, the few values, or ranges of about equal size.
+    """Find a binning rule with about `most` groups for a column.
+
+    Groups are the most frequent words, the distinct values if they are few, or ranges with about equal numbers of rows.
 
     Other words or values are one more group, and so are missing values.
     """
@@ -83,7 +88,7 @@ def find_grouping(column: pa.ChunkedArray, most: int) -> Grouping:
 
 
 def group_column(column: pa.ChunkedArray, most: int) -> Groups:
-    """Bin a column into about `most` groups: see `find_grouping`.
+    """Bin a column into about `most` groups, by the rule of `find_grouping`.
 
     >>> import pyarrow as pa
     >>> group_column(pa.chunked_array([[1, 2, 3, 4, None]]), most=2).labels
@@ -94,7 +99,7 @@ def group_column(column: pa.ChunkedArray, most: int) -> Groups:
 
 
 def name_groups(grouping: Grouping, code: Array) -> Groups:
-    """Return the groups of rows (n,) from their codes in a grouping, without empty groups of missing or other values."""
+    """Return the groups of rows from their codes (n,), without empty groups of missing or other values."""
     spare = 0 if grouping.kind == "nothing" else 1 if grouping.kind in ("ranges", "dates") else 2
     n_found = len(grouping.labels) - spare
     used = [g for g in range(len(grouping.labels)) if g < n_found or (code == g).any()]
@@ -104,7 +109,7 @@ def name_groups(grouping: Grouping, code: Array) -> Groups:
 
 
 def _find_cuts(values: Array, most: int) -> Array | None:
-    """Return the upper ends of ranges of about equal size; None if all values are missing."""
+    """Return the upper ends of ranges with about equal numbers of values; None if all values are missing."""
     inside = values[np.isfinite(values)]
     if not len(inside):
         return None
@@ -115,7 +120,10 @@ def _find_cuts(values: Array, most: int) -> Array | None:
 def _name_ranges(
     kind: Literal["ranges", "dates"], cuts: Array | None, label: Callable[[float], str], whole: bool = False
 ) -> Grouping:
-    """Return ranges that end at `cuts`; ranges of integers begin after the end of the previous one."""
+    """Return the binning rule for ranges that end at `cuts`, with labels for these ranges.
+
+    Ranges of integers begin after the end of the previous range.
+    """
     if cuts is None:
         return Grouping("nothing", ("missing",))
     texts = [label(cut) for cut in cuts]
@@ -128,7 +136,10 @@ def _name_ranges(
 
 
 def _short(value: float) -> str:
-    """Format a number with a minus sign, and without a comma in four digits, which may be a year."""
+    """Format a number for the label of a group.
+
+    It has a minus sign, and no comma in four digits, which may be a year.
+    """
     if abs(value) < 1000 and not float(value).is_integer():
         return f"{value:.3g}".replace("-", "−")
     text = f"{value:.0f}" if abs(value) < 10_000 else f"{value:,.0f}"

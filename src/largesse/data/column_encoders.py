@@ -1,4 +1,4 @@
-"""Encoders of single features as columns of finite numbers."""
+"""Encoders of single features as numeric columns."""
 
 from __future__ import annotations
 
@@ -19,42 +19,45 @@ if TYPE_CHECKING:
 
 SECONDS_PER_DAY = 86_400.0
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
-MAX_TARGET_MEAN = 1e30  # in the range of float32
+MAX_TARGET_MEAN = 1e30  # within the range of float32
 MAX_STANDARD_DEVIATIONS = 1e6  # standard deviations from the mean; values farther out are clipped
 
 
 @dataclass(frozen=True)
 class ColumnEncoder(ABC):
-    """Encoder of one feature."""
+    """Base class of the encoders of one feature."""
 
     encoding: ClassVar[str]
-    kind: ClassVar[Kind]  # of the columns it encodes
+    kind: ClassVar[Kind]  # of the columns that it encodes
     name: str
 
     @property
     @abstractmethod
     def names(self) -> list[str]:
-        """The names of the q encoded columns."""
+        """Names of the q encoded columns."""
 
     @abstractmethod
     def is_sound(self) -> bool:
-        """Test if the fields are finite and consistent."""
+        """Test if the fields are finite and consistent with each other."""
 
     @abstractmethod
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Return the feature as float32 columns (n, q)."""
+        """Encode the feature as float32 columns (n, q)."""
 
 
 @dataclass(frozen=True)
 class NumberScale:
-    """Numbers as standard deviations from their mean, with an indicator if some were missing in the log."""
+    """Scale of a number: mean, standard deviation, and the need for an indicator of missing values."""
 
     centre: float
     spread: float  # zero when all known values are the same
     missing: bool
 
     def apply(self, values: Array) -> Array:
-        """Return values (n,) as float32 columns (n, 0), (n, 1) or (n, 2), missing ones as the mean."""
+        """Scale values (n,) to float32 columns (n, q), with q = 0, 1 or 2.
+
+        Missing values become the mean; the second column indicates them.
+        """
         known = np.isfinite(values)
         columns = []
         if self.spread > 0:
@@ -66,18 +69,18 @@ class NumberScale:
         return stack_columns(columns, len(values))
 
     def is_sound(self) -> bool:
-        """Test if the fields are finite and consistent."""
+        """Test if the mean and the standard deviation are finite."""
         return math.isfinite(self.centre) and 0 <= self.spread < math.inf
 
     def names(self, name: str) -> list[str]:
-        """Return the names of the columns."""
+        """Return the names of the encoded columns of a feature."""
         return ([name] if self.spread > 0 else []) + [f"{name} missing"] * self.missing
 
 
 @final
 @dataclass(frozen=True)
 class NumberEncoder(ColumnEncoder):
-    """Encoder of a number: standard deviations from the mean, and an indicator of missing values."""
+    """Encoder of a number as standard deviations from its mean, with an indicator of missing values."""
 
     encoding = "number"
     kind = "number"
@@ -85,22 +88,22 @@ class NumberEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """The names of the q encoded columns."""
+        """Names of the q encoded columns."""
         return self.scale.names(self.name)
 
     def is_sound(self) -> bool:
-        """Test if the fields are consistent."""
+        """Test if the fields are consistent with each other."""
         return self.scale.is_sound()
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Return the feature as columns (n, q)."""
+        """Encode the feature as float32 columns (n, q)."""
         return self.scale.apply(as_floats(column))
 
 
 @final
 @dataclass(frozen=True)
 class DateEncoder(ColumnEncoder):
-    """Encoder of a date: days since 1970 as a number, and the cycles that the log covers."""
+    """Encoder of a date as days since 1970, and as sine and cosine of the cycles that the log covers."""
 
     encoding = "date"
     kind = "date"
@@ -109,20 +112,20 @@ class DateEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """The names of the q encoded columns."""
+        """Names of the q encoded columns."""
         waves = [f"{self.name} {wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
         return self.scale.names(self.name) + waves
 
     def is_sound(self) -> bool:
-        """Test if the fields are consistent."""
+        """Test if the fields are consistent with each other."""
         return self.scale.is_sound() and set(self.cycles) <= set(CYCLES) and _differ(self.cycles)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Return the feature as columns (n, q)."""
+        """Encode the feature as float32 columns (n, q)."""
         return self.encode_seconds(as_seconds(column))
 
     def encode_seconds(self, seconds: Array) -> Array:
-        """Return seconds since 1970 (n,) as columns (n, q)."""
+        """Encode seconds since 1970 (n,) as float32 columns (n, q)."""
         blocks = [self.scale.apply(seconds / SECONDS_PER_DAY)]
         for cycle in self.cycles:
             angle = np.where(np.isfinite(seconds), seconds, 0.0) * (2 * math.pi / (CYCLES[cycle] * SECONDS_PER_DAY))
@@ -133,7 +136,7 @@ class DateEncoder(ColumnEncoder):
 @final
 @dataclass(frozen=True)
 class WordsEncoder(ColumnEncoder):
-    """Encoder of text by indicators: one per frequent word, one for other words, and one for missing text if the log has any."""
+    """One-hot encoder of text: indicators of frequent words, of other words and of missing text."""
 
     encoding = "words"
     kind = "text"
@@ -143,7 +146,7 @@ class WordsEncoder(ColumnEncoder):
 
     @property
     def shown(self) -> Sequence[str]:
-        """The words with an indicator."""
+        """Words that have an indicator."""
         # Without other or missing text, the last word needs none.
         return self.words if self.other or self.missing else self.words[:-1]
 
@@ -153,18 +156,18 @@ class WordsEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """The names of the q encoded columns."""
+        """Names of the q encoded columns."""
         if self._constant:
             return []
         extra = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.missing
         return [f"{self.name} = {word}" for word in self.shown] + extra
 
     def is_sound(self) -> bool:
-        """Test if the fields are consistent."""
+        """Test if the words differ from each other."""
         return _differ(self.words)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Return the feature as columns (n, q)."""
+        """Encode the feature as float32 columns (n, q)."""
         if self._constant:
             return stack_columns([], len(column))
         codes, missing = word_codes(column, self.words), np.asarray(column.is_null())
@@ -179,7 +182,7 @@ class WordsEncoder(ColumnEncoder):
 @final
 @dataclass(frozen=True)
 class TargetMeanEncoder(ColumnEncoder):
-    """Encoder of text by target means: of every word, of missing text if the log has any, and of unseen words."""
+    """Encoder of text by the mean target of every word, of missing text and of unseen words."""
 
     encoding = "means"
     kind = "text"
@@ -188,19 +191,19 @@ class TargetMeanEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """The names of the q encoded columns."""
+        """Names of the q encoded columns."""
         width = len(self.table[0])
         return [f"{self.name} (mean)"] if width == 1 else [f"{self.name} (mean {j})" for j in range(width)]
 
     def is_sound(self) -> bool:
-        """Test if the fields are consistent."""
+        """Test if the fields are finite and consistent with each other."""
         widths = {len(row) for row in self.table}
         in_range = all(abs(mean) <= MAX_TARGET_MEAN for row in self.table for mean in row)
         rows = len(self.table) - len(self.words)
         return rows in (1, 2) and len(widths) == 1 and widths != {0} and in_range and _differ(self.words)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Return the feature as columns (n, q)."""
+        """Encode the feature as float32 columns (n, q)."""
         codes = word_codes(column, self.words)
         codes[(codes == len(self.words)) & ~np.asarray(column.is_null())] = len(self.table) - 1
         return np.asarray(self.table, dtype=np.float32)[codes]
@@ -218,13 +221,13 @@ ENCODINGS: dict[str, type[ColumnEncoder]] = {
 
 
 def read_columns(state: Any) -> list[ColumnEncoder]:
-    """Read the columns of an encoder's state; raise ValueError if it is invalid."""
+    """Restore the column encoders from a saved encoder's state; raise ValueError if it is invalid."""
     state = read_scalar(state, dict, "encoder")
     few, rare, width = (read_scalar(state.get(name), int, f"encoder/{name}") for name in ("few", "rare", "width"))
     states = read_scalar(state.get("columns"), list, "encoder/columns")
     columns = [_read_column(column, f"encoder/columns/{k}") for k, column in enumerate(states)]
     if min(few, rare, width - len(columns)) < 0:
-        raise ValueError("encoder: a number of columns or rows is not possible")
+        raise ValueError("encoder: a number of columns or rows is invalid")
     if not _differ([column.name for column in columns]):
         raise ValueError("encoder: two columns have the same name")
     return columns
@@ -237,7 +240,7 @@ def _read_column(state: Any, place: str) -> ColumnEncoder:
         raise ValueError(f"{place}: its encoding is not known")
     column = read_record(ENCODINGS[encoding], fields, place)
     if not column.is_sound():
-        raise ValueError(f"{place}: its parts do not fit together")
+        raise ValueError(f"{place}: its fields are inconsistent")
     return column
 
 
@@ -246,5 +249,5 @@ def _differ(words: Sequence[str]) -> bool:
 
 
 def stack_columns(columns: list[Array], rows: int) -> Array:
-    """Return columns (n,) side by side as float32 (n, q)."""
+    """Join columns (n,) to a float32 matrix (n, q)."""
     return np.column_stack(columns).astype(np.float32) if columns else np.zeros((rows, 0), dtype=np.float32)

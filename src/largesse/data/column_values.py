@@ -1,4 +1,4 @@
-"""Columns of an Arrow table: kinds of features, and values as numbers or codes.
+"""Columns of an Arrow table: kinds of features, and conversion of values to numbers or codes.
 
 Five kinds: number (also boolean, duration, time of day), text, date, nothing (all values missing) and other (lists, records,
 bytes: not usable as a feature).
@@ -26,7 +26,7 @@ MIN_ROWS_FOR_IDENTIFIER = 50
 
 
 def kind_of(kind: pa.DataType) -> Kind:
-    """Return the kind of feature of an Arrow type."""
+    """Return the kind of feature that an Arrow type holds."""
     import pyarrow.types as types
 
     if types.is_null(kind):
@@ -41,21 +41,27 @@ def kind_of(kind: pa.DataType) -> Kind:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Test if a type is text, in any of Arrow's layouts."""
+    """Test if an Arrow type is text, in any of Arrow's layouts."""
     import pyarrow.types as types
 
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Test if a type is numeric or boolean (not a duration or time of day)."""
+    """Test if an Arrow type is numeric or boolean.
+
+    Durations and times of day are not.
+    """
     import pyarrow.types as types
 
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
 def is_unusable(kind: pa.DataType) -> bool:
-    """Test if a type cannot be a feature, id or group: lists, records, bytes, extension types."""
+    """Test if an Arrow type cannot be a feature, id or group.
+
+    These are lists, records, bytes and extension types.
+    """
     import pyarrow as pa
     import pyarrow.types as types
 
@@ -73,7 +79,7 @@ def is_unusable(kind: pa.DataType) -> bool:
 
 
 def skip_reason(name: str, column: pa.ChunkedArray) -> str:
-    """Return the reason to leave out a column that is not listed as a feature, or "" if it is usable."""
+    """Return the reason to leave a column out of the features; empty if the column is usable."""
     if is_unusable(column.type):
         return f"it holds {column.type}, not numbers, text or dates"
     if name in ROW_NUMBER_NAMES:
@@ -96,7 +102,10 @@ def _is_identifier(column: pa.ChunkedArray) -> bool:
 
 
 def as_floats(column: pa.ChunkedArray) -> Array:
-    """Return numbers, booleans, durations or times of day (both in microseconds) as float64 (n,), missing as NaN."""
+    """Convert numbers, booleans, durations or times of day to float64 (n,); missing values become NaN.
+
+    Durations and times of day are in microseconds.
+    """
     import pyarrow as pa
 
     if pa.types.is_boolean(column.type):
@@ -109,7 +118,7 @@ def as_floats(column: pa.ChunkedArray) -> Array:
 
 
 def as_seconds(column: pa.ChunkedArray) -> Array:
-    """Return dates as seconds since 1970 (n,), missing as NaN."""
+    """Convert dates to seconds since 1970 (n,); missing dates become NaN."""
     import pyarrow as pa
 
     stamps = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
@@ -117,7 +126,7 @@ def as_seconds(column: pa.ChunkedArray) -> Array:
 
 
 def decode_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column without dictionary encoding."""
+    """Remove the dictionary encoding of a column."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type) or is_unusable(column.type):
@@ -126,7 +135,10 @@ def decode_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def as_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column without dictionary encoding, float16 (which Arrow cannot compare) as float32, and NaN as null."""
+    """Convert a column to a type that Arrow can compare.
+
+    Dictionary encoding is removed, float16 becomes float32, and NaN becomes null.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -138,7 +150,10 @@ def as_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def values_as_text(column: pa.Array | pa.ChunkedArray) -> list[str]:
-    """Return the values as text for messages; years beyond 9999, which Python lacks, as numbers."""
+    """Format the values of a column for messages.
+
+    Years beyond 9999, which Python cannot represent, become numbers.
+    """
     import pyarrow as pa
 
     try:
@@ -149,7 +164,7 @@ def values_as_text(column: pa.Array | pa.ChunkedArray) -> list[str]:
 
 
 def count_words(column: pa.ChunkedArray) -> dict[str, int]:
-    """Count the words of a text column, the most frequent first (ties by word).
+    """Count the words of a text column, sorted by frequency, then alphabetically.
 
     >>> import pyarrow as pa
     >>> count_words(pa.chunked_array([["b", "a", None, "b"]]))
@@ -164,7 +179,7 @@ def count_words(column: pa.ChunkedArray) -> dict[str, int]:
 
 
 def word_codes(column: pa.ChunkedArray, words: Sequence[str]) -> Array:
-    """Return the index (n,) of each row's text among `words`; len(words) for other and missing text.
+    """Return the index (n,) of each row's text in `words`; other and missing text gets len(words).
 
     >>> import pyarrow as pa
     >>> word_codes(pa.chunked_array([["b", "a", None, "c"]]), ["a", "b"])

@@ -1,4 +1,4 @@
-"""Reader of delimited text that detects separator, decimal point and types of columns.
+"""Reader of delimited text, which detects the separator, the decimal point and the types of columns.
 
 `read_text` reads everything, with Arrow's type inference. `settle_types` infers the same types with one block in memory: a column
 begins with the type of its first block; where a later value does not fit, it gets the next type in Arrow's order that the value
@@ -29,27 +29,30 @@ MISFIT_MESSAGE = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class DelimitedText:
-    """Source of delimited text and its dialect."""
+    """Source of delimited text, with its separator, decimal point and column types."""
 
     open: Callable[[], Any]
     delimiter: str
     decimal: str
     types: dict[str, pa.DataType]  # of the columns whose types are known
     columns: int  # of the header
-    careful: bool = False  # on one thread, which allows line breaks in fields and names a bad line
+    careful: bool = False  # True to read on one thread, which allows line breaks in fields and names an invalid line
     names: tuple[str, ...] = field(default=(), kw_only=True)  # known once types are settled
     rows: int = field(default=0, kw_only=True)  # likewise
 
     @property
     def schema(self) -> pa.Schema:
-        """The names and types of the columns, once settled."""
+        """Names and types of the columns, after `settle_types`."""
         import pyarrow as pa
 
         return pa.schema([(name, self.types[name]) for name in self.names])
 
 
 def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str]) -> DelimitedText:
-    """Detect the dialect of text from its first lines; the columns `texts` stay text, even if they hold digits."""
+    """Detect the separator, decimal point and columns of codes from the first lines of a text.
+
+    The columns `texts` stay text, even if they hold digits.
+    """
     import pyarrow as pa
 
     delimiter, decimal = _dialect(head)
@@ -59,7 +62,7 @@ def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str]) 
 
 
 def read_text(text: DelimitedText) -> pa.Table:
-    """Read all rows into a table."""
+    """Read all rows of delimited text into a table."""
     import pyarrow as pa
 
     try:
@@ -104,7 +107,7 @@ def _options(text: DelimitedText, columns: Sequence[str] | None = None) -> dict[
 
 
 def settle_types(text: DelimitedText) -> DelimitedText:
-    """Return the text with the columns, types and number of rows that `read_text` finds."""
+    """Infer the column types and the number of rows of delimited text, as `read_text` does, in blocks."""
     import pyarrow as pa
 
     while True:
@@ -119,7 +122,7 @@ def settle_types(text: DelimitedText) -> DelimitedText:
 
 
 def iter_text(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of text with known types in blocks, with all or only the named columns."""
+    """Yield the rows of text whose types are known in blocks; with `columns`, only these columns."""
     with _stream(text, columns) as reader:
         yield from reader
 
@@ -134,7 +137,7 @@ def _stream(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterat
 
 
 class _MisfitError(Exception):
-    """Value that does not fit the type of its column."""
+    """A value does not fit the type of its column."""
 
     def __init__(self, names: tuple[str, ...], types: dict[str, pa.DataType]) -> None:
         super().__init__()
@@ -142,7 +145,10 @@ class _MisfitError(Exception):
 
 
 def _try_types(text: DelimitedText) -> DelimitedText:
-    """Read all blocks with the types known so far and count the rows; raise `_MisfitError` at a value that does not fit."""
+    """Read all blocks with the types known so far, and count the rows.
+
+    Raises `_MisfitError` at a value that does not fit.
+    """
     import pyarrow as pa
 
     names, types, rows = text.names, text.types, 0
@@ -161,7 +167,7 @@ def _try_types(text: DelimitedText) -> DelimitedText:
 
 
 def _loosen(kind: pa.DataType, value: str, decimal: str) -> pa.DataType:
-    """Return the next type in Arrow's order that a value fits."""
+    """Return the next of Arrow's types, in its order of inference, that a value fits."""
     import pyarrow as pa
 
     stamps = [pa.timestamp(unit, tz=zone) for unit in ("s", "ns") for zone in (None, "UTC")]
@@ -188,7 +194,7 @@ def _fits(value: str, kind: pa.DataType, decimal: str) -> bool:
 
 
 def _dialect(head: str) -> tuple[str, str]:
-    """Guess the separator from the header, and the decimal comma that goes with semicolons."""
+    """Detect the separator from the header, and a decimal comma from the values."""
     header, _, body = head.partition("\n")
     delimiter = max(",;\t|", key=header.count)
     if header.count(delimiter) == 0:
@@ -199,7 +205,7 @@ def _dialect(head: str) -> tuple[str, str]:
 
 
 def _find_codes(head: str, delimiter: str) -> list[str]:
-    """Return the columns of codes such as postcodes, which would lose leading zeros as numbers."""
+    """Return the names of columns of codes, such as postcodes, which would lose leading zeros as numbers."""
     try:
         rows = list(itertools.islice(csv_reader(head.splitlines()[:-1], delimiter=delimiter), 500))
     except CsvError:  # reading the file will report the line
@@ -209,12 +215,12 @@ def _find_codes(head: str, delimiter: str) -> list[str]:
 
 
 def _are_codes(values: Sequence[str]) -> bool:
-    """Test if values are digits of one length, four or more, some with a leading zero."""
+    """Test if values are digits of equal length, four or more, some with a leading zero."""
     known = [value for value in values if value]
     digits = all(re.fullmatch("[0-9]{4,}", value) for value in known)
     return digits and len(set(map(len, known))) == 1 and any(value.startswith("0") for value in known)
 
 
 def _quoted_newlines(head: str) -> bool:
-    """Test if an early quoted field spans lines; such a file takes a slower path."""
+    """Test if a quoted field spans lines among the first ones; such a file is read on one thread."""
     return any(line.count('"') % 2 for line in head.splitlines()[:200])

@@ -1,8 +1,8 @@
-"""Encoder of features as a matrix of finite numbers, learnt on the log and safe for unseen values.
+"""Encoder of features as a matrix of finite numbers, fitted to a log and safe for unseen values.
 
 Numbers are standardised, with an indicator where some were missing. Text with few values is one-hot, rare values
 pooled; text with many values becomes a smoothed mean of a target (scikit-learn's cross-fitted `TargetEncoder`). Dates
-become elapsed days, and sine and cosine of year, week and day. `state` is what was learnt, as JSON.
+become elapsed days, and sine and cosine of year, week and day. `state` is the fitted encoder as JSON.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ class Encoder:
         self.few = few
         self.rare = rare
         self.columns: list[ColumnEncoder] = []
-        self.width = 0  # columns of the table it was learnt on, constant ones included
+        self.width = 0  # number of columns of the table that it was fitted to, constant ones included
 
     # -- learning -----------------------------------------------------------------------------------------------
 
     def fit_transform(
         self, table: pa.Table, target: Array, *, discrete: bool = False, seed: int = 0, fold: Array | None = None
     ) -> Array:
-        """Learn the encoding and return the matrix (n, p).
+        """Fit the encoder to a table and return its encoded matrix (n, p).
 
-        `target` (n,) holds responses, or levels if `discrete`: text with many values is encoded by means of it. These means
+        `target` (n,) holds responses, or levels if `discrete`; its means encode text with many values. These means
         are cross-fitted, so that no row is encoded by its own target, or, with `fold` (n,), by a target of its fold.
         """
         self.columns, self.width = [], table.num_columns
@@ -84,7 +84,7 @@ class Encoder:
         return _join(blocks, table.num_rows)
 
     def _learn(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[ColumnEncoder, Array]:
-        """Return the encoder of a column, and the rows' block (n, q) of the matrix."""
+        """Return the encoder of one column and the encoded columns (n, q) of the table's rows."""
         kind = kind_of(column.type)
         if kind == "text":
             return self._learn_text(name, column, target)
@@ -99,7 +99,7 @@ class Encoder:
     def _learn_text(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[ColumnEncoder, Array]:
         tally = count_words(column)  # the most frequent first
         known = len(column) - column.null_count
-        rare = min(self.rare, max(1, len(column) // 50))  # in a small log ten rows are not few
+        rare = min(self.rare, max(1, len(column) // 50))  # in a small log, ten rows are a large share
         frequent = [word for word, times in tally.items() if times >= rare]
         others = known - sum(tally[word] for word in frequent)
         # One-hot for few words, few rows with other words, or words that hardly ever repeat (no mean to learn); else means.
@@ -113,23 +113,26 @@ class Encoder:
     # -- applying -----------------------------------------------------------------------------------------------
 
     def transform(self, table: pa.Table) -> Array:
-        """Return the matrix (n, p) of new rows; refuse a table with a missing column or a column of another kind."""
+        """Encode new rows as a matrix (n, p).
+
+        A table with a missing column, or a column of another kind, is refused.
+        """
         table = match_kinds(table, self.kinds)
         self.check(table)
         return _join([learnt.encode(table.column(learnt.name)) for learnt in self.columns], table.num_rows)
 
     def plain(self, table: pa.Table) -> dict[str, Array]:
-        """Return the raw features (n,): see `plain_columns`."""
+        """Return the raw features of a table as arrays (n,), as `plain_columns` does."""
         self.check(table)
         return plain_columns(table, self.kinds)
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """The kind of every feature."""
+        """Kind of every feature by its name."""
         return {learnt.name: learnt.kind for learnt in self.columns}
 
     def check(self, table: pa.Table) -> None:
-        """Refuse a table in which a feature is missing, repeated, or of another kind than in the log."""
+        """Refuse a table in which a feature is missing, repeated or of another kind than in the log."""
         problems = []
         table = match_kinds(table, self.kinds)
         times = Counter(table.column_names)
@@ -146,28 +149,28 @@ class Encoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns of the matrix."""
+        """Names of the columns of the matrix."""
         return tuple(name for learnt in self.columns for name in learnt.names)
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The source feature of each column of the matrix."""
+        """Name of the feature behind each column of the matrix."""
         return tuple(learnt.name for learnt in self.columns for _ in learnt.names)
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The features that a table of customers must have."""
+        """Names of the features that a table of customers must have."""
         return tuple(learnt.name for learnt in self.columns)
 
     @property
     def state(self) -> dict[str, Any]:
-        """The learnt state, as JSON."""
+        """Fitted state of the encoder, as JSON."""
         columns = [{"encoding": learnt.encoding, **to_json(learnt)} for learnt in self.columns]
         return {"few": self.few, "rare": self.rare, "width": self.width, "columns": columns}
 
     @classmethod
     def from_state(cls, state: Any) -> Encoder:
-        """Restore an encoder from its `state`; raise ValueError if it is invalid."""
+        """Restore an encoder from its `state`; raise ValueError if the state is invalid."""
         columns = read_columns(state)
         encoder = cls(state["few"], state["rare"])
         encoder.columns, encoder.width = columns, state["width"]
@@ -175,7 +178,10 @@ class Encoder:
 
 
 def plain_columns(table: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, Array]:
-    """Return columns (n,) of given kinds: numbers and seconds since 1970 (missing: NaN), and text (missing: None)."""
+    """Return columns of a table as arrays (n,), one for each name in `kinds`.
+
+    Numbers, and dates in seconds since 1970, have NaN for missing values; text has None.
+    """
     table, arrays = match_kinds(table, kinds), {}
     for name, kind in kinds.items():
         column = table.column(name)
@@ -191,7 +197,7 @@ def plain_columns(table: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, Array
 
 @dataclass(frozen=True, eq=False)
 class _Target:
-    """Target of the means that encode text with many values."""
+    """Target for the means by which text with many values is encoded."""
 
     values: Array  # (n,)
     discrete: bool
@@ -200,6 +206,7 @@ class _Target:
 
 
 def _learn_scale(values: Array) -> NumberScale:
+    """Return the mean and standard deviation of values (n,), and the need for an indicator of missing values."""
     known = values[np.isfinite(values)]
     if not len(known) or known.min() == known.max():
         centre, spread = (float(known[0]) if len(known) else 0.0), 0.0
@@ -213,7 +220,7 @@ def _learn_scale(values: Array) -> NumberScale:
 
 
 def _used_cycles(seconds: Array) -> tuple[str, ...]:
-    """Return the cycles that the log covers at least once; days only if it has times."""
+    """Return the names of cycles that dates (n,) cover at least once; days only if dates have times."""
     known = seconds[np.isfinite(seconds)]
     span = (known.max() - known.min()) / SECONDS_PER_DAY if len(known) else 0.0
     clock = bool(len(known) and np.any(known % SECONDS_PER_DAY))
@@ -221,7 +228,7 @@ def _used_cycles(seconds: Array) -> tuple[str, ...]:
 
 
 def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> tuple[TargetMeanEncoder, Array]:
-    """Return the standardised mean of every word, and the cross-fitted means (n, t) of the log's own rows."""
+    """Return the encoder of a text column by target means, and the cross-fitted means (n, t) of its rows."""
     from sklearn.model_selection import KFold, PredefinedSplit
     from sklearn.preprocessing import TargetEncoder
 
@@ -241,7 +248,7 @@ def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> 
 
 
 def _join(blocks: list[Array], rows: int) -> Array:
-    """Return blocks (n, q) side by side, with one copy in memory."""
+    """Join encoded columns (n, q) to one matrix (n, p), with one copy in memory."""
     matrix = np.empty((rows, sum(block.shape[1] for block in blocks)), dtype=np.float32)
     start = 0
     for block in blocks:

@@ -1,4 +1,4 @@
-"""Logs larger than memory: the roles of all rows, and the features of a random sample.
+"""Logs larger than memory: columns with roles for all rows, and the features of a random sample.
 
 The first pass over the files keeps the columns with a role and collects statistics of the features, so that rules and messages
 are those of `read_log`. The second pass reads the features of a sample, drawn from every level or of whole clusters. Later
@@ -50,15 +50,18 @@ from largesse.stats import draw_clusters, draw_rows_by_level
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FIT_BYTES_PER_NUMBER = 64  # of the encoded log, measured
-ENCODED_WIDTHS = {"text": 12, "date": 5}  # typical numbers per value; other kinds take one
+FIT_BYTES_PER_NUMBER = 64  # memory of a fit per number of the encoded log, measured
+ENCODED_WIDTHS = {"text": 12, "date": 5}  # typical columns of the encoded matrix; other kinds have one
 FIT_MEMORY_SHARE = 0.5
-MIN_UNSAMPLED_PART = 6  # one row in six at least stays outside of the sample
-MAX_COUNTED_VALUES = 1 << 20  # counted words of a column
+MIN_UNSAMPLED_PART = 6  # at least one row in six stays outside the sample
+MAX_COUNTED_VALUES = 1 << 20  # per column
 
 
 def read_large(source: Any, spec: RoleSpec, most_rows: int | str, seed: int = 0) -> Log | None:
-    """Read a log of more rows than `most_rows` ("auto": than fit into memory); return None for a smaller one."""
+    """Read a log of more than `most_rows` rows, with the features of a sample; return None for a smaller log.
+
+    "auto" stands for the number of rows that fit into memory.
+    """
     refuse("log", row_limit_problems(most_rows, "most_rows"))
     cells = FIT_MEMORY_SHARE * memory_limit() / FIT_BYTES_PER_NUMBER
     max_cells, max_rows = bound_size(source, "log")
@@ -80,7 +83,7 @@ def read_large(source: Any, spec: RoleSpec, most_rows: int | str, seed: int = 0)
 
 @dataclass(frozen=True, eq=False)
 class _FirstPass:
-    """Roles and column statistics of all rows."""
+    """Results of the first pass: columns with roles, and statistics of the features, of all rows."""
 
     roles: pa.Table  # (n rows) the columns that have a role
     profiles: dict[str, ColumnProfile]  # of the possible features
@@ -88,6 +91,7 @@ class _FirstPass:
 
 
 def _scan(batches: Batches, spec: RoleSpec) -> _FirstPass:
+    """Read all rows once: keep the columns with a role, and collect statistics of the features."""
     import pyarrow as pa
 
     names = batches.schema.names
@@ -118,7 +122,10 @@ def _scan(batches: Batches, spec: RoleSpec) -> _FirstPass:
 
 
 def _check(batches: Batches, spec: RoleSpec, first_pass: _FirstPass) -> Log:
-    """Apply every rule of a log; its features are null columns."""
+    """Apply all rules of logs to the results of the first pass.
+
+    The features of the returned log are null columns.
+    """
     import pyarrow as pa
 
     names = batches.schema.names
@@ -151,15 +158,15 @@ def _check(batches: Batches, spec: RoleSpec, first_pass: _FirstPass) -> Log:
 
 @dataclass(frozen=True, eq=False)
 class _Features:
-    """Features of the rows with a response, in batches."""
+    """Features of the rows with a response, read in batches."""
 
     batches: Batches
     first_pass: _FirstPass
     names: Sequence[str]
-    known: Array  # (rows of the table,) which have a response
+    known: Array  # (rows of the table,) True where a row has a response
 
     def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield some features, or all, of all rows in order."""
+        """Yield all rows in order in batches, with all or only the named features."""
         start, all_known = 0, bool(self.known.all())
         for batch in self.batches.read(self.names if columns is None else columns):
             known = self.known[start : start + len(batch)]
@@ -168,7 +175,10 @@ class _Features:
             yield convert_columns(batch if all_known else batch.filter(known), readings)
 
     def map(self, task: RowTask, columns: Sequence[str] | None, rows: Array) -> Iterator[Array]:
-        """Yield the results of a task for some rows (rising indices) among those with a response."""
+        """Yield the results of a task for the selected rows, batch by batch.
+
+        Rows are rising indices among those with a response.
+        """
         names = list(columns or self.names[:1]) if columns is not None else list(self.names)  # Arrow needs a column
         wanted = np.zeros(len(self.known), dtype=bool)
         wanted[np.flatnonzero(self.known)[rows]] = True
@@ -176,7 +186,10 @@ class _Features:
         return self.batches.map(partial(run_on_features, task, readings), names, wanted)
 
     def take(self, rows: Array) -> pa.Table:
-        """Return the features of some rows (rising indices) among those with a response."""
+        """Return the features of the selected rows.
+
+        Rows are rising indices among those with a response.
+        """
         import pyarrow as pa
 
         parts, start = [], 0
@@ -189,7 +202,7 @@ class _Features:
 
     @property
     def digest(self) -> str:
-        """The digest of all values."""
+        """Digest of all values of the features."""
         digest = hashlib.blake2b(digest_size=16)
         for name in self.names:
             digest.update(f"{self.first_pass.profiles[name].digest} {self.first_pass.readings[name].way}\0".encode())
@@ -197,11 +210,10 @@ class _Features:
 
 
 def _draw(log: Log, batches: Batches, first_pass: _FirstPass, max_rows: int, seed: int) -> Log:
-    """Return the log with a sample of its rows with a response."""
+    """Return the log of the rows with a response, with a random sample of these rows."""
     known = np.isfinite(log.response)
-    features_pass = replace(
-        first_pass, roles=first_pass.roles.schema.empty_table()
-    )  # their columns are in the log: nobody needs them twice
+    # The columns with roles are in the log, so the features need not keep them in memory.
+    features_pass = replace(first_pass, roles=first_pass.roles.schema.empty_table())
     features = _Features(batches, features_pass, log.features.column_names, known)
     log = log if known.all() else log.take(known)
     m = min(max_rows, len(log) - len(log) // MIN_UNSAMPLED_PART)
@@ -215,7 +227,10 @@ def _draw(log: Log, batches: Batches, first_pass: _FirstPass, max_rows: int, see
 
 
 def _draw_rows(log: Log, max_rows: int, seed: int) -> tuple[Array, Array | None]:
-    """Return the sampled rows, and the numbers of rows they represent if these differ; refuse a sample without one of the levels."""
+    """Draw the rows of the sample; return them, and the number of rows that each one represents.
+
+    The number is None if it is the same for all. A sample without one of the levels is refused.
+    """
     K = len(log.levels)
     rows, stand_for = (
         draw_rows_by_level(log.level, K, max_rows, seed)
@@ -235,29 +250,29 @@ def _draw_rows(log: Log, max_rows: int, seed: int) -> tuple[Array, Array | None]
 
 @dataclass(eq=False)
 class ColumnProfile:
-    """Statistics of a feature, accumulated over batches and sufficient for all rules on whole columns."""
+    """Statistics of a feature that are collected in batches and suffice for all rules on whole columns."""
 
     name: str
     type: pa.DataType
     rows: int  # of the table
-    asked: Any = None  # how `parse` says that it is written
-    skip: bool = False  # its text stays as it is
+    asked: Any = None  # notation that `parse` gives for the column
+    skip: bool = False  # True if its text stays text
     seen: int = 0  # rows
     nulls: int = 0
-    values: Any = None  # one or two different values, of what is not words
-    words: dict[str, int] = field(default_factory=dict)  # and how often they come, in order of appearance
-    known: int = 0  # rows until there were too many words
-    spread: set[str] = field(default_factory=set)  # words of rows spread over the table
+    values: Any = None  # one or two distinct values, if they are not words
+    words: dict[str, int] = field(default_factory=dict)  # word → number of rows, in the order in which words appear
+    known: int = 0  # rows that were counted before there were too many words
+    spread: set[str] = field(default_factory=set)  # words of a sample of rows, spread over the table
     ends: tuple[float, float] = (np.inf, -np.inf)  # of numbers that may be dates
     hashes: tuple[Any, Any] = field(default_factory=lambda: (hashlib.blake2b(), hashlib.blake2b()))
 
     @property
     def has_words(self) -> bool:
-        """True if the values are words."""
+        """True if the values of the column are words."""
         return kind_of(self.type) == "text" or self.asked == "text" or isinstance(self.asked, Mapping)
 
     def add(self, column: pa.ChunkedArray) -> None:
-        """Add the next rows."""
+        """Add the next rows of the column."""
         self.nulls += column.null_count
         if self.has_words:
             self._count_words(column)
@@ -278,7 +293,7 @@ class ColumnProfile:
         if kind_of(self.type) in ("nothing", "other") or (self.values is not None and len(self.values) > 1):
             return
         first_rows = decode_dictionary(column.slice(0, 1000))
-        for values in (first_rows, decode_dictionary(column)):  # the first rows show of most columns that they vary
+        for values in (first_rows, decode_dictionary(column)):  # in most columns the first rows already vary
             joined = pa.chunked_array(
                 [*([] if self.values is None else self.values.chunks), *values.chunks], values.type
             )
@@ -303,7 +318,10 @@ class ColumnProfile:
             self.known += times
 
     def _hash(self, column: pa.ChunkedArray) -> None:
-        """Add values to the digest: their bytes, and the lengths of texts separately, so that batches do not matter."""
+        """Add the next values to the digest, so that it does not depend on the batches.
+
+        Texts add their bytes and, separately, their lengths.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -320,7 +338,7 @@ class ColumnProfile:
 
     @property
     def digest(self) -> str:
-        """The digest of the name, kind and values."""
+        """Digest of the name, kind and values of the column."""
         digest = hashlib.blake2b(digest_size=16)
         digest.update(f"{self.name}\0{kind_of(self.type)}\0{self.asked!r}".encode("utf-8", "surrogatepass"))
         for values in self.hashes:
@@ -330,18 +348,18 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class ColumnReading:
-    """Notation of a feature, known after the first pass, with notes and problems."""
+    """Notation of a feature that is known after the first pass, with notes and problems."""
 
     name: str
     asked: Any = None  # the notation that `parse` names
-    has_values: bool = True  # whether a row has a word
+    has_values: bool = True  # True if any row has a word
     way: str | None = None  # notation of its numbers or dates
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
 def choose_reading(profile: ColumnProfile) -> ColumnReading:
-    """Return the notation that `parse_text_columns` would use for the whole column."""
+    """Choose the notation that `parse_text_columns` would choose for the whole column."""
     reading = ColumnReading(profile.name, profile.asked, bool(profile.words))
     if profile.asked is not None:
         is_parsed = profile.has_words and profile.asked not in ("text", "excel date")
@@ -369,12 +387,12 @@ def choose_reading(profile: ColumnProfile) -> ColumnReading:
 
 
 def run_on_features(task: RowTask, readings: Sequence[ColumnReading], batch: pa.Table) -> Array:
-    """Run a task on some rows of unparsed features."""
+    """Run a task on rows whose features are first converted by their notations."""
     return task(convert_columns(batch, readings))
 
 
 def convert_columns(batch: pa.Table, readings: Sequence[ColumnReading]) -> pa.Table:
-    """Return some rows of features, parsed in the chosen notations."""
+    """Convert the features of rows by the notations of their columns."""
     import pyarrow as pa
 
     columns = [convert(column, reading) for column, reading in zip(batch.columns, readings, strict=True)]
@@ -382,7 +400,7 @@ def convert_columns(batch: pa.Table, readings: Sequence[ColumnReading]) -> pa.Ta
 
 
 def convert(column: pa.ChunkedArray, reading: ColumnReading) -> pa.ChunkedArray:
-    """Return some rows of a feature, parsed in the chosen notation."""
+    """Convert the values of one feature by the notation of its column."""
     import pyarrow as pa
 
     if reading.asked is not None:
@@ -392,7 +410,7 @@ def convert(column: pa.ChunkedArray, reading: ColumnReading) -> pa.ChunkedArray:
         converted = map_words(column, words, read_words(words, reading.way))
     else:
         return column
-    # A part without any words says nothing about its type; the words of all rows do.
+    # A batch without words has no type of its own; it gets the type of the whole column.
     if not pa.types.is_null(converted.type) or not reading.has_values:
         return converted
     dates = (reading.way or reading.asked) in ("day first", "month first")
@@ -417,7 +435,7 @@ def make_stand_in(profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedA
 
 
 def _is_identifier(profile: ColumnProfile, reading: ColumnReading) -> bool:
-    """Test if nearly every counted row has a unique text."""
+    """Test if nearly every counted row has a text of its own."""
     import pyarrow as pa
 
     coded = profile.asked == "text" or (profile.asked is None and pa.types.is_dictionary(profile.type))

@@ -1,4 +1,7 @@
-"""Reading and checking of logs and tables of customers, from files, dataframes or arrays; the rules are in `table_checks`."""
+"""Reading and checking of logs and customer tables from files, dataframes or arrays.
+
+`table_checks` holds the rules.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def read_log(
     Other Parameters
     ----------------
     level, response
-        The columns with the level each customer got and with what happened.
+        The columns of the level that each customer got, and of the response.
     propensity, logger, cluster, weight, customer
         Optional columns: the probability with which the row's own level was chosen, in (0, 1]; the policy that chose it;
         the household, village or other group whose rows are not independent; the row's weight; the customer's id. Customers
@@ -56,7 +59,7 @@ def read_log(
     propensity_strata
         Optional column, instead of `propensity`: levels were drawn within its strata; a level's share there is its propensity.
     cost_column
-        Optional column: what each row really cost, where that depends on what the customer did. No list of costs is needed
+        Optional column: the cost that was paid for each row, if it depends on the customer's response. No list of costs is needed
         then; budgets hold for expected costs.
     features
         The columns to learn from; by default every column that has no other role.
@@ -64,10 +67,10 @@ def read_log(
         A log of more rows is read in batches: models learn from a random sample of `most_rows` of them, drawn from every
         level with this seed, and are judged by all. "auto": as many as fit into memory. None: all rows are in memory.
     response_value
-        What one unit of response is worth, in the unit of costs: 1 where the response is money, a margin, or what a yes is
-        worth. Evaluations then say what is left after costs.
+        Value of one unit of response, in the unit of costs: 1 where the response is money, a margin, or the value of a yes.
+        Evaluations then contain the profit after costs.
     parse
-        How columns are written, where it is not plain: "decimal comma", "decimal point", "percent", "text", "day first",
+        Notations of columns, where they are not plain: "decimal comma", "decimal point", "percent", "text", "day first",
         "month first", "excel date", or the number for each word: ``parse={"bought": {"yes": 1, "no": 0}}``.
 
     Examples
@@ -108,13 +111,13 @@ def read_customers(
     source
         A path, a glob, a folder, or a pandas, polars or pyarrow table.
     levels
-        Needed when costs are per customer: names the columns that hold them.
+        Needed if costs differ between customers; they name the columns of costs.
     customer
         Column with the customer's id, each once.
     features
         Columns the model needs; by default every column but the id and the costs.
     parse
-        How columns are written, as for `read_log`.
+        Notations of columns, as for `read_log`.
     """
     table = read_table(source, what="customers", plain=[str(customer)], parse=parse)
     return check_customers(table, levels=levels, customer=customer, features=features)
@@ -127,7 +130,10 @@ def check_customers(
     customer: str | None = None,
     features: Sequence[str] | None = None,
 ) -> Customers:
-    """Check a table of customers that `read_table` has read; the arguments are those of `read_customers`."""
+    """Check a table of customers that `read_table` has read.
+
+    The arguments are those of `read_customers`.
+    """
     check_columns(table.column_names, len(table), "customers")
     check = TableChecker(table)
     cost_columns = (levels.cost_columns if levels is not None else None) or ()
@@ -140,7 +146,7 @@ def check_customers(
 
 
 def require_columns(known: Sequence[str], required: Sequence[str]) -> None:
-    """Refuse a table of customers that lacks a column."""
+    """Refuse a table of customers without one of the required columns."""
     missing = [name for name in required if name not in known]
     refuse("customers", [Problem(f"a column {name!r} is not in the table", suggest(name, known)) for name in missing])
 
@@ -156,7 +162,9 @@ def log_from_arrays(
     cluster: Any = None,
     paid: Any = None,
 ) -> Log:
-    """Make a checked log from arrays: features (n, p) or a dataframe, level (n,) in 0..K−1, response (n,).
+    """Make a checked log from features (n, p), levels (n,) in 0..K−1 and responses (n,).
+
+    Features may also be a dataframe.
 
     `paid` (n,) is what each row really cost, where costs are observed.
 
@@ -202,7 +210,10 @@ def _argument_of(role: str) -> str:
 
 
 def feature_table(features: Any) -> pa.Table:
-    """Return features as an Arrow table; columns of an array are named x0, x1 and so on."""
+    """Convert features to an Arrow table.
+
+    The columns of an array are named x0, x1 and so on.
+    """
     import pyarrow as pa
 
     if isinstance(features, list | np.ndarray):
@@ -218,7 +229,7 @@ def feature_table(features: Any) -> pa.Table:
 
 @contextmanager
 def _convertible(what: str) -> Iterator[None]:
-    """Convert NumPy's and Arrow's errors about ragged or mixed values to one sentence."""
+    """Convert errors of NumPy and Arrow about ragged or mixed values to an `InputError`."""
     import pyarrow as pa
 
     try:
@@ -229,7 +240,7 @@ def _convertible(what: str) -> Iterator[None]:
 
 
 def _highest(level: Array) -> int:
-    """Return the highest level number; every level up to it needs a row."""
+    """Return the highest level number, which is below the number of rows."""
     if not np.issubdtype(level.dtype, np.number) and level.dtype != bool:
         hint = "give numbers 0, 1, 2 …; for names or amounts: read_log with levels=Levels(…)"
         fail("arrays", Problem(f"level does not hold numbers: {join_some(list(level[:3]))}", hint))
@@ -242,7 +253,7 @@ def _highest(level: Array) -> int:
 
 
 def digest_log(log: Log) -> str:
-    """Return a digest of the values of a log, equal for all file formats.
+    """Return a digest of the values of a log, which does not depend on the format of its file.
 
     >>> from largesse.data import log_from_arrays
     >>> one, other = (log_from_arrays([[1.0], [x]], [0, 1], [0, 1]) for x in (2.0, 3.0))
@@ -265,7 +276,7 @@ def digest_log(log: Log) -> str:
 
 
 def _add_column(digest: Any, column: pa.ChunkedArray) -> None:
-    """Add the values of a column: numbers as floats, text as codes of its sorted words."""
+    """Add the values of a column to a digest: numbers as floats, text as codes of its sorted words."""
     kind = kind_of(column.type)
     digest.update(kind.encode())
     if kind == "text":

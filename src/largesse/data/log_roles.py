@@ -1,4 +1,4 @@
-"""Roles of columns: the arguments of `read_log` as a record, and the log made with them."""
+"""Roles of columns in a log: the arguments of `read_log`, and the log that is read by them."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ PLAIN_TEXT_ROLES = ("level", "logger", "cluster", "customer", "propensity_strata
 
 @dataclass(frozen=True)
 class RoleSpec:
-    """Roles of columns, as passed to `read_log`."""
+    """Column of each role in a log, and the settings that go with roles."""
 
     levels: Levels
     named: dict[str, str]  # role → column
     features: list[str] | None  # None: every column that has no other role
     shares: Sequence[float] | None  # one propensity for each level
-    parse: Mapping[str, Any]  # how columns are written
-    absent: bool = False  # whether levels may have no rows
+    parse: Mapping[str, Any]  # notations of columns
+    absent: bool = False  # True if levels may have no rows
 
     @property
     def coded(self) -> set[str]:
-        """The columns whose text is not dictionary-encoded."""
+        """Names of the columns whose text is not dictionary-encoded."""
         return {self.named[role] for role in PLAIN_TEXT_ROLES if role in self.named} - {*(self.features or ())}
 
     @property
     def texts(self) -> list[str]:
-        """The columns that stay text, even if they hold digits."""
+        """Names of the columns that stay text, even if they hold digits."""
         return [name for name, way in self.parse.items() if way == "text"]
 
 
 def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
-    """Return the arguments of `read_log` as a record; refuse arguments that are invalid for every log."""
+    """Convert the arguments of `read_log` to a record; refuse arguments that are invalid for every log."""
     refuse("log", _argument_problems(levels, roles))
     # Column names are text, also those that were numbers in a dataframe.
     named = {role: str(roles[role]) for role in ROLES if role in COLUMN_ROLES and _is_name(roles.get(role))}
@@ -59,12 +59,15 @@ def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
 
 
 def _is_name(given: Any) -> bool:
-    """Test if a role is given as a column; propensities may also be a list with one number per level."""
+    """Test if a role's argument is the name of a column.
+
+    Propensities may also be a list with one number per level.
+    """
     return given is not None and not isinstance(given, list | tuple) and np.ndim(given) == 0
 
 
 def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
-    """Read every column that exists into a log; `check` collects all problems."""
+    """Read all columns with a role into a log, and collect their problems in `check`."""
     named, levels, features, shares = spec.named, spec.levels, spec.features, spec.shares
     check.check_roles(named, levels, features)
     known = set(check.table.column_names)
@@ -109,7 +112,7 @@ def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
 def _read_propensity(
     check: TableChecker, present: dict[str, str], shares: Sequence[float] | None, codes: Array, levels: Levels
 ) -> Array | None:
-    """Return the propensity (n,) of every row, given per row, level or stratum; None if not given."""
+    """Return the propensities (n,) of rows that are given by row, level or stratum; None if not given."""
     if sum((shares is not None, "propensity" in present, "propensity_strata" in present)) > 1:
         check.add_problem("propensities are given in two ways", "name a column, or strata, or one for each level")
         return None
@@ -123,7 +126,7 @@ def _read_propensity(
 
 
 def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
-    """Name the arguments that are unknown, missing or of the wrong type."""
+    """Return the problems of arguments that are unknown, missing or of the wrong type."""
     features = roles.get("features")
     problems = [
         Problem(f"there is no argument {role!r}", suggest(role, ("levels", "parse", *ROLES)))

@@ -1,4 +1,4 @@
-"""Parser of numbers and dates in text.
+"""Parser of numbers and dates that are written as text.
 
 A column that can be read in one way only (15,09 or 1.234,56 or 5 EUR or 31.12.2024) is parsed, with a note. An ambiguous column
 (1,234) stays text, with a note that asks for `parse`. Only the digits 0 to 9 make numbers.
@@ -58,13 +58,13 @@ DATE_NOTATIONS = ("day first", "month first", "excel date")
 EXCEL_DAYS = (20_000, 60_000)  # 1954 to 2064
 DATE_NAME = re.compile(r"date|datum|(^|_)(day|tag|since|seit|fecha)($|_)|_at$", re.IGNORECASE)
 MIN_NUMBER_SHARE = 0.5  # of the words of a text column that gets a note
-MAX_COUNTED_WORDS = 20  # non-numbers that a note counts; of more, it gives the share of numbers
-SAMPLED_CELLS = 1000  # a first look at a column
+MAX_COUNTED_WORDS = 20  # words that a note counts; if more are not numbers, it gives the share of numbers
+SAMPLED_CELLS = 1000  # values that are inspected before a whole column
 
 
 @dataclass(frozen=True)
 class NumberNotation:
-    """Notation of the numbers of a column, and the words that do not fit."""
+    """Notation of the numbers in a column, and the words that do not fit it."""
 
     way: str  # decimal point, decimal comma, plain, ambiguous or none
     unit: str = ""
@@ -73,15 +73,15 @@ class NumberNotation:
 
     @property
     def certain(self) -> bool:
-        """True if every word can be read in only one way, and not all are plain digits."""
+        """True if every word has exactly one reading and the words are not all plain digits."""
         return not self.odd and (self.way in GROUP_MARKS or (self.way == "plain" and bool(self.unit)))
 
 
 def parse_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Problem]:
-    """Return the problems of the settings of `parse`."""
+    """Return the problems of the setting `parse`, which names the notations of columns."""
     hint = f"give one of {', '.join(NOTATIONS)}; or the number for each word: {{yes = 1, no = 0}}"
     if not isinstance(parse, Mapping):
-        return [Problem(f"parse is {parse!r}", 'give columns and ways: parse={"price": "decimal comma"}')]
+        return [Problem(f"parse is {parse!r}", 'give a notation for each column: parse={"price": "decimal comma"}')]
     problems = []
     for name, way in parse.items():
         numbers = isinstance(way, Mapping) and all(isinstance(value, int | float) for value in way.values())
@@ -97,7 +97,9 @@ def parse_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Pro
 def parse_text_columns(
     table: pa.Table, parse: Mapping[str, Any], skip: Collection[str] | None
 ) -> tuple[pa.Table, list[str], list[Problem]]:
-    """Parse numbers and dates in text, by `parse` or if only one notation fits; return the table, notes and problems.
+    """Parse numbers and dates in text columns, by `parse` or where only one notation fits.
+
+    Returns the table, notes and problems.
 
     Columns to `skip` (None: all) are parsed only if `parse` names them.
     """
@@ -120,7 +122,7 @@ def parse_text_columns(
 
 
 def excel_note(name: str) -> str:
-    """Return the note on a column of numbers that may be dates."""
+    """Return the note on a numeric column that may hold Excel's day numbers."""
     return f'column {name!r} is read as numbers; if they are Excel\'s days: parse it as "excel date"'
 
 
@@ -164,7 +166,7 @@ def _fits(body: str, way: str) -> bool:
 
 
 def parse_number(word: str, way: str) -> float:
-    """Parse a number in a notation; NaN for any other word."""
+    """Parse a word as a number in one notation; return NaN if it does not fit."""
     shape = NUMBER_SHAPE.fullmatch(word)
     if shape is None:
         return float("nan")
@@ -176,12 +178,18 @@ def parse_number(word: str, way: str) -> float:
 
 
 def reads_as_number(text: str) -> bool:
-    """Test if a text is a plain number; Python's `float` also accepts 1_0, ５ and infinity."""
+    """Test if a text is a plain number.
+
+    Python's `float` also accepts 1_0, ５ and infinity.
+    """
     return re.fullmatch(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", text) is not None
 
 
 def parse_numbers(words: Sequence[str]) -> list[float] | None:
-    """Parse words as numbers (yes and no as 1 and 0) if only one notation fits, else return None."""
+    """Parse words as numbers if only one notation fits, else return None.
+
+    Yes and no become 1 and 0.
+    """
     folded = [word.strip().casefold() for word in words]
     if len(folded) > 0 and set(folded) <= {*YES_WORDS, *NO_WORDS}:
         return [float((YES_WORDS | NO_WORDS)[word]) for word in folded]
@@ -204,7 +212,7 @@ def map_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.
 
 
 def _recognise(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:
-    """Return a text column as numbers or dates if exactly one notation fits, and notes."""
+    """Convert a text column to numbers or dates if exactly one notation fits; return it and notes."""
     step = max(len(column) // SAMPLED_CELLS, 1)
     some_words = list(count_words(column.take(np.arange(0, len(column), step))))
     if not may_be_read(some_words):
@@ -215,12 +223,14 @@ def _recognise(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, lis
 
 
 def may_be_read(words: Sequence[str]) -> bool:
-    """Test if some words look like numbers or dates."""
+    """Test if some of the words look like numbers or dates."""
     return any(NUMBER_SHAPE.fullmatch(word) or DAY_MONTH_DATE.fullmatch(word) for word in words)
 
 
 def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the only notation that fits the words of a column (the most frequent first) or None, and notes.
+    """Return the notation of a column's words if only one fits, else None; and notes for the user.
+
+    `words` are sorted by frequency.
 
     `some_words` come from rows spread over the column.
     """
@@ -248,7 +258,7 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
 
 
 def read_words(words: Sequence[str], way: str) -> list[Any]:
-    """Parse words in a notation that `recognise_words` returned."""
+    """Convert words to numbers or dates, in a notation that `recognise_words` returned."""
     dates = way in ("day first", "month first")
     return [_to_date(word, way) if dates else parse_number(word, way) for word in words]
 
@@ -270,7 +280,7 @@ def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]
 
 
 def date_way(words: Sequence[str]) -> str | None:
-    """Return "day first" or "month first" for dates, or None if both are possible."""
+    """Return the notation of dates, "day first" or "month first"; None if both are possible."""
     parts = [part for part in map(DAY_MONTH_DATE.fullmatch, words) if part]
     first, second = max(int(p[1]) for p in parts), max(int(p[3]) for p in parts)
     if first > 12 >= second or (all(p[2] == "." for p in parts) and second <= 12):
@@ -295,7 +305,7 @@ def _to_date(word: str, way: str) -> Any:
 
 
 def looks_like_excel(name: str, column: pa.ChunkedArray) -> bool:
-    """Test if a column of numbers with the name of a date may hold Excel's day numbers."""
+    """Test if a numeric column with the name of a date may hold Excel's day numbers."""
     if not is_number(column.type) or not DATE_NAME.search(name):
         return False
     values = as_floats(column)
@@ -307,7 +317,7 @@ def looks_like_excel(name: str, column: pa.ChunkedArray) -> bool:
 
 
 def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Problem]) -> pa.ChunkedArray:
-    """Parse a column in a given notation; collect values that do not fit as problems."""
+    """Parse a column in a given notation, and add values that do not fit to the problems."""
     import pyarrow as pa
 
     if way in DATE_NOTATIONS and kind_of(column.type) == "date":
@@ -330,7 +340,7 @@ def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Proble
 
 
 def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[Problem]]:
-    """Parse words in a given notation; return the values and the problems."""
+    """Parse words in a given notation; return their values and the problems."""
     if isinstance(way, Mapping):
         known = {str(word).strip().casefold(): float(value) for word, value in way.items()}
         values: list[Any] = [known.get(word.strip().casefold()) for word in words]
@@ -367,7 +377,7 @@ def _numbers_as(words: list[str], way: str) -> list[float | None]:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Notations that fit a column: a single one, or several that the user must choose from."""
+    """Notations that fit a column; if there are several, the user must choose."""
 
     ways: tuple[Any, ...]  # values of `parse`
     example: str  # a word of the column
@@ -412,7 +422,10 @@ def _may_hold_numbers(column: pa.ChunkedArray) -> bool:
 
 
 def read_suggested(table: pa.Table) -> tuple[pa.Table, dict[str, Suggestion]]:
-    """Parse the columns that only one notation fits; return the table and the suggestions for its text columns."""
+    """Parse the columns that only one notation fits.
+
+    Returns the table and the suggestions for its text columns.
+    """
     ways = {name: suggest_parse(table.column(name)) for name in table.column_names}
     suggestions = {name: way for name, way in ways.items() if way is not None}
     unambiguous = {name: suggestion.ways[0] for name, suggestion in suggestions.items() if len(suggestion.ways) == 1}

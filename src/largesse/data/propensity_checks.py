@@ -1,4 +1,4 @@
-"""Plausibility checks of given propensities against the levels of the log.
+"""Plausibility checks of given propensities against the logged levels.
 
 If propensities are right, the sum of 1 / propensity over the rows of a level is about the number of all rows, or less if some
 customers could not get the level, but never clearly more. And where a level was nearly certain, the other levels must have been
@@ -17,7 +17,7 @@ from largesse.errors import Problem, join_some
 from largesse.records import Array
 from largesse.stats import t_estimate
 
-# Propensities are refused if they are off by so many standard errors and by this factor.
+# Propensities are refused if they are wrong by more than this number of standard errors and by more than this factor.
 REFUSED_ERRORS, REFUSED_FACTOR = 5.0, 1.5
 REFUSED_SHARE_ERROR = 0.25  # difference between a share of rows and a propensity, relative to the propensity
 DOUBTED_ERRORS, DOUBTED_DIFFERENCE = 4.0, 0.1  # standard errors, and distance of a sum from one
@@ -30,7 +30,7 @@ PROPENSITY_HINT = (
 
 @dataclass(frozen=True, eq=False)
 class GivenPropensities:
-    """Levels and given propensities of a log."""
+    """Levels of a log and the propensities that it gives for them."""
 
     level: Array  # (n,) in 0..K−1
     propensity: Array  # (n,) in (0, 1]
@@ -41,7 +41,10 @@ class GivenPropensities:
 
 @dataclass(frozen=True)
 class LevelSum:
-    """Mean over all rows of 1 / propensity at the rows of a level: about one if propensities are correct."""
+    """Sum of 1 / propensity over the rows of a level, divided by the number of all rows.
+
+    It is about one if propensities are correct.
+    """
 
     label: str
     share: float  # of the rows
@@ -57,7 +60,7 @@ class LevelSum:
 
 
 def sum_levels(given: GivenPropensities, *, weighted: bool = True) -> list[LevelSum]:
-    """Return the sum of 1 / propensity of every level that has rows."""
+    """Return the sum of 1 / propensity for each level that has rows."""
     weight = given.weight if weighted else None
     sums = []
     for k, label in enumerate(given.labels):
@@ -78,7 +81,10 @@ def sum_levels(given: GivenPropensities, *, weighted: bool = True) -> list[Level
 
 
 def _expected_se(given: GivenPropensities, has_level: Array, weight: Array | None) -> float:
-    """Return the standard error implied by the propensities; by chance, draws may vary less."""
+    """Return the standard error of a level's sum that the propensities imply.
+
+    The drawn rows may vary less by chance.
+    """
     p = np.where(has_level, given.propensity, 1.0)
     spread = np.sqrt(1 - p) / p * (1.0 if weight is None else weight)
     whole = len(p) if weight is None else float(weight.sum())
@@ -86,7 +92,7 @@ def _expected_se(given: GivenPropensities, has_level: Array, weight: Array | Non
 
 
 def _add_up(spread: Array, cluster: Array | None) -> float:
-    """Return the standard deviation of a sum, with the levels of a cluster's rows possibly dependent."""
+    """Return the standard deviation of a sum over rows, whose errors may be dependent within clusters."""
     if cluster is not None:
         _, cluster_code = np.unique(cluster, return_inverse=True)
         spread = np.bincount(cluster_code, weights=spread)
@@ -94,7 +100,7 @@ def _add_up(spread: Array, cluster: Array | None) -> float:
 
 
 def propensity_problems(given: GivenPropensities, name: str) -> list[Problem]:
-    """Return the problems of propensities that are implausible beyond chance."""
+    """Return the problems of propensities that contradict the logged levels beyond chance."""
     sums = sum_levels(given)
     if len(sums) > 1 and (given.propensity >= CERTAIN_PROPENSITY).mean() >= CERTAIN_PROPENSITY:
         got = f"{name} is 1 in every row, but the log has {len(sums)} levels"
@@ -117,7 +123,9 @@ def propensity_problems(given: GivenPropensities, name: str) -> list[Problem]:
 
 
 def find_doubtful_levels(given: GivenPropensities) -> list[LevelSum]:
-    """Return the levels whose sum is clearly above one, or clearly below it if all rows of a level have one propensity.
+    """Return the levels whose sums of 1 / propensity are implausible.
+
+    A sum clearly above one is implausible, and one clearly below it if all rows of a level have one propensity.
 
     If propensities vary, a sum below one means little: rows with small propensities may not have been drawn.
     """
@@ -145,7 +153,10 @@ def _is_far_above(level_sum: LevelSum) -> bool:
 
 
 def _count_others(given: GivenPropensities) -> tuple[float, float, float]:
-    """Return the expected number of rows that did not get their likeliest level, its standard error, and the actual number."""
+    """Count the rows that did not get their likeliest level.
+
+    Returns the expected number, its standard error and the actual number.
+    """
     p = given.propensity
     likely = p > 0.5
     missing = np.where(likely, (1 - p) / p, 0.0)
@@ -154,7 +165,7 @@ def _count_others(given: GivenPropensities) -> tuple[float, float, float]:
 
 
 def propensities_by_stratum(stratum: Array, level: Array, levels: int) -> Array:
-    """Return the propensity (n,) of every row as the share of its level in its stratum."""
+    """Return the propensity (n,) of every row: the share of its level in its stratum."""
     cell = stratum * levels + np.maximum(level, 0)
     _, cell_code, times = np.unique(cell, return_inverse=True, return_counts=True)
     sizes = np.bincount(stratum)
@@ -162,7 +173,7 @@ def propensities_by_stratum(stratum: Array, level: Array, levels: int) -> Array:
 
 
 def share_mismatches(shares: Sequence[float], given: GivenPropensities) -> list[Problem]:
-    """Return the problem of propensities by level that are far from the shares of rows, if they are."""
+    """Return the problem of propensities by level that are far from the levels' shares of the rows."""
     weight = np.ones(len(given.level)) if given.weight is None else given.weight
     unit = _add_up(weight, given.cluster) / float(weight.sum())
     off = []
@@ -175,7 +186,7 @@ def share_mismatches(shares: Sequence[float], given: GivenPropensities) -> list[
 
 
 def share_problems(shares: Sequence[Any], levels: int) -> list[Problem]:
-    """Return the problems of a list of propensities by level."""
+    """Return the problems of propensities that are given as one number per level."""
     hint = f"give {levels} probabilities, one for each level, that add up to 1: propensities = [0.2, 0.2, 0.6]"
     numbers = all(isinstance(p, int | float | np.number) and 0 < p <= 1 for p in shares)
     if not numbers or len(shares) != levels:

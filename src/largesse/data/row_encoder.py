@@ -1,4 +1,4 @@
-"""Fast encoder of single customers given as JSON.
+"""Fast encoder of single customers that are given as JSON.
 
 Arrow costs some twenty steps for every column of a one-row table. Here plain values (numbers, text, booleans, null, dates such
 as 2026-01-31) go straight into the matrix, all numbers at once. Other values (numbers as text, values of another kind) become a
@@ -40,10 +40,10 @@ EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 @final
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Customers with encoded features, accepted by models like a table."""
+    """Encoded features of customers, which models accept in place of a table."""
 
     matrix: Array  # (n, p) float32
-    encoder: Encoder  # by which
+    encoder: Encoder  # that encoded them
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -51,14 +51,14 @@ class EncodedRows:
 
 @final
 class RowEncoder:
-    """Encoder of JSON rows, with the same result as `Encoder` on a table of them.
+    """Encoder of JSON rows that gives the same matrix as `Encoder` on a table of these rows.
 
     Parameters
     ----------
     encoder
         The fitted encoder.
     parse
-        How columns are written, as for `read_log`.
+        Notations of columns, as for `read_log`.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class RowEncoder:
         self._marks = np.array([at for _, _, at in self._numbers if at >= 0], dtype=np.intp)
 
     def _add_text(self, learnt: WordsEncoder | TargetMeanEncoder, place: int) -> None:
-        """Tabulate the encoding of each known text."""
+        """Tabulate the encoded columns of each known text of a feature."""
         import pyarrow as pa
 
         words: list[str | None] = [*learnt.words, None]
@@ -111,14 +111,17 @@ class RowEncoder:
         self._others[learnt.name] = blocks[-1]
 
     def encode(self, rows: Sequence[Row]) -> EncodedRows:
-        """Return the encoded features of rows; refuse rows with a missing feature or a feature of another kind."""
+        """Encode the features of rows.
+
+        A row with a missing feature, or a feature of another kind, is refused.
+        """
         matrix = self._encode_plain(rows)
         if matrix is None:
             matrix = self._encoder.transform(self._as_table(rows))
         return EncodedRows(matrix, self._encoder)
 
     def _encode_plain(self, rows: Sequence[Row]) -> Array | None:
-        """Return the matrix (n, p), or None if a value needs the rules of tables."""
+        """Return the matrix (n, p) of rows, or None if a value needs the rules of tables."""
         matrix = np.zeros((len(rows), self._width), dtype=np.float32)
         try:
             columns = [[row[name] for row in rows] for name, _, _ in self._numbers]
@@ -150,7 +153,7 @@ class RowEncoder:
         matrix[:, self._marks] = ~known[:, self._gaps]
 
     def _as_table(self, rows: Sequence[Row]) -> Any:
-        """Return the rows' features as a table; refuse rows with missing features, and values of mixed kinds."""
+        """Convert the features of rows to a table; refuse missing features, and values of several kinds."""
         import pyarrow as pa
 
         refuse("customers", self._missing(rows))
@@ -166,7 +169,10 @@ class RowEncoder:
         return read_table(pa.table(columns), what="customers", parse=self._parse)
 
     def _missing(self, rows: Sequence[Row]) -> list[Problem]:
-        """Return the problems of rows without a feature; null is a missing value, an absent key is an error."""
+        """Return the problems of rows without a feature.
+
+        Null is a missing value; an absent key is an error.
+        """
         problems: list[Problem] = []
         for at, row in enumerate(rows):
             lacking = [name for name in self._encoder.features if name not in row]
@@ -180,7 +186,7 @@ class RowEncoder:
 
 
 def _is_plain(column: list[Any]) -> bool:
-    """Test if values are booleans, missing, or numbers in the range of floats."""
+    """Test if all values are booleans, missing, or numbers in the exact range of floats."""
     kinds = set(map(type, column)) - {type(None)}
     if kinds <= {float} or kinds == {bool}:
         return True
@@ -190,7 +196,10 @@ def _is_plain(column: list[Any]) -> bool:
 
 
 def _read_stamps(values: list[Any]) -> Any:
-    """Convert dates and times in the notation of CSV files, 2026-01-31 or 2026-01-31 10:30; return other values unchanged."""
+    """Parse dates and times that are written as in CSV files; return other values unchanged.
+
+    The notation is 2026-01-31 or 2026-01-31 10:30.
+    """
     import pyarrow as pa
 
     stamps = pa.array(values)
@@ -202,7 +211,10 @@ def _read_stamps(values: list[Any]) -> Any:
 
 @lru_cache(maxsize=100_000)
 def _read_day(text: str | None) -> float:
-    """Return a day such as 2026-01-31 in seconds since 1970, NaN for None; raise ValueError or TypeError for other values."""
+    """Convert a day such as 2026-01-31 to seconds since 1970, and None to NaN.
+
+    Other values raise ValueError or TypeError.
+    """
     if text is None:
         return math.nan
     if not ISO_DAY.fullmatch(text):
@@ -211,7 +223,7 @@ def _read_day(text: str | None) -> float:
 
 
 def check_rows(given: Any, most: int) -> list[Row]:
-    """Check that rows of JSON are a list of objects, at most `most`; return them."""
+    """Return the rows of a JSON request; refuse anything but a list of objects, or more than `most`."""
     if not isinstance(given, list) or not given or not all(isinstance(row, dict) for row in given):
         got = "an empty list" if given == [] else repr_short(given)
         hint = 'send one object for each: "customers": [{"age": 31, "city": "Oslo"}]'

@@ -1,4 +1,4 @@
-"""Out-of-core reading: the table of `read_table` in batches of rows, one at a time in memory.
+"""Out-of-core reading of tables: batches of rows, one at a time in memory.
 
 Columns, types and the number of rows are known before the first batch: from the metadata of Parquet, and for CSV from a first pass
 that settles the types (see `csv_reader`). Arrow files are read whole, one by one. Every pass gives the same rows in the same
@@ -38,26 +38,34 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 READ_BATCH_ROWS = 65_536
-MAX_GZIP_RATIO = 20  # of most tables
-MAX_ARROW_CELLS = 8  # values in a byte of an Arrow file
+MAX_GZIP_RATIO = 20  # compression of most tables
+MAX_ARROW_CELLS = 8  # values per byte of an Arrow file
 MAX_PIECE_ROWS = 500_000
 
 
 @dataclass(frozen=True, eq=False)
 class Batches:
-    """Table that is read in batches; text is dictionary-encoded as in `read_table`."""
+    """Table that is read in batches of rows.
+
+    Text is dictionary-encoded as in `read_table`.
+    """
 
     schema: pa.Schema
     rows: int
-    passes: Callable[[Sequence[str] | None], Iterator[pa.Table]]  # of some columns, or of all
-    mapper: Callable[[RowTask, Sequence[str], Array], Iterator[Array]] | None = None  # `map` of rows on other machines
+    passes: Callable[[Sequence[str] | None], Iterator[pa.Table]]  # batches of the named columns, or of all columns
+    mapper: Callable[[RowTask, Sequence[str], Array], Iterator[Array]] | None = (
+        None  # implementation of `map` on other machines
+    )
 
     def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows in order, in batches, with all or only the named columns."""
+        """Yield all rows in order in batches, with all or only the named columns."""
         return self.passes(columns)
 
     def map(self, task: RowTask, columns: Sequence[str], wanted: Array) -> Iterator[Array]:
-        """Yield the results of a task for the wanted rows (n,) in order, batch by batch, computed where the rows are."""
+        """Yield the results of a task for the rows in the mask `wanted` (n,), batch by batch.
+
+        Results are in the order of the rows, and computed where the rows are.
+        """
         if self.mapper is not None:
             yield from self.mapper(task, columns, wanted)
             return
@@ -69,7 +77,7 @@ class Batches:
                 yield task(batch if here.all() else batch.filter(here))
 
     def read_all(self) -> pa.Table:
-        """Return all rows as one table."""
+        """Read all batches into one table."""
         import pyarrow as pa
 
         return pa.concat_tables(self.read(), promote_options="permissive").unify_dictionaries()
@@ -78,7 +86,7 @@ class Batches:
 def open_batches(
     source: Any, *, what: str = "table", plain: Collection[str] = (), texts: Collection[str] = ()
 ) -> Batches:
-    """Open a path, a glob, a folder or a table in memory to be read in batches; ready `Batches` pass through.
+    """Open a path, a glob, a folder or a table in memory for reading in batches.
 
     The columns `plain` stay plain text; `texts` of a CSV are text, even where they hold digits; `what` names the table in errors.
 
@@ -99,7 +107,7 @@ def open_batches(
 
 
 def bound_size(source: Any, what: str = "table") -> tuple[float, float]:
-    """Return upper bounds of the numbers of values and rows of a table, by the metadata or the sizes of its files."""
+    """Return upper bounds of the numbers of values and rows of a table, from metadata or file sizes."""
     if isinstance(source, Batches):
         return source.rows * len(source.schema), source.rows
     if not isinstance(source, str | os.PathLike):
@@ -124,7 +132,7 @@ def _bound_cells(file: Path, what: str) -> tuple[float, int]:
 
 @dataclass(frozen=True, eq=False)
 class _File:
-    """One file of a table."""
+    """One file of a table, with its schema, its number of rows and its state on disk."""
 
     file: Path
     schema: pa.Schema
@@ -136,7 +144,7 @@ class _File:
 
 
 def _inspect_file(file: Path, what: str, plain: Collection[str], texts: Collection[str]) -> _File:
-    """Return schema and number of rows of a file; refuse an unreadable one."""
+    """Return the schema and the number of rows of a file; refuse an unreadable file."""
     with wrap_read_error(file, what):
         check_file(file, what)
         kind, state = kind_of_file(file, what), _read_state(file)
@@ -158,7 +166,7 @@ def _read_state(file: Path) -> tuple[int, int]:
 def _read_all(
     parts: Sequence[_File], schema: pa.Schema, what: str, plain: Collection[str], columns: Sequence[str] | None
 ) -> Iterator[pa.Table]:
-    """Yield the rows of all files in batches of one schema."""
+    """Yield the rows of all files in batches, with the schema that the files share."""
     import pyarrow as pa
 
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
@@ -172,10 +180,10 @@ def _read_all(
 
 
 def _check_same(part: _File, what: str, rows: int | None = None) -> None:
-    """Refuse a file that changed since it was inspected, or that has another number of rows."""
+    """Refuse a file that has changed since it was inspected."""
     try:
         same = _read_state(part.file) == part.state and rows in (None, part.rows)
-    except OSError:  # it is gone
+    except OSError:  # the file does not exist any more
         same = False
     if not same:
         fail(what, Problem(f"{part.file} changed while it was read", "try again when nothing writes to it"))
@@ -200,6 +208,7 @@ def _read_file(part: _File, what: str, plain: Collection[str], columns: Sequence
 
 
 def _merge_small(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Merge small batches into larger ones."""
     import pyarrow as pa
 
     held: list[pa.Table] = []
@@ -219,7 +228,7 @@ def _slice(table: pa.Table, columns: Sequence[str] | None = None) -> Iterator[pa
 
 
 def _conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a batch with the columns and types that all files share."""
+    """Return a batch with the columns and types of the common schema of all files."""
     import pyarrow as pa
 
     if batch.schema.equals(schema):
@@ -239,16 +248,16 @@ def _conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 class FilePiece(NamedTuple):
-    """File, or some row groups of a Parquet file."""
+    """Piece of a table: a file, or some row groups of a Parquet file."""
 
     path: str
     first: int = 0  # row group
-    groups: int = 0  # how many; 0: the whole file
-    rows: int = -1  # −1: not known before it is read
+    groups: int = 0  # number of row groups; 0 for the whole file
+    rows: int = -1  # −1 if unknown before the file is read
 
 
 def split_file(file: Path, what: str) -> list[FilePiece]:
-    """Return the pieces of a file in the order of its rows; refuse a file that cannot be read."""
+    """Split a file into pieces, in the order of its rows; refuse an unreadable file."""
     import pyarrow.parquet as pq
 
     path = str(file.absolute())
@@ -259,7 +268,7 @@ def split_file(file: Path, what: str) -> list[FilePiece]:
         with open_file(file) as stream, pq.ParquetFile(stream) as opened:
             sizes = [opened.metadata.row_group(k).num_rows for k in range(opened.metadata.num_row_groups)]
     if not sum(sizes):
-        return [FilePiece(path, rows=0)]  # it has columns all the same
+        return [FilePiece(path, rows=0)]  # a file without rows still has columns
     pieces, first = [], 0
     for k in range(1, len(sizes) + 1):
         if k == len(sizes) or sum(sizes[first : k + 1]) > MAX_PIECE_ROWS:
@@ -271,7 +280,7 @@ def split_file(file: Path, what: str) -> list[FilePiece]:
 def read_piece(
     piece: FilePiece, what: str, plain: Collection[str] = (), texts: Collection[str] = ()
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a piece in batches, as `read_table` reads those of a file."""
+    """Yield the rows of a piece of a file in batches, as `read_table` reads those of a file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Rules for logs and tables of customers, all violations reported together."""
+"""Rules for logs and customer tables, whose violations are all reported together."""
 
 from __future__ import annotations
 
@@ -30,32 +30,34 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_RESPONSE = 1e30  # models work in float32, and with squares in float64
-MIN_LARGEST_WEIGHT, MAX_LARGEST_WEIGHT = 1e-100, 1e100  # squares of others are zero or infinite
+MIN_LARGEST_WEIGHT, MAX_LARGEST_WEIGHT = 1e-100, 1e100  # squares of larger or smaller weights overflow or underflow
 MIN_WEIGHTED_ROWS = 10.0
-MIN_WEIGHT_SHARE = 1e-9  # of a level that can be estimated
-MAX_MISSING_RESPONSES = 0.2  # share; above it, missing probably means something
+MIN_WEIGHT_SHARE = 1e-9  # of all weight; levels with less cannot be estimated
+MAX_MISSING_RESPONSES = 0.2  # share of the rows; with more, missing values probably have a meaning
 
 
 @dataclass
 class TableChecker:
-    """Checks of one table; each method reads a column, returns its values and collects its problems."""
+    """Checker of one table: each method reads a column, returns its values and collects its problems."""
 
     table: pa.Table
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    stand_ins: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)  # for features of logs larger than memory
+    stand_ins: Mapping[str, pa.ChunkedArray] = field(
+        default_factory=dict
+    )  # short columns in place of features, for logs larger than memory
 
     def add_problem(self, what: str, hint: str) -> None:
-        """Add a problem to the list."""
+        """Add a problem and its hint to the list."""
         self.problems.append(Problem(what, hint))
 
     def require(self, name: str, role: str) -> None:
-        """Check that a column exists."""
+        """Add a problem if a column does not exist."""
         if name not in self.table.column_names:
             self.add_problem(f"the {role} column {name!r} is not in the table", suggest(name, self.table.column_names))
 
     def check_roles(self, named: dict[str, str], levels: Levels, features: Sequence[str] | None) -> None:
-        """Check that every column exists, and that no column has two roles that exclude each other."""
+        """Check that all named columns exist, and that no column has two roles that exclude each other."""
         for role, column in named.items():
             self.require(column, role.removesuffix("_column"))
         for column in levels.cost_columns or ():
@@ -84,7 +86,10 @@ class TableChecker:
             self.add_problem("there is only one level", "a choice needs at least two levels with their costs")
 
     def read_level(self, name: str, levels: Levels) -> tuple[Array, Levels]:
-        """Return level numbers (n,) in 0..K−1, −1 for unknown values, and the levels as written in the log."""
+        """Return the level numbers (n,) of the rows, and the levels as they are written in the log.
+
+        Unknown values get −1.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -117,7 +122,10 @@ class TableChecker:
         return codes, levels
 
     def read_response(self, name: str, *, may_be_constant: bool = False) -> Array:
-        """Return responses (n,), missing as NaN: finite, mostly present, and not constant unless `may_be_constant`."""
+        """Return the responses (n,) of the rows, with NaN for missing ones.
+
+        They must be finite, mostly present, and not constant unless `may_be_constant`.
+        """
         values = self.read_numbers(name, "response")
         if values is None:
             return np.zeros(len(self.table))
@@ -128,9 +136,7 @@ class TableChecker:
             )
         missing = np.isnan(values)
         if missing.all():
-            self.add_problem(
-                f"the response {name!r} is missing in every row", "name the column that says what happened"
-            )
+            self.add_problem(f"the response {name!r} is missing in every row", "name the column with the response")
         elif missing.mean() > MAX_MISSING_RESPONSES:
             share = percent(missing.mean())
             self.add_problem(
@@ -141,7 +147,7 @@ class TableChecker:
             largest = values[np.nanargmax(np.abs(values))]
             self.add_problem(
                 f"the response {name!r} is as large as {largest:g}",
-                f"numbers beyond {MAX_RESPONSE:g} cannot be computed with: is it a code for missing? Else use a larger unit",
+                f"the largest number allowed is {MAX_RESPONSE:g}: is it a code for missing? Else use a larger unit",
             )
         elif missing.any():
             self.notes.append(f"{plural(int(missing.sum()), 'row')} without a response left out")
@@ -153,7 +159,7 @@ class TableChecker:
         return values
 
     def read_propensity(self, name: str) -> Array | None:
-        """Return propensities (n,), all in (0, 1]."""
+        """Return the propensities (n,) of the rows, which must lie in (0, 1]."""
         values = self.read_numbers(name, "propensity")
         if values is None:
             return None
@@ -170,7 +176,10 @@ class TableChecker:
         return values
 
     def read_weight(self, name: str) -> Array | None:
-        """Return weights (n,), zero or more, and positive in enough rows."""
+        """Return the weights (n,) of the rows.
+
+        They must be zero or more, and positive in enough rows.
+        """
         values = self.read_numbers(name, "weight")
         if values is None:
             return None
@@ -193,6 +202,7 @@ class TableChecker:
         return values
 
     def _check_effective_rows(self, name: str, weight: Array) -> None:
+        """Add a problem if weights (n,) leave too few effective rows."""
         effective = float(weight.sum()) ** 2 / float(weight @ weight)
         if effective < min(MIN_WEIGHTED_ROWS, len(weight) / 2):
             top = np.argsort(-weight, kind="stable")[:3]
@@ -200,11 +210,11 @@ class TableChecker:
             self.add_problem(
                 f"the weights {name!r} leave only about {effective:.1f} of {plural(len(weight), 'row')} to learn from: "
                 f"{percent(share, 1)} of the weight is on rows {join_some([str(row) for row in top])}",
-                "check how the weights were made; leave the column out to count every row alike",
+                "check the computation of the weights; leave the column out to weight all rows equally",
             )
 
     def read_groups(self, name: str, role: str) -> Array:
-        """Return group numbers (n,) in order of appearance."""
+        """Return the group numbers (n,) of the rows, in the order in which groups appear."""
         import pyarrow.compute as pc
 
         column = as_comparable(self.table.column(name))
@@ -218,7 +228,7 @@ class TableChecker:
         return np.asarray(pc.fill_null(pc.index_in(column, value_set=pc.unique(column)), -1), dtype=np.int64)
 
     def read_ids(self, name: str, *, repeats: bool) -> pa.Array:
-        """Return customer ids (n,), none missing, and unique unless `repeats` is true."""
+        """Return the customer ids (n,), which must not be missing, nor repeat unless `repeats` is true."""
         import pyarrow.compute as pc
 
         column = as_comparable(self.table.column(name)).combine_chunks()
@@ -237,7 +247,7 @@ class TableChecker:
         return column
 
     def _refuse_type(self, name: str, role: str, kind: pa.DataType) -> bool:
-        """Add a problem and return True if values of this type cannot be compared with each other."""
+        """Add a problem and return True if values of a type cannot be compared with each other."""
         import pyarrow.types as types
 
         if not is_unusable(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
@@ -246,7 +256,10 @@ class TableChecker:
         return True
 
     def read_costs(self, levels: Levels) -> Array | None:
-        """Return each customer's own costs (n, K), zero or more and non-decreasing in the level; None if costs are common."""
+        """Return the costs (n, K) of customers; None if costs are common to all.
+
+        They must be zero or more, and non-decreasing in the level.
+        """
         if levels.cost_columns is None:
             return None
         columns = [self.read_numbers(name, "cost") for name in levels.cost_columns]
@@ -269,13 +282,13 @@ class TableChecker:
         return costs
 
     def check_support(self, codes: Array, outcome: Array, levels: Levels, weight: Array | None) -> None:
-        """Check that every level has at least one row, and a positive weight."""
+        """Check that every level has rows with a positive weight."""
         if self.problems:
             return
         seen = np.isfinite(outcome) & (codes >= 0)
         rows = np.bincount(codes[seen], minlength=len(levels))
         empty = [levels.labels[k] for k in np.flatnonzero(rows == 0)]
-        hint = "a level nobody got cannot be judged: leave it out of the levels, or try it on some customers first"
+        hint = "a level without rows cannot be evaluated: leave it out of the levels, or try it on some customers first"
         if empty:
             self.add_problem(f"no row of the log has level {join_some(empty)}", hint)
         if weight is None:
@@ -283,13 +296,13 @@ class TableChecker:
         mass = np.bincount(codes[seen], weights=weight[seen] / weight[seen].max(initial=0.0), minlength=len(levels))
         light = [levels.labels[k] for k in np.flatnonzero((rows > 0) & (mass <= MIN_WEIGHT_SHARE * mass.sum()))]
         if light:
-            self.add_problem(f"all rows with level {join_some(light)} have weight zero, or next to nothing", hint)
+            self.add_problem(f"all rows with level {join_some(light)} have weight zero, or nearly zero", hint)
 
     def resolve_costs(self, levels: Levels, named: bool) -> Levels:
-        """Return the levels with the log's kind of costs: observed if their column is named."""
+        """Return the levels with observed costs if a column of observed costs is named."""
         if levels.observed and not named:
             hint = "name the column with what each row cost: cost_column=…"
-            self.problems.append(Problem("costs are observed, but no column says what was paid", hint))
+            self.problems.append(Problem("costs are observed, but no column with the paid costs is named", hint))
         if levels.observed or not named:
             return levels
         cost_settings = {
@@ -299,14 +312,17 @@ class TableChecker:
         }
         if clash := [word for word, on in cost_settings.items() if on]:
             hint = "a column of observed costs holds all that a row cost: keep one of the two"
-            self.problems.append(Problem(f"a cost column is named, and {clash[0]} says how levels are paid", hint))
+            self.problems.append(Problem(f"a cost column is named, and also {clash[0]}", hint))
             return levels
         if any(levels.costs):
             self.notes.append("costs are observed: the costs listed for the levels are not used")
         return replace(levels, observed=True)
 
     def read_observed_costs(self, name: str, outcome: Array) -> Array | None:
-        """Return the observed cost of each row (n,): zero or more, not all zero; optional in rows without a response."""
+        """Return the observed costs (n,) of the rows.
+
+        They must be zero or more, and not all zero; rows without a response need none.
+        """
         values = self.read_numbers(name, "cost")
         if values is None:
             return None
@@ -315,13 +331,13 @@ class TableChecker:
         if bad.any():
             self.add_problem(
                 f"the cost {name!r} is missing, infinite or negative in {plural(int(bad.sum()), 'row')}",
-                "write what the row cost, 0 if nothing was paid",
+                "write the cost of the row, 0 if nothing was paid",
             )
         elif values[known].max(initial=0.0) > MAX_RESPONSE:
-            hint = f"numbers beyond {MAX_RESPONSE:g} cannot be computed with: is it a code for missing? Else use a larger unit"
+            hint = f"the largest number allowed is {MAX_RESPONSE:g}: is it a code for missing? Else use a larger unit"
             self.add_problem(f"the cost {name!r} is as large as {values[known].max():g}", hint)
         elif not values[known].any():
-            self.add_problem(f"the cost {name!r} is 0 in every row", "name the column with what was paid")
+            self.add_problem(f"the cost {name!r} is 0 in every row", "name the column with the paid costs")
         return values
 
     def select_features(self, listed: Sequence[str] | None, taken: set[str]) -> pa.Table:
@@ -343,7 +359,7 @@ class TableChecker:
         return self.table.select(selected)
 
     def read_numbers(self, name: str, role: str) -> Array | None:
-        """Return a column as float64, missing as NaN; None if it is not numeric."""
+        """Return a column as float64 (n,), with NaN for missing values; None if it is not numeric."""
         import pyarrow as pa
 
         column = decode_dictionary(self.table.column(name))
@@ -362,7 +378,10 @@ class TableChecker:
 
 
 def _describe_non_numbers(name: str, role: str, column: pa.ChunkedArray) -> tuple[str, str]:
-    """Describe the non-numeric values of a column, only the odd words of a mostly numeric one, and the remedy."""
+    """Describe the values of a column that are not numbers, and the remedy.
+
+    Of a mostly numeric column, only the other words are named.
+    """
     key = f'"{name}"'
     if is_text(column.type):
         tally = count_words(column)
@@ -374,12 +393,12 @@ def _describe_non_numbers(name: str, role: str, column: pa.ChunkedArray) -> tupl
     examples = join_some(values_as_text(column.slice(0, 3)))
     return (
         f"the {role} column {name!r} does not hold numbers but {column.type}: {examples}",
-        f'give numbers, or say how it is written: parse = {{{key} = "decimal comma"}} or {{{key} = {{yes = 1, no = 0}}}}',
+        f'give numbers, or name the notation: parse = {{{key} = "decimal comma"}} or {{{key} = {{yes = 1, no = 0}}}}',
     )
 
 
 def _text_as_numbers(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray:
-    """Return levels with numbers written as text as numbers, unless the levels have names."""
+    """Convert levels that are numbers written as text to numbers, unless the levels have names."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -397,7 +416,7 @@ def _text_as_numbers(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray
 
 
 def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
-    """Return the levels with their costs as doses, if the log contains the costs themselves."""
+    """Return the levels with their costs as doses if the log holds costs instead of level numbers."""
     common = None if levels.cost_columns else np.asarray(levels.costs, dtype=np.float64)
     if words or levels.doses is not None or common is None or len(set(common.tolist())) < len(common):
         return levels
@@ -410,7 +429,7 @@ def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
 
 
 def _written_numbers(levels: Levels) -> list[float]:
-    """Return the number of each level in the log: its dose, its name if that is a number, else 0..K−1."""
+    """Return the number that stands for each level in the log: a dose, a numeric name, or 0..K−1."""
     if levels.doses is not None:
         return list(levels.doses)
     if levels.names is not None and all(reads_as_number(name) for name in levels.names):
@@ -419,14 +438,14 @@ def _written_numbers(levels: Levels) -> list[float]:
 
 
 def _describe_feature(name: str, column: pa.ChunkedArray) -> list[str]:
-    """Return notes on a feature without information."""
+    """Return notes on a feature that is empty, constant or like an identifier."""
     import pyarrow.compute as pc
 
     if column.null_count == len(column):
-        return [f"column {name!r} is empty: it says nothing"]
+        return [f"column {name!r} is empty: it has no information"]
     if reason := skip_reason(name, column):
         return [f"column {name!r} is listed as a feature: {reason}"]
     if len(column) > 1 and all(len(pc.unique(part)) == 1 for part in (column.slice(0, 1000), column)):
         value = join_some(values_as_text(decode_dictionary(column).slice(0, 1)))
-        return [f"column {name!r} is {value} in every row: it says nothing"]
+        return [f"column {name!r} is {value} in every row: it has no information"]
     return []

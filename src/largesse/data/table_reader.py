@@ -34,7 +34,7 @@ READABLE_ENDINGS = {
     "arrow": (".arrow", ".feather", ".ipc"),
 }
 KNOWN_KINDS = "Parquet (.parquet), CSV (.csv, .csv.gz) and Arrow/Feather (.arrow, .feather)"
-MAX_QUOTED_LETTERS = 200  # of a message of Arrow
+MAX_QUOTED_LETTERS = 200  # of Arrow's own messages
 CONTAINER_LIMIT_FILE = Path("/sys/fs/cgroup/memory.max")  # bytes
 DEFAULT_MEMORY_BYTES = 1 << 40
 
@@ -68,7 +68,7 @@ def read_table(
 
 
 def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
-    """Return the files of a path, a folder or a glob, in the order of their names."""
+    """Return the files of a path, a folder or a glob, sorted by name."""
     text = os.fspath(source)
     refuse(what, path_problems(text))
     if is_remote(text):
@@ -91,7 +91,7 @@ def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
 
 
 def is_remote(text: str) -> bool:
-    """Test if a source is a URL or the name of a Spark table, not a path.
+    """Test if a source is a URL or the name of a Spark table rather than a path.
 
     >>> is_remote("s3a://shop/log"), is_remote("table:shop.log"), is_remote("log.parquet")
     (True, True, False)
@@ -100,7 +100,10 @@ def is_remote(text: str) -> bool:
 
 
 def expand_home(text: str) -> Path:
-    """Expand ~ in a path; unlike `Path.expanduser`, leave the ~ of an unknown user."""
+    """Expand ~ in a path.
+
+    Unlike `Path.expanduser`, it leaves the ~ of an unknown user unchanged.
+    """
     return Path(os.path.expanduser(text))  # noqa: PTH111
 
 
@@ -132,7 +135,7 @@ def _read_files(files: list[Path], what: str, plain: Collection[str], texts: Col
 
 
 def merge_schemas(files: Sequence[Path], schemas: Sequence[pa.Schema], what: str) -> pa.Schema:
-    """Return the common schema of several files; refuse files that do not fit together."""
+    """Return the common schema of several files; refuse files with different columns or types."""
     import pyarrow as pa
 
     refuse(what, _column_mismatches(files, [set(schema.names) for schema in schemas]))
@@ -163,7 +166,9 @@ def _column_mismatches(files: Sequence[Path], columns: Sequence[set[str]]) -> li
 
 
 def read_file(file: Path, what: str, plain: Collection[str] = (), texts: Collection[str] = ()) -> pa.Table:
-    """Read one file; text of Parquet comes dictionary-encoded, except in the `plain` columns.
+    """Read one file into an Arrow table.
+
+    Text of Parquet comes dictionary-encoded, except in the `plain` columns.
 
     The columns `texts` of a CSV are text, even where they hold digits.
     """
@@ -195,7 +200,7 @@ def _min_byte_width(kind: pa.DataType) -> float:
 
 
 def inspect_parquet(file: Path) -> tuple[pa.Schema, int, int]:
-    """Return the schema of a Parquet file, its number of rows, and the size of its pages before compression, in bytes."""
+    """Return the schema, the number of rows and the uncompressed size in bytes of a Parquet file."""
     import pyarrow.parquet as pq
 
     with open_file(file) as stream, pq.ParquetFile(stream) as opened:
@@ -205,7 +210,7 @@ def inspect_parquet(file: Path) -> tuple[pa.Schema, int, int]:
 
 
 def text_columns(schema: pa.Schema, plain: Collection[str]) -> list[str]:
-    """Return the columns of text that are read as dictionaries."""
+    """Return the names of text columns that are read as dictionaries."""
     return [field.name for field in schema if is_text(field.type) and field.name not in plain]
 
 
@@ -235,7 +240,7 @@ def _check_memory(file: Path, what: str, size: float, rows: int) -> None:
 
 
 def check_file(file: Path, what: str) -> None:
-    """Refuse anything but a regular file with content."""
+    """Refuse a path that is not a regular file with content."""
     if not file.is_file():
         fail(what, Problem(f"{file} is not a regular file", "give a file or a folder of files"))
     if file.stat().st_size == 0:
@@ -243,7 +248,7 @@ def check_file(file: Path, what: str) -> None:
 
 
 def validate_table(table: pa.Table) -> pa.Table:
-    """Validate every name, offset, length and code of a table; return the table."""
+    """Validate all names, offsets, lengths and codes of a table, and return it."""
     import pyarrow as pa
 
     _ = [field.name for field in table.schema]  # a name that is not UTF-8 raises here
@@ -258,12 +263,12 @@ def validate_table(table: pa.Table) -> pa.Table:
 
 
 def is_table(file: Path) -> bool:
-    """Test if a file has the name of a table."""
+    """Test if a file name has the ending of a table."""
     return file.name.lower().endswith(tuple(ending for kind in READABLE_ENDINGS.values() for ending in kind))
 
 
 def kind_of_file(file: Path, what: str) -> str:
-    """Return the kind of a table file, by the ending of its name or its first bytes."""
+    """Return the kind of a table file, by the ending of its name or by its first bytes."""
     name = file.name.lower()
     for kind, endings in READABLE_ENDINGS.items():
         if name.endswith(endings):
@@ -310,12 +315,18 @@ def _diagnosis(file: Path, message: str) -> Problem:
 
 
 def describe_csv(file: Path, texts: Collection[str], *, whole: bool = True) -> DelimitedText:
-    """Detect the dialect of a CSV from its first lines; with `whole`, the text must fit into memory at once."""
+    """Detect the separator, decimal point and columns of codes of a CSV file.
+
+    With `whole`, an unpacked gzip file must fit into memory.
+    """
     return describe_text(lambda: open_file(file, whole=whole), _read_head(file), texts)
 
 
 def open_file(file: Path, *, whole: bool = True) -> Any:
-    """Open a file for Arrow; with `whole`, an unpacked gzip file must fit into memory."""
+    """Open a file for Arrow's readers.
+
+    With `whole`, an unpacked gzip file must fit into memory.
+    """
     import pyarrow as pa
 
     if is_gzip(file):
@@ -328,14 +339,14 @@ def open_file(file: Path, *, whole: bool = True) -> Any:
 
 
 class _GzipFile(gzip.GzipFile):
-    """Gzip file with a limit of unpacked bytes."""
+    """Gzip file with a limit on its unpacked bytes."""
 
     def __init__(self, file: Path, max_size: int | None) -> None:
         super().__init__(file, "rb")
         self._file, self._max_size = file, max_size
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes, at most `size`."""
+        """Return at most `size` of the next bytes."""
         content = super().read(size)
         if self._max_size is not None and self.tell() > self._max_size:
             got = f"{self._file} unpacks to more than the {format_size(self._max_size)} of memory of this machine"
@@ -344,7 +355,7 @@ class _GzipFile(gzip.GzipFile):
 
 
 def is_gzip(file: Path) -> bool:
-    """Test if a file has the ending of gzip."""
+    """Test if a file name has the ending of gzip."""
     return file.name.lower().endswith(".gz")
 
 
@@ -402,7 +413,7 @@ def _conversion_problem(error: Exception) -> Problem:
 
 
 def _plain_frame(frame: Any) -> Any:
-    """Return a pandas frame whose columns have text as names; an index with a name is a column too."""
+    """Return a pandas frame with text as column names, and named indices as columns."""
     named = [name for name in frame.index.names if name is not None and name not in frame.columns]
     if named:
         frame = frame.reset_index(level=named)
@@ -412,7 +423,10 @@ def _plain_frame(frame: Any) -> Any:
 
 
 def encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
-    """Convert text columns to dictionary<int32, string> with one dictionary per column, `plain` ones to string."""
+    """Dictionary-encode the text columns of a table, except the `plain` ones.
+
+    Each column has one dictionary; plain columns become strings.
+    """
     import pyarrow as pa
 
     columns = [
@@ -423,7 +437,7 @@ def encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
 
 
 def _encode_column(column: pa.ChunkedArray, *, plain: bool) -> pa.ChunkedArray:
-    """Convert text to dictionary<int32, string>, and other categories (numbers, dates) to their values."""
+    """Dictionary-encode a text column; convert other categories (numbers, dates) to their values."""
     import pyarrow as pa
 
     kind, wanted = column.type, pa.dictionary(pa.int32(), pa.string())
@@ -470,7 +484,7 @@ def memory_limit() -> int:
 
 
 def format_size(size: float) -> str:
-    """Format a number of bytes.
+    """Format a number of bytes with a unit.
 
     >>> format_size(3_200_000_000)
     '3.2 GB'
