@@ -299,9 +299,9 @@ def test_imbalance_that_remains_after_weighting_asks_for_care() -> None:
     assert answers(found)["balance"] == "careful"
     assert "and others" in text(found, "balance")
     assert "'x1'" not in text(found, "balance")
-    assert "no feature" not in text(found, "balance")
+    assert "has to stay" not in text(found, "balance")
     found = checked(log_from_arrays(rng.normal(size=(N, 1)) + 4.0 * level[:, None], level, rng.integers(0, 2, N)))
-    assert "set together with the level is no feature: leave it out" in text(found, "balance")
+    assert "known before the level was chosen has to stay" in text(found, "balance")
 
 
 def test_notes_of_the_reader_are_findings_too() -> None:
@@ -512,3 +512,22 @@ def test_sums_over_groups_give_what_rows_give() -> None:
     code, half = rng.integers(0, 6, 80), rng.integers(0, 2, 80)
     target = 1000 + rng.normal(size=(80, 2)) + code[:, None]
     assert measure_explained(code, target, half) == pytest.approx(slowly_explained(code, target, half))
+
+
+def test_customers_who_never_got_a_level_are_named() -> None:
+    rng = np.random.default_rng(3)
+    x, level = rng.integers(0, 3, (N, 1)), rng.integers(0, 3, N)
+    assert answers(checked(log_from_arrays(x, level, rng.integers(0, 2, N))))["support"] == "fine"
+    level[(x[:, 0] == 1) & (level == 2)] = 0
+    found = checked(log_from_arrays(x, level, rng.integers(0, 2, N)))
+    assert answers(found)["support"] == "careful"
+    assert "'x0' is 1" in text(found, "support")
+    assert found.unsupported.share == pytest.approx((x == 1).mean())
+
+
+def test_a_rule_that_chose_the_levels_answers_no() -> None:
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(N, 2))
+    for score in (x[:, 0], x[:, 0] + x[:, 1]):  # a column, and a rule that no single column shows
+        found = checked(log_from_arrays(x, np.searchsorted([-0.5, 0.5], score), rng.integers(0, 2, N)))
+        assert answers(found)["support"] == "no"

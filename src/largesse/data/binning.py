@@ -81,10 +81,10 @@ def find_grouping(column: pa.ChunkedArray, most: int) -> Grouping:
     has_few_values = len(known) and len(np.unique(known[: 100 * most])) <= most and len(np.unique(known)) <= most
     if flags or has_few_values:
         distinct = tuple(map(float, np.unique(known)))
-        names = ("yes" if value else "no" for value in distinct) if flags else map(_short, distinct)
+        names = ("yes" if value else "no" for value in distinct) if flags else map(name_value, distinct)
         return Grouping("values", (*names, "other", "missing"), numbers=distinct)
     whole = bool((known == np.floor(known)).all()) and np.abs(known).max(initial=0.0) < 2**53
-    return _name_ranges("ranges", _find_cuts(values, most), _short, whole)
+    return _name_ranges("ranges", _find_cuts(values, most), name_value, whole)
 
 
 def group_column(column: pa.ChunkedArray, most: int) -> Groups:
@@ -135,7 +135,7 @@ def _name_ranges(
     return Grouping(kind, (*ranges, "missing"), numbers=tuple(map(float, cuts)))
 
 
-def _short(value: float) -> str:
+def name_value(value: float) -> str:
     """Format a number for the label of a group.
 
     It has a minus sign, and no comma in four digits, which may be a year.

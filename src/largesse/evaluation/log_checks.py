@@ -21,7 +21,7 @@ from largesse.evaluation.policy_estimates import MIN_RATIO_CLUSTERS
 from largesse.evaluation.randomisation import measure_dependence
 from largesse.evaluation.response_curves import MeanCurve, measure_curve
 from largesse.levels import PER_UNIT
-from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities
+from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities, find_unsupported
 from largesse.records import (
     MAX_SIGNIFICANT_P,
     Array,
@@ -33,6 +33,7 @@ from largesse.records import (
     Log,
     Overlap,
     Propensities,
+    UnsupportedCells,
 )
 from largesse.stats import assign_folds, shuffle_rows, t_quantile
 
@@ -48,6 +49,9 @@ MAX_ROW_SHARE = 0.02  # of all weight
 MAX_CLIPPED_SHARE = 0.01  # of the rows
 MAX_FEATURE_DIFFERENCE = 0.5  # standard deviations after weighting: features from before the level hardly differ more
 MAX_BALANCED_DIFFERENCE = 0.1  # standard deviations
+MAX_UNSUPPORTED_SHARE = 0.5  # of the customers, or of the levels that they could get
+MAX_OTHER_SHARE = 0.05  # of the probability of another level, relative to that of all customers, under a fixed rule
+MAX_LISTED_CELLS = 4
 SEVERE_FALL = 4.0  # standard errors
 MAX_LISTED_FALLS = 3
 
@@ -81,9 +85,11 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
     dependence = measure_dependence(sample.X, log.level[sample.rows], cluster, seed=seed)
     dependence = replace(dependence, sampled=dependence.sampled or len(sample.rows) < len(log))
     curve = measure_curve(log, propensities.own)
+    unsupported = find_unsupported(log, seed)
     leaks, heavy = find_leaks(log, seed), _find_heavy(log, propensities.own)
     findings = [
         *_check_levels(log.levels.titles, overlap.rows, overlap.effective, overlap.smallest, overlap.answers),
+        *_check_support(unsupported, log, propensities),
         _check_randomisation(dependence, propensities, overlap),
         _check_propensities(propensities),
         *_check_propensity_sums(log),
@@ -110,6 +116,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         weighted=curve.weighted,
         leaks=leaks,
         heavy=heavy,
+        unsupported=unsupported,
     )
 
 
@@ -144,6 +151,46 @@ def _check_levels(
         fewest = plural(int(effective.min()), "row")
         findings.append(Finding(topic, "fine", f"Every level has enough rows: at least {fewest} after weighting."))
     return findings
+
+
+def _check_support(cells: UnsupportedCells, log: Log, propensities: Propensities) -> list[Finding]:
+    """Check that every level was given to all kinds of customers, and that no fixed rule chose the levels."""
+    topic, fixed = "support", _measure_fixed(log, propensities)
+    findings = [Finding(topic, "careful", describe_cells(cells, log.levels.titles))] if cells else []
+    if max(cells.single, fixed) > MAX_UNSUPPORTED_SHARE:
+        text = f"For {percent(max(cells.single, fixed))} of the customers only one level was possible: a rule gave it."
+        hint = "This log cannot compare levels for them. Give some of them other levels at random, and keep the probabilities."
+        findings.insert(0, Finding(topic, "no", f"{text} {hint}"))
+    elif cells.barred > MAX_UNSUPPORTED_SHARE:
+        text = f"On average, a customer's kind never got {percent(cells.barred)} of the levels: this log cannot compare them."
+        findings.insert(0, Finding(topic, "no", text))
+    if not findings:
+        findings.append(Finding(topic, "fine", "No kind of customers was found that never got one of the levels."))
+    return findings
+
+
+def describe_cells(cells: UnsupportedCells, titles: tuple[str, ...]) -> str:
+    """Name the customers without support, and the levels that they never got."""
+    named = []
+    for cell in cells.cells[:MAX_LISTED_CELLS]:
+        who = f"Customers whose {cell} ({percent(cell.share)} of all, {plural(cell.rows, 'row')})"
+        never = f"hardly ever got (in {plural(cell.exceptions, 'row')})" if cell.exceptions else "never got"
+        named.append(f"{who} {never} {' or '.join(repr(titles[k]) for k in cell.levels)}.")
+    if len(cells.cells) > MAX_LISTED_CELLS:
+        named.append(f"So it is with {plural(len(cells.cells) - MAX_LISTED_CELLS, 'more kind')} of customers.")
+    named.append(
+        "What these levels would bring there is a guess. Try them on some of these customers at random to know."
+    )
+    return " ".join(named)
+
+
+def _measure_fixed(log: Log, propensities: Propensities) -> float:
+    """Return the share of the weight of rows whose level was certain, or nearly so if propensities are estimated."""
+    other = 1 - propensities.own
+    if propensities.source == "estimated":
+        shares = np.bincount(log.level, weights=log.weights, minlength=len(log.levels)) / log.weights.sum()
+        other = other / np.maximum(1 - shares[log.level], 1e-12) - MAX_OTHER_SHARE
+    return float(np.average(other <= 0, weights=log.weights))
 
 
 def _check_randomisation(dependence: Dependence, propensities: Propensities, overlap: Overlap) -> Finding:
@@ -208,7 +255,7 @@ def _check_balance(overlap: Overlap) -> Finding:
     text = f"After weighting, customers of different levels still differ in {names} (by up to {largest})."
     more = "Comparisons between levels depend on the model there."
     if overlap.after.max() > MAX_FEATURE_DIFFERENCE:
-        more += " A column that was set together with the level is no feature: leave it out."
+        more += " A column that was known before the level was chosen has to stay: without it, the difference remains unseen."
     return Finding("balance", "careful", f"{text} {more}")
 
 
@@ -340,8 +387,12 @@ def _check_leaks(leaks: tuple[Leak, ...], sampled: int, rows: int) -> Finding:
     named = ", ".join(f"{leak.feature!r} explains {percent(leak.explained)} of the {leak.of}" for leak in leaks[:3])
     named += f" (in a sample of {plural(sampled, 'row')})" if sampled < rows else ""
     if leaks[0].explained >= CERTAIN_LEAK:
-        text = f"A feature nearly equals what it should predict: {named}. Leave it out unless it was known before the level."
-        return Finding("suspicious features", "no", text)
+        text = f"A feature nearly equals what it should predict: {named}."
+        if all(leak.of == "level" for leak in leaks):
+            more = "If it was set together with the level, leave it out; if it was known before, the level follows from it: keep it."
+        else:
+            more = "Leave it out unless it was known before the level."
+        return Finding("suspicious features", "no", f"{text} {more}")
     return Finding("suspicious features", "careful", f"Suspicious: {named}. Was it known before the level was chosen?")
 
 

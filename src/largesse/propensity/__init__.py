@@ -2,9 +2,12 @@
 
 `estimate_propensities` takes them from the log or estimates them: cross-fitted and calibrated (`estimate`), then corrected
 until the weighted feature means of each level equal those of all rows (`balance`). `encode_for_levels` encodes the features
-once for all models of levels. `correct_curves` turns curves into doubly robust scores.
+once for all models of levels. `correct_curves` turns curves into doubly robust scores. `find_unsupported` finds kinds of customers
+who never got a level.
 """
 
+from largesse.propensity.cell_search import find_supported as find_supported
+from largesse.propensity.cell_search import find_unsupported as find_unsupported
 from largesse.propensity.estimate import LevelFeatures as LevelFeatures
 from largesse.propensity.estimate import choose_inverse_penalty as choose_inverse_penalty
 from largesse.propensity.estimate import correct_curves as correct_curves

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from largesse.records.array_type import Array
 from largesse.records.display import Card, DisplayMixin
 from largesse.records.evaluation import Estimate, Finding, Propensities
+from largesse.records.unsupported_cells import UnsupportedCells
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,6 +79,7 @@ class Checkup(DisplayMixin):
     weighted: tuple[Estimate, ...]  # the same, rows weighted by 1 / propensity
     leaks: tuple[Leak, ...]
     heavy: tuple[HeavyRow, ...]
+    unsupported: UnsupportedCells
     customers: int | None = None  # different ids, where customers have several rows
 
     @property
