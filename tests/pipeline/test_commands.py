@@ -20,8 +20,8 @@ import largesse as lg
 from largesse.campaign import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
 from largesse.pipeline import commands
-from largesse.pipeline.folder import RUN_FILES
 from largesse.pipeline.local_engine import Local
+from largesse.pipeline.run_folder import RUN_FILES
 from support.folders import everything_in
 
 LARGESSE = [sys.executable, "-m", "largesse"]

@@ -28,7 +28,7 @@ from largesse.pipeline import customers as customer_tables
 from largesse.pipeline import open_engine, plan, run, run_on_spark
 from largesse.pipeline.commands import judge_plan, score_log, silent
 from largesse.pipeline.customers import choose_customers
-from largesse.pipeline.engine import Engine, Target
+from largesse.pipeline.engine_protocol import Engine, Target
 from largesse.pipeline.local_engine import Local
 from largesse.pipeline.planner import make_plan
 from largesse.pipeline.spark import ClusterError, Spark, check_spark, open_session, spark_engine

@@ -3,8 +3,8 @@ import pytest
 
 from largesse.data.log_reader import log_from_arrays
 from largesse.records import Log
+from largesse.response.common_level_effects import Link
 from largesse.response.fold_ensemble import fit_folds, held_out_scores, mean_scores, predict_held_out
-from largesse.response.level_effects import Link
 from largesse.response.linear import Linear
 from largesse.stats import logit
 

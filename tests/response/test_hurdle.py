@@ -13,9 +13,9 @@ from largesse.errors import InputError
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
+from largesse.response.common_level_effects import Link
 from largesse.response.fold_ensemble import fit_folds, held_out_scores
 from largesse.response.hurdle import Hurdle
-from largesse.response.level_effects import Link
 from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes
 from largesse.response.networks.sire import SIRE

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays as any_array
 
 from largesse.records import Array
-from largesse.response.level_effects import isotonic
+from largesse.response.common_level_effects import isotonic
 
 
 @given(seed=st.integers(0, 9999), K=st.integers(2, 7))

@@ -21,8 +21,8 @@ from largesse.records import Array, Log
 from largesse.response import linear
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
+from largesse.response.common_level_effects import Link
 from largesse.response.fold_ensemble import mean_scores
-from largesse.response.level_effects import Link
 from largesse.response.level_thresholds import MANY_FEATURES, Thresholds
 from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes

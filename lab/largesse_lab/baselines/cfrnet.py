@@ -53,7 +53,7 @@ from largesse.response.networks import (
     trainer,
 )
 from largesse.stats import chosen_index, hold_out, one_thread
-from largesse_lab.baselines.network_parts import (
+from largesse_lab.baselines.network_helpers import (
     draw_batches,
     draw_by_steps,
     loop_of_steps,

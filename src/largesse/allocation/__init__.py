@@ -4,19 +4,12 @@
 every budget. `price/` finds the price of the budget: a sample brackets it, one pass decides nearly all customers, and the price is
 selected among the hull steps of the others. The plan is then rounded to whole levels and never costs more than the budget.
 `constraints/` adds further constraints, and `exact` proves the best plan. `cost_estimates` computes the expected cost of a level;
-`cost_calibration` corrects expected costs so that the plan really costs its budget. `budget_grid` plans at many budgets at once;
+`cost_calibration` corrects expected costs so that the plan really costs its budget. `plans_by_budget` plans at many budgets at once;
 `batched_allocation` plans for customers in batches on several machines.
 """
 
 from largesse.allocation.batched_allocation import BatchPlan as BatchPlan
 from largesse.allocation.batched_allocation import allocate_batches as allocate_batches
-from largesse.allocation.budget_grid import BudgetPoint as BudgetPoint
-from largesse.allocation.budget_grid import PriceSums as PriceSums
-from largesse.allocation.budget_grid import count_at_budgets as count_at_budgets
-from largesse.allocation.budget_grid import count_levels as count_levels
-from largesse.allocation.budget_grid import find_budget_points as find_budget_points
-from largesse.allocation.budget_grid import mix_two_levels as mix_two_levels
-from largesse.allocation.budget_grid import sum_at_prices as sum_at_prices
 from largesse.allocation.constraints.constraint_types import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
 from largesse.allocation.constraints.constraint_types import Constraints as Constraints
 from largesse.allocation.constraints.constraint_types import Limit as Limit
@@ -33,6 +26,13 @@ from largesse.allocation.plan import TIE as TIE
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price
 from largesse.allocation.plan import frontier as frontier
+from largesse.allocation.plans_by_budget import BudgetPoint as BudgetPoint
+from largesse.allocation.plans_by_budget import PriceSums as PriceSums
+from largesse.allocation.plans_by_budget import count_at_budgets as count_at_budgets
+from largesse.allocation.plans_by_budget import count_levels as count_levels
+from largesse.allocation.plans_by_budget import find_budget_points as find_budget_points
+from largesse.allocation.plans_by_budget import mix_two_levels as mix_two_levels
+from largesse.allocation.plans_by_budget import sum_at_prices as sum_at_prices
 from largesse.allocation.price.hull import as_rows as as_rows
 from largesse.allocation.supported_levels import copy_options as copy_options
 from largesse.allocation.supported_levels import replace_levels as replace_levels

@@ -15,7 +15,7 @@ from largesse.data import GivenPropensities, as_floats, find_doubtful_levels, gr
 from largesse.errors import join_some, percent, plural
 from largesse.evaluation import compute_paid_costs, measure_explained
 from largesse.monitoring.drift import measure_drift
-from largesse.monitoring.prediction import Prediction
+from largesse.monitoring.plan_prediction import Prediction
 from largesse.records import (
     Array,
     CampaignCheck,

@@ -30,9 +30,9 @@ from largesse.monitoring import (
     predict_for_log,
     size_test,
 )
-from largesse.pipeline import folder as files
+from largesse.pipeline import run_folder as files
 from largesse.pipeline.commands import LOCAL_ENGINE, recall_scores, silent
-from largesse.pipeline.engine import Engine
+from largesse.pipeline.engine_protocol import Engine
 from largesse.pipeline.log_assembly import OLD_ROLES
 from largesse.pipeline.out_of_fold_cache import make_key, read_scores
 from largesse.policy import Policy

@@ -28,7 +28,7 @@ from largesse.data import (
 )
 from largesse.errors import Problem, fail, refuse, suggest
 from largesse.levels import Levels
-from largesse.pipeline.engine import Engine
+from largesse.pipeline.engine_protocol import Engine
 from largesse.records import Array, Customers, Log, Sample
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from largesse.pipeline.customers import (
     open_table,
     table_source,
 )
-from largesse.pipeline.engine import PlanResult, Target
+from largesse.pipeline.engine_protocol import PlanResult, Target
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy
 from largesse.progress import advance, report_to, start_stage

@@ -14,7 +14,7 @@ from largesse.data import read_table
 from largesse.errors import Problem, fail, join_some, plural, refuse, suggest
 from largesse.levels import Levels
 from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST, has_unique_ids, join_ids
-from largesse.pipeline import folder as files
+from largesse.pipeline import run_folder as files
 from largesse.pipeline.table_writer import write_table
 from largesse.policy import Policy
 from largesse.records import find_last_rows

@@ -20,8 +20,8 @@ from largesse.campaign import (
 from largesse.errors import Problem, join_some, refuse
 from largesse.evaluation import doctor
 from largesse.pipeline.commands import LOCAL_ENGINE, silent
-from largesse.pipeline.engine import Engine
-from largesse.pipeline.folder import CAMPAIGN_FILE, check_file, write_text
+from largesse.pipeline.engine_protocol import Engine
+from largesse.pipeline.run_folder import CAMPAIGN_FILE, check_file, write_text
 from largesse.records import Progress
 from largesse.report import describe_checkup, render_checkup
 

@@ -12,7 +12,7 @@ from largesse.allocation import BudgetPoint, Constraints, Correction, allocate, 
 from largesse.campaign import Campaign, Planning, find_eligible
 from largesse.errors import BudgetError, Problem, refuse, suggest
 from largesse.exploration import Mixture, ResponseVariance, plan_exploration, remaining_budget, split_ties
-from largesse.pipeline.engine import PlanResult, PricedPlan, ScoredCustomers
+from largesse.pipeline.engine_protocol import PlanResult, PricedPlan, ScoredCustomers
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
 from largesse.records import Array, Customers, ExplorationPrecision, ExplorationSummary, Plan, Progress

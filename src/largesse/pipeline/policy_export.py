@@ -7,7 +7,7 @@ from typing import Any
 
 from largesse.campaign import read_campaign
 from largesse.errors import Problem, fail, path_problems, refuse, suggest
-from largesse.pipeline import folder as files
+from largesse.pipeline import run_folder as files
 from largesse.pipeline.commands import LOCAL_ENGINE, silent
 from largesse.policy import Policy
 from largesse.records import Progress

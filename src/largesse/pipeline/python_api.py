@@ -18,7 +18,7 @@ from largesse.data import read_table, table_from_memory
 from largesse.errors import Problem, fail, refuse, suggest
 from largesse.levels import Levels
 from largesse.pipeline import commands
-from largesse.pipeline import folder as files
+from largesse.pipeline import run_folder as files
 from largesse.pipeline.table_writer import write_table
 from largesse.policy import Policy
 from largesse.records import Progress

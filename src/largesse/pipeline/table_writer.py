@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from largesse.io import atomic_file
-from largesse.pipeline.engine import Target
+from largesse.pipeline.engine_protocol import Target
 
 if TYPE_CHECKING:
     import pyarrow as pa

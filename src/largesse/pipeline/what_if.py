@@ -14,9 +14,9 @@ from largesse.campaign import Campaign, campaign_from, read_campaign
 from largesse.data import read_table
 from largesse.errors import OutputError, Problem
 from largesse.io import resolve_links
-from largesse.pipeline import folder as files
+from largesse.pipeline import run_folder as files
 from largesse.pipeline.commands import LOCAL_ENGINE, join_numbers, judge_plan, open_scored, recall_scores, silent
-from largesse.pipeline.engine import Engine, ScoredCustomers
+from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
 from largesse.pipeline.planner import make_plan
 from largesse.progress import start_stage
 from largesse.records import Progress

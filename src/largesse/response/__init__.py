@@ -8,16 +8,16 @@ respond, every level with lines of its own; for many correlated features. `Boost
 interactions and many rows. `Hurdle`: the probability of a response times the mean amount of those who respond; on logs with
 many zeros and a long tail (`looks_two_part`), `Linear`, `Additive`, `SIRE` and `IRE` do so, too. `SIRE` and `IRE`: networks
 balanced by HSIC; for curves that differ between customers. `Stack`, the default, gives a weighted sum of several models'
-bases a common ladder (`level_effects`) and as much of their deviations as held-out rows support. `WithCosts` adds a model of
+bases a common ladder (`common_level_effects`) and as much of their deviations as held-out rows support. `WithCosts` adds a model of
 observed costs to any response model, by default `Proportional`.
 """
 
 from largesse.response.additive import Additive as Additive
 from largesse.response.boosting import Boosting as Boosting
+from largesse.response.common_level_effects import isotonic as isotonic
 from largesse.response.fold_ensemble import ModelScorer as ModelScorer
 from largesse.response.fold_ensemble import predict_held_out as predict_held_out
 from largesse.response.hurdle import Hurdle as Hurdle
-from largesse.response.level_effects import isotonic as isotonic
 from largesse.response.level_thresholds import Thresholds as Thresholds
 from largesse.response.linear import Linear as Linear
 from largesse.response.model_catalogue import check_model_name as check_model_name

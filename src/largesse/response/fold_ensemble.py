@@ -11,7 +11,7 @@ import numpy as np
 from largesse.io import Arrays, State
 from largesse.progress import advance, report_to, start_stage, subrange, track
 from largesse.records import Array, HeldOutPredictions, Log, Progress, Sample
-from largesse.response.level_effects import Link
+from largesse.response.common_level_effects import Link
 from largesse.response.response_model import ResponseModel, blank_copy, copy_unfitted, in_blocks
 from largesse.stats import count_cores, run_in_threads
 

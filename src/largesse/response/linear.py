@@ -1,7 +1,7 @@
 """Linear response model: a linear function of the features plus a common increment for each level.
 
 The score is s(x, k) = b + x·β + θ_1 + … + θ_k with θ ≥ 0: a logit for 0/1 responses, the response itself for amounts.
-A ridge penalty, chosen on held-out rows, shrinks β. The increments are those of the averaged ladder (see `level_effects`),
+A ridge penalty, chosen on held-out rows, shrinks β. The increments are those of the averaged ladder (see `common_level_effects`),
 because plans depend on increments, and their prior decides where a log has little information.
 It is also the outcome model of a doubly robust score where no other model is given.
 """
@@ -23,7 +23,7 @@ from largesse.response.batched_regression import (
     held_out_scores,
     reached_levels,
 )
-from largesse.response.level_effects import Link, ScoredRows, dose_shares, fit_ladder
+from largesse.response.common_level_effects import Link, ScoredRows, dose_shares, fit_ladder
 from largesse.response.responder_amounts import Amounts, multiply_by_amounts, split_amounts
 from largesse.response.response_model import ResponseModel, check_auto
 from largesse.stats import (

@@ -5,7 +5,7 @@ the increments between levels, and of these the deviations are the least certain
 the most certain part first, each under a prior that only rows can outweigh:
 
 - the base (a customer's mean score over levels) is a weighted sum of the stacked models' bases, with a prior of equal weights;
-- the common increments are the ladder of `level_effects`;
+- the common increments are the ladder of `common_level_effects`;
 - the tilt lets increments of 0/1 responses rise or fall with the standardised base z(x); its prior probability is one in five;
 - the shares of the models' own deviations from common increments are shrunk to zero.
 """
@@ -24,8 +24,7 @@ from largesse.progress import subrange
 from largesse.records import Array, Choice, HeldOutPredictions, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
-from largesse.response.fold_ensemble import fit_members, held_out_scores, mean_scores
-from largesse.response.level_effects import (
+from largesse.response.common_level_effects import (
     MIN_BASE_SPREAD,
     WEAK_PRECISION,
     Ladder,
@@ -40,6 +39,7 @@ from largesse.response.level_effects import (
     measure_noise,
     scored_rows,
 )
+from largesse.response.fold_ensemble import fit_members, held_out_scores, mean_scores
 from largesse.response.level_thresholds import MANY_FEATURES, Thresholds
 from largesse.response.responder_amounts import Amounts, fold_amounts, multiply_by_amounts, split_amounts
 from largesse.response.response_model import ResponseModel, check_auto, fit_copy

@@ -14,7 +14,7 @@ from largesse.response.networks.network_settings import Network
 from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.cfrnet import ALPHAS, CFRNet
-from largesse_lab.baselines.network_parts import normal_params
+from largesse_lab.baselines.network_helpers import normal_params
 from support.models import flat
 
 # The same small network everywhere: it is compiled once.

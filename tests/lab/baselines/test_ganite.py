@@ -13,7 +13,7 @@ from largesse.records import Array
 from largesse.response.networks.training_types import Loop
 from largesse_lab.baselines import ganite as program
 from largesse_lab.baselines.ganite import GANITE, STRENGTHS
-from largesse_lab.baselines.network_parts import normal_params
+from largesse_lab.baselines.network_helpers import normal_params
 from support.models import flat
 
 GAN = program.Gan(features=3, levels=4, width=6, bounded=True, rate=1e-3, batch=16, discriminator_steps=2)

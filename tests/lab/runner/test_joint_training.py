@@ -20,7 +20,7 @@ from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.banditnet import BanditNet
 from largesse_lab.baselines.cfrnet import CFRNET_CHECK_STEPS, CFRNET_NETWORK, CFRNET_TRAINING, CFRNet
 from largesse_lab.baselines.ganite import GANITE
-from largesse_lab.baselines.network_parts import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
+from largesse_lab.baselines.network_helpers import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
 from largesse_lab.runner import joint_training
 from largesse_lab.runner.joint_training import fit_together, run_jobs
 from support.models import flat

@@ -14,8 +14,8 @@ from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.records import Customers
 from largesse.response import SIRE, Additive
-from largesse.response.calibration import Calibration
-from largesse.response.networks.curve_correction import CurveCorrection
+from largesse.response.ensemble_calibration import Calibration
+from largesse.response.networks.doubly_robust_correction import CurveCorrection
 from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale
 from largesse.response.networks.network_settings import NetworkShape
 from support.exports import (

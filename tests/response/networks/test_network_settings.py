@@ -9,7 +9,7 @@ from largesse.errors import InputError
 from largesse.response import IRE, SIRE, Balance, Network, Training
 from largesse.response.networks.network_settings import setting_problems, settle
 from largesse_lab.baselines import GANITE, CFRNet
-from largesse_lab.baselines.network_parts import strength_problems
+from largesse_lab.baselines.network_helpers import strength_problems
 
 
 def test_a_field_left_alone_is_the_models_own() -> None:

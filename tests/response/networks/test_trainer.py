@@ -12,8 +12,8 @@ from largesse.response.networks import trainer
 from largesse.response.networks.trainer import pad_rows, round_up, row_sets, run
 from largesse.response.networks.training_runner import train, use_runner
 from largesse.response.networks.training_types import Loop, TrainedNetworks, TrainingJob, TrainingProgram
-from largesse_lab.baselines import network_parts
-from largesse_lab.baselines.network_parts import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
+from largesse_lab.baselines import network_helpers
+from largesse_lab.baselines.network_helpers import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
 
 LOOP = Loop(looks=100, steps=1, patience=1000)
 
@@ -150,7 +150,7 @@ def test_where_rows_are_few_the_rest_of_a_batch_weighs_nothing() -> None:
 
 
 def test_very_many_rows_are_drawn_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_parts, "DISTINCT_ROWS", 5)
+    monkeypatch.setattr(network_helpers, "DISTINCT_ROWS", 5)
     weight = np.r_[np.zeros(3), np.ones(10)]
     places = draw_batches(np.random.default_rng(0), weight, 300, 4)
     assert places.shape == (300, 4)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from largesse.allocation.constraints.dual import Multipliers, certify, solve_dual
-from largesse.allocation.constraints.infeasible import explain_failure, explain_infeasible, refuse_impossible
+from largesse.allocation.constraints.infeasibility import explain_failure, explain_infeasible, refuse_impossible
 from largesse.allocation.constraints.problem import Instance, LimitRows, make_instance
 from largesse.allocation.exact import Proof, find_any_plan, is_small, prove_under_rules
 from largesse.allocation.price.hull import as_rows

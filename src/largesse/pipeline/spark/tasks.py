@@ -18,7 +18,7 @@ from largesse.errors import LargesseError, refuse
 from largesse.evaluation import GroupedFeature, count_plan, number_groups
 from largesse.levels import Levels
 from largesse.pipeline.customers import check_table, find_suspects
-from largesse.pipeline.engine import PlanResult
+from largesse.pipeline.engine_protocol import PlanResult
 from largesse.pipeline.local_engine import random_keys
 from largesse.pipeline.spark.chunks import (
     MAX_CHUNK_ROWS,

@@ -3,7 +3,7 @@
 `network_settings` holds the settings of networks and of their training, `layers` the layers, `hsic` the balance penalty.
 `training_types`, `training_runner` and `trainer` train many networks in one compiled program. `settings_search` chooses the
 settings of SIRE and IRE (`sire`), whose training step is in `sire_training`; `fold_networks` holds the fitted networks, and
-`curve_correction` corrects their curves. Only `layers`, `hsic`, `sire_training` and `trainer` import JAX, which the extra
+`doubly_robust_correction` corrects their curves. Only `layers`, `hsic`, `sire_training` and `trainer` import JAX, which the extra
 `largesse[networks]` installs; they are imported when they are needed.
 """
 

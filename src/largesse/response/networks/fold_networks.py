@@ -11,9 +11,9 @@ import numpy as np
 from largesse.errors import require_part
 from largesse.io import Shaped
 from largesse.records import Array, Choice
-from largesse.response.calibration import Calibration
-from largesse.response.level_effects import isotonic
-from largesse.response.networks.curve_correction import CurveCorrection, apply_correction
+from largesse.response.common_level_effects import isotonic
+from largesse.response.ensemble_calibration import Calibration
+from largesse.response.networks.doubly_robust_correction import CurveCorrection, apply_correction
 from largesse.response.networks.network_settings import NetworkShape
 from largesse.stats import sigmoid
 

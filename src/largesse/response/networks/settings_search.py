@@ -14,11 +14,11 @@ import numpy as np
 from largesse.progress import track
 from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, Choice, Log
-from largesse.response.calibration import Calibration, HeldOutScores, calibrate
+from largesse.response.common_level_effects import dose_shares
+from largesse.response.ensemble_calibration import Calibration, HeldOutScores, calibrate
 from largesse.response.fold_ensemble import predict_held_out
-from largesse.response.level_effects import dose_shares
 from largesse.response.linear import Linear, RegressionRows, fit_regression_folds
-from largesse.response.networks.curve_correction import ChosenCorrection, fit_correction
+from largesse.response.networks.doubly_robust_correction import ChosenCorrection, fit_correction
 from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, choose_least
 from largesse.response.networks.network_settings import FIRST_STEP, STARTS, Balance, NetworkShape, Training
 from largesse.response.networks.training_runner import train

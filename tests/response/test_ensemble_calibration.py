@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse.response.calibration import MAX_SLOPE, MIN_SLOPE, Calibration, HeldOutScores, calibrate, fit_slope
+from largesse.response.ensemble_calibration import (
+    MAX_SLOPE,
+    MIN_SLOPE,
+    Calibration,
+    HeldOutScores,
+    calibrate,
+    fit_slope,
+)
 
 
 def held_out(scores: Array, place: Array, response: Array, *, binary: bool = True) -> HeldOutScores:

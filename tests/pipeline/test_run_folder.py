@@ -15,7 +15,7 @@ import pytest
 from largesse.campaign import read_campaign
 from largesse.errors import InputError, OutputError
 from largesse.pipeline import log_checkup
-from largesse.pipeline.folder import (
+from largesse.pipeline.run_folder import (
     FIT_STEP,
     RUN_FILES,
     RUN_FOLDER_MARKS,

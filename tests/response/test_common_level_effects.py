@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 from largesse.data.log_reader import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.level_effects import (
+from largesse.response.common_level_effects import (
     TYPICAL_LOGIT,
     Link,
     Prior,

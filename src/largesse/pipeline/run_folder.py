@@ -36,7 +36,7 @@ from largesse.io import (
     resolve_links,
     to_json,
 )
-from largesse.pipeline.engine import PlanResult, ScoredCustomers, Target
+from largesse.pipeline.engine_protocol import PlanResult, ScoredCustomers, Target
 from largesse.pipeline.out_of_fold_cache import make_key, tabulate_scores
 from largesse.pipeline.table_writer import write_table
 from largesse.progress import advance, start_stage

@@ -11,7 +11,7 @@ from largesse.data.log_reader import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.model_catalogue import model_classes
-from largesse.response.networks.curve_correction import TAU, _Stage, fit_correction
+from largesse.response.networks.doubly_robust_correction import TAU, _Stage, fit_correction
 from largesse.response.networks.sire import SIRE
 from largesse.worlds.paper_simulations import simulate
 from support.models import flat

@@ -13,7 +13,7 @@ import pytest
 from largesse.campaign.campaign_file import read_campaign
 from largesse.errors import InputError
 from largesse.pipeline.commands import silent
-from largesse.pipeline.engine import Engine, Target
+from largesse.pipeline.engine_protocol import Engine, Target
 from largesse.pipeline.local_engine import Local
 from largesse.pipeline.planner import make_plan
 from largesse.policy import Policy
