@@ -136,7 +136,6 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a bad propensity": ({"p": np.append(np.full(N - 1, 1 / 3), 1.5)}, {"propensity": "p"}),
     "impossible propensities": ({"p": np.full(N, 0.01)}, {"propensity": "p"}),
     "a bad weight": ({"w": np.append(np.ones(N - 1), -1)}, {"weight": "w"}),
-    "an id twice": ({"id": [f"c{i}" for i in range(N - 1)] + ["c0"]}, {"customer": "id"}),
     "a missing cluster": ({"house": pa.array(["h"] * (N - 1) + [None])}, {"cluster": "house"}),
     "a column that is not there": ({}, {"weight": "wheight", "features": ["agee", "city"]}),
     "a list as feature": ({"many": [[1]] * N}, {"features": ["many", "age"]}),

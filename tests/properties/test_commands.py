@@ -26,7 +26,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.serve import LedgerSettings, ServiceSettings, server
+from largesse.serve import LedgerSettings, ServiceSettings, server_process
 from largesse.serve.endpoints import load_service
 from support.commands import check_answer, list_files, run_command, try_command, try_strictly, working_folder
 from support.examples import RNGS, examples
@@ -70,12 +70,12 @@ def pick(rng: Rng, choices: Any) -> str:
 @contextmanager
 def no_server() -> Iterator[None]:
     """Let a service start, and stop at once."""
-    kept = server.run_server, server.run_workers
-    server.run_server = server.run_workers = lambda *_, **__: None  # type: ignore[assignment]
+    kept = server_process.run_server, server_process.run_workers
+    server_process.run_server = server_process.run_workers = lambda *_, **__: None  # type: ignore[assignment]
     try:
         yield
     finally:
-        server.run_server, server.run_workers = kept  # type: ignore[assignment]
+        server_process.run_server, server_process.run_workers = kept  # type: ignore[assignment]
 
 
 def write_new_log(folder: Path, rng: Rng) -> None:

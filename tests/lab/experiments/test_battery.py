@@ -161,6 +161,12 @@ def check_bound(records: Records) -> None:
     assert gain_lower_bounds.tabulate(records).startswith("1 logs of 300 rows")
 
 
+def check_curse(records: Records) -> None:
+    assert [record["log"] for record in records] == [0, 1]
+    for record in records:
+        assert all(low <= gain <= high for gain, low, high in (record[name] for name in ("plan", "rule", "area")))
+
+
 @dataclass(frozen=True)
 class Case:
     """A small run of an experiment: the request, the changed constants, and the properties of the records."""
@@ -228,6 +234,7 @@ CASES = {
         Request(seeds=(1, 1)), sizes(achieved_power, LOG_ROWS=800, FRESH_ROWS=3000, N_TESTS=100), check_power
     ),
     "pace_streams": Case(Request(seeds=(1, 1)), {}, check_streams, figure=True),
+    "curse": Case(Request(["3 levels, 3,000 rows"], repeats=2), check=check_curse),
 }
 
 
