@@ -201,7 +201,7 @@ def write_page(folder: Path, experiment: Experiment, made: Mapping[str, Any], su
 
 
 def _rewrite_pages(folder: Path | None) -> str:
-    """Write the pages of all summaries in a folder; refuse files that are no summaries."""
+    """Write the pages of all summaries in a folder; refuse other files."""
     if folder is None:
         fail("experiment", Problem("no folder with results", "name it by --out, as --out docs/results"))
     contents, problems = [], []

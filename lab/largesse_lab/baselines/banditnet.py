@@ -176,7 +176,7 @@ class BanditNet(Learner):
         return np.asarray((*TRANSLATIONS, float(reward.mean())) if auto else self.translations, dtype=np.float64)
 
     def _costs(self, own: Array | None, n: int) -> Array:
-        """Return what each level costs each customer (n, K)."""
+        """Return the cost of each level for each customer (n, K)."""
         face = own if own is not None else self.levels_known_.common_costs
         if face is None:
             hint = f"read the table with levels=…, so that {self.levels_known_.cost_columns} are found"
@@ -208,7 +208,7 @@ class BanditNet(Learner):
         return self.networks_.scores(X)[0]
 
     def probabilities_at_price(self, customers: Any) -> Array:
-        """Return the probabilities (n, K) of the levels at the price learnt on the log, whoever the other customers are."""
+        """Return the probabilities (n, K) of the levels at the price learnt on the log; other customers do not change them."""
         X = self.encode(customers)
         return softmax(self.scores(X) - self.price_ * self._costs(getattr(customers, "costs", None), len(X)))
 
@@ -272,7 +272,7 @@ class BanditNet(Learner):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BanditNet:
-        """Read what `save` wrote, and refuse it unless everything in it is known and whole."""
+        """Load a saved policy, and refuse a file with unknown or missing content."""
         manifest, arrays = read_archive(path, BANDITNET_FORMAT)
         with expected_content(path):
             net = cls.from_state(manifest["model"], arrays)
@@ -302,13 +302,13 @@ class Translation:
     price: float  # η
     spend: float  # expected, per customer of the log
     normaliser: float  # S on the rows trained on
-    expected: tuple[float, float]  # where S should lie
+    expected: tuple[float, float]  # range of S
     snips: float  # on held-out rows
     chosen: bool = False
 
     @property
     def sound(self) -> bool:
-        """Whether S lies where it should."""
+        """True if the normaliser S is in the expected range."""
         return self.expected[0] <= self.normaliser <= self.expected[1]
 
 
@@ -326,7 +326,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a `BanditNet` is told about its training."""
+    """Settings of the training of a `BanditNet`."""
 
     budget: float
     spend: str
@@ -358,7 +358,7 @@ class Trainer:
         )
 
     def train(self, shifts: Array) -> Trained:
-        """Return the policies of every λ, each with the η that lets it spend what the budget allows."""
+        """Return the policies of every λ, each with the η at which it spends the budget."""
         s, costs = self.settings, self.rows.costs
         if s.search == "retrain":
             prices, networks = self._search_by_training(shifts)
@@ -400,7 +400,7 @@ class Trainer:
         return float(np.average((policy * self.rows.costs).sum(axis=1), weights=self.rows.weight))
 
     def _judge(self, shift: float, price: float, policy: Array) -> Translation:
-        """Return how a policy (n, K) fares: its normaliser on the rows trained on, its value on held-out rows."""
+        """Evaluate a policy (n, K): its normaliser on the training rows, its value on held-out rows."""
         rows, held = self.rows, self.rows.held
         ratio = policy[np.arange(len(rows.level)), rows.level] * rows.inverse
         mine, w = ratio[~held], rows.weight[~held]
@@ -413,7 +413,7 @@ class Trainer:
 
 
 def choose_translation(tried: Sequence[Translation]) -> int:
-    """Return the position of the best SNIPS among policies whose S lies where it should, or among all if none does."""
+    """Return the position of the best SNIPS among policies whose S is in its range, or among all if no S is."""
     sound = [i for i, one in enumerate(tried) if one.sound] or list(range(len(tried)))
     return max(sound, key=lambda i: tried[i].snips)
 

@@ -44,7 +44,7 @@ class Draws:
             yield rows, self.shift + self.scale * out
 
     def check(self, features: int) -> None:
-        """Refuse what is not S draws of equally many trees."""
+        """Refuse draws with different numbers of trees."""
         self.trees.check(features)
         if self.count < 1 or self.count > max(len(self.trees.roots), 1) or len(self.trees.roots) % self.count:
             raise ValueError(f"{len(self.trees.roots)} trees in {self.count} draws")
@@ -155,7 +155,7 @@ class BART(ResponseModel):
         return posterior_draws(model)
 
     def _columns(self, X: Array) -> Array:
-        """Return the features (n, p), with the estimated propensities beside them if they are asked for."""
+        """Return the features (n, p), followed by the estimated propensities if they are used."""
         return X if self.logging_ is None else np.column_stack([X, softmax(X @ self.logging_[:-1] + self.logging_[-1])])
 
     def _problems(self, log: Log) -> list[Problem]:
@@ -181,7 +181,7 @@ class BART(ResponseModel):
         return out
 
     def _responses(self, X: Array) -> Any:
-        """Yield rows and what every draw expects of them (rows, S, K)."""
+        """Yield rows and their expected responses in every draw (rows, S, K)."""
         from scipy.special import ndtr
 
         for rows, scores in self.draws_.scores(self._columns(X), self.levels_):

@@ -154,7 +154,7 @@ class CFRNet(ResponseModel):
         self._choose(alphas, found.params, found.loss)
 
     def _models(self, log: Log, alphas: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
-        """Return what each of α × nets models is given (see `cfrnet_program`), and its seed."""
+        """Return the arrays of each of α × nets models (see `cfrnet_program`), and their seeds."""
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
         held = hold_out(log, self.hold_out, self.seed)
         heads = self._heads(len(log.levels))
@@ -171,7 +171,7 @@ class CFRNet(ResponseModel):
         return (*repeated, np.repeat(np.array(alphas, np.float32), P)), np.tile(self.seed * 1009 + np.arange(P), many)
 
     def _heads(self, K: int) -> list[list[int]]:
-        """Return the levels that the heads of each net stand for."""
+        """Return the levels of the heads of each net."""
         return [[0, k] for k in range(1, K)] if self.way == "pairwise" and K > 1 else [list(range(K))]
 
     def _sample_weights(self, level: Array, weight: Array, heads: list[int]) -> Array:
@@ -236,7 +236,7 @@ class Net:
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised beside the loss of the response; the same for all models."""
+    """Penalties that are added to the loss of the response; the same for all models."""
 
     ipm: str
     balance: bool  # whether any α is above zero
@@ -276,7 +276,7 @@ def scores(net: Net, params: Params, h: jax.Array) -> jax.Array:
 
 
 def responses(net: Net, score: jax.Array) -> jax.Array:
-    """Return what scores mean: squashed probabilities, or amounts as they are."""
+    """Convert scores to responses: squashed probabilities, or unchanged amounts."""
     return SQUASH * jax.nn.sigmoid(score) + (1 - SQUASH) / 2 if net.log_loss else score
 
 
@@ -289,7 +289,7 @@ def row_losses(net: Net, score: jax.Array, response: jax.Array) -> jax.Array:
 def batch_loss(
     net: Net, objective: Objective, params: Params, batch: tuple[jax.Array, ...], alpha: jax.Array
 ) -> jax.Array:
-    """Return what is minimised on a batch: features, one-hot level (n, K), response, sample weight and mass of its rows.
+    """Return the objective of a batch: features, one-hot level (n, K), response, sample weight and mass of its rows.
 
     The mean over the batch's rows of sample weight × loss, + α · IPM, + decay · ½‖W‖² over the heads' weights alone.
     """

@@ -196,7 +196,7 @@ class Doses:
 
     @property
     def gap(self) -> float:
-        """How much better the best choice could be at most."""
+        """The largest possible shortfall from the best choice."""
         return max(self.bound - self.value, 0.0)
 
 
@@ -318,7 +318,7 @@ class DoseLog:
 
 @dataclass(frozen=True)
 class DoseEvaluation:
-    """What a policy of continuous doses will bring and cost, judged from a log of doses."""
+    """Estimated value and spend of a policy of continuous doses, from a log of doses."""
 
     value: float
     value_interval: tuple[float, float]
@@ -335,7 +335,7 @@ class DoseEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class JudgedDoses:
-    """What a log of doses says about a policy, per row, from models that did not see the row."""
+    """Terms of the estimate for each row of a log of doses, from models that were not fitted to the row."""
 
     dose: Array  # (n,) as logged
     wanted: Array  # (n,) as the policy would give
@@ -354,7 +354,7 @@ def evaluate_doses(
     folds: int = 5,
     seed: int = 0,
 ) -> DoseEvaluation:
-    """Estimate what a policy of doses brings and costs, each with a 95 % confidence interval.
+    """Estimate the value and spend of a policy of doses, each with a 95 % confidence interval.
 
     Parameters
     ----------
@@ -527,7 +527,7 @@ def _estimate_density(X: Array, dose: Array, asked: Array, at: Array, every: Arr
 
 
 def _check(log: DoseLog, wanted: Any) -> tuple[DoseLog, Array]:
-    """Return the log and the wanted doses (n,) as arrays; refuse what cannot be judged."""
+    """Return the log and the wanted doses (n,) as arrays; refuse a log without an estimate."""
     dose, response = np.asarray(log.dose, dtype=np.float64), np.asarray(log.response, dtype=np.float64)
     wanted = np.array(np.broadcast_to(np.asarray(wanted, dtype=np.float64), dose.shape))
     weight = np.ones(len(dose)) if log.weight is None else np.asarray(log.weight, dtype=np.float64)

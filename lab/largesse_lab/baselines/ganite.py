@@ -259,7 +259,7 @@ def discriminate(params: Params, x: jax.Array, rows: jax.Array) -> jax.Array:
 
 
 def responses(gan: Gan, score: jax.Array) -> jax.Array:
-    """Return what scores mean: probabilities, or amounts as they are."""
+    """Convert scores to responses: probabilities, or unchanged amounts."""
     return jax.nn.sigmoid(score) if gan.bounded else score
 
 
@@ -339,7 +339,7 @@ def _start(gan: Gan, optimiser: Any, names: Sequence[str]) -> Callable[..., Any]
 
 
 def _draw(gan: Gan, loop: Loop, numbers: int) -> Callable[..., Iterator[Any]]:
-    """Return what draws, for each step, rows with replacement and noise for every discriminator step and the generator."""
+    """Return a function that draws the rows (with replacement) and the noise of each step."""
 
     def draw(seed: int, own: Any, stretches: Sequence[Array]) -> Iterator[Any]:
         some = np.flatnonzero(np.asarray(own[1]) > 0)

@@ -67,7 +67,7 @@ def loop_of_steps(steps: int, between: int, patience: int, *, last: bool = False
 
 
 def start_by_seed(seeds: Array, first: Callable[[np.random.Generator], Any]) -> Any:
-    """Return the first states (M, …) of models; `first` makes one from a generator, and equal seeds start alike."""
+    """Return the first states (M, …) of models; `first` makes one from a generator; equal seeds have equal states."""
     unique, source = np.unique(seeds, return_inverse=True)
     states = [first(_generators(int(seed))[0]) for seed in unique]
     return jax.tree.map(lambda *each: np.stack(each)[source.reshape(-1)], *states)

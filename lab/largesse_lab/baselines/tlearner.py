@@ -84,18 +84,18 @@ class TLearner(ResponseModel):
 
 
 class _Same:
-    """What a classifier would say that has seen a single class."""
+    """Constant prediction of a classifier whose rows have a single class."""
 
     def __init__(self, value: float) -> None:
         self.value = value
 
     def predict(self, X: Array) -> Array:
-        """Return the one value for every row."""
+        """Return the same value for every row."""
         return np.full(len(X), self.value)
 
 
 def _single(model: Any, X: Array) -> Array:
-    """Return what a model of one level expects of features: (n,)."""
+    """Predict the responses (n,) of rows by the model of one level."""
     if isinstance(model, ResponseModel):
         return model._curves(X)[:, 0]
     if not len(X):

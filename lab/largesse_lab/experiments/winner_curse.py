@@ -86,7 +86,7 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
 
 
 def draw_flat_log(world: FlatWorld, seed: int) -> Log:
-    """Draw a log of a world in which every customer responds alike; levels are drawn uniformly at random."""
+    """Draw a log of a world whose customers all have the same curve; levels are drawn uniformly at random."""
     rng, K, n = np.random.default_rng(seed), world.levels, world.rows
     features = pa.table({"a": rng.normal(size=n), "b": rng.normal(size=n)})
     level = rng.integers(0, K, n)

@@ -146,7 +146,7 @@ def _measure_chunk(
     settings: Settings,
     progress: Progress,
 ) -> None:
-    """Measure what is missing, one method after another, on all logs of a chunk together."""
+    """Measure the missing records of a chunk, one method after another, on all its logs together."""
     missing = {
         name: [key for key in keys if _is_missing(cache.records.get((*key, name)), method)]
         for name, method in methods.items()

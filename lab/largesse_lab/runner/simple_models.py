@@ -67,7 +67,7 @@ class LogisticModel:
         return sigmoid(score) if self.binary else score
 
 
-class LevelMeans:
+class ConstantCurve:
     """The mean response at each level, made non-falling: the same curve for all customers."""
 
     def fit(self, log: Log) -> Self:
@@ -145,7 +145,7 @@ PEERS: dict[str, Callable[[int], CurveModel]] = {
     "tlearner": lambda seed: TLearner(seed=seed),
     "DR-learner": DRLearner,
     "DR-learner trees": lambda seed: DRLearner(seed, trees=True),
-    "uniform": lambda _seed: LevelMeans(),
+    "uniform": lambda _seed: ConstantCurve(),
 }
 
 

@@ -77,7 +77,7 @@ def score_rows(log: Log, held: HeldOutPredictions, propensities: Propensities) -
 
 
 def restrict_scores(scores: Scores, allowed: Array | None) -> Scores:
-    """Return scores that give unsupported levels, by a mask (n, K) of the others, what the levels that replace them have."""
+    """Replace the scores of unsupported levels by those of the supported levels that replace them; `allowed`: mask (n, K)."""
     if allowed is None or allowed.all():
         return scores
     supported = replace_options(allowed)

@@ -148,7 +148,7 @@ class LocalCustomers:
         return rows, self.curves[start : start + count], self._rows_of_costs(slice(start, start + count))
 
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
-        """Return what they cost and bring at falling prices."""
+        """Return the customers' total costs and responses at falling prices."""
         starts = range(0, self.n, SCORING_BATCH_ROWS)
         sums = map_in_threads(lambda start: sum_at_prices(*self.batch(start, SCORING_BATCH_ROWS)[1:], prices), starts)
         return functools.reduce(operator.add, sums)
@@ -183,7 +183,7 @@ class LocalCustomers:
         return Customers(features, ids), self.curves, self.costs if len(self.costs) > 1 else self.costs[0]
 
     def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
-        """Write a plan, each table all or nothing, in the customers' order; return who gets what, for the report."""
+        """Write a plan, each table all or nothing, in the customers' order; return the counts of the report."""
         import pyarrow as pa
 
         # The features that explain most of the plan are chosen on a sample of the customers.

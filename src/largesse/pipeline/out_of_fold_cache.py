@@ -86,13 +86,13 @@ def _pack_shuffled(shuffled: ShuffledPredictions, n: int) -> pa.Array:
 
 
 def _unpack_shuffled(column: pa.ChunkedArray, features: Any, log: Log) -> ShuffledPredictions:
-    """Return what `_pack_shuffled` packed; ValueError if it does not belong to the log."""
+    """Read the curves of shuffled rows from their column; ValueError if they do not belong to the log."""
     rows = np.flatnonzero(np.asarray(column.is_valid()))
     shape = (len(rows), len(features), len(log.levels))
     curves = np.frombuffer(b"".join(column.drop_null().to_pylist()), dtype=FLOAT).reshape(shape)
     known = all(name in log.seen.features.column_names for name in features)
     if len(column) != len(log) or not known or not np.isfinite(curves).all():
-        raise ValueError("what was shuffled does not belong to the log")
+        raise ValueError("the shuffled rows do not belong to the log")
     return ShuffledPredictions(tuple(features), rows, np.ascontiguousarray(curves.transpose(1, 0, 2), dtype=np.float32))
 
 

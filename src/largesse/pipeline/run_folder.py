@@ -158,7 +158,7 @@ def check_table(out: str | Path | None, *inputs: str | None, own: str = PLAN_FIL
 
 
 def is_elsewhere(out: str | Path, home: Path) -> bool:
-    """Whether a file is not the plan of a run folder itself."""
+    """Return True if a file is not the plan of the run folder."""
     return resolve_file(out) != resolve_file(home / PLAN_FILE)
 
 
@@ -297,7 +297,7 @@ def drop_outdated(new: Path, before: Path, *, other_plan: bool = False) -> list[
 
 
 def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:
-    """Whether a plan and an evaluation are for one budget, up to rounding."""
+    """Return True if a plan and an evaluation have the same budget, up to rounding."""
     average, budget = planned["budget"]["average"], judged["budget"]
     if average is None or budget is None:
         return average is budget
@@ -305,7 +305,7 @@ def have_same_budget(planned: dict[str, Any], judged: dict[str, Any]) -> bool:
 
 
 def _is_consistent(folder: Path) -> bool:
-    """Whether plan and evaluation are for one budget, or there is no plan."""
+    """Return True if plan and evaluation have the same budget, or the plan is missing."""
     if not (folder / PLANNING_STEP.file).exists():
         return True
     try:

@@ -176,7 +176,7 @@ class SparkTable:
 
 
 def is_frame(source: Any) -> bool:
-    """Whether this is a DataFrame of Spark, classic or Connect."""
+    """Return True for a DataFrame of Spark, classic or Connect."""
     return hasattr(source, "mapInArrow") and hasattr(source, "sparkSession")
 
 
@@ -417,7 +417,7 @@ class SparkCustomers:
         fail("customers", Problem(got, "open the customers with the campaign that has these settings"))
 
     def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
-        """Write a plan, all of it or nothing, in the customers' order; return who gets what, for the report.
+        """Write a plan, all of it or nothing, in the customers' order; return the counts of the report.
 
         The driver writes the files, from chunks that the executors made; a table or an address is written by the executors.
         """
@@ -470,7 +470,7 @@ class SparkCustomers:
 
 @contextmanager
 def score_source(source: SparkTable, policy: Policy) -> Iterator[tuple[ChunkedTable, pa.DataType | None]]:
-    """Score the customers of a table on the executors, and give the type of their ids; refuse what `Local` refuses."""
+    """Score the customers of a table on the executors, and return the type of their ids; refuse the same customers as `Local`."""
     import pyarrow as pa
 
     spec, levels = source.spec, policy.levels

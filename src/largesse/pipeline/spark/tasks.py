@@ -72,7 +72,7 @@ def run_on_rows(
 
 @dataclass(frozen=True)
 class TableSpec:
-    """How a table of customers is read."""
+    """Columns and formats of a table of customers."""
 
     features: tuple[str, ...]
     customer: str | None = None  # the column with their ids, if it exists
