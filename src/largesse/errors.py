@@ -166,7 +166,7 @@ def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = 
     return [Problem(f"{name} is {repr_short(budget)}", BUDGET_HINT)]
 
 
-def response_value_problems(value: Any, name: str = "response_value") -> list[Problem]:
+def response_value_problems(value: Any) -> list[Problem]:
     """Return a `Problem` unless the value of a response is None or a finite number above zero.
 
     >>> response_value_problems(0.35), response_value_problems(None)
@@ -177,7 +177,7 @@ def response_value_problems(value: Any, name: str = "response_value") -> list[Pr
     number = as_number(value)
     if value is None or (number is not None and MIN_RESPONSE_VALUE <= number <= 1 / MIN_RESPONSE_VALUE):
         return []
-    return [Problem(f"{name} is {repr_short(value)}", RESPONSE_VALUE_HINT)]
+    return [Problem(f"response_value is {repr_short(value)}", RESPONSE_VALUE_HINT)]
 
 
 def confidence_problems(value: Any, name: str) -> list[Problem]:

@@ -344,3 +344,4 @@ def test_a_saved_policy_has_the_same_curves_bit_for_bit(
     for customers in (read(table()), odd) if options is None else (arrays(**options)[0],):
         assert saved.predict(customers).tobytes() == model.predict(customers).tobytes()
     assert (saved.fingerprint_, saved.levels_, saved.binary_) == (model.fingerprint_, 3, not options)
+    assert saved.choices_ == model.choices_

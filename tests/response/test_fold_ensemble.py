@@ -4,7 +4,7 @@ import pytest
 from largesse.data.log_reader import log_from_arrays
 from largesse.records import Log
 from largesse.response.common_level_effects import Link
-from largesse.response.fold_ensemble import fit_folds, held_out_scores, mean_scores, predict_held_out
+from largesse.response.fold_ensemble import fit_members, held_out_scores, mean_scores, predict_held_out
 from largesse.response.linear import Linear
 from largesse.stats import logit
 
@@ -21,7 +21,7 @@ def log() -> Log:
 def test_every_row_is_scored_by_the_model_that_did_not_see_it(log: Log) -> None:
     owner = Linear(penalty=0.1).fit(log)
     X = owner.encode(log)
-    models = fit_folds(Linear(penalty=0.1), X, log, FOLD, owner)
+    (models,) = fit_members([Linear(penalty=0.1)], X, log, FOLD, owner)
     held = held_out_scores(models, X, FOLD, Link(True))
     for f, model in enumerate(models):
         np.testing.assert_allclose(held[f == FOLD], logit(model.predict(log))[f == FOLD], atol=1e-6)

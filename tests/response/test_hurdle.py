@@ -14,7 +14,7 @@ from largesse.records import Array, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
 from largesse.response.common_level_effects import Link
-from largesse.response.fold_ensemble import fit_folds, held_out_scores
+from largesse.response.fold_ensemble import fit_members, held_out_scores
 from largesse.response.hurdle import Hurdle
 from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes
@@ -93,9 +93,9 @@ def test_fold_models_have_not_seen_their_fold(place: int) -> None:
     model = fitted(place)
     fold = assign_folds(log(), 2, 0)
     X = model.encode(log())
-    one = fit_folds(MODELS[place], X, log(), fold, model)
+    (one,) = fit_members([MODELS[place]], X, log(), fold, model)
     huge = np.where(fold == 0, 50.0, 1.0) * log().response  # what the first fold holds must not matter to its model
-    other = fit_folds(MODELS[place], X, replace(log(), response=huge), fold, model)
+    (other,) = fit_members([MODELS[place]], X, replace(log(), response=huge), fold, model)
     assert np.allclose(one[0].predict(fresh().table), other[0].predict(fresh().table))
     assert other[1].predict(fresh().table).mean() > 20 * one[1].predict(fresh().table).mean()
     assert np.isfinite(held_out_scores(one, X, fold, Link(False))).all()

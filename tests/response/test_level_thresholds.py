@@ -100,10 +100,12 @@ def test_thresholds_join_the_stack_where_features_are_many(
     members = Stack._default_models
 
     def usual(self: Stack, *log: Any) -> list[ResponseModel]:
-        asked.append(any(isinstance(model, Thresholds) for model in members(self, *log)))
+        made = members(self, *log)
+        assert {model.get_params()["seed"] for model in made} == {3}
+        asked.append(any(isinstance(model, Thresholds) for model in made))
         return [Linear(penalty=0.1)]
 
     monkeypatch.setattr(Stack, "_default_models", usual)
-    Stack(folds=2).fit(X, level, np.arange(120) % 3 == 0)
-    Stack(folds=2).fit(X, level, rng.normal(size=120))  # amounts have no thresholds
+    Stack(folds=2, seed=3).fit(X, level, np.arange(120) % 3 == 0)
+    Stack(folds=2, seed=3).fit(X, level, rng.normal(size=120))  # amounts have no thresholds
     assert asked == [joins, False]

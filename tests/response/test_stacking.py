@@ -1,10 +1,9 @@
 """Stacks of models: the blend of their held-out scores, and the model that is made of it."""
 
 import sys
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +11,8 @@ import pytest
 
 from largesse.allocation.plan import allocate
 from largesse.data.log_reader import log_from_arrays
-from largesse.errors import InputError, MissingPartError
-from largesse.io import Reader, pack
+from largesse.errors import InputError
 from largesse.levels import Levels
-from largesse.policy.policy import Policy
 from largesse.progress import report_to
 from largesse.records import Array, Log
 from largesse.response import linear
@@ -23,7 +20,7 @@ from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
 from largesse.response.common_level_effects import Link
 from largesse.response.fold_ensemble import mean_scores
-from largesse.response.level_thresholds import MANY_FEATURES, Thresholds
+from largesse.response.level_thresholds import Thresholds
 from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes
 from largesse.response.response_model import ResponseModel
@@ -97,18 +94,6 @@ def test_members_that_see_different_parts_of_the_base_are_all_weighted() -> None
     assert (both.weights_ > 0.2).all()
 
 
-def kinds(model: Stack, features: int = 50, binary: bool = True) -> list[str]:
-    return [type(member).__name__ for member in model._default_models(np.zeros((10, features)), binary)]
-
-
-def test_thresholds_are_among_the_default_members_where_features_are_many_and_responses_yes_or_no() -> None:
-    assert kinds(Stack()) == ["Additive", "Boosting", "Boosting"]
-    assert all(member.get_params()["seed"] == 3 for member in Stack(seed=3)._default_models(np.zeros((10, 200)), True))
-    assert kinds(Stack(), MANY_FEATURES + 1) == ["Additive", "Thresholds", "Boosting", "Boosting"]
-    assert "Thresholds" not in kinds(Stack(), MANY_FEATURES)
-    assert "Thresholds" not in kinds(Stack(), MANY_FEATURES + 1, binary=False)
-
-
 def test_by_default_no_network_is_trained_and_no_bart_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "stochtree", None)
     monkeypatch.setitem(sys.modules, "jax", None)
@@ -116,12 +101,6 @@ def test_by_default_no_network_is_trained_and_no_bart_asked_for(monkeypatch: pyt
     model = Stack(folds=2).fit(X, level, response)
     assert [type(member[0]).__name__ for member in model.members_] == ["Additive", "Boosting", "Boosting"]
     assert model.predict(X).shape == (300, 4)
-
-
-def test_without_stochtree_a_bart_that_was_asked_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "stochtree", None)
-    with pytest.raises(MissingPartError, match=r"pip install 'largesse\[bart\]'"):
-        Stack(models=[BART(**BARTS)]).fit(*data(100, own=0))
 
 
 def test_a_bart_gives_its_base_where_it_is_the_best_and_never_its_deviations() -> None:
@@ -148,7 +127,9 @@ def test_members_without_a_say_are_not_asked_about_customers(monkeypatch: pytest
     assert model.blend_.scores(scores_of(model, X)) == pytest.approx(
         np.log(model.predict(X)) - np.log1p(-model.predict(X))
     )
-    model.blend_ = replace(model.blend_, weights=np.array([1.0, 0.0]), shares=np.zeros(2))
+    model.blend_ = replace(model.blend_, weights=np.array([1.0, 0.0]), shares=np.array([0.0, 0.1]))
+    assert model.blend_.used == [0, 1]
+    model.blend_ = replace(model.blend_, shares=np.zeros(2))
     assert model.blend_.used == [0]
     curves = model.predict(X)
     monkeypatch.delattr(Boosting, "_curves")
@@ -303,23 +284,6 @@ def test_clusters_and_weights_are_respected() -> None:
     assert [len(member) for member in Stack(models=small()).fit(three).members_] == [3, 3]
 
 
-def test_stacking_no_models_is_refused() -> None:
-    with pytest.raises(InputError, match="no models to stack"):
-        Stack(models=[]).fit(*data(100, own=0))
-
-
-def test_a_saved_stack_is_the_same_and_can_be_fitted_again(tmp_path: Path) -> None:
-    X, level, response = data(500, own=1)
-    model = Stack(models=small(), folds=3, seed=2).fit(X, level, response)
-    Policy(model, Levels(costs=[0, 1, 2, 3]), 0.1).save(tmp_path / "policy")
-    kept = Policy.load(tmp_path / "policy").model
-    assert isinstance(kept, Stack)
-    assert kept.predict(X).tobytes() == model.predict(X).tobytes()
-    assert kept.weights_.tobytes() == model.weights_.tobytes()
-    assert kept.choices_ == model.choices_
-    assert kept.fit(X, level, response).predict(X).tobytes() == model.predict(X).tobytes()
-
-
 def test_thresholds_are_fitted_to_all_rows_for_new_customers_and_kept() -> None:
     X, level, response = data(400, own=0)
     model = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response)
@@ -335,20 +299,8 @@ def test_thresholds_are_fitted_to_all_rows_for_new_customers_and_kept() -> None:
     state["learnt"]["whole_"].append(None)  # of no member
     with pytest.raises(ValueError, match="fold models of the members"):
         Stack.from_state(state, arrays, model_classes())
-
-
-def test_a_saved_stack_that_no_fit_can_have_found_is_refused() -> None:
-    state, arrays = Stack(models=small(), folds=2).fit(*data(200, own=0)).state()
-    fewer = deepcopy(state)
-    fewer["learnt"]["members_"][1].pop()
-    with pytest.raises(ValueError, match=r"\[2, 1\] fold models of the members"):
-        Stack.from_state(fewer, arrays, model_classes())
-    for place, number in (("weights", -1.0), ("shares", -1.0)):
-        with pytest.raises(ValueError, match="negative"):
-            Stack.from_state(state, {**arrays, f"blend_/{place}": np.full(2, number)}, model_classes())
-    state["learnt"]["blend_"].update(tilt=0.5, spread=0.0)
-    with pytest.raises(ValueError, match="the same for all"):
-        Stack.from_state(state, arrays, model_classes())
+    with pytest.raises(InputError):
+        Stack(models=[]).fit(X, level, response)
 
 
 @pytest.mark.parametrize("name", ["averaged", "unit"])
@@ -421,13 +373,6 @@ def made(**changes: Any) -> Blend:
 # ---------------------------------------------------------------------------------------------- what a blend says
 
 
-def test_the_whole_share_and_its_own_mean_reproduce_a_member() -> None:
-    member = np.sort(np.random.default_rng(3).normal(size=(50, 4)), axis=1)
-    centre = (member - member.mean(axis=1, keepdims=True)).mean(axis=0)
-    whole = Blend(Link(True), np.ones(1), centre, np.ones(1), centre[None], 0.0, 0.0, 0.0, np.zeros(4))
-    np.testing.assert_allclose(whole.scores(member[None]), member)
-
-
 def test_scores_agree_with_a_slow_loop() -> None:
     blend, held = made(shares=np.array([0.3, 0.2])), np.random.default_rng(1).normal(size=(2, 30, 3)) * 3
     found = blend.scores(held)
@@ -452,12 +397,6 @@ def test_responses_never_fall_in_the_level(link: Link) -> None:
     scores = made(tilt=-1.0, shares=np.array([1.0, 1.0])).scores(held)
     assert (np.diff(scores, axis=1) < 0).any()
     assert (np.diff(unlink(scores, link), axis=1) >= 0).all()
-
-
-def test_members_without_weight_and_share_are_not_used() -> None:
-    assert made().used == [0, 1]
-    assert made(weights=np.array([0.0, 0.5])).used == [0, 1]
-    assert made(weights=np.array([0.6, 0.0])).used == [0]
 
 
 # ---------------------------------------------------------------------------------------------- base and common increments
@@ -585,16 +524,6 @@ def test_that_folds_disagree_about_levels_says_nothing_about_customers() -> None
 # ---------------------------------------------------------------------------------------------- what was tried, and keeping
 
 
-def test_choices_tell_what_was_tried() -> None:
-    held, log = deviating(20_000, real=1.0)
-    _, choices = choose_blend(Members(held, [DEVIATION_PRECISION]), log, assign_folds(log, 5))
-    assert [(choice.name, choice.chosen) for choice in choices] == [
-        ("common increments", False),
-        ("individual increments", True),
-    ]
-    assert choices[1].loss < choices[0].loss
-
-
 def test_clusters_count_in_the_choice() -> None:
     held, log = deviating(300, real=1.0)
     copies, again = np.repeat(np.arange(300), 20), [log.level, log.response]
@@ -619,18 +548,6 @@ def test_rows_beyond_the_most_are_left_out(monkeypatch: pytest.MonkeyPatch) -> N
     assert some.weights[0] != whole.weights[0]
 
 
-def test_a_kept_blend_is_the_same() -> None:
-    arrays: dict[str, Array] = {}
-    state = pack(made(), Blend, "blend", arrays)
-    kept = Reader(arrays, {}, None).unpack(state, Blend, "blend", {"K": 3})
-    held = np.random.default_rng(0).normal(size=(2, 9, 3))
-    assert kept.scores(held).tobytes() == made().scores(held).tobytes()
-    kept.check(2)
-    arrays["blend/common"] = np.array([0.0, np.nan, 1.0])
-    with pytest.raises(ValueError, match="missing or infinite"):
-        Reader(arrays, {}, None).unpack(state, Blend, "blend", {"K": 3})
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -651,6 +568,10 @@ def test_a_kept_blend_is_the_same() -> None:
 def test_a_blend_that_no_fit_can_have_found_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         made(**changes).check(2)
+    model = copy(straight())
+    model.blend_ = replace(model.blend_, **{"tilt": 0.4, **changes})
+    with pytest.raises(ValueError, match=message):  # also when it is loaded
+        Stack.from_state(*model.state(), model_classes())
     made(tilt=0.0, spread=0.0).check(2)
     with pytest.raises(ValueError, match="2 members, of 3"):
         made().check(3)

@@ -61,6 +61,7 @@ from largesse_lab.baselines.network_helpers import (
 
 STRENGTHS = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # the incentive paper's grid, for α and for β
 NOISE_DRAWS = 16  # over which predictions are averaged
+PREDICT_ROWS = 16_384  # at a time
 GANITE_CHECK_STEPS = 100  # steps between two looks at held-out rows
 GANITE_NETWORK = Network(width=30)
 GANITE_TRAINING = Training(rate=1e-3, batch=256, steps=10_000, patience=10)
@@ -442,11 +443,11 @@ def block_two(gan: Gan, judged: bool, loop: Loop) -> TrainingProgram:
 # -- predicting -----------------------------------------------------------------------------------------------------
 
 
-def predict(gan: Gan, infer: dict[str, Array], X: Array, noise: Array, rows: int = 16_384) -> Array:
-    """Return responses (n, K) of features (n, p), averaged over draws of noise (draws, K), some rows at a time."""
+def predict(gan: Gan, infer: dict[str, Array], X: Array, noise: Array) -> Array:
+    """Return responses (n, K) of features (n, p), averaged over draws of noise (draws, K), `PREDICT_ROWS` rows at a time."""
     found = [
-        np.asarray(_predict(gan)(infer, jnp.asarray(X[first : first + rows], jnp.float32), noise))
-        for first in range(0, len(X), rows)
+        np.asarray(_predict(gan)(infer, jnp.asarray(X[first : first + PREDICT_ROWS], jnp.float32), noise))
+        for first in range(0, len(X), PREDICT_ROWS)
     ]
     return np.concatenate(found).astype(np.float64) if found else np.zeros((0, gan.levels))
 

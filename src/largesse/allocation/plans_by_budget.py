@@ -86,9 +86,8 @@ def find_budget_points(
     *,
     explore: float = 0.0,
     worth: float | None = None,
-    count: int = MAX_GRID_BUDGETS,
 ) -> tuple[BudgetPoint, ...]:
-    """Return the plans that `allocate` makes at up to `count` budgets, the smallest budget first.
+    """Return the plans that `allocate` makes at up to `MAX_GRID_BUDGETS` budgets, the smallest budget first.
 
     `sums_at` returns the sums of all customers at falling prices. Where costs are expected, not known, budgets are those for
     which their correction and `allocate` make this plan. With what one unit of response is `worth`, the plan is among them that
@@ -111,7 +110,7 @@ def find_budget_points(
 
     tried = _list_prices(level_costs, level_responses, worth)
     at_prices = sums_at(tried[1:])
-    places, even_place = _choose_prices(tried, at_prices.mean_spend, count, worth, scale)
+    places, even_place = _choose_prices(tried, at_prices.mean_spend, worth, scale)
     found: dict[tuple[float, float], BudgetPoint] = {}
     for place in places:
         price, cost, value = tried[place], float(at_prices.mean_spend[place]), float(at_prices.mean_value[place])
@@ -139,14 +138,14 @@ def _list_prices(level_costs: Array, level_responses: Array, worth: float | None
 
 
 def _choose_prices(
-    tried: Sequence[float], spend: Array, count: int, worth: float | None, scale: Callable[[float], float]
+    tried: Sequence[float], spend: Array, worth: float | None, scale: Callable[[float], float]
 ) -> tuple[list[int], int | None]:
     """Return the places of prices whose plans have about evenly spaced costs, by the spend (m,) at each.
 
     Where a unit of response is `worth` something, the lowest price at which a unit of cost, times its scale, still brings its
     worth is among the prices, and comes second.
     """
-    wanted = np.linspace(spend[0], spend[-1], count)
+    wanted = np.linspace(spend[0], spend[-1], MAX_GRID_BUDGETS)
     near = np.searchsorted(spend, wanted, side="left").clip(0, len(spend) - 1)
     kept, last = {0, len(tried) - 1, *near.tolist()}, None
     if worth is not None:

@@ -156,8 +156,8 @@ def join_ids(table: pa.Table, key: str, *, requests: bool) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(as_text(REQUEST), ids, "\x1f") if requests else ids
 
 
-def has_unique_ids(table: pa.Table, key: str = CUSTOMER) -> bool:
+def has_unique_ids(table: pa.Table) -> bool:
     """Return True if every customer has at most one row."""
     import pyarrow.compute as pc
 
-    return int(pc.count_distinct(table[key]).as_py()) == len(table)
+    return int(pc.count_distinct(table[CUSTOMER]).as_py()) == len(table)

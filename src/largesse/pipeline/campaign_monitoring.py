@@ -81,7 +81,8 @@ def check(
             price = find_price(policy, new, budget, planned["customers"], campaign.seed)
             prediction = replace(prediction, price=policy.price, price_now=price)
         result = check_campaign(new, prediction, old, campaign.seed)
-    numbers = describe_check(result, new, title=campaign.title, unit=campaign.unit)
+    units = {"unit": campaign.unit, "response_unit": campaign.response_unit}
+    numbers = describe_check(result, new, title=campaign.title, **units)
     if out is not None:
         files.write_text(Path(out), render_check(numbers))
     return result, numbers

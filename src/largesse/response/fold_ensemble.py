@@ -22,20 +22,12 @@ HELD_OUT = "judging it on held-out rows"  # the stage that takes most of an eval
 OUTSIDE = "scoring rows that were not learnt from"
 
 
-def fit_folds(model: ResponseModel, X: Array, log: Log, fold: Array, owner: ResponseModel) -> list[ResponseModel]:
-    """Fit a copy of a model without each fold of the encoded features (n, p) and the log.
-
-    They share the owner's encoder: customers are then encoded once, not once for every model.
-    """
-    return list(fit_members([model], X, log, fold, owner)[0])
-
-
 def fit_members(
     models: Sequence[ResponseModel], X: Array, log: Log, fold: Array, owner: ResponseModel
 ) -> tuple[tuple[ResponseModel, ...], ...]:
-    """Fit the fold models of several models, in parallel threads if possible.
+    """Fit a copy of each model without each fold of the encoded features (n, p) and the log, in parallel threads if possible.
 
-    Returns the fold models of each model, as `fit_folds` does for one.
+    Returns the fold models of each model. They share the owner's encoder: customers are then encoded once, not once per model.
     """
     blank = [blank_copy(model, log, owner.encoder_) for model in models]
     jobs = [one.fold_jobs(X, log, fold) for one in blank]

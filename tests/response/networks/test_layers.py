@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse.response.networks.layers import head_outputs, head_scores, initial_head
+from largesse.response.networks.layers import head_scores, initial_head
 from largesse.response.networks.network_settings import HEAD_KINDS, MONOTONE, NetworkShape
 from largesse.stats.links import sigmoid
 
@@ -82,13 +82,6 @@ def test_two_levels_are_enough(head: str) -> None:
     found = score(head, wild(head, True, 1.0, levels=2), *drawn(), True, levels=2)
     assert found.shape == (ROWS, 2)
     assert head == "free" or np.diff(curves(found, True), axis=1).min() >= -1e-6
-
-
-@pytest.mark.parametrize("bounded", SCALES)
-@pytest.mark.parametrize("head", HEAD_KINDS)
-def test_a_head_reads_as_many_numbers_as_it_says(head: str, bounded: bool) -> None:
-    params = initial_head(shape(head, bounded), jax.random.key(0), WIDTH)
-    assert head == "minmax" or params["head_w"].shape == (WIDTH, head_outputs(shape(head, bounded)))
 
 
 # ---------------------------------------------------------------------------------------------- increments

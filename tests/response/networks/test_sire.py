@@ -19,7 +19,7 @@ from largesse.response.networks import settings_search as search
 from largesse.response.networks.fold_networks import ResponseScale
 from largesse.response.networks.network_settings import MONOTONE
 from largesse.response.networks.sire import IRE, KAPPA_CANDIDATES, PLAIN_KAPPAS, SHRINKAGE_PENALTIES, SIRE
-from largesse.response.networks.sire_training import mean_scores, represent
+from largesse.response.networks.sire_training import represent
 from largesse.stats.folds import assign_folds
 from largesse.worlds.paper_simulations import simulate
 from support.models import flat, leave_untrained
@@ -335,13 +335,6 @@ def test_a_mean_of_concave_curves_is_concave() -> None:
     np.testing.assert_allclose(curves, [0.255, 0.38, 0.505], atol=1e-4)
 
 
-def test_predicting_in_parts_gives_the_same() -> None:
-    fit = fitted().fit_
-    X = fitted().encode(CUSTOMERS[:1000])
-    parts = mean_scores(fit.params, X, fit.shape, fit.gate, rows=300)
-    np.testing.assert_allclose(fit.calibration(parts), fit.scores(X), rtol=1e-5, atol=1e-6)
-
-
 # ---------------------------------------------------------------------------------------------- keeping
 
 
@@ -386,10 +379,3 @@ def test_a_file_with_other_parameters_is_refused(change: Any, tmp_path: Path) ->
     Policy(model, Levels(costs=[0, 1, 2]), price=0.1).save(tmp_path / "policy")
     with pytest.raises(PolicyFileError, match="holds unexpected content"):
         Policy.load(tmp_path / "policy")
-
-
-def test_clone_copies_settings_and_nothing_learnt() -> None:
-    copy = clone(fitted())
-    assert copy.get_params() == fitted().get_params()
-    assert not [name for name in vars(copy) if name.endswith("_")]
-    assert copy.fit(*arrays()).predict(CUSTOMERS[:9]).tobytes() == fitted().predict(CUSTOMERS[:9]).tobytes()

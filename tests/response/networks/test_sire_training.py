@@ -240,7 +240,7 @@ import resource
 import numpy as np
 from largesse.response.networks.training_types import Loop, TrainingJob
 from largesse.response.networks.training_runner import train
-from largesse.response.networks.network_settings import Shape, Training
+from largesse.response.networks.network_settings import NetworkShape, Training
 from largesse.response.networks.sire_training import sire_program, steps_per_epoch
 
 n, models = 1_000_000, 10
@@ -254,7 +254,7 @@ own = (
     *(np.full(models, value, np.float32) for value in (0.0, 0.1, 1.0)), np.full((models, 5), np.nan, np.float32),
 )
 training = Training(optimiser="adam", rate=1e-3, schedule="constant", decay=10.0, batch=4096, epochs=1, patience=20)
-program = sire_program(Shape(50, 5), training, None, n // 2)
+program = sire_program(NetworkShape(50, 5), training, None, n // 2)
 loop = Loop(1, steps_per_epoch(n // 2, 4096), 20)
 job = TrainingJob(program, loop, (X, level, (X[:, 0] > 0).astype(np.float32)), own, np.arange(models))
 found = train(job)

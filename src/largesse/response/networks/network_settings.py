@@ -224,10 +224,10 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def whole_problems(model: Any, names: Iterable[str], least: int = 1) -> list[Problem]:
-    """Return the problems of integer arguments of a model that are below their minimum."""
+def whole_problems(model: Any, names: Iterable[str]) -> list[Problem]:
+    """Return the problems of integer arguments of a model that are below 1."""
     return [
-        Problem(f"{name}={getattr(model, name)!r}", f"a whole number, {least} or more")
+        Problem(f"{name}={getattr(model, name)!r}", "a whole number, 1 or more")
         for name in names
-        if getattr(model, name) < least
+        if getattr(model, name) < 1
     ]
