@@ -43,7 +43,7 @@ ENCODER = learn()
 ROWS = st.lists(
     st.fixed_dictionaries(
         {
-            "age": st.none() | st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60),
+            "age": st.none() | st.booleans() | st.floats(-1e308, 1e308) | st.integers(-(2**63), 2**64 - 1),
             "visits": st.none() | st.integers(-5, 10**6),
             "same": st.none() | st.floats(-1e9, 1e9),
             "member": st.none() | st.booleans(),
@@ -60,7 +60,8 @@ ROWS = st.lists(
 
 
 def as_table(rows: list[dict[str, Any]]) -> pa.Table:
-    columns = {name: pa.array([row[name] for row in rows]) for name in ENCODER.features}
+    columns = {name: pa.array([row[name] for row in rows]) for name in ENCODER.features if name != "age"}
+    columns["age"] = pa.array([None if row["age"] is None else float(row["age"]) for row in rows])
     columns["since"] = pa.array([None if row["since"] is None else dt.date.fromisoformat(row["since"]) for row in rows])
     return read_table(pa.table(columns))
 
@@ -69,13 +70,7 @@ def as_table(rows: list[dict[str, Any]]) -> pa.Table:
 @settings(max_examples=150, deadline=None)
 def test_rows_are_encoded_as_a_table_of_them_is(rows: list[dict[str, Any]]) -> None:
     rows = json.loads(json.dumps(rows))
-    try:
-        table = as_table(rows)
-    except pa.ArrowException:  # whole numbers that no float holds, beside floats
-        with pytest.raises(InputError, match="several kinds"):
-            RowEncoder(ENCODER).encode(rows)
-        return
-    np.testing.assert_array_equal(RowEncoder(ENCODER).encode(rows).matrix, ENCODER.transform(table))
+    np.testing.assert_array_equal(RowEncoder(ENCODER).encode(rows).matrix, ENCODER.transform(as_table(rows)))
 
 
 def plain(**changes: Any) -> dict[str, Any]:
@@ -101,7 +96,6 @@ def plain(**changes: Any) -> dict[str, Any]:
         ([plain(age="old")], "the feature 'age' holds text; in the log it held numbers"),
         ([plain(age=[1])], "the feature 'age' holds lists or bytes"),
         ([plain(age=1), plain(age="x")], "values of several kinds: 1, 'x'"),
-        ([plain(age=10**40)], "several kinds"),
         ([plain(city={"a": 1})], "'city'"),
     ],
 )

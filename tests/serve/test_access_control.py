@@ -144,6 +144,12 @@ def test_a_body_that_is_no_plain_object_is_refused() -> None:
     for body in (
         *(b"", b"[]", b'"text"', b"1", b"null", b"{", b"\xff\xfe"),
         *(b'{"a": NaN}', b'{"a": Infinity}', b'{"a": -Infinity}', b'{"a": 1e999}', b'{"a": ' + b"9" * 5000 + b"}"),
+        *(
+            b'{"a": 1, "a": 1}',
+            rb'{"a": 1, "\u0061": 1}',
+            b'{"b": [{"a": ":", "c": {"a": 1, "a": 2}}]}',
+            b'{":": 1, ":": 1}',
+        ),
         *(b'{"a":' * 60 + b"1" + b"}" * 60, b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
     ):
         with pytest.raises(InputError):
@@ -151,6 +157,6 @@ def test_a_body_that_is_no_plain_object_is_refused() -> None:
 
 
 def test_json_goes_both_ways() -> None:
-    content = {"a": [1, 2.5, None, True], "b": {"ü": "<script>"}}
+    content = {"a": [1, 2.5, None, True], "b": {"ü": "<script>", ":": "10:30", "a": {"a": {}}}}
     assert read_json(write_json(content)) == content
     assert write_json({"half": "\ud800"})  # an unpaired surrogate does not break an answer

@@ -31,7 +31,7 @@ from largesse.errors import InputError, Problem, join_some, plural, refuse, repr
 from largesse.records import Array
 
 Row = Mapping[str, Any]
-MAX_EXACT_INTEGER = 2**53  # of float64
+PLAIN_TYPES = {float, int, bool, type(None)}
 MAX_LISTED_CUSTOMERS = 5
 ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -186,13 +186,8 @@ class RowEncoder:
 
 
 def _is_plain(column: list[Any]) -> bool:
-    """Test if all values are booleans, missing, or numbers in the exact range of floats."""
-    kinds = set(map(type, column)) - {type(None)}
-    if kinds <= {float} or kinds == {bool}:
-        return True
-    return kinds <= {float, int} and all(
-        -MAX_EXACT_INTEGER <= value <= MAX_EXACT_INTEGER for value in column if type(value) is int
-    )
+    """Test if all values are numbers, booleans or missing."""
+    return set(map(type, column)) <= PLAIN_TYPES
 
 
 def _read_stamps(values: list[Any]) -> Any:

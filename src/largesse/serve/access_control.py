@@ -8,6 +8,7 @@ load anything from elsewhere. Starlette's TrustedHostMiddleware ignores the port
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -91,8 +92,12 @@ class AuthMiddleware:
 
         from starlette.datastructures import MutableHeaders
 
+        started = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
@@ -103,12 +108,16 @@ class AuthMiddleware:
         except RequestError as error:
             response = error_response(error)
             response.headers["connection"] = "close"  # a body that follows is not read
-        if response is not None:
-            await response(scope, receive, send_with_headers)
-        elif scope["path"] in self.policy.unlimited_paths:
-            await self.app(scope, receive, send_with_headers)
-        else:
-            await self.app(scope, _limit(receive, self.policy.max_bytes), send_with_headers)
+        limited = scope["path"] not in self.policy.unlimited_paths
+        try:
+            await (response or self.app)(
+                scope, _limit(receive, self.policy.max_bytes) if limited else receive, send_with_headers
+            )
+        except asyncio.CancelledError:  # the server stops, and has waited long enough
+            if started:
+                raise
+            stopping = RequestError(503, "the service is stopping", "ask again in a moment")
+            await error_response(stopping)(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> Response | None:
         """Refuse a request that is not let in; return a response for the address that sets the cookie."""

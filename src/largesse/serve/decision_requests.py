@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from largesse.data import check_rows
-from largesse.errors import InputError, Problem, refuse, repr_short
+from largesse.errors import InputError, Problem, fail, join_some, repr_short
 from largesse.policy import Expected
 from largesse.records import Array
-from largesse.serve.json_bodies import write_json
+from largesse.serve.json_bodies import RequestError, write_json
 from largesse.serve.ledger.ledger_records import MAX_ID_LENGTH, DecisionRequest, LedgerDecisions, Reason, is_id
 from largesse.serve.ledger.money_time import MICROS
 from largesse.serve.pacing.population import make_offers
@@ -47,7 +47,10 @@ def parse_request(
     ids = served.read_ids(rows, required=for_ledger)
     if not for_ledger:
         return ParsedRequest(served, request, ids, served.policy.expect(customers), None)
-    offers = make_offers(served.policy, customers, tuple(map(str, ids)), max_costs=max_costs)
+    names = tuple(map(str, ids))
+    if len(set(names)) < len(names):
+        raise RequestError(409, "a customer comes twice in the request", "name each customer once")
+    offers = make_offers(served.policy, customers, names, max_costs=max_costs)
     ledger_request = DecisionRequest(request, offers, served.version, write_json(rows, ordered=True))
     return ParsedRequest(served, request, ids, None, ledger_request)
 
@@ -125,10 +128,9 @@ def _hash_to_uniform(version: str, request: str, customer: str) -> float:
 
 def check_keys(content: dict[str, Any], known: tuple[str, ...]) -> None:
     """Refuse unknown keys of a request."""
-    unknown = [key for key in content if key not in known]
-    refuse(
-        "request", [Problem(f"{repr_short(key)} is not a key of this request", f"it has {known}") for key in unknown]
-    )
+    unknown = [repr_short(key) for key in content if key not in known]
+    if unknown:
+        fail("request", Problem(f"unknown in this request: {join_some(unknown)}", f"it has {join_some(known)}"))
 
 
 def check_id(request_id: Any, *, required: bool) -> str:

@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some, repr_short
+from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some
 from largesse.serve.decision_requests import check_id, check_keys, decide_alone, describe_decisions, parse_request
 from largesse.serve.json_bodies import (
     RequestError,
@@ -42,7 +42,7 @@ from largesse.serve.ledger_batching import LedgerBatcher
 from largesse.serve.openapi import describe_api, render_docs
 from largesse.serve.pacing.controller import Pacer, plan_pace
 from largesse.serve.pacing.population import make_population
-from largesse.serve.served_policy import PolicyStore, ServedPolicy, read_population
+from largesse.serve.served_policy import PolicyStore, ServedPolicy, read_customer_id, read_population
 from largesse.serve.service_settings import LedgerSettings, ServiceSettings
 from largesse.version import __version__
 
@@ -78,14 +78,14 @@ class Service:
         The policy.
     ledger
         The ledger that keeps the budget, if any.
-    max_costs
-        The maximum cost of each level, if it does not follow from its costs.
+    settings
+        The settings that both were made by.
     """
 
-    def __init__(
-        self, store: PolicyStore, ledger: Ledger | None = None, max_costs: tuple[float, ...] | None = None
-    ) -> None:
-        self.store, self.ledger, self._max_costs = store, ledger, max_costs
+    def __init__(self, store: PolicyStore, ledger: Ledger | None, settings: ServiceSettings) -> None:
+        self.store, self.ledger = store, ledger
+        self._max_costs = None if settings.ledger is None else settings.ledger.max_costs
+        self._needs_token = settings.token_file is not None
         self.metrics = Metrics()
         self._pool = ThreadPoolExecutor(N_THREADS, thread_name_prefix="decide")
         self._batcher = None if ledger is None else LedgerBatcher(ledger, Pacer())
@@ -143,12 +143,8 @@ class Service:
             _require_json(request)
             content, ledger = read_json(body), self._require_ledger()
             check_keys(content, ("request_id", "customer", "amount"))
-            name, customer = check_id(content.get("request_id"), required=True), content.get("customer")
-            if isinstance(customer, bool) or not isinstance(customer, str | int):
-                fail(
-                    "request",
-                    Problem(f"the customer is {repr_short(customer)}", "give the customer as in the decision"),
-                )
+            name = check_id(content.get("request_id"), required=True)
+            customer = read_customer_id(content.get("customer"), "customer")
             redemption = ledger.redeem(name, str(customer), content.get("amount"))
             answer = {"request_id": name, "customer": customer, "paid": as_units(redemption.paid)}
             return write_json({**answer, "late": redemption.late, "repeated": redemption.repeated})
@@ -167,11 +163,13 @@ class Service:
         return await self._answer(request, self._run_in_thread(work))
 
     async def health(self, _: Request) -> Response:
-        """Return the version of the policy, without a query of the ledger."""
-        served, problem = self.store.current, self.store.problem
+        """Return the version of the policy, without a query of the ledger; the reason of a problem is for the operator's log."""
+        served, outdated = self.store.current, self.store.problem is not None
         content: dict[str, Any] = {"status": "ok", "version": __version__, "policy": served.version}
         content |= {"price": served.policy.price, "ledger": self.ledger is not None}
-        return json_response(content if problem is None else content | {"status": "outdated", "problem": problem})
+        if outdated:
+            content |= {"status": "outdated", "problem": "a newer policy cannot be served: the service's log says why"}
+        return json_response(content)
 
     async def measure(self, request: Request) -> Response:
         """Return all metrics; not in the pool, whose threads may all wait for the ledger."""
@@ -199,12 +197,15 @@ class Service:
 
     async def openapi(self, _: Request) -> Response:
         """Return the description for programs."""
-        return json_response(describe_api(self.store.current))
+        return json_response(self._describe())
 
     async def docs(self, _: Request) -> Response:
         """Return the description for people."""
         headers = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
-        return Response(render_docs(describe_api(self.store.current)), 200, headers, "text/html")
+        return Response(render_docs(self._describe()), 200, headers, "text/html")
+
+    def _describe(self) -> dict[str, Any]:
+        return describe_api(self.store.current, needs_token=self._needs_token, has_ledger=self.ledger is not None)
 
     async def _answer(self, request: Request, work: Awaitable[bytes], media_type: str = "application/json") -> Response:
         """Await an answer, turn an error into a response, and count it."""
@@ -305,8 +306,8 @@ def load_service(settings: ServiceSettings) -> Service:
     store = PolicyStore(settings.source, check)
     labels.append(store.current.labels)
     if settings.ledger is None:
-        return Service(store)
-    return Service(store, _open_ledger(store.current, settings, settings.ledger), settings.ledger.max_costs)
+        return Service(store, None, settings)
+    return Service(store, _open_ledger(store.current, settings, settings.ledger), settings)
 
 
 def _open_ledger(served: ServedPolicy, settings: ServiceSettings, ledger_settings: LedgerSettings) -> Ledger:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from largesse.errors import BudgetError, LargesseError, LedgerError, OutputError, Problem, fail
+from largesse.errors import BudgetError, LargesseError, LedgerError, OutputError, Problem, fail, repr_short
 from largesse.io import to_json
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 MAX_JSON_DEPTH = 40
+MAX_LISTED_PROBLEMS = 20
 NESTED_TYPES = frozenset({dict, list})
 
 logger = logging.getLogger(__name__)
@@ -52,16 +53,22 @@ def describe_error(error: Exception) -> dict[str, Any]:
     if not isinstance(error, LargesseError):
         problem = {"what": "this is a bug in largesse", "hint": "the terminal shows the details; trying again may help"}
         return {"message": "internal error", "problems": [problem]}
-    problems = [{"what": problem.what, "hint": problem.hint} for problem in error.problems]
-    summary = "" if len(problems) == 1 else f"{error.subject}: {len(problems)} things are wrong"
+    n_problems = len(error.problems)
+    problems = [{"what": problem.what, "hint": problem.hint} for problem in error.problems[:MAX_LISTED_PROBLEMS]]
+    if n_problems > MAX_LISTED_PROBLEMS:
+        problems.append({"what": f"and {n_problems - MAX_LISTED_PROBLEMS:,} more", "hint": ""})
+    summary = "" if n_problems == 1 else f"{error.subject}: {n_problems:,} things are wrong"
     return {"message": summary or problems[0]["what"], "problems": problems}
 
 
 def error_response(error: Exception) -> Response:
-    """Return the response to an error; unexpected errors are logged with their traceback."""
+    """Return the response to an error. Unexpected errors, and those of a database, are logged: only the operator sees them."""
     if not isinstance(error, LargesseError):
         logger.error("a request failed", exc_info=error)
     status = status_of(error)
+    if status == 503 and not isinstance(error, RequestError):  # it names the database, its user and its server
+        logger.warning(str(error))
+        error = RequestError(503, "the ledger cannot be reached", "ask again in a moment, with the same id")
     headers = {503: {"retry-after": "1"}, 413: {"connection": "close"}}.get(status)  # the rest of a body is not read
     return json_response({"error": describe_error(error)}, status, headers)
 
@@ -138,16 +145,24 @@ def read_json(body: bytes) -> dict[str, Any]:
         fail("request", Problem(f"the body is not JSON: {why}: {place}", "send a JSON object in UTF-8"))
     if not isinstance(content, dict):
         fail("request", Problem("the body is JSON, but not an object", "send a JSON object: {…}"))
-    _check_depth(content)
+    if _count_keys(content) != body.count(b":"):  # a key came twice, or a text contains a colon
+        json.loads(body, object_pairs_hook=_refuse_doubled_keys, parse_int=str, parse_float=str)
     return content
 
 
-def _check_depth(value: Any, depth: int = 1) -> None:
-    """Refuse lists and objects that are nested too deeply for recursive functions."""
+def _count_keys(value: Any, depth: int = 1) -> int:
+    """Count the keys of all objects; refuse lists and objects that are nested too deeply for recursive functions."""
     if depth > MAX_JSON_DEPTH:
         fail("request", Problem("the body nests lists or objects too deeply", "send a flatter object"))
-    inside = value.values() if type(value) is dict else value
+    n_keys, inside = (len(value), value.values()) if type(value) is dict else (0, value)
     if not NESTED_TYPES.isdisjoint(map(type, inside)):  # faster than a loop over the values of a row
-        for inner in inside:
-            if type(inner) in NESTED_TYPES:
-                _check_depth(inner, depth + 1)
+        n_keys += sum(_count_keys(inner, depth + 1) for inner in inside if type(inner) in NESTED_TYPES)
+    return n_keys
+
+
+def _refuse_doubled_keys(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse an object with the same key twice: readers differ in which one counts."""
+    if len(dict(pairs)) < len(pairs):
+        names = [name for name, _ in pairs]
+        doubled = next(name for name in names if names.count(name) > 1)
+        fail("request", Problem(f"the key {repr_short(doubled)} comes twice in an object", "send it once"))

@@ -8,19 +8,27 @@ from importlib.resources import files
 from typing import Any
 
 from largesse.serve.decision_requests import MAX_REQUEST_CUSTOMERS
+from largesse.serve.ledger.ledger_records import ID_LETTER, MAX_ID_LENGTH
 from largesse.serve.served_policy import ServedPolicy
 from largesse.version import __version__
 
 Schema = dict[str, Any]
+DAY = (  # of the Gregorian calendar, by year and month
+    r"^([12][0-9]{3}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
+    r"|[12][0-9](0[48]|[2468][048]|[13579][26])-02-29|(1[26]|2[048])00-02-29)$"
+)
 FEATURE_SCHEMAS: dict[str, Schema] = {
     "number": {"type": ["number", "boolean", "null"]},
     "text": {"type": ["string", "null"]},
-    "date": {"type": ["string", "null"], "description": "A date or a time: 2026-01-31; null if it is unknown."},
+    "date": {"type": ["string", "null"], "pattern": DAY, "description": "2026-01-31; null if it is unknown."},
 }
+ID_TEXT: Schema = {"minLength": 1, "maxLength": MAX_ID_LENGTH, "pattern": f"^{ID_LETTER}+$"}
+ID_NUMBER: Schema = {"minimum": -(2**63), "maximum": 2**64 - 1}  # larger integers are floats to most readers of JSON
+LEDGER_PATHS = ("/v1/redeem", "/v1/budget")
 
 
-def describe_api(served: ServedPolicy) -> Schema:
-    """Return the OpenAPI description of a service with this policy."""
+def describe_api(served: ServedPolicy, *, needs_token: bool, has_ledger: bool) -> Schema:
+    """Return the OpenAPI description of a service with this policy, with or without a token and a ledger."""
     api: Schema = json.loads(_read("openapi.json"))
     policy, costs = served.policy, served.policy.levels.cost_columns or ()
     features = {column.name: column.kind for column in policy.model.encoder_.columns}
@@ -28,19 +36,33 @@ def describe_api(served: ServedPolicy) -> Schema:
         "version": __version__,
         "description": f"Policy {served.version}. Levels, the cheapest first: {', '.join(served.labels)}.",
     }
+    ids: Schema = {"type": ["string", "integer"], **ID_TEXT, **ID_NUMBER}
+    if not has_ledger:
+        ids = {"type": ["string", "integer", "null"], **ID_NUMBER}
     schemas, decide = api["components"]["schemas"], api["paths"]["/v1/decide"]["post"]
     schemas["customer"] = {
         "type": "object",
         "properties": {
-            served.key: {"type": ["string", "integer"], "description": "The customer's id."},
+            served.key: {**ids, "description": "The customer's id."},
             **{name: FEATURE_SCHEMAS.get(kind, FEATURE_SCHEMAS["text"]) for name, kind in features.items()},
             **{name: {"type": "number", "description": "Cost of a level."} for name in costs},
         },
-        "required": [*features, *costs],
+        "required": [*([served.key] if has_ledger else []), *features, *costs],
     }
     schemas["decision"]["properties"]["level"]["enum"] = list(served.labels)
     body = decide["requestBody"]["content"]["application/json"]
     body["schema"]["properties"]["customers"]["maxItems"] = MAX_REQUEST_CUSTOMERS
+    for path in ("/v1/decide", "/v1/redeem"):
+        properties = api["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+        properties["request_id"] |= ID_TEXT
+    properties["customer"] |= ids
+    if has_ledger:
+        body["schema"]["required"].append("request_id")
+    else:
+        body["schema"]["properties"]["request_id"]["type"] = ["string", "null"]
+        api["paths"] = {path: item for path, item in api["paths"].items() if path not in LEDGER_PATHS}
+    if not needs_token:
+        del api["security"], api["components"]["securitySchemes"]
     body["example"]["customers"] = [{served.key: "c1", **_example_customer(served)}]
     decide["responses"]["200"]["content"]["application/json"]["example"] = _example_answer(served)
     return api

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +25,7 @@ from largesse.serve.pacing.population import Population, make_population
 VERSION_DIGITS = 12
 MAX_SAMPLED_CUSTOMERS = 20_000
 RELOAD_CHECK_SECONDS = 1.0
+RETRY_SECONDS = 10.0
 DEFAULT_ID_FIELD = "customer"
 
 logger = logging.getLogger(__name__)
@@ -72,11 +74,19 @@ class ServedPolicy:
         ids = [row.get(self.key) for row in rows]
         if set(map(type, ids)) == {str}:
             return ids
-        for at, name in enumerate(ids):
-            if isinstance(name, bool) or not isinstance(name, str | int | None) or (required and name is None):
-                problem = f"customer {at + 1} of {len(ids)} has the id {repr_short(name)}"
-                fail("customers", Problem(problem, f"give {self.key!r} as text or a whole number"))
-        return ids
+        return [name if name is None and not required else read_customer_id(name, self.key) for name in ids]
+
+
+def read_customer_id(value: Any, key: str) -> str | int:
+    """Return the id of a customer, a text or a whole number, from JSON, where 5 and 5.0 are the same number."""
+    if isinstance(value, float) and abs(value) < 2**63 and value.is_integer():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        fail(
+            "customers",
+            Problem(f"a customer has the id {repr_short(value)}", f"give {key!r} as text or a whole number"),
+        )
+    return value
 
 
 def find_policy(source: Path) -> Path:
@@ -165,6 +175,7 @@ class PolicyStore:
     def __init__(self, source: Path, check: Callable[[ServedPolicy], None] = lambda _: None) -> None:
         self._source, self._check = source, check
         self._mark = self._read_mark()
+        self._refused, self._retry_at = self._mark, 0.0  # the error may pass: no memory, no files, a network folder
         self.current = load_policy(source)
         check(self.current)
         self.reloads = 0
@@ -187,18 +198,24 @@ class PolicyStore:
     def refresh(self) -> None:
         """Load the policy again if its file has changed; the old one stays if the new one cannot be served."""
         mark = self._read_mark()
-        if mark is None or mark == self._mark:
+        if mark == self._mark:
+            self.problem = None  # another file was there, and has gone
             return
-        self._mark = mark
+        if mark is None or (mark == self._refused and time.monotonic() < self._retry_at):
+            return
+        self._refused, self._retry_at = mark, time.monotonic() + RETRY_SECONDS
         try:
             loaded = load_policy(self._source)
             self._check(loaded)
         except Exception as error:  # whatever is wrong with it, the service goes on
-            self.problem = str(error) if isinstance(error, LargesseError | OSError) else repr(error)
-            logger.warning(
-                "policy %s goes on, because the new one cannot be served\n%s", self.current.version, self.problem
-            )
+            problem = str(error) if isinstance(error, LargesseError | OSError) else repr(error)
+            if problem != self.problem:
+                logger.warning(
+                    "policy %s goes on, because the new one cannot be served\n%s", self.current.version, problem
+                )
+            self.problem = problem
             return
+        self._mark = mark
         before, self.current, self.problem = self.current, loaded, None
         self.reloads += 1
         if loaded.version != before.version:

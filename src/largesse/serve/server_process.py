@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 import multiprocessing
 import os
 import signal
@@ -29,7 +30,8 @@ from largesse.serve.service_settings import (
 DEFAULT_PORT = 8000
 SHUTDOWN_SECONDS = 2  # for requests in progress
 WORKER_RESTART_SECONDS = 5.0  # a worker that cannot start waits before it ends
-SOCKET_BACKLOG = 128
+WORKER_SILENCE_SECONDS = 20  # then it is killed: stopped within a transaction, it would hold up all others
+MAX_LOG_RECORDS, LOG_SECONDS = 50, 10.0
 BUSY_PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)  # used by another process, or forbidden for this user
 
 logger = logging.getLogger("largesse.serve")
@@ -64,14 +66,14 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
-        bound.listen(SOCKET_BACKLOG)
+        bound.listen()
     except BaseException:
         bound.close()
         raise
     return bound
 
 
-def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = lambda: None, http: str = "auto") -> None:
+def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = lambda: None) -> None:
     """Serve an application on a socket until SIGINT, SIGTERM or SIGHUP; then call `stopping`, and finish requests in progress."""
     import uvicorn
 
@@ -80,7 +82,7 @@ def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = la
             stopping()
             super().handle_exit(sig, frame)
 
-    server = Server(_configure(app, http=http))
+    server = Server(_configure(app))
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         # uvicorn raises a signal again after it has stopped; these handlers ignore it.
@@ -97,15 +99,20 @@ def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = la
 def _configure(app: Any, **options: Any) -> Any:
     import uvicorn
 
+    from largesse.serve.http_protocol import SOCKET_BACKLOG, LimitedProtocol, raise_file_limit
+
+    raise_file_limit()
     return uvicorn.Config(
         app,
+        http=LimitedProtocol,
+        backlog=SOCKET_BACKLOG,
         ws="none",
         loop="asyncio",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        timeout_worker_healthcheck=60,
+        timeout_worker_healthcheck=WORKER_SILENCE_SECONDS,
         **options,
     )
 
@@ -131,7 +138,7 @@ def open_service(settings: ServiceSettings) -> None:
             if settings.workers == 1:
                 app = _prepare(service, settings, token, port)
                 logger.info(greeting)
-                run_server(app, bound, http="httptools")
+                run_server(app, bound)
         if settings.workers > 1:
             if settings.ledger is not None:  # a worker that starts later must not begin a ledger with the whole budget
                 settings = replace(settings, ledger=settings.ledger.existing)
@@ -153,7 +160,7 @@ def run_workers(settings: ServiceSettings, token: str | None, bound: socket.sock
 
     # The token is passed on: its file may have changed when a worker is started again.
     factory = partial(make_worker_app, settings, token, bound.getsockname()[1])
-    config = _configure(factory, factory=True, workers=settings.workers, http="httptools")
+    config = _configure(factory, factory=True, workers=settings.workers)
     if not settings.quiet:
         logging.getLogger("uvicorn.error").setLevel(logging.INFO)  # it logs the death of a worker
     Multiprocess(config, [bound]).run()
@@ -187,14 +194,31 @@ class _VisibleFormatter(logging.Formatter):
         return make_visible(super().format(record))
 
 
+class _RateLimit(logging.Filter):
+    """Filter that drops messages beyond some number in a few seconds: clients may cause them, and the disk is the ledger's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._start, self._count = -math.inf, 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.created - self._start > LOG_SECONDS:
+            dropped, self._start, self._count = self._count - MAX_LOG_RECORDS, record.created, 0
+            if dropped > 0:
+                record.msg = f"{dropped:,} messages are not shown\n{record.msg}"
+        self._count += 1
+        return self._count <= MAX_LOG_RECORDS
+
+
 def configure_logging(*, quiet: bool = False) -> None:
     """Write messages to the standard output, and warnings and errors to the standard error."""
     messages, warnings = logging.StreamHandler(sys.stdout), logging.StreamHandler(sys.stderr)
     messages.addFilter(lambda record: record.levelno < logging.WARNING)
     messages.setFormatter(_VisibleFormatter("%(message)s"))
+    warnings.addFilter(_RateLimit())
     warnings.setLevel(logging.WARNING)
     warnings.setFormatter(_VisibleFormatter("largesse: %(message)s"))
-    for name in ("largesse", "uvicorn.error"):
+    for name in ("largesse", "uvicorn.error", "asyncio"):
         log = logging.getLogger(name)
         log.handlers, log.propagate = [messages, warnings], False
         log.setLevel(logging.WARNING if quiet or name != "largesse" else logging.INFO)

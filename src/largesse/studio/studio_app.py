@@ -41,7 +41,7 @@ def open_studio(
     Run folders lie in `folder`; default: the parent of `run`, or the current folder. A `quiet` studio prints only its address,
     and only if it opens no browser.
     """
-    require_packages("studio", "starlette", "uvicorn", "orjson")
+    require_packages("studio", "starlette", "uvicorn", "httptools", "orjson")
     from largesse.studio.studio_files import StudioFolder
     from largesse.studio.studio_handlers import Studio
 
@@ -58,9 +58,7 @@ def open_studio(
         if browser and has_screen():  # without a screen, a browser would take over the terminal
             # The socket listens already: the page waits until the server is ready.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        run_server(
-            AuthMiddleware(make_app(studio), access_policy(token, bound_port)), bound, studio.closing.set, http="h11"
-        )
+        run_server(AuthMiddleware(make_app(studio), access_policy(token, bound_port)), bound, studio.closing.set)
         if not quiet:
             say("The studio has stopped.")
 

@@ -6,6 +6,7 @@ All money is in millionths of a unit, all times are in microseconds since 1970, 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,7 +34,10 @@ LATE_REDEMPTIONS = ("refuse", "accept")
 KEPT_PROMISES, WHILE_IT_LASTS = PROMISES = ("kept", "while_it_lasts")
 MAX_VALID_DAYS = 36_525
 MAX_ID_LENGTH = 200
+# No control letters, separators of lines, or letters that hide or turn others; and, which JSON cannot hold, no half surrogates.
+ID_LETTER = r"[^\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 MAX_VARIANCE = 1e100  # squares stay finite
+_ID = re.compile(f"(?:(?![\ud800-\udfff]){ID_LETTER})+")
 
 
 @dataclass(frozen=True)
@@ -333,7 +337,7 @@ class Audit:
 
 def is_id(value: Any) -> bool:
     """Return True for a valid id of a request or a customer."""
-    return isinstance(value, str) and 0 < len(value) <= MAX_ID_LENGTH and value.isprintable()
+    return isinstance(value, str) and len(value) <= MAX_ID_LENGTH and _ID.fullmatch(value) is not None
 
 
 def id_problems(value: Any, name: str) -> list[Problem]:

@@ -1,0 +1,132 @@
+"""HTTP protocol of a service: limits on connections, on the time of a request, and on the size of its head.
+
+uvicorn's protocol waits for a first request, for headers and for bodies without end, and joins the pieces of a header as they come
+(quadratic time). It also closes a connection whose client has sent all it has and closed its half (shutdown), without an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import sys
+from typing import Any, ClassVar, cast
+from weakref import WeakSet
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+MAX_HEAD_BYTES = 1 << 16  # of address and headers
+REQUEST_SECONDS = 15.0  # until a request has arrived …
+BYTES_PER_SECOND = 1 << 14  # … and longer for a body that arrives at least this fast
+SWEEP_SECONDS = 1.0
+SOCKET_BACKLOG = 128  # also the number of connections that are accepted at a time
+RESERVED_FILES = 5 * SOCKET_BACKLOG  # for accepted connections that are not counted yet, the policy and the ledger
+MAX_CONNECTIONS = 8192
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """A connection that is closed if its request is late or its head is too large; beyond a number, the latest one is closed."""
+
+    swept: ClassVar[WeakSet[ServerState]] = WeakSet()  # servers whose timer runs
+    deadline = math.inf  # of the request that is awaited
+    unparsed = 0  # bytes since the last complete part of a request
+    head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Start to wait for a request; make room if there are too many connections."""
+        super().connection_made(transport)
+        self.deadline = self.loop.time() + REQUEST_SECONDS
+        if self.server_state not in self.swept:
+            self.swept.add(self.server_state)
+            self._sweep()
+        if len(self.connections) > max_connections():
+            waiting = [each for each in self._peers() if each.awaits_client and each is not self]
+            late = min(waiting, key=lambda each: each.deadline, default=self)
+            late.connections.discard(late)
+            late.transport.abort()
+
+    @property
+    def awaits_client(self) -> bool:
+        """True if the client has to send something before anything happens."""
+        return not self.pipeline and (self.cycle is None or self.cycle.response_complete or self.cycle.more_body)
+
+    def _peers(self) -> list[LimitedProtocol]:
+        return [cast(LimitedProtocol, each) for each in self.connections]
+
+    def _sweep(self) -> None:
+        """Close all connections whose requests are late, now and again and again: one timer for all of them."""
+        now = self.loop.time()
+        for each in self._peers():
+            if each.deadline < now and each.awaits_client:
+                each.transport.abort()
+        self.loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse incoming bytes; refuse a head without end."""
+        if self.transport.is_closing():  # after a refusal
+            return
+        self.unparsed += len(data)
+        super().data_received(data)
+        if self.unparsed > MAX_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The headers are too large.")
+
+    def eof_received(self) -> bool:
+        """Keep the connection of a client that has closed its half, until its requests are answered."""
+        if self.awaits_client:
+            return False
+        self.cycle.keep_alive = False
+        return True
+
+    def on_message_begin(self) -> None:
+        """Start to count a head."""
+        self.unparsed = self.head_bytes = 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count a header, or a trailer after the body."""
+        self.head_bytes += len(name) + len(value) + 4  # with ": " and the end of the line
+        if self.head_bytes > MAX_HEAD_BYTES:
+            raise ValueError("the headers are too large")  # the parser refuses the request
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer."""
+        self.unparsed = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Give a body that arrives more time."""
+        self.unparsed = 0
+        self.deadline += len(body) / BYTES_PER_SECOND
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        """Start to wait for the next request."""
+        self.deadline = self.loop.time() + REQUEST_SECONDS
+        super().on_response_complete()
+
+
+def max_connections() -> int:
+    """Return the number of connections that this process can hold."""
+    if sys.platform == "win32":
+        return MAX_CONNECTIONS
+    import resource
+
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    unlimited: Any = resource.RLIM_INFINITY
+    return MAX_CONNECTIONS if files == unlimited else min(max(files - RESERVED_FILES, files // 4), MAX_CONNECTIONS)
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as the system lets this process have, up to the number that connections need."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_CONNECTIONS + RESERVED_FILES
+    wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
