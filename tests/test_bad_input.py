@@ -479,15 +479,14 @@ def test_the_installed_command_prints_the_same(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "what"),
+    ("number", "what", "given"),
     [
-        (errno.ENOSPC, "the disk is full"),
-        (errno.EROFS, "may not be written"),
-        (errno.EACCES, "may not be written"),
-        (errno.EIO, "could not be written"),
+        (errno.ENOSPC, "the disk is full", (*RUN, "out")),
+        (errno.EROFS, "may not be written", (*RUN, "run")),
+        (errno.EACCES, "may not be written", (*PLAN, "--out", "p.parquet")),
+        (errno.EIO, "could not be written", REPORT),
     ],
 )
-@pytest.mark.parametrize("given", [(*RUN, "out"), (*RUN, "run"), (*PLAN, "--out", "p.parquet"), REPORT])
 def test_a_disk_that_fails_is_named_and_the_old_content_stays(
     number: int, what: str, given: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch, call: Call
 ) -> None:

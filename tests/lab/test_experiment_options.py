@@ -71,11 +71,3 @@ def test_names_may_be_given_as_rows_and_numbers_as_seeds(call: Call, capsys: pyt
     assert call("table1", *words) == 0
     (record,) = json.loads(capsys.readouterr().out)
     assert (record["row"], record["repeat"]) == ("uniform level", 0)
-
-
-def test_without_the_lab_the_command_says_how_to_install_it(
-    call: Call, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "largesse_lab.experiment_options", None)
-    assert call("rates") == 2
-    assert "pip install -e lab" in capsys.readouterr().err

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import largesse as lg
-from largesse.errors import InputError, PolicyFileError
-from largesse.io import read_archive, write_archive
+from largesse.errors import InputError
+from largesse.io import read_archive
 from largesse.policy import Policy
 from largesse.policy.policy import POLICY_FORMAT
 from largesse.records import Array
@@ -102,24 +102,3 @@ def test_invalid_arguments_are_refused(made: tuple[Policy, Array, Array], wrong:
     policy, known, _ = made
     with pytest.raises(InputError, match=words):
         policy.calibrate(known, 1.5, **wrong) if "explore_for" in wrong else replace(policy, **wrong)
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda found: found.pop("variance"),
-        lambda found: found["variance"].update(expected=[1.0], variance=[-1.0]),
-        lambda found: found.update(value_price="much"),
-        lambda found: found.update(incumbent=[0.5, 0.5]),
-        lambda found: found["plan"].update(price=0.5),
-        lambda found: found.pop("goal"),
-    ],
-)
-def test_a_forged_rule_is_refused(tmp_path: Path, made: tuple[Policy, Array, Array], spoil: Any) -> None:
-    path = tmp_path / "policy"
-    made[0].save(path)
-    manifest, arrays = read_archive(path, POLICY_FORMAT)
-    spoil(manifest["exploration"])
-    write_archive(path, POLICY_FORMAT, manifest, arrays)
-    with pytest.raises(PolicyFileError, match="unexpected content"):
-        Policy.load(path)

@@ -22,7 +22,6 @@ from largesse.records import Array, Customers
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
 from largesse.response.response_model import ResponseModel
-from largesse.response.stacking import Stack
 
 LEVELS = Levels(costs=[0, 1.5, 2.5], names=["none", "small", "big"])
 
@@ -171,16 +170,6 @@ def test_levels_and_a_missing_price_are_kept(levels: Levels, tmp_path: Path) -> 
     Policy(fitted("Linear"), levels).save(tmp_path / "policy")
     again = Policy.load(tmp_path / "policy")
     assert (again.levels, again.price) == (levels, None)
-
-
-def test_a_model_of_models_is_saved_with_what_it_chose(tmp_path: Path) -> None:
-    X, level, response = data()
-    model = Stack(models=[Linear(penalty=0.1), Boosting(rounds=4)], folds=2).fit(X, level, response)
-    Policy(model, LEVELS, price=0.1).save(tmp_path / "policy")
-    saved = Policy.load(tmp_path / "policy").model
-    assert isinstance(saved, Stack)
-    assert [type(member[0]) for member in saved.members_] == [Linear, Boosting]
-    assert saved.choices_ == model.choices_
 
 
 def test_an_unfitted_model_is_not_kept(tmp_path: Path) -> None:

@@ -148,6 +148,8 @@ def test_a_plan_keeps_the_budget_and_its_gap_is_true(
     assert abs(Fraction(plan.value) * n / whole.value_unit - value) <= tolerance
     assert Fraction(plan.bound) * n / whole.value_unit >= best - tolerance
     assert value + Fraction(plan.gap) * n / whole.value_unit >= best - tolerance
+    slack = tolerance + ROUNDING * max(abs(x) for row in whole.values for x in row) * n
+    assert not exact or value >= best - slack, "an exact plan is not the best"
 
 
 @examples(100)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from largesse.data import log_from_arrays
 from largesse.response.additive import ADDITIVE_SEARCH_ROWS, Additive, place_hinges
 from largesse.response.linear import Linear
 from largesse.stats.folds import assign_folds
-from largesse.worlds.paper_simulations import simulate
 
 
 def bent(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -55,7 +55,7 @@ def test_amounts_are_learnt_on_their_own_scale() -> None:
 
 
 def test_each_fold_is_learnt_without_its_rows() -> None:
-    log = simulate("unit", n=600).log
+    log = log_from_arrays(*bent(600)[:3])
     model = Additive().fit(log)
     X, fold = model.encode(log), assign_folds(log, 4, 0)
     parts = Additive.fold_models(model, X, log, fold)

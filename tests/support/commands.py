@@ -111,22 +111,14 @@ def read_tree(folder: Path) -> dict[str, Any]:
     return found
 
 
-def try_command(folder: Path, *words: Any) -> bool:
-    """Run a command in a folder, and return whether it did its work; one that is refused leaves nothing behind."""
-    before = list_files(folder)
-    done = check_answer(run_command(*words), *words)
-    assert done or list_files(folder) <= before, f"{words} left {sorted(list_files(folder) - before)[:5]}"
-    return done
-
-
-def try_strictly(folder: Path, *words: Any, out: str | None = None) -> bool:
+def try_command(folder: Path, *words: Any, out: tuple[str, ...] = ()) -> bool:
     """Run a command and return whether it did its work: refused, it changes nothing; done, only what it writes."""
     before = read_tree(folder)
     done = check_answer(run_command(*words), *words)
     after = read_tree(folder)
     changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
     assert done or not changed, f"{words}: refused, and changed {changed[:5]}"
-    own = {out, *(str(word).rpartition("/")[2] for word in words if str(word).startswith("sqlite:"))}
+    own = {*out, *(str(word).rpartition("/")[2] for word in words if str(word).startswith("sqlite:"))}
     foreign = [
         path for path in changed
         if path in before and not any(one and (path == one or path.startswith((f"{one}/", f"{one}-"))) for one in own)

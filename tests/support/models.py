@@ -19,6 +19,31 @@ def flat(kind: Any, **settings: Any) -> Any:
     return kind().set_params(**named)
 
 
+def summing_job(program: Any, n: int, models: int, loop: Any) -> Any:
+    """Return a job whose models add up the rows that they draw, for a program of `summing_program`."""
+    from largesse.response.networks.trainer import row_sets
+    from largesse.response.networks.training_types import TrainingJob
+
+    own = (*row_sets([np.arange(n)] * models, np.ones(n)), np.arange(1, models + 1, dtype=np.float32))
+    return TrainingJob(program, loop, (np.arange(n, dtype=np.float32) + n,), own, np.arange(models) % 2)
+
+
+def summing_program(loop: Any) -> Any:
+    from largesse.response.networks.training_types import TrainingProgram
+    from largesse_lab.baselines.network_helpers import draw_batches, draw_by_steps, start_by_seed
+
+    return TrainingProgram(
+        start=lambda seeds, _own: start_by_seed(seeds, lambda rng: {"sum": np.float32(rng.random())}),
+        draw=lambda seed, own, stretches: draw_by_steps(
+            seed, stretches, loop.steps, lambda rng, steps: draw_batches(rng, own[1], steps, 2)
+        ),
+        step=lambda state, data, own, places: {"sum": state["sum"] + data[0][own[0][places]].sum() * own[2]},
+        loss=lambda state, _data, _own: -state["sum"],
+        keep=lambda state: state,
+        rows=(0,),
+    )
+
+
 @contextmanager
 def leave_untrained() -> Iterator[list[int]]:
     """Leave networks at their first weights inside the block; yield how many models each training program was given."""

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -76,12 +75,6 @@ KINDS = [
 ]
 
 
-@cache
-def solved_instances(kind: Any, count: int) -> list[tuple[Array, Array, float, Plan]]:
-    """The same with their plans, made once for all tests of a process."""
-    return [(*task, allocate(*task)) for task in instances(kind, count)]
-
-
 def instances(kind: Any, count: int) -> list[tuple[Array, Array, float]]:
     """Curves, costs and an average budget that the cheapest plan can meet."""
     made = []
@@ -153,12 +146,6 @@ def whole_optimum(curves: Array, costs: Array, budget: float) -> float:
     assert found.status == 0, found.message
     best = found.x.reshape(curves.shape).argmax(axis=1)
     return math.fsum(curves[np.arange(n), best]) / n
-
-
-@cache
-def whole_optima(kind: Any, count: int) -> list[float]:
-    """The best whole plan's value of each instance, solved once for all tests of a process."""
-    return [whole_optimum(*task) for task in instances(kind, count)]
 
 
 def paid_by(levels: Array, costs: Array, shape: tuple[int, ...]) -> float:

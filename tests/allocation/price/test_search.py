@@ -47,7 +47,7 @@ def test_price_and_bound_are_those_of_a_full_sort_also_mapped_from_a_file(name: 
     curves, costs = task(name)
     curves.tofile(tmp_path / "curves")
     mapped = np.memmap(tmp_path / "curves", dtype=curves.dtype, mode="r", shape=curves.shape)
-    path = full_path(curves, costs)
+    path, front = full_path(curves, costs), frontier(curves, costs)
     spent = path.base_cost + np.cumsum(path.cost)
     most = path.base_cost + path.cost.sum()
     for part in (0.0, 1e-9, 1e-4, 0.3, 0.7, 0.999, 1.5):
@@ -56,7 +56,7 @@ def test_price_and_bound_are_those_of_a_full_sort_also_mapped_from_a_file(name: 
         taken = int(np.searchsorted(spent, total * (1 + 1e-12), side="right"))
         price = path.slope[taken] if taken < len(path.slope) else 0.0
         assert plan.price == pytest.approx(price, rel=1e-6, abs=1e-12)
-        assert plan.bound == pytest.approx(frontier(curves, costs).at(total / N), rel=1e-10)
+        assert plan.bound == pytest.approx(front.at(total / N), rel=1e-10)
         assert plan.gap <= path.gain.max(initial=0.0) / N + 1e-12
         assert plan.value == math.fsum(curves[np.arange(N), plan.levels]) / N
         assert paid_by(plan.levels, costs, curves.shape) <= total

@@ -51,10 +51,12 @@ def draw_doses(n: int = 300, seed: int = 0, *, binary: bool = False) -> tuple[Ar
 @pytest.mark.parametrize(
     ("head", "binary"),
     [
-        ("shrunk", False),
         ("shrunk", True),
         ("increments", False),
-        pytest.param("increments", True, marks=pytest.mark.slow),
+        *(
+            pytest.param(head, binary, marks=pytest.mark.slow)
+            for head, binary in (("shrunk", False), ("increments", True))
+        ),
     ],
 )
 def test_curves_never_fall_in_the_dose_and_end_at_the_logged_ones(head: str, binary: bool) -> None:

@@ -13,17 +13,17 @@ from largesse.response.networks import trainer
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.response.networks.trainer import models_at_once, row_sets
 from largesse.response.networks.training_runner import train
-from largesse.response.networks.training_types import Loop, TrainingJob, TrainingProgram
+from largesse.response.networks.training_types import Loop, TrainingJob
 from largesse.response.response_model import copy_unfitted
 from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.banditnet import BanditNet
 from largesse_lab.baselines.cfrnet import CFRNET_CHECK_STEPS, CFRNET_NETWORK, CFRNET_TRAINING, CFRNet
 from largesse_lab.baselines.ganite import GANITE
-from largesse_lab.baselines.network_helpers import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
+from largesse_lab.baselines.network_helpers import loop_of_steps
 from largesse_lab.runner import joint_training
 from largesse_lab.runner.joint_training import fit_together, run_jobs
-from support.models import flat
+from support.models import flat, summing_job, summing_program
 
 SMALL: dict[str, Any] = {"width": 8, "depth": 1, "epochs": 3, "batch": 64, "members": 1}
 
@@ -111,26 +111,8 @@ def test_policies_of_one_log_for_several_budgets_are_trained_once(monkeypatch: p
 def test_models_of_several_logs_see_the_draws_they_would_see_alone() -> None:
     """Each model adds up the rows that it draws; seven models of two logs and two seeds."""
     loop = Loop(2, 10, patience=100)
-    summing = TrainingProgram(
-        start=lambda seeds, _own: start_by_seed(seeds, lambda rng: {"sum": np.float32(rng.random())}),
-        draw=lambda seed, own, stretches: draw_by_steps(
-            seed, stretches, loop.steps, lambda rng, steps: draw_batches(rng, own[1], steps, 2)
-        ),
-        step=lambda state, data, own, places: {"sum": state["sum"] + data[0][own[0][places]].sum() * own[2]},
-        loss=lambda state, _data, _own: -state["sum"],
-        keep=lambda state: state,
-        rows=(0,),
-    )
-    jobs = [
-        TrainingJob(
-            summing,
-            loop,
-            (np.arange(n, dtype=np.float32) + n,),
-            (*row_sets([np.arange(n)] * models, np.ones(n)), np.arange(1, models + 1, dtype=np.float32)),
-            np.arange(models) % 2,
-        )
-        for n, models in ((10, 3), (300, 4))
-    ]
+    program = summing_program(loop)
+    jobs = [summing_job(program, n, models, loop) for n, models in ((10, 3), (300, 4))]
     for job, found in zip(jobs, run_jobs(jobs), strict=True):
         alone = train(job)
         np.testing.assert_allclose(found.params["sum"], alone.params["sum"], rtol=1e-5)

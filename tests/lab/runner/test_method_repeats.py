@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.errors import InputError
 from largesse.records import Array, Choice, Log
 from largesse.response import Linear
 from largesse.worlds import simulate
@@ -116,52 +115,6 @@ def test_the_logs_of_a_chunk_are_fitted_together(monkeypatch: pytest.MonkeyPatch
     )
     run({"linear": Method(linear, binary=False)}, repeats=3)
     assert sizes == [2, 1]
-
-
-# ---------------------------------------------------------------------------------------------- resuming and parts
-
-
-def test_a_run_resumes_and_measures_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    methods, out = (
-        {"linear": Method(linear, binary=False), "other": Method(linear, binary=False)},
-        tmp_path / "kept.jsonl",
-    )
-    first = run({"linear": methods["linear"]}, repeats=1, out=out)
-    drawn: list[tuple[str, int]] = []
-    make_trials = method_repeats.make_trials
-    monkeypatch.setattr(
-        method_repeats, "make_trials", lambda keys, source: drawn.extend(keys) or make_trials(keys, source)
-    )
-    assert run({"linear": methods["linear"]}, repeats=2, out=out)[0] == first[0]  # its seconds too
-    assert drawn == [("averaged", 1)]
-    again = run(methods, repeats=2, out=out)
-    assert len(out.read_text().splitlines()) == len(again) == 4
-    drawn.clear()
-    assert run(methods, repeats=2, out=out) == again
-    assert drawn == []
-
-
-def test_parts_and_methods_make_up_the_whole(tmp_path: Path) -> None:
-    methods = {"linear": Method(linear, binary=False), "stiff": Method(lambda: linear(9.0), binary=False)}
-    files = [tmp_path / f"{i}.jsonl" for i in range(3)]
-    for i in (0, 1):
-        run({"linear": methods["linear"]}, repeats=3, part=(i, 2), out=files[i])
-    run({"stiff": methods["stiff"]}, repeats=3, out=files[2])
-    joined = [json.loads(line) for file in files for line in file.read_text().splitlines()]
-    whole = run(methods, repeats=3)
-
-    def errors(records: list[dict[str, Any]]) -> dict[tuple[str, int], float]:
-        return {(record["row"], record["repeat"]): record["rmse"] for record in records}
-
-    assert errors(joined) == errors(whole)
-    assert [record["repeat"] for record in map(json.loads, files[1].read_text().splitlines())] == [1]
-
-
-def test_unknown_names_are_refused_together() -> None:
-    with pytest.raises(InputError, match="2 things are wrong") as refused:
-        measure_methods({"linear": Method(linear)}, Request(["avraged"], ["liner"], 2, chunk=1), ignore_progress)
-    assert "did you mean 'averaged'?" in str(refused.value)
-    assert "did you mean 'linear'?" in str(refused.value)
 
 
 # ---------------------------------------------------------------------------------------------- grids

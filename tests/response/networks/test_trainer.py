@@ -14,6 +14,7 @@ from largesse.response.networks.training_runner import train, use_runner
 from largesse.response.networks.training_types import Loop, TrainedNetworks, TrainingJob, TrainingProgram
 from largesse_lab.baselines import network_helpers
 from largesse_lab.baselines.network_helpers import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
+from support.models import summing_job, summing_program
 
 LOOP = Loop(looks=100, steps=1, patience=1000)
 
@@ -100,24 +101,9 @@ def test_another_runner_may_do_the_work() -> None:
     assert train(given).params.tolist() == [10.0]
 
 
-def summing(n: int, models: int, loop: Loop) -> TrainingJob:
-    """Models that add up the rows that they draw."""
-    made = TrainingProgram(
-        start=lambda seeds, _own: start_by_seed(seeds, lambda rng: np.float32(rng.random())),
-        draw=lambda seed, own, stretches: draw_by_steps(
-            seed, stretches, loop.steps, lambda rng, steps: draw_batches(rng, own[1], steps, 2)
-        ),
-        step=lambda state, data, own, places: state + data[0][own[0][places]].sum() * own[2],
-        loss=lambda state, _data, _own: -state,
-        keep=lambda state: state,
-        rows=(0,),
-    )
-    own = (*row_sets([np.arange(n)] * models, np.ones(n)), np.arange(1, models + 1, dtype=np.float32))
-    return TrainingJob(made, loop, (np.arange(n, dtype=np.float32) + n,), own, np.arange(models) % 2)
-
-
 def test_models_beyond_memory_are_run_in_groups_of_one_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = summing(300, 7, Loop(2, 10, patience=100))
+    loop = Loop(2, 10, patience=100)
+    whole = summing_job(summing_program(loop), 300, 7, loop)
     alone = run(whole)
     sizes = []
     inner = trainer._run_group
@@ -125,7 +111,7 @@ def test_models_beyond_memory_are_run_in_groups_of_one_size(monkeypatch: pytest.
     monkeypatch.setattr(trainer, "models_at_once", lambda *_: 3)
     parts = run(whole)
     assert sizes == [3, 3, 3]  # the last model comes three times
-    np.testing.assert_allclose(parts.params, alone.params, rtol=1e-5)
+    np.testing.assert_allclose(parts.params["sum"], alone.params["sum"], rtol=1e-5)
     np.testing.assert_allclose(parts.loss, alone.loss, rtol=1e-5)
 
 
