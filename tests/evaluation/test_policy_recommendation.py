@@ -6,6 +6,7 @@ import pytest
 from largesse.data import log_from_arrays
 from largesse.evaluation.crossfitted_scores import crossfit
 from largesse.evaluation.frontier_estimate import find_critical_value, plan_held_out
+from largesse.evaluation.one_column_rule import learn_rules
 from largesse.evaluation.policy_estimates import compare_references, score_policy
 from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.records import Array, Log, Scores
@@ -29,14 +30,14 @@ def judged(log: Log) -> tuple[Scores, Array]:
 
 def test_the_plan_comes_first_with_the_gain_that_references_show(log: Log, judged: tuple[Scores, Array]) -> None:
     scores, plan = judged
-    found = recommend_policy(log, scores, plan, learnt=True)
+    found = recommend_policy(log, scores, plan, learn_rules(log, scores, plan), learnt=True)
     assert [option.name for option in found.options] == ["this plan", "a simple rule"]
     assert found.options[0].gain == compare_references(scores, score_policy(scores, plan), log.levels)[0].difference
     assert found.options[1].spend.estimate == pytest.approx(found.options[0].spend.estimate, rel=0.02)
 
 
 def test_a_bound_never_says_more_than_the_interval_beside_it(log: Log, judged: tuple[Scores, Array]) -> None:
-    found = recommend_policy(log, *judged, learnt=True)
+    found = recommend_policy(log, *judged, learn_rules(log, *judged), learnt=True)
     for option in found.options:
         assert option.at_least is not None
         assert option.at_least <= option.gain.low
@@ -68,7 +69,7 @@ def test_what_surely_gains_most_is_recommended_and_where_nothing_does_treating_e
     monkeypatch.setattr(
         "largesse.evaluation.policy_recommendation._bound_gain", lambda _gain, _critical_value: next(least)
     )
-    found = recommend_policy(log, *judged, learnt=True)
+    found = recommend_policy(log, *judged, learn_rules(log, *judged), learnt=True)
     assert found.recommended == name
     assert (found.chosen is None) == (name == "a random mix")
     assert found.chosen is None or found.chosen.name == name
@@ -87,17 +88,19 @@ def test_the_critical_value_grows_as_options_differ() -> None:
 def test_the_guarantee_lies_below_the_interval_and_is_dearer_for_learnt_policies(
     log: Log, judged: tuple[Scores, Array]
 ) -> None:
-    fixed, learnt = (recommend_policy(log, *judged, learnt=learnt).options[0] for learnt in (False, True))
+    fixed, learnt = (
+        recommend_policy(log, *judged, learn_rules(log, *judged), learnt=learnt).options[0] for learnt in (False, True)
+    )
     assert fixed.guaranteed is not None
     assert learnt.guaranteed is not None
     assert 0 < learnt.guaranteed < fixed.guaranteed < fixed.value.low
 
 
 def test_why_no_value_is_guaranteed_is_said(log: Log, judged: tuple[Scores, Array]) -> None:
-    unknown = recommend_policy(replace(log, propensity=None), *judged)
+    unknown = recommend_policy(replace(log, propensity=None), *judged, None)
     assert "needs the propensities" in unknown.excuse
     assert unknown.options[0].guaranteed is None
-    assert "largest possible value" in recommend_policy(replace(log, response=9 * log.response), *judged).excuse
+    assert "largest possible value" in recommend_policy(replace(log, response=9 * log.response), *judged, None).excuse
 
 
 def test_too_few_buyers_have_no_bound_and_a_log_without_features_no_rule() -> None:
@@ -105,7 +108,8 @@ def test_too_few_buyers_have_no_bound_and_a_log_without_features_no_rule() -> No
     response = np.zeros(300)
     response[:5] = rng.lognormal(size=5)
     made = log_from_arrays(np.ones((300, 1)), np.arange(300) % 3, response)
-    safety = recommend_policy(made, crossfit(made), np.full(300, 2))
+    scores, plan = crossfit(made), np.full(300, 2)
+    safety = recommend_policy(made, scores, plan, learn_rules(made, scores, plan))
     (only,) = safety.options
     assert (only.name, only.at_least) == ("this plan", None)
 
@@ -114,5 +118,5 @@ def test_a_plan_that_treats_everyone_alike_gains_nothing() -> None:
     rng = np.random.default_rng(2)
     level = rng.integers(0, 2, 400)
     made = log_from_arrays(rng.normal(size=(400, 2)), level, rng.random(400) < 0.2 + 0.5 * level)
-    safety = recommend_policy(made, crossfit(made), np.full(400, 1))
+    safety = recommend_policy(made, crossfit(made), np.full(400, 1), None)
     assert safety.options[0].at_least == 0

@@ -97,9 +97,9 @@ class _FreshCustomers:
 
 def _judge(log: Log, scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> dict[str, Any]:
     """Return the bounds of both options and the truth about them."""
-    safety = recommend_policy(log, scores, plan.levels, learnt=True)
-    policies = {"this plan": _follow_plan(scores, plan, fresh)}
     rules = learn_rules(log, scores, plan.levels)
+    safety = recommend_policy(log, scores, plan.levels, rules, learnt=True)
+    policies = {"this plan": _follow_plan(scores, plan, fresh)}
     if rules is not None:
         policies["a simple rule"] = [_follow_rule(rule, fresh) for rule in rules.folds]
     options = [_record_option(option, scores, fresh, policies[option.name]) for option in safety.options]

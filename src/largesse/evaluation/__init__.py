@@ -6,6 +6,7 @@ computed once. `crossfit` turns a log and a model into `Scores`, and every estim
 log before any model is fitted. `recommend_policy` compares a policy with a simple rule (`learn_rules`) and bounds the gain of either
 over the best uniform mix. `trace_profit` finds the most profitable budget. `measure_spending` estimates the real cost of plans where
 costs depend on customers' responses. `summarise_plan`, `summarise_study` and `summarise_jointly` make the records of a run.
+`give_verdict` combines what model and log say about a plan into a probability and a recommendation.
 """
 
 from largesse.evaluation.budget_study import estimate_at as estimate_at
@@ -57,3 +58,4 @@ from largesse.evaluation.policy_recommendation import recommend_policy as recomm
 from largesse.evaluation.profit_estimate import estimate_profit as estimate_profit
 from largesse.evaluation.profit_estimate import trace_profit as trace_profit
 from largesse.evaluation.spend_by_price import measure_spending as measure_spending
+from largesse.evaluation.verdict import give_verdict as give_verdict

@@ -23,12 +23,14 @@ from largesse.evaluation.frontier_estimate import (
     trace_frontier,
 )
 from largesse.evaluation.influence import estimate_all
+from largesse.evaluation.one_column_rule import learn_rules
 from largesse.evaluation.plan_explanation import explain_decisions, measure_changes
 from largesse.evaluation.policy_evaluation import Candidate, check_choices, evaluate_scores, examine_held_out
 from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.evaluation.profit_estimate import trace_profit
 from largesse.evaluation.response_curves import trace_features
 from largesse.evaluation.spend_by_price import measure_spending
+from largesse.evaluation.verdict import give_verdict
 from largesse.records import (
     Checkup,
     Estimate,
@@ -50,6 +52,7 @@ from largesse.records import (
     Study,
     StudyMethod,
     StudySummary,
+    Verdict,
     summarise_checkup,
 )
 from largesse.stats import one_thread
@@ -110,6 +113,11 @@ def study_scores(
     plan = next((plan for plan in plans if plan.budget == budget), None)
     plan = plan or plan_held_out(scores, budget, spending, confidence)
     candidate = Candidate(None, budget=budget).follow(plan, scores)
+    rules = learn_rules(log, scores, plan.levels)
+    safety = recommend_policy(log, scores, plan.levels, rules, estimator=estimator, learnt=True)
+    options: Any = {"estimator": estimator, "seed": seed}
+    evaluation = evaluate_scores(log, scores, candidate, checkup.propensity, checkup.warnings, **options)
+    verdict = give_verdict(log, scores, plan.levels, rules, safety, evaluation.warnings, **options)
     points, best = trace_frontier(scores, plans, estimator), None
     if response_value is not None:
         profits, best = trace_profit(scores, plans, response_value, budget, estimator)
@@ -118,9 +126,7 @@ def study_scores(
         scores=scores,
         plan=plan,
         plans=plans,
-        evaluation=evaluate_scores(
-            log, scores, candidate, checkup.propensity, checkup.warnings, estimator=estimator, seed=seed
-        ),
+        evaluation=replace(evaluation, verdict=verdict),
         frontier=points,
         cost_curve=trace_cost_curve(scores, plans, [point.spend.estimate for point in points], estimator),
         estimates=estimate_all(weight_responses(scores, plan.levels), log.cluster),
@@ -128,7 +134,7 @@ def study_scores(
         checkup=checkup,
         spending=None if spending is None else spending.whole,
         best=best,
-        safety=recommend_policy(log, scores, plan.levels, estimator=estimator, learnt=True),
+        safety=safety,
         transitions=measure_changes(scores, plan.levels),
         why=explain_decisions(log, scores, plan, shuffled),
         groups=trace_features(log, scores, plan.levels),
@@ -178,7 +184,13 @@ def summarise_study(study: Study) -> StudySummary:
         safety=study.safety,
         why=study.why,
         changes=study.transitions,
+        verdict=_take_verdict(study),
     )
+
+
+def _take_verdict(study: Study) -> Verdict:
+    assert study.evaluation.verdict is not None  # every study has one
+    return study.evaluation.verdict
 
 
 def summarise_jointly(plan: PlanSummary, study: StudySummary) -> JointSummary:

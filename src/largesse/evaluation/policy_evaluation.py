@@ -13,6 +13,7 @@ from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.frontier_estimate import plan_held_out
 from largesse.evaluation.influence import join_intervals
 from largesse.evaluation.log_checks import check_log, encode_unless_given, warn_of_overlap
+from largesse.evaluation.one_column_rule import learn_rules
 from largesse.evaluation.policy_estimates import (
     INTERVAL_KINDS,
     bootstrap_values,
@@ -26,7 +27,9 @@ from largesse.evaluation.policy_estimates import (
     score_policy,
     take_means,
 )
+from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.evaluation.profit_estimate import estimate_profit
+from largesse.evaluation.verdict import give_verdict
 from largesse.progress import report_to, start_stage, subrange
 from largesse.propensity import estimate_propensities
 from largesse.records import (
@@ -111,10 +114,16 @@ def evaluate(
     held = hold_out_rows(log, candidate.model, folds=folds, seed=seed, progress=progress)
     propensities = estimate_propensities(log, held.fold, seed)
     scores = score_rows(log, held, propensities)
+    learnt = candidate.policy is None
     candidate = learn_policy(candidate, scores)
+    assert candidate.policy is not None
     warnings = warn_of_overlap(log, propensities)
-    options: Any = {"estimator": estimator, "interval": interval, "seed": seed}
-    return evaluate_scores(log, scores, candidate, propensities, warnings, **options)
+    options: Any = {"estimator": estimator, "seed": seed}
+    evaluation = evaluate_scores(log, scores, candidate, propensities, warnings, interval=interval, **options)
+    rules = learn_rules(log, scores, candidate.policy)
+    safety = recommend_policy(log, scores, candidate.policy, rules, estimator=estimator, learnt=learnt)
+    verdict = give_verdict(log, scores, candidate.policy, rules, safety, evaluation.warnings, **options)
+    return replace(evaluation, verdict=verdict)
 
 
 def compare(

@@ -21,7 +21,7 @@ import numpy as np
 
 from largesse.evaluation.estimators import weight_responses, weighted_mean
 from largesse.evaluation.frontier_estimate import find_critical_value, sum_units
-from largesse.evaluation.one_column_rule import learn_rules
+from largesse.evaluation.one_column_rule import FoldRules
 from largesse.evaluation.policy_estimates import (
     average_levels,
     compare_mix,
@@ -35,7 +35,13 @@ from largesse.stats import COVERAGE, bound_mean
 
 
 def recommend_policy(
-    log: Log, scores: Scores, policy: Array, *, estimator: str = "dr", learnt: bool = False
+    log: Log,
+    scores: Scores,
+    policy: Array,
+    rules: FoldRules | None,
+    *,
+    estimator: str = "dr",
+    learnt: bool = False,
 ) -> Recommendation:
     """Compare a policy, and a simple rule at the same spend, with the best uniform mix.
 
@@ -45,6 +51,8 @@ def recommend_policy(
         The log and its cross-fitted scores.
     policy
         Levels (n,) or probabilities (n, K) for the log's rows.
+    rules
+        Simple rules at the same spend, from `learn_rules`; None if there are none.
     estimator
         The name of one of `ESTIMATORS`.
     learnt
@@ -52,7 +60,6 @@ def recommend_policy(
     """
     folds = len(np.unique(scores.fold))
     names, policies = [("this plan", "a level for every customer")], [policy]
-    rules = learn_rules(log, scores, policy)
     if rules is not None:
         names.append(("a simple rule", rules.whole.describe(log.levels)))
         policies.append(rules.policy)

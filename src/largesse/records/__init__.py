@@ -21,6 +21,7 @@ from largesse.records.display import DisplayMixin as DisplayMixin
 from largesse.records.display import Picture as Picture
 from largesse.records.display import write_cell as write_cell
 from largesse.records.display import write_names as write_names
+from largesse.records.evaluation import GRADES as GRADES
 from largesse.records.evaluation import BestBudget as BestBudget
 from largesse.records.evaluation import Choice as Choice
 from largesse.records.evaluation import Comparison as Comparison
@@ -28,6 +29,7 @@ from largesse.records.evaluation import Estimate as Estimate
 from largesse.records.evaluation import Evaluation as Evaluation
 from largesse.records.evaluation import Finding as Finding
 from largesse.records.evaluation import FrontierPoint as FrontierPoint
+from largesse.records.evaluation import GainEvidence as GainEvidence
 from largesse.records.evaluation import HeldOutPlan as HeldOutPlan
 from largesse.records.evaluation import HeldOutPredictions as HeldOutPredictions
 from largesse.records.evaluation import MixValue as MixValue
@@ -41,6 +43,7 @@ from largesse.records.evaluation import Recommendation as Recommendation
 from largesse.records.evaluation import Reference as Reference
 from largesse.records.evaluation import Scores as Scores
 from largesse.records.evaluation import ShuffledPredictions as ShuffledPredictions
+from largesse.records.evaluation import Verdict as Verdict
 from largesse.records.explanation import DecisionImportance as DecisionImportance
 from largesse.records.explanation import Explanation as Explanation
 from largesse.records.explanation import find_next_levels as find_next_levels

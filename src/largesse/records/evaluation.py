@@ -190,6 +190,56 @@ class Recommendation:
         return next((option for option in self.options if option.name == self.recommended), None)
 
 
+GRADES = ("proved", "best bet", "slightly better", "no difference", "rather not", "cannot say")
+
+
+@dataclass(frozen=True)
+class GainEvidence:
+    """Gain of one option over the best uniform mix at its own spend: from the model, from the log, and from both."""
+
+    name: str  # "plan", "rule" or "before"
+    gain: Estimate  # expected from both
+    probability: float  # that the gain is above zero; never 0 or 1
+    model: Estimate | None  # calibrated expectation of the model; None if the curves have no uncertainty
+    log: Estimate  # doubly robust, for the model of all rows
+    contradiction: bool = False  # True if model and log exclude each other; the gain is then that of the log
+
+    def __repr__(self) -> str:
+        return f"GainEvidence({self.name!r}, gain={_write_gain(self.gain)}, probability={self.probability:.2f})"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Recommended option by expected value, and the evidence for it from model and log together."""
+
+    recommended: str | None  # "plan", "rule", "mix" or "before"; None if the log cannot say
+    grade: str  # one of GRADES: of the recommended rule, else of the plan
+    options: tuple[GainEvidence, ...] = ()  # the plan first; empty if the log cannot say
+    at_least: float | None = None  # lower bound of the plan's gain by the log alone; see `PolicyOption.at_least`
+    needed_rows: float | None = None  # rows of a log that alone would show the expected gain; None without a gain
+    reason: str = ""  # why the log cannot say, or what model and log disagree about
+
+    @property
+    def plan(self) -> GainEvidence | None:
+        """The evidence for the plan; None if the log cannot say."""
+        return self.options[0] if self.options else None
+
+    @property
+    def probability(self) -> float | None:
+        """Probability that the plan is better than the best uniform mix at the same spend."""
+        return None if self.plan is None else self.plan.probability
+
+    @property
+    def gain(self) -> Estimate | None:
+        """Expected gain of the plan over the best uniform mix at the same spend."""
+        return None if self.plan is None else self.plan.gain
+
+    @property
+    def contradiction(self) -> bool:
+        """True if model and log exclude each other about the plan."""
+        return self.plan is not None and self.plan.contradiction
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Paired differences in value and spend between two policies."""
@@ -226,6 +276,7 @@ class Evaluation(DisplayMixin):
     clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor removed
     interval: str = "influence"  # method of the intervals of value and spend: "influence" or "bootstrap"
     profit: Profit | None = None  # if the log has the value of a response
+    verdict: Verdict | None = None
 
     def __repr__(self) -> str:
         value, spend = write_ends(self.value_interval), write_ends(self.spend_interval)

@@ -20,6 +20,7 @@ from largesse.records.evaluation import (
     Qini,
     Recommendation,
     Reference,
+    Verdict,
 )
 from largesse.records.input_tables import Log
 from largesse.records.logged_policy_changes import LoggedPolicyChanges
@@ -353,6 +354,7 @@ class StudySummary:
     safety: Recommendation
     why: DecisionSummary
     changes: LoggedPolicyChanges
+    verdict: Verdict
 
 
 # -- plan and evaluation --------------------------------------------------------------------------------------------------

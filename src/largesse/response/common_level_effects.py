@@ -130,10 +130,41 @@ def average_ladder(effects: Array, covariance: Array, doses: Array, typical: flo
     """
     if not len(effects):
         return np.zeros(1)
+    posterior = fit_ladder_posterior(effects, covariance, doses, typical)
+    ladder = np.einsum("as,ask->k", posterior.weights, posterior.means)
+    rising = isotonic(np.concatenate([[0.0], ladder])[None])[0]
+    return rising - rising[0]
+
+
+@dataclass(frozen=True, eq=False)
+class LadderPosterior:
+    """Mixture of normal distributions of the levels' effects: A amplitudes with their roughness, and S shapes."""
+
+    weights: Array  # (A, S), of sum one
+    means: Array  # (A, S, K−1)
+    covariances: Array  # (A, K−1, K−1)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
+        """Draw ladders (count, K), non-decreasing from 0."""
+        A, S = self.weights.shape
+        steps = self.means.shape[2]
+        place, shape = np.divmod(rng.choice(A * S, size=count, p=self.weights.ravel()), S)
+        drawn = np.zeros((count, steps + 1))
+        for a in np.unique(place):
+            mine = place == a
+            spread, turn = np.linalg.eigh(self.covariances[a])
+            root = turn * np.sqrt(np.maximum(spread, 0.0))
+            drawn[mine, 1:] = self.means[a, shape[mine]] + rng.standard_normal((mine.sum(), steps)) @ root.T
+        rising = isotonic(drawn)
+        return rising - rising[:, :1]
+
+
+def fit_ladder_posterior(effects: Array, covariance: Array, doses: Array, typical: float) -> LadderPosterior:
+    """Return the posterior of the levels' effects from their measurements; see `average_ladder`."""
     shapes, prior = list_shapes(doses)
     walk = _walk(len(effects))
     chance = np.exp(-0.5 * np.log(AMPLITUDES) ** 2)
-    logs, means = [], []
+    logs, means, covariances = [], [], []
     for roughness in ROUGHNESSES:
         for amplitude, weight in zip(typical * AMPLITUDES, chance / chance.sum(), strict=True):
             own = (amplitude * roughness) ** 2 * walk
@@ -143,10 +174,9 @@ def average_ladder(effects: Array, covariance: Array, doses: Array, typical: flo
             fit -= 0.5 * np.linalg.slogdet(covariance + own)[1]
             logs.append(fit + np.log(prior) + np.log(weight))
             means.append(amplitude * shapes + apart @ inverse @ own)
+            covariances.append(own - own @ inverse @ own)
     weights = np.exp(np.array(logs) - np.max(logs))
-    ladder = np.einsum("as,ask->k", weights / weights.sum(), np.array(means))
-    rising = isotonic(np.concatenate([[0.0], ladder])[None])[0]
-    return rising - rising[0]
+    return LadderPosterior(weights / weights.sum(), np.array(means), np.array(covariances))
 
 
 def _walk(steps: int) -> Array:
