@@ -31,7 +31,7 @@ from largesse.response.common_level_effects import (
 )
 
 SLOPE_DEVIATION = 0.3  # prior standard deviation of the slope of base scores, around one
-TILT_DEVIATION = 0.3  # of a tilt that the curves do not have, around zero
+MISSED_TILT = 0.3  # of a tilt that the curves do not have, around zero
 SHARE_DEVIATION = 1.0  # of the share of the curves' deviations, around one
 MAX_BASE_DEVIATIONS = 2.5  # standard deviations of the base, beyond which a tilt does not grow
 FIRST_EFFECT = 2  # the coefficients are: intercept, slope, K−1 effects, tilt, share
@@ -109,7 +109,7 @@ def fit_curve_posterior(log: Log, curves: Array, fold: Array, weight: Array, row
     score = design @ start
     precision = np.full(len(start), WEAK_PRECISION)
     precision[0], precision[1] = 1e-6, SLOPE_DEVIATION**-2
-    precision[-2:] = TILT_DEVIATION**-2, SHARE_DEVIATION**-2
+    precision[-2:] = MISSED_TILT**-2, SHARE_DEVIATION**-2
     noise = measure_noise(scored, design[:, : K + 1], score)
     covariance = np.linalg.inv(information(scored, design, score, noise) + np.diag(precision))
     move = -covariance @ (design.T @ scored.slopes(score)) / noise
