@@ -96,7 +96,7 @@ app.command()(experiment)
 
 def split_names(text: str | None) -> list[str] | None:
     """Return the names in a comma-separated list."""
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 def drop_source(words: list[str]) -> list[str]:

@@ -257,11 +257,11 @@ def path_problems(path: str | os.PathLike[str], name: str = "the path", *, writt
     """
     text = os.fspath(path)
     raw = text.encode("utf-8", "surrogatepass")
-    shown = f"{name} {text if len(text) <= 80 else text[:77] + '…'!r}"
+    text_shown = f"{name} {text if len(text) <= 80 else text[:77] + '…'!r}"
     if "\0" in text or (written and any("\ud800" <= letter <= "\udfff" for letter in text)):
-        return [Problem(f"{shown} contains a NUL character or is not UTF-8", "rename the file or the folder")]
+        return [Problem(f"{text_shown} contains a NUL character or is not UTF-8", "rename the file or the folder")]
     if len(raw) >= MAX_PATH_BYTES or max(map(len, raw.split(os.sep.encode()))) > MAX_NAME_BYTES:
-        return [Problem(f"{shown} is too long", f"a name has at most {MAX_NAME_BYTES} bytes")]
+        return [Problem(f"{text_shown} is too long", f"a name has at most {MAX_NAME_BYTES} bytes")]
     return []
 
 
@@ -304,9 +304,9 @@ def join_some(values: Sequence[object], limit: int = MAX_VALUES_LISTED) -> str:
     >>> join_some([1, 2, 3], limit=2)
     '1, 2, … (1 more)'
     """
-    shown = ", ".join(str(value) for value in values[:limit])
+    text = ", ".join(str(value) for value in values[:limit])
     rest = len(values) - limit
-    return f"{shown}, … ({rest} more)" if rest > 0 else shown
+    return f"{text}, … ({rest} more)" if rest > 0 else text
 
 
 def plural(n: int, thing: str) -> str:

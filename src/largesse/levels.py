@@ -185,16 +185,16 @@ class Levels:
 def _check_costs(
     costs: Sequence[float] | Sequence[str] | np.ndarray[Any, Any] | None, problems: list[Problem]
 ) -> tuple[Any, ...]:
-    given = [] if costs is None else _as_list(costs, "costs", problems)
-    if not given:
+    items = [] if costs is None else _as_list(costs, "costs", problems)
+    if not items:
         if not problems:
             problems.append(Problem("there are no costs", "give one cost per level, cheapest first: costs=[0, 5, 10]"))
         return (0.0,)
-    if all(isinstance(cost, str) for cost in given):
-        if len(set(given)) != len(given):
-            problems.append(Problem(f"a cost column is named twice: {join_some(given)}", "name one column per level"))
-        return tuple(given)
-    numbers = _as_numbers(given, "cost", problems)
+    if all(isinstance(cost, str) for cost in items):
+        if len(set(items)) != len(items):
+            problems.append(Problem(f"a cost column is named twice: {join_some(items)}", "name one column per level"))
+        return tuple(items)
+    numbers = _as_numbers(items, "cost", problems)
     for k, cost in enumerate(numbers):
         if math.isnan(cost) or math.isinf(cost):
             problems.append(Problem(f"the cost of level {k} is {cost}", "every level needs a finite cost"))
@@ -206,10 +206,10 @@ def _check_costs(
     return numbers
 
 
-def _check_contact_cost(given: Any, costs: tuple[Any, ...], problems: list[Problem]) -> float:
-    cost = as_number(given)
+def _check_contact_cost(value: Any, costs: tuple[Any, ...], problems: list[Problem]) -> float:
+    cost = as_number(value)
     if cost is None or not 0 <= cost < math.inf:
-        problems.append(Problem(f"the contact cost is {repr_short(given)}", "a cost is a number, zero or more"))
+        problems.append(Problem(f"the contact cost is {repr_short(value)}", "a cost is a number, zero or more"))
         return 0.0
     if not isinstance(costs[-1], str) and math.isfinite(costs[-1]) and math.isinf(costs[-1] + cost):
         problems.append(Problem(f"the dearest level and its contact cost {cost:g} are too large to add", "check both"))
@@ -217,26 +217,26 @@ def _check_contact_cost(given: Any, costs: tuple[Any, ...], problems: list[Probl
 
 
 def _check_names(names: Any, problems: list[Problem]) -> tuple[str, ...] | None:
-    given = _as_list(names, "names", problems)
-    if given is None:
+    items = _as_list(names, "names", problems)
+    if items is None:
         return None
     wrong = [
         repr_short(name)
-        for name in given
+        for name in items
         if isinstance(name, bool) or not isinstance(name, str | int | float | np.generic)
     ]
     if wrong:
         problems.append(
             Problem(f"a name is not text: {join_some(wrong)}", "write the names as the log writes the levels")
         )
-    return tuple(str(name) for name in given) if not wrong else tuple(str(k) for k in range(len(given)))
+    return tuple(str(name) for name in items) if not wrong else tuple(str(k) for k in range(len(items)))
 
 
 def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[Problem]) -> tuple[float, ...] | None:
-    given = _as_list(doses, "doses", problems)
-    if given is None:
+    items = _as_list(doses, "doses", problems)
+    if items is None:
         return None
-    numbers = _as_numbers(given, "dose", problems)
+    numbers = _as_numbers(items, "dose", problems)
     if any(not math.isfinite(dose) for dose in numbers):
         problems.append(Problem(f"a dose is missing or infinite: {join_some(numbers)}", "doses are finite amounts"))
     elif any(b <= a for a, b in pairwise(numbers)):
@@ -246,27 +246,27 @@ def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[P
     return numbers
 
 
-def _as_list(given: Any, word: str, problems: list[Problem]) -> list[Any] | None:
+def _as_list(argument: Any, word: str, problems: list[Problem]) -> list[Any] | None:
     """Convert an argument to a list; add a problem if it is a text or a single number."""
     try:
-        if isinstance(given, str | bytes | dict):
+        if isinstance(argument, str | bytes | dict):
             raise TypeError
-        return list(given)
+        return list(argument)
     except TypeError:
         hint = f"give a list, one of the {word} per level, cheapest first"
-        problems.append(Problem(f"{word} is {repr_short(given)}", hint))
+        problems.append(Problem(f"{word} is {repr_short(argument)}", hint))
         return None
 
 
-def _as_numbers(given: list[Any], what: str, problems: list[Problem]) -> tuple[float, ...]:
+def _as_numbers(items: list[Any], what: str, problems: list[Problem]) -> tuple[float, ...]:
     try:
-        if any(isinstance(value, str | bytes | bool) for value in given):
+        if any(isinstance(value, str | bytes | bool) for value in items):
             raise TypeError
-        return tuple(float(value) for value in given)
+        return tuple(float(value) for value in items)
     except (TypeError, ValueError):
-        shown = join_some([value if isinstance(value, str) else repr_short(value) for value in given])
-        problems.append(Problem(f"a {what} is not a number: {shown}", f"give one number per {what}"))
+        text = join_some([value if isinstance(value, str) else repr_short(value) for value in items])
+        problems.append(Problem(f"a {what} is not a number: {text}", f"give one number per {what}"))
     except OverflowError:
-        shown = join_some([repr_short(value, most=20) for value in given])
-        problems.append(Problem(f"a {what} is too large: {shown}", f"give each {what} in a larger unit"))
-    return tuple(float(k) for k in range(len(given)))
+        text = join_some([repr_short(value, most=20) for value in items])
+        problems.append(Problem(f"a {what} is too large: {text}", f"give each {what} in a larger unit"))
+    return tuple(float(k) for k in range(len(items)))

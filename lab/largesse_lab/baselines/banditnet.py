@@ -157,14 +157,16 @@ class BanditNet(Learner):
         trainer = Trainer(self._settings(), X, log, costs)
         with one_thread(X.size):
             shifts = self._shifts(trainer.rows.reward)
-            found = trainer.train(shifts)
+            trained = trainer.train(shifts)
             if isinstance(self.translations, str):
-                best = found.translations[choose_translation(found.translations)].shift
+                best = trained.translations[choose_translation(trained.translations)].shift
                 finer = best + FINER * (np.arange(len(shifts)) - len(shifts) // 2)
-                found = found.append(trainer.train(finer))
-        kept = choose_translation(found.translations)
-        self.translations_ = tuple(replace(one, chosen=i == kept) for i, one in enumerate(found.translations))
-        self.networks_ = found.networks.take(np.array([kept]))
+                trained = trained.append(trainer.train(finer))
+        best_place = choose_translation(trained.translations)
+        self.translations_ = tuple(
+            replace(translation, chosen=i == best_place) for i, translation in enumerate(trained.translations)
+        )
+        self.networks_ = trained.networks.take(np.array([best_place]))
         self.price_ = self._price(self.scores(X), costs, self.budget, trainer.rows.weight)
 
     def _settings(self) -> Settings:
@@ -175,9 +177,9 @@ class BanditNet(Learner):
         auto = isinstance(self.translations, str)
         return np.asarray((*TRANSLATIONS, float(reward.mean())) if auto else self.translations, dtype=np.float64)
 
-    def _costs(self, own: Array | None, n: int) -> Array:
+    def _costs(self, costs: Array | None, n: int) -> Array:
         """Return the cost of each level for each customer (n, K)."""
-        face = own if own is not None else self.levels_known_.common_costs
+        face = costs if costs is not None else self.levels_known_.common_costs
         if face is None:
             hint = f"read the table with levels=…, so that {self.levels_known_.cost_columns} are found"
             fail("BanditNet", Problem("costs are per customer, but this table was read without them", hint))
@@ -281,10 +283,10 @@ class BanditNet(Learner):
             return net
 
 
-def _are_translations(given: Any) -> bool:
-    if isinstance(given, str):
-        return given == "auto"
-    return np.size(given) > 0 and bool(np.isfinite(np.asarray(given, dtype=float)).all())
+def _are_translations(value: Any) -> bool:
+    if isinstance(value, str):
+        return value == "auto"
+    return np.size(value) > 0 and bool(np.isfinite(np.asarray(value, dtype=float)).all())
 
 
 def _overriding_value(scores: Array, costs: Array) -> float:
@@ -344,8 +346,8 @@ class Trainer:
     def __init__(self, settings: Settings, X: Array, log: Log, costs: Array) -> None:
         self.settings = settings
         low, high = log.response.min(), log.response.max()
-        given = log.propensity is not None
-        fold = np.zeros(len(log), int) if given else assign_folds(log, min(PROPENSITY_FOLDS, len(log)), settings.seed)
+        known = log.propensity is not None
+        fold = np.zeros(len(log), int) if known else assign_folds(log, min(PROPENSITY_FOLDS, len(log)), settings.seed)
         rho = estimate_propensities(log, fold, settings.seed).own
         self.rows = TrainingRows(
             X=X,
@@ -368,8 +370,8 @@ class Trainer:
         # After "retrain" too: where even the largest η left the policy over budget, the rest is taken off the scores.
         rest = np.array([find_price(score, costs, s.budget, self.rows.weight, s.spend) for score in scores])
         policies = [softmax(score - price * costs) for score, price in zip(scores, rest, strict=True)]
-        found = zip(shifts, prices + rest, policies, strict=True)
-        return Trained(tuple(self._judge(float(a), float(b), policy) for a, b, policy in found), networks)
+        results = zip(shifts, prices + rest, policies, strict=True)
+        return Trained(tuple(self._judge(float(a), float(b), policy) for a, b, policy in results), networks)
 
     def _train(self, shifts: Array, prices: Array) -> PolicyNetworks:
         s = self.settings
@@ -379,7 +381,7 @@ class Trainer:
         """Search for each λ's smallest η that keeps the policy within budget; every η tried is a training."""
         over, within = np.zeros(len(shifts)), np.full(len(shifts), np.inf)
         prices = np.zeros(len(shifts))
-        kept: PolicyNetworks | None = None
+        best: PolicyNetworks | None = None
         first = 1.0 / max(float(np.ptp(self.rows.costs, axis=1).mean()), 1e-9)
         for _ in range(RETRAININGS):
             networks = self._train(shifts, prices)
@@ -387,14 +389,14 @@ class Trainer:
             fits = spend <= self.settings.budget
             better = fits & (prices <= within)
             within, over = np.where(fits, np.minimum(prices, within), within), np.where(fits, over, prices)
-            found = np.isfinite(within)
+            has_price = np.isfinite(within)
             # Until a λ has a policy within budget its latest one stands in, the cheapest so far.
-            kept = networks if kept is None else networks.where(better | ~found, kept)
+            best = networks if best is None else networks.where(better | ~has_price, best)
             if (within == 0).all():
                 break
-            prices = np.where(found, (over + np.where(found, within, 0)) / 2, np.maximum(2 * over, first))
-        assert kept is not None
-        return np.where(np.isfinite(within), within, over), kept
+            prices = np.where(has_price, (over + np.where(has_price, within, 0)) / 2, np.maximum(2 * over, first))
+        assert best is not None
+        return np.where(np.isfinite(within), within, over), best
 
     def _spend(self, policy: Array) -> float:
         return float(np.average((policy * self.rows.costs).sum(axis=1), weights=self.rows.weight))
@@ -414,7 +416,7 @@ class Trainer:
 
 def choose_translation(tried: Sequence[Translation]) -> int:
     """Return the position of the best SNIPS among policies whose S is in its range, or among all if no S is."""
-    sound = [i for i, one in enumerate(tried) if one.sound] or list(range(len(tried)))
+    sound = [i for i, translation in enumerate(tried) if translation.sound] or list(range(len(tried)))
     return max(sound, key=lambda i: tried[i].snips)
 
 
@@ -536,14 +538,14 @@ def train_policy_networks(
     loop = loop_of_steps(training.steps, BANDITNET_CHECK_STEPS, training.patience)
     learn = trainer.row_sets([np.flatnonzero(~rows.held)], rows.weight, training.batch)
     stop = trainer.row_sets([np.flatnonzero(rows.held)], rows.weight, most=trainer.STOP_ROWS)
-    own = (
-        *(np.repeat(part, len(shifts), axis=0) for part in (*learn, *stop)),
+    model_data = (
+        *(np.repeat(array, len(shifts), axis=0) for array in (*learn, *stop)),
         shifts.astype(np.float32),
         prices.astype(np.float32),
     )
     numbers = (rows.X, rows.reward, rows.inverse, rows.costs)
-    data = (rows.level.astype(np.int32), *(np.asarray(part, np.float32) for part in numbers))
-    job = TrainingJob(policy_program(shape, training, loop), loop, data, own, np.full(len(shifts), seed))
+    data = (rows.level.astype(np.int32), *(np.asarray(array, np.float32) for array in numbers))
+    job = TrainingJob(policy_program(shape, training, loop), loop, data, model_data, np.full(len(shifts), seed))
     return PolicyNetworks(shape, train(job).params)
 
 
@@ -562,7 +564,7 @@ def policy_loss(
 def policy_program(shape: NetworkShape, training: Training, loop: Loop) -> TrainingProgram:
     """Return the training of policy networks.
 
-    `data`: level, features, reward, 1/ρ, costs. `own`: rows and weights to train on, rows and weights to stop by, λ, η.
+    `data`: level, features, reward, 1/ρ, costs. `model_data`: rows and weights to train on, rows and weights to stop by, λ, η.
     """
     sizes = layers.param_shapes(shape)
     matrices = {name: len(size) == 2 for name, size in sizes.items()}
@@ -577,21 +579,25 @@ def policy_program(shape: NetworkShape, training: Training, loop: Loop) -> Train
         }
         return params, zero_moments(optimiser, params)
 
-    def draw(seed: int, own: Any, stretches: Sequence[Array]) -> Iterator[Array]:
-        return draw_by_steps(seed, stretches, loop.steps, lambda rng, n: draw_batches(rng, own[1], n, training.batch))
+    def draw(seed: int, model_data: Any, stretches: Sequence[Array]) -> Iterator[Array]:
+        return draw_by_steps(
+            seed, stretches, loop.steps, lambda rng, n: draw_batches(rng, model_data[1], n, training.batch)
+        )
 
-    def step(state: Any, data: Any, own: Any, places: jax.Array) -> Any:
+    def step(state: Any, data: Any, model_data: Any, places: jax.Array) -> Any:
         params, moments = state
-        rows = (*(part[own[0][places]] for part in data), own[1][places])
-        slope = jax.grad(policy_loss, argnums=1)(shape, params, rows, own[4], own[5])
+        rows = (*(array[model_data[0][places]] for array in data), model_data[1][places])
+        slope = jax.grad(policy_loss, argnums=1)(shape, params, rows, model_data[4], model_data[5])
         update, moments = optimiser.update(slope, moments, params)
         return optax.apply_updates(params, update), moments
 
-    def loss(state: Any, data: Any, own: Any) -> jax.Array:
-        return policy_loss(shape, state[0], (*(part[own[2]] for part in data), own[3]), own[4], own[5])
+    def loss(state: Any, data: Any, model_data: Any) -> jax.Array:
+        return policy_loss(
+            shape, state[0], (*(array[model_data[2]] for array in data), model_data[3]), model_data[4], model_data[5]
+        )
 
     return TrainingProgram(
-        lambda seeds, _own: start_by_seed(seeds, first),
+        lambda seeds, _model_data: start_by_seed(seeds, first),
         draw,
         step,
         loss,

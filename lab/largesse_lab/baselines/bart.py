@@ -38,9 +38,9 @@ class Draws:
     def scores(self, X: Array, K: int) -> Iterator[tuple[slice, Array]]:
         """Yield rows and their scores (rows, S, K) at levels 0..K−1, some of the features (n, p) at a time."""
         for rows in row_blocks(len(X)):
-            part = X[rows]
-            out = np.zeros((len(part), self.count, K))
-            self.trees.add_to(out, part)
+            block = X[rows]
+            out = np.zeros((len(block), self.count, K))
+            self.trees.add_to(out, block)
             yield rows, self.shift + self.scale * out
 
     def check(self, features: int) -> None:
@@ -200,8 +200,8 @@ def _as_often(weight: Array, seed: int) -> Array:
     """
     n = len(weight)
     ends = np.cumsum(weight) / weight.sum()
-    found = np.searchsorted(ends, (np.random.default_rng(seed).random() + np.arange(n)) / n, side="right")
-    return np.minimum(found, n - 1)
+    rows = np.searchsorted(ends, (np.random.default_rng(seed).random() + np.arange(n)) / n, side="right")
+    return np.minimum(rows, n - 1)
 
 
 def _logging(X: Array, log: Log) -> Array:
@@ -210,10 +210,10 @@ def _logging(X: Array, log: Log) -> Array:
 
     K = len(log.levels)
     weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
-    found = np.zeros((X.shape[1] + 1, K))
+    params = np.zeros((X.shape[1] + 1, K))
     if X.shape[1] == 0 or len(np.unique(log.level)) < 2:
-        found[-1] = np.log(np.maximum(np.bincount(log.level, weight, K) / weight.sum(), np.exp(NEVER / 2)))
-        return found
+        params[-1] = np.log(np.maximum(np.bincount(log.level, weight, K) / weight.sum(), np.exp(NEVER / 2)))
+        return params
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an unfinished fit is still a fit
         model = LogisticRegression(C=choose_inverse_penalty(X, log.level, weight, K), max_iter=200)
@@ -221,9 +221,9 @@ def _logging(X: Array, log: Log) -> Array:
     coef, intercept = model.coef_, model.intercept_
     if len(model.classes_) == 2:  # the first of two classes is what the other is measured from
         coef, intercept = np.concatenate([0 * coef, coef]), np.concatenate([0 * intercept, intercept])
-    found[-1] = NEVER
-    found[:-1, model.classes_], found[-1, model.classes_] = coef.T, intercept
-    return found
+    params[-1] = NEVER
+    params[:-1, model.classes_], params[-1, model.classes_] = coef.T, intercept
+    return params
 
 
 # -- conversion from stochtree -----------------------------------------------------------------------------------------

@@ -148,10 +148,10 @@ class CFRNet(ResponseModel):
         program = cfrnet_program(self._net(X.shape[1]), objective, training, loop)
         response = self.scale_.standardise(log.response).astype(np.float32)
         data = (X.astype(np.float32), log.level.astype(np.int32), response)
-        own, seeds = self._models(log, alphas)
+        model_data, seeds = self._models(log, alphas)
         with one_thread(X.size * len(seeds)):
-            found = train(TrainingJob(program, loop, data, own, seeds))
-        self._choose(alphas, found.params, found.loss)
+            trained = train(TrainingJob(program, loop, data, model_data, seeds))
+        self._choose(alphas, trained.params, trained.loss)
 
     def _models(self, log: Log, alphas: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
         """Return the arrays of each of α × nets models (see `cfrnet_program`), and their seeds."""
@@ -166,7 +166,7 @@ class CFRNet(ResponseModel):
         sample = np.array([self._sample_weights(log.level[~held], weight[~held], levels) for levels in heads])
         many, P = len(alphas), len(heads)
         parts = (*learn, *stop, np.array(heads, np.int32), sample.astype(np.float32))
-        repeated = tuple(np.tile(part, (many, *[1] * (part.ndim - 1))) for part in parts)
+        repeated = tuple(np.tile(array, (many, *[1] * (array.ndim - 1))) for array in parts)
         # The same seeds for every α: the models then differ by α alone.
         return (*repeated, np.repeat(np.array(alphas, np.float32), P)), np.tile(self.seed * 1009 + np.arange(P), many)
 
@@ -206,9 +206,9 @@ class CFRNet(ResponseModel):
 
     def _curves(self, X: Array) -> Array:
 
-        found = self.scale_.restore(predict(self._net(X.shape[1]), self.params_, X))  # (nets, n, heads)
+        responses = self.scale_.restore(predict(self._net(X.shape[1]), self.params_, X))  # (nets, n, heads)
         # Every net of a pair has a head for level 0: these are averaged. A single net is its own average.
-        curves = np.concatenate([found[:, :, 0].mean(axis=0)[:, None], *found[:, :, 1:]], axis=1)
+        curves = np.concatenate([responses[:, :, 0].mean(axis=0)[:, None], *responses[:, :, 1:]], axis=1)
         return np.clip(curves, 0.0, 1.0) if self.scale_.bounded else curves
 
     def _check_learnt(self) -> None:
@@ -248,12 +248,12 @@ def shapes(net: Net) -> dict[str, tuple[int, ...]]:
     size = net.network
     rep = [net.features, *[size.width] * size.depth]
     head = [rep[-1], *[size.head_width] * size.head_depth, 1]
-    found: dict[str, tuple[int, ...]] = {}
+    sizes: dict[str, tuple[int, ...]] = {}
     for j, (a, b) in enumerate(pairwise(rep)):
-        found |= {f"rep{j}_w": (a, b), f"rep{j}_b": (b,)}
+        sizes |= {f"rep{j}_w": (a, b), f"rep{j}_b": (b,)}
     for j, (a, b) in enumerate(pairwise(head)):
-        found |= {f"head{j}_w": (net.levels, a, b), f"head{j}_b": (net.levels, b)}
-    return found
+        sizes |= {f"head{j}_w": (net.levels, a, b), f"head{j}_b": (net.levels, b)}
+    return sizes
 
 
 def represent(net: Net, params: Params, x: jax.Array) -> jax.Array:
@@ -307,7 +307,7 @@ def batch_loss(
 def cfrnet_program(net: Net, objective: Objective, training: Training, loop: Loop) -> TrainingProgram:
     """Return the training of CFRNets.
 
-    `data`: features, level, response. `own`: rows and weights to train on, rows and weights to stop by, the levels (K,)
+    `data`: features, level, response. `model_data`: rows and weights to train on, rows and weights to stop by, the levels (K,)
     that the heads stand for, sample weights (K,), α.
     """
     optimiser = optax.adam(optax.exponential_decay(training.rate, 100, training.rate_decay, staircase=True))
@@ -316,16 +316,18 @@ def cfrnet_program(net: Net, objective: Objective, training: Training, loop: Loo
         params = normal_params(rng, shapes(net), net.network.initial_scale)
         return params, zero_moments(optimiser, params)
 
-    def start(seeds: Array, _own: Any) -> Any:
+    def start(seeds: Array, _model_data: Any) -> Any:
         return start_by_seed(seeds, first)
 
-    def draw(seed: int, own: Any, stretches: Sequence[Array]) -> Iterator[Array]:
-        return draw_by_steps(seed, stretches, loop.steps, lambda rng, n: draw_batches(rng, own[1], n, training.batch))
+    def draw(seed: int, model_data: Any, stretches: Sequence[Array]) -> Iterator[Array]:
+        return draw_by_steps(
+            seed, stretches, loop.steps, lambda rng, n: draw_batches(rng, model_data[1], n, training.batch)
+        )
 
-    def step(state: Any, data: Any, own: Any, places: jax.Array) -> Any:
+    def step(state: Any, data: Any, model_data: Any, places: jax.Array) -> Any:
         params, moments = state
         X, level, response = data
-        index, weight, _, _, heads, sample, alpha = own
+        index, weight, _, _, heads, sample, alpha = model_data
         rows = index[places]
         one_hot = (level[rows][:, None] == heads).astype(jnp.float32)
         batch = (X[rows], one_hot, response[rows], one_hot @ sample, weight[places])
@@ -333,9 +335,9 @@ def cfrnet_program(net: Net, objective: Objective, training: Training, loop: Loo
         update, moments = optimiser.update(slope, moments, params)
         return optax.apply_updates(params, update), moments
 
-    def loss(state: Any, data: Any, own: Any) -> jax.Array:
+    def loss(state: Any, data: Any, model_data: Any) -> jax.Array:
         X, level, response = data
-        _, _, rows, weight, heads, _, _ = own
+        _, _, rows, weight, heads, _, _ = model_data
         score = scores(net, state[0], represent(net, state[0], X[rows]))
         at_level = (score * (level[rows][:, None] == heads)).sum(axis=1)
         return weight @ row_losses(net, at_level, response[rows]) / jnp.maximum(weight.sum(), 1e-9)
@@ -348,19 +350,19 @@ def cfrnet_program(net: Net, objective: Objective, training: Training, loop: Loo
 def predict(net: Net, params: dict[str, Array], X: Array, rows: int = 16_384) -> Array:
     """Return the responses (M, n, K) that M models expect of features (n, p), some rows at a time."""
     models = len(params["rep0_w"])
-    found = [
+    blocks = [
         np.asarray(_predict(net)(params, jnp.asarray(X[first : first + rows], jnp.float32)))
         for first in range(0, len(X), rows)
     ]
-    return np.concatenate(found, axis=1).astype(np.float64) if found else np.zeros((models, 0, net.levels))
+    return np.concatenate(blocks, axis=1).astype(np.float64) if blocks else np.zeros((models, 0, net.levels))
 
 
 @functools.lru_cache(maxsize=32)
 def _predict(net: Net) -> Any:
-    def one(params: Params, x: jax.Array) -> jax.Array:
+    def respond(params: Params, x: jax.Array) -> jax.Array:
         return responses(net, scores(net, params, represent(net, params, x)))
 
-    return jax.jit(jax.vmap(one, in_axes=(0, None)))
+    return jax.jit(jax.vmap(respond, in_axes=(0, None)))
 
 
 SIGMA = 0.1  # width of the Gaussian kernel
@@ -370,9 +372,9 @@ MIN_TRANSPORT_KERNEL = 1e-6  # added to the transport kernel
 TINY = 1e-10  # least squared distance: the gradient of a root is infinite at zero
 
 
-def distance(kind: str, z: jax.Array, one: jax.Array, other: jax.Array) -> jax.Array:
+def distance(kind: str, z: jax.Array, mass: jax.Array, other_mass: jax.Array) -> jax.Array:
     """Return the distance between two groups with masses (n,), (n,) of the rows of z (n, width)."""
-    return {"linear": linear, "rbf": rbf, "wasserstein": wasserstein}[kind](z, one, other)
+    return {"linear": linear, "rbf": rbf, "wasserstein": wasserstein}[kind](z, mass, other_mass)
 
 
 def one_against_all(kind: str, z: jax.Array, level: jax.Array, weight: jax.Array) -> jax.Array:
@@ -387,13 +389,13 @@ def one_against_all(kind: str, z: jax.Array, level: jax.Array, weight: jax.Array
     return each(jnp.arange(level.shape[1])) @ mass.sum(axis=0) / jnp.maximum(weight.sum(), 1e-9)
 
 
-def linear(z: jax.Array, one: jax.Array, other: jax.Array) -> jax.Array:
+def linear(z: jax.Array, mass: jax.Array, other_mass: jax.Array) -> jax.Array:
     """Return the squared distance of the groups' means."""
-    apart = one @ z / jnp.maximum(one.sum(), 1e-9) - other @ z / jnp.maximum(other.sum(), 1e-9)
-    return _both(one, other) * jnp.sum(apart**2)
+    apart = mass @ z / jnp.maximum(mass.sum(), 1e-9) - other_mass @ z / jnp.maximum(other_mass.sum(), 1e-9)
+    return _both(mass, other_mass) * jnp.sum(apart**2)
 
 
-def rbf(z: jax.Array, one: jax.Array, other: jax.Array, sigma: float = SIGMA) -> jax.Array:
+def rbf(z: jax.Array, mass: jax.Array, other_mass: jax.Array, sigma: float = SIGMA) -> jax.Array:
     """Return the unbiased squared MMD under exp(−d²/σ²), which may be negative; no row is compared with itself."""
     kernel = jnp.exp(-_squared(z) / sigma**2)
     kernel = kernel * (1 - jnp.eye(len(z)))
@@ -401,13 +403,13 @@ def rbf(z: jax.Array, one: jax.Array, other: jax.Array, sigma: float = SIGMA) ->
     def mean(a: jax.Array, b: jax.Array) -> jax.Array:
         return a @ kernel @ b / jnp.maximum(a.sum() * b.sum() - (a * b).sum(), 1e-9)
 
-    return _both(one, other) * (mean(one, one) + mean(other, other) - 2 * mean(one, other))
+    return _both(mass, other_mass) * (mean(mass, mass) + mean(other_mass, other_mass) - 2 * mean(mass, other_mass))
 
 
 def wasserstein(
     z: jax.Array,
-    one: jax.Array,
-    other: jax.Array,
+    mass: jax.Array,
+    other_mass: jax.Array,
     sharpness: float = SHARPNESS,
     iterations: int = ITERATIONS,
     floor: float = MIN_TRANSPORT_KERNEL,
@@ -418,13 +420,13 @@ def wasserstein(
     other group and as far from every row as the farthest pair; the cost is doubled, since each group weighs a half.
     """
     cost = jnp.sqrt(jnp.maximum(_squared(z), TINY))
-    pairs = jnp.outer(one, other) > 0
+    pairs = jnp.outer(mass, other_mass) > 0
     farthest = jax.lax.stop_gradient(jnp.max(jnp.where(pairs, cost, 0.0)))
-    mean = jax.lax.stop_gradient((one @ cost @ other) / jnp.maximum(one.sum() * other.sum(), 1e-9))
+    mean = jax.lax.stop_gradient((mass @ cost @ other_mass) / jnp.maximum(mass.sum() * other_mass.sum(), 1e-9))
     n = len(z)
     full = jnp.full((n + 1, n + 1), farthest).at[:n, :n].set(cost).at[n, n].set(0.0)
-    a = jnp.append(0.5 * one / jnp.maximum(one.sum(), 1e-9), 0.5)
-    b = jnp.append(0.5 * other / jnp.maximum(other.sum(), 1e-9), 0.5)
+    a = jnp.append(0.5 * mass / jnp.maximum(mass.sum(), 1e-9), 0.5)
+    b = jnp.append(0.5 * other_mass / jnp.maximum(other_mass.sum(), 1e-9), 0.5)
     kernel = jnp.exp(-sharpness / jnp.maximum(mean, 1e-9) * full) + floor
 
     def iterate(u: jax.Array, _: None) -> tuple[jax.Array, None]:
@@ -432,11 +434,11 @@ def wasserstein(
 
     u, _ = jax.lax.scan(iterate, jnp.ones(n + 1) * a, None, length=iterations)
     v = b / (kernel.T @ u)
-    return _both(one, other) * 2 * jnp.sum(u[:, None] * kernel * v * full)
+    return _both(mass, other_mass) * 2 * jnp.sum(u[:, None] * kernel * v * full)
 
 
-def _both(one: jax.Array, other: jax.Array) -> jax.Array:
-    return ((one.sum() > 0) & (other.sum() > 0)).astype(jnp.float32)
+def _both(mass: jax.Array, other_mass: jax.Array) -> jax.Array:
+    return ((mass.sum() > 0) & (other_mass.sum() > 0)).astype(jnp.float32)
 
 
 def _squared(z: jax.Array) -> jax.Array:

@@ -143,9 +143,9 @@ class DoseSIRE(Configurable):
         fail("DoseSIRE", Problem("a model of doses cannot be saved", hint))
 
 
-def _doses(given: Any, where: str) -> Array:
+def _doses(values: Any, where: str) -> Array:
     try:
-        doses = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        doses = np.atleast_1d(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError):
         doses = np.full((1, 1), np.nan)
     if doses.ndim != 1:
@@ -241,7 +241,7 @@ def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> 
     n, left = len(curves), len(curves) * (budget - knots[0])
     if left < 0:
         raise below_cheapest_error("best_doses", budget, float(knots[0]))
-    place, first, last = (np.array(part, dtype=np.int64) for part in zip(*_hull_steps(curves, knots), strict=True))
+    place, first, last = (np.array(column, dtype=np.int64) for column in zip(*_hull_steps(curves, knots), strict=True))
     gain = curves[place, last] - curves[place, first]
     cost = knots[last] - knots[first]
     # Along a hull slopes fall, and a stable sort keeps equal ones in order: each customer climbs without gaps.
@@ -288,7 +288,7 @@ def _stop_between(knots: Array, curve: Array, low: int, high: int, room: float, 
             dose = knots[k] + math.floor((dose - knots[k]) / step) * step
         if dose >= knots[k]:
             gain = float(np.interp(dose, knots, curve) - curve[low])
-            best = max(best, (float(dose), gain), key=lambda one: one[1])
+            best = max(best, (float(dose), gain), key=lambda pair: pair[1])
     return best
 
 
@@ -414,14 +414,14 @@ def _count_effective(weight: Array) -> float:
 def _warn(rows: JudgedDoses, bandwidth: float, effective: float) -> tuple[Finding, ...]:
     """Warn if few logged doses lie near the wanted ones, or if these leave the range of the log."""
     outside = float(((rows.wanted < rows.dose.min()) | (rows.wanted > rows.dose.max())).mean())
-    found = []
+    findings = []
     if outside > 0:
         text = f"{percent(outside)} of the wanted doses lie outside the range of logged doses: nothing is known about them."
-        found.append(Finding("range of doses", "no", text))
+        findings.append(Finding("range of doses", "no", text))
     if effective < MIN_EFFECTIVE:
         text = f"Few logged doses lie near the wanted ones (worth {effective:.0f} rows within {bandwidth:.3g})."
-        found.append(Finding("rows near the doses", "no" if effective < MIN_LEVEL_ROWS else "careful", text))
-    return tuple(found)
+        findings.append(Finding("rows near the doses", "no" if effective < MIN_LEVEL_ROWS else "careful", text))
+    return tuple(findings)
 
 
 def score_doses(rows: JudgedDoses, width: float) -> Array:
@@ -447,8 +447,8 @@ def _choose_bandwidth(log: DoseLog, rows: JudgedDoses) -> float:
     widths = [share * float(np.ptp(log.dose)) for share in WIDTHS]
     low, high, chosen = -np.inf, np.inf, widths[-1]
     for width in reversed(widths):
-        found = t_estimate(score_doses(rows, width), log.weight, log.cluster)
-        low, high = max(low, found.low), min(high, found.high)
+        estimate = t_estimate(score_doses(rows, width), log.weight, log.cluster)
+        low, high = max(low, estimate.low), min(high, estimate.high)
         if low > high:
             break
         chosen = width
@@ -459,7 +459,7 @@ def _choose_bandwidth(log: DoseLog, rows: JudgedDoses) -> float:
 
 
 def _crossfit(log: DoseLog, wanted: Array, model: Any, fold: Array, seed: int) -> JudgedDoses:
-    own, direct = np.empty(len(log.dose)), np.empty(len(log.dose))
+    at_logged, direct = np.empty(len(log.dose)), np.empty(len(log.dose))
     density = np.empty(len(log.dose)) if log.density is None else log.density
     fit = _fit_ridge if model is None else lambda *rows: _fit_model(model, *rows)
     for f in np.unique(fold):
@@ -468,10 +468,10 @@ def _crossfit(log: DoseLog, wanted: Array, model: Any, fold: Array, seed: int) -
         X = encoder.fit_transform(log.features.take(train), response, seed=seed).astype(np.float64)
         asked = encoder.transform(log.features.take(test)).astype(np.float64)
         curve = fit(X, dose, response)
-        own[test], direct[test] = curve(asked, log.dose[test]), curve(asked, wanted[test])
+        at_logged[test], direct[test] = curve(asked, log.dose[test]), curve(asked, wanted[test])
         if log.density is None:
             density[test] = _estimate_density(X, dose, asked, log.dose[test], log.dose)
-    return JudgedDoses(log.dose, wanted, log.response - own, direct, density)
+    return JudgedDoses(log.dose, wanted, log.response - at_logged, direct, density)
 
 
 def _fit_ridge(X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
@@ -487,8 +487,8 @@ def _fit_ridge(X: Array, dose: Array, response: Array) -> Callable[[Array, Array
     A = design(X, dose)
     ridge = np.full(A.shape[1], DOSE_RIDGE)
     ridge[0] = 0.0
-    found = np.linalg.solve(A.T @ A + np.diag(ridge + 1e-9), A.T @ response)
-    return lambda asked, at: design(asked, at) @ found
+    coefficients = np.linalg.solve(A.T @ A + np.diag(ridge + 1e-9), A.T @ response)
+    return lambda asked, at: design(asked, at) @ coefficients
 
 
 def _fit_model(model: Any, X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
@@ -517,9 +517,9 @@ def _estimate_density(X: Array, dose: Array, asked: Array, at: Array, every: Arr
         shares = np.bincount(code, minlength=len(edges) - 1)[place] / len(code)
     else:
         model = LogisticRegression(C=0.1, max_iter=300).fit(X, code)
-        found = np.zeros((len(asked), len(edges) - 1))
-        found[:, model.classes_] = model.predict_proba(asked)
-        shares = found[np.arange(len(at)), place]
+        probabilities = np.zeros((len(asked), len(edges) - 1))
+        probabilities[:, model.classes_] = model.predict_proba(asked)
+        shares = probabilities[np.arange(len(at)), place]
     return np.maximum(shares / np.diff(edges)[place], MIN_DENSITY / float(np.ptp(every)))
 
 
@@ -562,5 +562,5 @@ def _deal_folds(log: DoseLog, folds: int, seed: int) -> Array:
     rng = np.random.default_rng(seed)
     if log.cluster is None:
         return rng.permutation(len(log.dose)) % folds
-    _, own = np.unique(log.cluster, return_inverse=True)
-    return (rng.permutation(int(own.max()) + 1) % folds)[own]
+    _, code = np.unique(log.cluster, return_inverse=True)
+    return (rng.permutation(int(code.max()) + 1) % folds)[code]

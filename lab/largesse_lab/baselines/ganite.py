@@ -136,17 +136,19 @@ class GANITE(ResponseModel):
         gan, pairs = self._gan(data[0].shape[1]), list(product(range(len(alphas)), betas))
         training = settle(self.training, GANITE_TRAINING)
         loop = loop_of_steps(training.steps, GANITE_CHECK_STEPS, training.patience, last=True)
-        own: tuple[Any, ...] = (*_repeat(rows, len(alphas)), np.array(alphas, np.float32))
-        first = train(TrainingJob(block_one(gan, loop), loop, data, own, np.full(len(alphas), 2 * self.seed))).params
+        model_data: tuple[Any, ...] = (*_repeat(rows, len(alphas)), np.array(alphas, np.float32))
+        first = train(
+            TrainingJob(block_one(gan, loop), loop, data, model_data, np.full(len(alphas), 2 * self.seed))
+        ).params
         source = np.array([i for i, _ in pairs])
-        own = (
+        model_data = (
             *_repeat(rows, len(pairs)),
             np.array([beta for _, beta in pairs], np.float32),
             {name: value[source] for name, value in first.items()},
         )
         loop = loop_of_steps(training.steps, GANITE_CHECK_STEPS, training.patience)
         program = block_two(gan, any(beta > 0 for beta in betas), loop)
-        second = train(TrainingJob(program, loop, data, own, np.full(len(pairs), 2 * self.seed + 1)))
+        second = train(TrainingJob(program, loop, data, model_data, np.full(len(pairs), 2 * self.seed + 1)))
         names = [f"α {alphas[i]:g}, β {beta:g}" for i, beta in pairs]
         self.choices_ = choose_least(names, second.loss, of="GANITE: settings")
         best = chosen_index(self.choices_)
@@ -163,8 +165,8 @@ class GANITE(ResponseModel):
     def _gan(self, features: int) -> Any:
 
         width, training = settle(self.network, GANITE_NETWORK).width, settle(self.training, GANITE_TRAINING)
-        own = (training.rate, training.batch, self.discriminator_steps)
-        return Gan(features, self.levels_, width, self.scale_.bounded, *own)
+        settings = (training.rate, training.batch, self.discriminator_steps)
+        return Gan(features, self.levels_, width, self.scale_.bounded, *settings)
 
     def _problems(self) -> list[Problem]:
         wrong = setting_problems("network", self.network, GANITE_NETWORK)
@@ -185,7 +187,7 @@ class GANITE(ResponseModel):
 
 
 def _repeat(parts: list[Array], many: int) -> list[Array]:
-    return [np.repeat(part, many, axis=0) for part in parts]
+    return [np.repeat(array, many, axis=0) for array in parts]
 
 
 Params = dict[str, jax.Array]
@@ -225,10 +227,10 @@ def _generator_shapes(gan: Gan, inputs: int) -> dict[str, tuple[int, ...]]:
 
 def _discriminator_shapes(gan: Gan, outputs: int) -> dict[str, tuple[int, ...]]:
     sizes = [gan.features + gan.levels, gan.width, gan.width, outputs]
-    found: dict[str, tuple[int, ...]] = {}
+    layer_shapes: dict[str, tuple[int, ...]] = {}
     for j, (a, b) in enumerate(pairwise(sizes)):
-        found |= {f"layer{j}_w": (a, b), f"layer{j}_b": (b,)}
-    return found
+        layer_shapes |= {f"layer{j}_w": (a, b), f"layer{j}_b": (b,)}
+    return layer_shapes
 
 
 def shapes(gan: Gan) -> dict[str, dict[str, tuple[int, ...]]]:
@@ -294,8 +296,8 @@ def completer_loss(
     """Return the generator's loss: that of the observed slot − α × the discriminator's cross-entropy."""
     x, level, r, w = batch
     score = complete_scores(complete, x, level, r, noise)
-    own = _mean((losses(gan, score, r[:, None]) * level).sum(axis=1), w)
-    return own - alpha * detector_loss(detect, x, complete_rows(responses(gan, score), level, r), level, w)
+    observed = _mean((losses(gan, score, r[:, None]) * level).sum(axis=1), w)
+    return observed - alpha * detector_loss(detect, x, complete_rows(responses(gan, score), level, r), level, w)
 
 
 # -- block two ------------------------------------------------------------------------------------------------------
@@ -333,17 +335,22 @@ def _start(gan: Gan, optimiser: Any, names: Sequence[str]) -> Callable[..., Any]
     """Return the start of two networks: both of them, then the moments of both."""
 
     def first(rng: np.random.Generator) -> Any:
-        one, two = (normal_params(rng, shapes(gan)[name], INITIAL_SCALE) for name in names)
-        return one, two, zero_moments(optimiser, one), zero_moments(optimiser, two)
+        first_params, second_params = (normal_params(rng, shapes(gan)[name], INITIAL_SCALE) for name in names)
+        return (
+            first_params,
+            second_params,
+            zero_moments(optimiser, first_params),
+            zero_moments(optimiser, second_params),
+        )
 
-    return lambda seeds, _own: start_by_seed(seeds, first)
+    return lambda seeds, _model_data: start_by_seed(seeds, first)
 
 
 def _draw(gan: Gan, loop: Loop, numbers: int) -> Callable[..., Iterator[Any]]:
     """Return a function that draws the rows (with replacement) and the noise of each step."""
 
-    def draw(seed: int, own: Any, stretches: Sequence[Array]) -> Iterator[Any]:
-        some = np.flatnonzero(np.asarray(own[1]) > 0)
+    def draw(seed: int, model_data: Any, stretches: Sequence[Array]) -> Iterator[Any]:
+        some = np.flatnonzero(np.asarray(model_data[1]) > 0)
 
         def draws(rng: np.random.Generator, steps: int) -> tuple[Array, Array]:
             size = (steps, gan.discriminator_steps + 1, gan.batch)
@@ -359,31 +366,31 @@ def _width(gan: Gan) -> int:
     return gan.features + (4 + gan.levels) * gan.width
 
 
-def _take(data: Any, own: Any, places: jax.Array) -> tuple[jax.Array, ...]:
+def _take(data: Any, model_data: Any, places: jax.Array) -> tuple[jax.Array, ...]:
     X, level, response = data
-    rows = own[0][places]
-    return X[rows], level[rows], response[rows], own[1][places]
+    rows = model_data[0][places]
+    return X[rows], level[rows], response[rows], model_data[1][places]
 
 
 @functools.lru_cache(maxsize=32)
 def block_one(gan: Gan, loop: Loop) -> TrainingProgram:
-    """Return block one. `data`: features, one-hot level (n, K), response. `own`: rows, weights, held-out rows, weights, α."""
+    """Return block one. `data`: features, one-hot level (n, K), response. `model_data`: rows, weights, held-out rows, weights, α."""
     optimiser = optax.adam(gan.rate)
 
-    def step(state: Any, data: Any, own: Any, drawn: Any) -> Any:
+    def step(state: Any, data: Any, model_data: Any, drawn: Any) -> Any:
         complete, detect, complete_moments, detect_moments = state
         places, noise = drawn
         for turn in range(gan.discriminator_steps):
-            x, level, r, w = _take(data, own, places[turn])
+            x, level, r, w = _take(data, model_data, places[turn])
             rows = complete_rows(responses(gan, complete_scores(complete, x, level, r, noise[turn])), level, r)
-            shown = (x, rows, level, w)
+            completed_batch = (x, rows, level, w)
             detect, detect_moments = _adam_step(
-                optimiser, lambda q, b=shown: detector_loss(q, *b), detect, detect_moments
+                optimiser, lambda q, b=completed_batch: detector_loss(q, *b), detect, detect_moments
             )
-        batch = _take(data, own, places[-1])
+        batch = _take(data, model_data, places[-1])
         complete, complete_moments = _adam_step(
             optimiser,
-            lambda q: completer_loss(gan, q, detect, batch, noise[-1], own[4]),
+            lambda q: completer_loss(gan, q, detect, batch, noise[-1], model_data[4]),
             complete,
             complete_moments,
         )
@@ -396,29 +403,29 @@ def block_one(gan: Gan, loop: Loop) -> TrainingProgram:
 
 @functools.lru_cache(maxsize=32)
 def block_two(gan: Gan, judged: bool, loop: Loop) -> TrainingProgram:
-    """Return block two. `own` as in block one, with β in the place of α, then the trained first generator.
+    """Return block two. `model_data` as in block one, with β in the place of α, then the trained first generator.
 
     Without a judge (every β zero) no discriminator is trained.
     """
     optimiser = optax.adam(gan.rate)
 
-    def completed(own: Any, batch: tuple, noise: jax.Array) -> jax.Array:
+    def completed(model_data: Any, batch: tuple, noise: jax.Array) -> jax.Array:
         x, level, r, _ = batch
-        score = complete_scores(own[5], x, level, r, noise[:, gan.levels :])
+        score = complete_scores(model_data[5], x, level, r, noise[:, gan.levels :])
         return complete_rows(responses(gan, score), level, r)
 
-    def step(state: Any, data: Any, own: Any, drawn: Any) -> Any:
+    def step(state: Any, data: Any, model_data: Any, drawn: Any) -> Any:
         infer, judge, infer_moments, judge_moments = state
         places, noise = drawn
         for turn in range(gan.discriminator_steps if judged else 0):
-            batch = _take(data, own, places[turn])
-            real = completed(own, batch, noise[turn])
+            batch = _take(data, model_data, places[turn])
+            real = completed(model_data, batch, noise[turn])
             made = generate(infer, jnp.concatenate([batch[0], noise[turn][:, : gan.levels]], axis=1))
-            shown = (batch[0], real, responses(gan, made), batch[3])
-            judge, judge_moments = _adam_step(optimiser, lambda q, b=shown: judge_loss(q, *b), judge, judge_moments)
-        batch = _take(data, own, places[-1])
-        rows = completed(own, batch, noise[-1])
-        beta = own[4] if judged else 0.0
+            pair = (batch[0], real, responses(gan, made), batch[3])
+            judge, judge_moments = _adam_step(optimiser, lambda q, b=pair: judge_loss(q, *b), judge, judge_moments)
+        batch = _take(data, model_data, places[-1])
+        rows = completed(model_data, batch, noise[-1])
+        beta = model_data[4] if judged else 0.0
         infer, infer_moments = _adam_step(
             optimiser,
             lambda q: inference_loss(gan, q, judge, batch, rows, noise[-1][:, : gan.levels], beta),
@@ -427,9 +434,9 @@ def block_two(gan: Gan, judged: bool, loop: Loop) -> TrainingProgram:
         )
         return infer, judge, infer_moments, judge_moments
 
-    def loss(state: Any, data: Any, own: Any) -> jax.Array:
+    def loss(state: Any, data: Any, model_data: Any) -> jax.Array:
         X, level, response = data
-        rows, weight = own[2], own[3]
+        rows, weight = model_data[2], model_data[3]
         noise = jnp.full((len(rows), gan.levels), 0.5)
         score = generate(state[0], jnp.concatenate([X[rows], noise], axis=1))
         observed = (losses(gan, score, response[rows][:, None]) * level[rows]).sum(axis=1)
@@ -445,17 +452,17 @@ def block_two(gan: Gan, judged: bool, loop: Loop) -> TrainingProgram:
 
 def predict(gan: Gan, infer: dict[str, Array], X: Array, noise: Array) -> Array:
     """Return responses (n, K) of features (n, p), averaged over draws of noise (draws, K), `PREDICT_ROWS` rows at a time."""
-    found = [
+    blocks = [
         np.asarray(_predict(gan)(infer, jnp.asarray(X[first : first + PREDICT_ROWS], jnp.float32), noise))
         for first in range(0, len(X), PREDICT_ROWS)
     ]
-    return np.concatenate(found).astype(np.float64) if found else np.zeros((0, gan.levels))
+    return np.concatenate(blocks).astype(np.float64) if blocks else np.zeros((0, gan.levels))
 
 
 @functools.lru_cache(maxsize=32)
 def _predict(gan: Gan) -> Any:
-    def one(infer: Params, x: jax.Array, noise: jax.Array) -> jax.Array:
+    def respond(infer: Params, x: jax.Array, noise: jax.Array) -> jax.Array:
         inputs = jnp.concatenate([x, jnp.broadcast_to(noise, (len(x), gan.levels))], axis=1)
         return responses(gan, generate(infer, inputs))
 
-    return jax.jit(lambda infer, x, noise: jax.vmap(one, in_axes=(None, None, 0))(infer, x, noise).mean(axis=0))
+    return jax.jit(lambda infer, x, noise: jax.vmap(respond, in_axes=(None, None, 0))(infer, x, noise).mean(axis=0))

@@ -32,25 +32,25 @@ def share_problems(share: float) -> list[Problem]:
     return [] if 0 < share < 1 else [Problem(f"hold_out={share!r}", "a share of rows between 0 and 1, as 0.3")]
 
 
-def strength_problems(name: str, given: Any) -> list[Problem]:
+def strength_problems(name: str, value: Any) -> list[Problem]:
     """Check a strength: a number, several to choose from, or "auto"."""
-    if isinstance(given, str):
-        return [] if given == "auto" else [Problem(f"{name}={given!r}", "a number, several, or 'auto'")]
-    numbers = np.asarray(given, dtype=float)
+    if isinstance(value, str):
+        return [] if value == "auto" else [Problem(f"{name}={value!r}", "a number, several, or 'auto'")]
+    numbers = np.asarray(value, dtype=float)
     if numbers.size == 0 or not (np.isfinite(numbers) & (numbers >= 0)).all():
-        return [Problem(f"{name}={given!r}", "a number, zero or more; several; or 'auto'")]
+        return [Problem(f"{name}={value!r}", "a number, zero or more; several; or 'auto'")]
     return []
 
 
-def strengths(given: Any, grid: tuple[float, ...]) -> tuple[float, ...]:
+def strengths(values: Any, grid: tuple[float, ...]) -> tuple[float, ...]:
     """Return the strengths to try: those given, or the grid for "auto".
 
     >>> strengths(0.3, (0.0, 1.0)), strengths([1, 2], (0.0, 1.0)), strengths("auto", (0.0, 1.0))
     ((0.3,), (1.0, 2.0), (0.0, 1.0))
     """
-    if isinstance(given, str):
+    if isinstance(values, str):
         return grid
-    return tuple(float(one) for one in given) if isinstance(given, Sequence | np.ndarray) else (float(given),)
+    return tuple(float(value) for value in values) if isinstance(values, Sequence | np.ndarray) else (float(values),)
 
 
 # -- starts and draws -----------------------------------------------------------------------------------------------
@@ -114,4 +114,4 @@ def normal_params(rng: np.random.Generator, sizes: dict[str, tuple[int, ...]], s
 
 def zero_moments(optimiser: Any, params: Any) -> Any:
     """Return an optimiser's first state as NumPy arrays: all its moments are zero."""
-    return jax.tree.map(lambda part: np.zeros(part.shape, part.dtype), jax.eval_shape(optimiser.init, params))
+    return jax.tree.map(lambda array: np.zeros(array.shape, array.dtype), jax.eval_shape(optimiser.init, params))

@@ -62,20 +62,20 @@ class TLearner(ResponseModel):
 
     def _fitted(self, model: Any, X: Array, log: Log) -> Any:
         if isinstance(model, ResponseModel):
-            one = replace(log, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
-            return fit_copy(model, X, one, self.encoder_)
-        found = copy_unfitted(model) if hasattr(model, "get_params") else model
+            rows = replace(log, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
+            return fit_copy(model, X, rows, self.encoder_)
+        estimator = copy_unfitted(model) if hasattr(model, "get_params") else model
         response = log.response
-        if self.binary_ and hasattr(found, "predict_proba"):
+        if self.binary_ and hasattr(estimator, "predict_proba"):
             response = response.astype(np.int64)
             if np.ptp(response) == 0:  # classifiers want two classes
                 return _Same(float(response[0]))
         extra = {} if log.weight is None else {"sample_weight": log.weight}
-        return found.fit(X, response, **extra)
+        return estimator.fit(X, response, **extra)
 
     def _curves(self, X: Array) -> Array:
-        found = [_single(self.models_[k], X) for k in self.own_]
-        curves = np.column_stack(found).astype(np.float64)
+        columns = [_single(self.models_[k], X) for k in self.own_]
+        curves = np.column_stack(columns).astype(np.float64)
         return np.clip(curves, 0.0, 1.0) if self.binary_ else curves
 
     def _check_learnt(self) -> None:

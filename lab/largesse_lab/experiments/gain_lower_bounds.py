@@ -63,18 +63,18 @@ def _measure_log(seed: int) -> dict[str, Any]:
     world = draw_world(seed)
     drawn, fresh = world.draw_log(LOG_ROWS), world.draw_fresh(FRESH_ROWS)
     budget = world.budgets[seed % len(world.budgets)]
-    given = drawn.propensities[np.arange(len(drawn)), drawn.level]
+    propensity = drawn.propensities[np.arange(len(drawn)), drawn.level]
     # The penalty is chosen once, on another log of the same world, instead of in every fold.
     penalty = Linear(seed=seed).fit(world.draw_fresh(LOG_ROWS, 2).log).penalty_
     recorder = FreshCurveRecorder(model=Linear(penalty=penalty, seed=seed), fresh=fresh.table, fresh_curves=[])
-    base = crossfit(drawn.log, recorder, seed=seed, propensities=Propensities(given, "given"))
+    base = crossfit(drawn.log, recorder, seed=seed, propensities=Propensities(propensity, "given"))
     plan = plan_held_out(base, budget)
     traits = world.traits
     record: dict[str, Any] = {"log": seed, "rows": LOG_ROWS, "response": traits.response, "way": traits.log}
     record |= {"known": traits.known, "levels": traits.levels}
     for source in SOURCES:
-        log = replace(drawn.log, propensity=given if source == "given" else None)
-        known = Propensities(given, "given") if source == "given" else estimate_propensities(log, base.fold, seed)
+        log = replace(drawn.log, propensity=propensity if source == "given" else None)
+        known = Propensities(propensity, "given") if source == "given" else estimate_propensities(log, base.fold, seed)
         scores = score_rows(log, HeldOutPredictions(base.curves, base.fold), known)
         record[source] = _judge(log, scores, plan, _FreshCustomers(fresh, recorder.fresh_curves, drawn.table))
     return record

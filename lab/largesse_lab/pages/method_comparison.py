@@ -150,7 +150,7 @@ def tabulate_measure(summary: Summary, column: str) -> str:
         for method in _list_methods(summary)
     }
     table = {method: cells for method, cells in table.items() if any(cells)}
-    shown = [i for i in range(len(summary["simulations"])) if any(cells[i] for cells in table.values())]
+    columns = [i for i in range(len(summary["simulations"])) if any(cells[i] for cells in table.values())]
     with_paper = any(column in summary.get("paper", {}).get(method, {}) for method in table)
     digits = 1 if column == "seconds" else 4
     max_repeats = max(
@@ -164,10 +164,10 @@ def tabulate_measure(summary: Summary, column: str) -> str:
     for method, cells in table.items():
         repeats = min(cell["n"] for cell in cells if cell)
         label = method if repeats == max_repeats else f"{method} ({repeats} repeats)"
-        means = [_write_cell(cells[i], digits) for i in shown]
+        means = [_write_cell(cells[i], digits) for i in columns]
         body.append([label, *([_write_published(summary, method, column, digits)] if with_paper else []), *means])
     names = list(summary["simulations"])
-    return write_table(["method", *(["paper"] if with_paper else []), *(names[i] for i in shown)], body)
+    return write_table(["method", *(["paper"] if with_paper else []), *(names[i] for i in columns)], body)
 
 
 def _write_cell(cell: Mapping[str, Any] | None, digits: int) -> str:

@@ -141,7 +141,7 @@ def join_jobs(jobs: Sequence[TrainingJob]) -> TrainingJob:
     first = jobs[0]
     starts = offsets([len(job.data[0]) for job in jobs])
     joined: list[Any] = []
-    for i, arrays in enumerate(zip(*(job.own for job in jobs), strict=True)):
+    for i, arrays in enumerate(zip(*(job.model_data for job in jobs), strict=True)):
         if i in first.program.rows:
             joined.append(stack_padded(arrays, starts))
         elif i - 1 in first.program.rows:  # weights of these rows
@@ -153,7 +153,7 @@ def join_jobs(jobs: Sequence[TrainingJob]) -> TrainingJob:
     return replace(
         first,
         data=tuple(np.concatenate(arrays) for arrays in zip(*(job.data for job in jobs), strict=True)),
-        own=tuple(joined),
+        model_data=tuple(joined),
         seeds=np.concatenate([job.seeds for job in jobs]),
         log=np.repeat(np.arange(len(jobs)), [len(job.seeds) for job in jobs]),
     )
@@ -169,7 +169,7 @@ def _split_trained(trained: TrainedNetworks, sizes: Sequence[int]) -> Iterator[T
 def _digest_job(job: TrainingJob) -> bytes:
     """Return a hash of all that a job's result depends on."""
     digest = hashlib.blake2b()
-    for array in _iterate_arrays((job.data, job.own, job.seeds)):
+    for array in _iterate_arrays((job.data, job.model_data, job.seeds)):
         digest.update(f"{array.shape}{array.dtype}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.digest()

@@ -107,18 +107,18 @@ def allocate_batches(
         if short is not None:
             raise make_budget_error(short.cheapest, limit, n, total is not None)
     rows, curves, costs = rounds.gather(ends)
-    found = price_search(curves, costs, limit, search if rounds.brackets else None)
-    if isinstance(found, Shortfall):
-        raise make_budget_error(found.cheapest, limit, n, total is not None)
-    value, spend = (sum(map(Fraction, parts), Fraction(0)) for parts in (found.value, found.spend))
-    plan = PlanDraft(curves, costs, found.levels, value, spend, limit)
-    bound = float(value) + (found.price * max(plan.room, 0.0) if found.price > 0 else 0.0)
-    keep_within(plan, found.rows)
-    spend_rest(plan, found.rows)
+    solution = price_search(curves, costs, limit, search if rounds.brackets else None)
+    if isinstance(solution, Shortfall):
+        raise make_budget_error(solution.cheapest, limit, n, total is not None)
+    value, spend = (sum(map(Fraction, parts), Fraction(0)) for parts in (solution.value, solution.spend))
+    plan = PlanDraft(curves, costs, solution.levels, value, spend, limit)
+    bound = float(value) + (solution.price * max(plan.room, 0.0) if solution.price > 0 else 0.0)
+    keep_within(plan, solution.rows)
+    spend_rest(plan, solution.rows)
     total_value = float(plan.value)
     decision = BracketDecision(tuple(rounds.brackets), rows, plan.levels)
     mean_spend = min(float(plan.spend) / n, average)
-    return BatchPlan(n, total_value / n, mean_spend, found.price, max(bound, total_value) / n, average, decision)
+    return BatchPlan(n, total_value / n, mean_spend, solution.price, max(bound, total_value) / n, average, decision)
 
 
 @dataclass(eq=False)
@@ -201,8 +201,10 @@ def classify_rounds(brackets: Iterable[Bracket], curves: Array, costs: Array) ->
     levels, rows, sums = np.empty(n, dtype=np.int64), None, np.zeros(6)
     for high, low in brackets:
         unsure = np.empty(n if rows is None else len(rows), dtype=np.int64)
-        found, sums = classify(curves, costs, levels if rows is None else rows, rows is None, high, low, levels, unsure)
-        rows = unsure[:found]
+        n_undecided, sums = classify(
+            curves, costs, levels if rows is None else rows, rows is None, high, low, levels, unsure
+        )
+        rows = unsure[:n_undecided]
     return levels, np.arange(n) if rows is None else rows, sums
 
 
@@ -273,18 +275,18 @@ def _pick(costs: Array, some: Array) -> Array:
 
 def _join(results: Iterable[Result]) -> tuple[Array, Array, Array]:
     """Return the customers of all batches, in the order of their row numbers."""
-    kept = [result for result in results if "rows" in result]
-    rows, curves = (np.concatenate([result[name] for result in kept]) for name in ("rows", "curves"))
-    own = any(len(result["costs"]) != 1 for result in kept)
-    wide = [np.broadcast_to(result["costs"], result["curves"].shape) for result in kept]
-    costs = np.concatenate(wide) if own else kept[0]["costs"]
+    undecided = [result for result in results if "rows" in result]
+    rows, curves = (np.concatenate([result[name] for result in undecided]) for name in ("rows", "curves"))
+    per_customer = any(len(result["costs"]) != 1 for result in undecided)
+    wide = [np.broadcast_to(result["costs"], result["curves"].shape) for result in undecided]
+    costs = np.concatenate(wide) if per_customer else undecided[0]["costs"]
     order = np.argsort(rows)
-    return rows[order], curves[order], costs[order] if own else costs
+    return rows[order], curves[order], costs[order] if per_customer else costs
 
 
 def _add(sums: Array) -> Array:
     """Add up sums (b, m) of batches: pairs of a sum and its carry come first, and are added exactly."""
     pairs = sums[:, :4].reshape(len(sums), 2, 2)
     whole = [sum(map(Fraction, pairs[:, k].ravel().tolist()), Fraction(0)) for k in range(2)]
-    carried = [part for total in whole for part in (float(total), float(total - Fraction(float(total))))]
+    carried = [term for total in whole for term in (float(total), float(total - Fraction(float(total))))]
     return np.array([*carried, *(math.fsum(column) for column in sums[:, 4:].T.tolist())])

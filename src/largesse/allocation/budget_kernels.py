@@ -44,9 +44,9 @@ def first_taker(prices: Array, place: int, slope: float) -> int:
 @compiled
 def add_plans(curves: Array, costs: Array, prices: Array, spend: Array, value: Array) -> None:
     """Add the rows' cost and value at their cheapest level, and the increase at each falling price, to `spend` and `value` (m + 1,)."""
-    own = len(costs) > 1
+    per_customer = len(costs) > 1
     for i in range(len(curves)):
-        j = i if own else 0
+        j = i if per_customer else 0
         at = cheapest_level(curves, costs, i, j)
         spend[0] += np.float64(costs[j, at])
         value[0] += np.float64(curves[i, at])
@@ -70,9 +70,9 @@ def count_plans(
 
     A row counts in each of its groups (n, g). Where `drawn` (n, K) is given, a row whose best level is k gets level drawn[i, k].
     """
-    own, exploring = len(costs) > 1, len(drawn) > 0
+    per_customer, exploring = len(costs) > 1, len(drawn) > 0
     for i in range(len(curves)):
-        j = i if own else 0
+        j = i if per_customer else 0
         at, before, place, last = cheapest_level(curves, costs, i, j), math.inf, 0, -1
         while True:
             level, s = next_step(curves, costs, i, j, at)

@@ -88,7 +88,7 @@ def correct(expected: Array, budget: float, spending: SpendingCurve, confidence:
     """
     aim, ratio, error = _aim(expected, spending, confidence)
     spend, place = _cross(expected, aim, budget)
-    at = [float(np.interp(place, np.arange(len(ratio)), part)) for part in (ratio, error)]
+    at = [float(np.interp(place, np.arange(len(ratio)), table)) for table in (ratio, error)]
     met = 0 < spend < math.inf and 0 < budget < math.inf
     scale = budget / spend if met else aim[-1] / expected[-1] if expected[-1] > 0 else 1.0
     return Correction(float(np.clip(scale, 0.5 / MAX_RATIO, 2 * MAX_RATIO)), at[1] / at[0], at[0])
@@ -107,7 +107,7 @@ def _ratios(spending: SpendingCurve) -> tuple[Array, Array]:
     The first price is that of the cheapest plan, too. Both allow for what the model itself says: the ratio is about one.
     """
     expected, honest, reach = (
-        np.asarray(part, dtype=np.float64) for part in (spending.expected, spending.honest, spending.reach)
+        np.asarray(sums, dtype=np.float64) for sums in (spending.expected, spending.honest, spending.reach)
     )
     paid = expected > 1e-12 * max(float(expected.max()), 1e-300)
     ratio = np.where(paid, np.clip(honest / np.where(paid, expected, 1.0), 1 / MAX_RATIO, MAX_RATIO), 1.0)
@@ -133,5 +133,5 @@ def _cross(expected: Array, aim: Array, budget: float) -> tuple[float, float]:
     j = int(over[0])
     if j == 0:  # even the cheapest plan costs more
         return float(expected[0] * budget / aim[0]), 0.0
-    part = (budget - aim[j - 1]) / (aim[j] - aim[j - 1])
-    return float(expected[j - 1] + part * (expected[j] - expected[j - 1])), j - 1 + float(part)
+    share = (budget - aim[j - 1]) / (aim[j] - aim[j - 1])
+    return float(expected[j - 1] + share * (expected[j] - expected[j - 1])), j - 1 + float(share)

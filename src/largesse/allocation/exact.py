@@ -79,11 +79,11 @@ def prove_under_rules(instance: Instance, start: Proof) -> Proof:
     """Improve a plan to the best one; `start.kept` is true if the instance's levels, which change, keep the constraints."""
     best = instance.levels.copy() if start.kept else None
     worth = instance.worth(best) if best is not None else -math.inf
-    found, bound = _tighten(instance, start, worth)
+    multipliers, bound = _tighten(instance, start, worth)
     for size in CORE_SIZES:
         if bound - worth <= SUM_PRECISION * abs(worth):
             break
-        lost = losses_at(instance, found)
+        lost = losses_at(instance, multipliers)
         core = _core_choices(lost, bound - worth, size)
         program = build_program(instance, lost.best, core.choice)
         answer = solve_program(program, 0.0, TIME_LIMIT if core.complete else TIME_LIMIT / 10)
@@ -96,12 +96,12 @@ def prove_under_rules(instance: Instance, start: Proof) -> Proof:
             break
     if best is not None:
         instance.levels[:] = best
-    return Proof(best is not None, found, bound)
+    return Proof(best is not None, multipliers, bound)
 
 
-def losses_at(instance: Instance, found: Multipliers) -> Losses:
+def losses_at(instance: Instance, multipliers: Multipliers) -> Losses:
     """Return the losses of all levels at the multipliers."""
-    rules, prices = instance.rules, found.prices
+    rules, prices = instance.rules, multipliers.prices
     worth = instance.curves - prices.cost[rules.group] * instance.costs - prices.customer[rules.group]
     if len(rules.allowed):
         worth[~rules.allowed] = -math.inf
@@ -129,9 +129,9 @@ def _core_choices(lost: Losses, gap: float, most: int) -> Core:
 
 def _tighten(instance: Instance, start: Proof, worth: float) -> tuple[Multipliers, float]:
     """Return the multipliers of a core's linear relaxation if their bound is lower, else the known ones; and the bound."""
-    found, bound = start.multipliers, start.bound
+    multipliers, bound = start.multipliers, start.bound
     for _ in range(RELAXATIONS):
-        lost = losses_at(instance, found)
+        lost = losses_at(instance, multipliers)
         core = _core_choices(lost, bound - worth, MAX_CHOICES)
         if not core.choice.any():
             break
@@ -142,10 +142,10 @@ def _tighten(instance: Instance, start: Proof, worth: float) -> tuple[Multiplier
         least = certify(instance, other)
         if least >= bound:
             break
-        found, bound = other, least
+        multipliers, bound = other, least
         if core.complete:
             break
-    return found, bound
+    return multipliers, bound
 
 
 # -- mixed-integer programmes -------------------------------------------------------------------------------------------
@@ -203,7 +203,16 @@ def build_program(instance: Instance, base: Array, choice: Array) -> Program:
     ]
     net = instance.net(row, level)
     return Program(
-        instance, base, row, level, net, customer, place, limits, uses, np.array([float(part) for part in left])
+        instance,
+        base,
+        row,
+        level,
+        net,
+        customer,
+        place,
+        limits,
+        uses,
+        np.array([float(remainder) for remainder in left]),
     )
 
 
@@ -229,14 +238,14 @@ def solve_program(program: Program, close: float = 0.0, seconds: float = TIME_LI
     cuts: list[CuttingPlane] = []
     until = time.monotonic() + seconds
     for _ in range(MAX_CUTS):
-        found = _run_highs(program, below * scale, cuts, until - time.monotonic(), close)
-        if found.x is None:
-            return ProgramSolution(None, -math.inf if found.status == 2 else math.inf, found.status == 2)
-        levels = _read_levels(program, found.x)
+        answer = _run_highs(program, below * scale, cuts, until - time.monotonic(), close)
+        if answer.x is None:
+            return ProgramSolution(None, -math.inf if answer.status == 2 else math.inf, answer.status == 2)
+        levels = _read_levels(program, answer.x)
         slack = instance.slack(levels)
         if (slack >= 0).all():
-            lost = found.fun if found.mip_dual_bound is None else min(found.mip_dual_bound, found.fun)
-            return ProgramSolution(levels, _worth(program, top, lost / scale), found.status == 0)
+            lost = answer.fun if answer.mip_dual_bound is None else min(answer.mip_dual_bound, answer.fun)
+            return ProgramSolution(levels, _worth(program, top, lost / scale), answer.status == 0)
         cuts += [_cut(program, levels, r) for r in program.limits if slack[r] < 0]
     return ProgramSolution(None, math.inf, False)
 
@@ -315,7 +324,7 @@ def _quiet() -> Iterator[None]:
     """Hide the solver's own output, which bypasses Python's streams."""
     sys.stdout.flush()
     try:
-        kept = os.dup(1)
+        standard_output = os.dup(1)
     except OSError:  # there is no standard output to keep clean
         yield
         return
@@ -324,8 +333,8 @@ def _quiet() -> Iterator[None]:
         os.dup2(nowhere, 1)
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(standard_output, 1)
+        os.close(standard_output)
         os.close(nowhere)
 
 
@@ -336,14 +345,14 @@ def relaxed_multipliers(program: Program) -> Array | None:
 
     m, sign = len(program.row), program.signs
     each = csr_array((np.ones(m), (program.place, np.arange(m))), shape=(len(program.customer), m))
-    found = linprog(
+    solution = linprog(
         -program.net, A_ub=csr_array(program.uses * sign[:, None]), b_ub=program.left * sign, A_eq=each,
         b_eq=np.ones(len(program.customer)), bounds=(0, None), method="highs",
     )  # fmt: skip
-    if found.status != 0:
+    if solution.status != 0:
         return None
     multipliers = np.zeros(len(program.instance.rules.rows))
-    multipliers[list(program.limits)] = np.maximum(-found.ineqlin.marginals, 0.0)
+    multipliers[list(program.limits)] = np.maximum(-solution.ineqlin.marginals, 0.0)
     return multipliers
 
 
@@ -353,14 +362,14 @@ def least_violations(program: Program, penalty: Array) -> Array | None:
     `penalty` (R,) is what a unit costs; where it is infinite, the limit is kept.
     """
     cuts: list[CuttingPlane] = []
-    kept = [r for r, price in zip(program.limits, penalty, strict=True) if math.isinf(price)]
+    hard = [r for r, price in zip(program.limits, penalty, strict=True) if math.isinf(price)]
     for _ in range(MAX_CUTS):
-        found = _run_highs(program, np.zeros(len(program.row)), cuts, TIME_LIMIT, penalty=penalty)
-        if found.x is None:
+        answer = _run_highs(program, np.zeros(len(program.row)), cuts, TIME_LIMIT, penalty=penalty)
+        if answer.x is None:
             return None
-        levels = _read_levels(program, found.x)
+        levels = _read_levels(program, answer.x)
         slack = program.instance.slack(levels)
-        over = [r for r in kept if slack[r] < 0]
+        over = [r for r in hard if slack[r] < 0]
         if not over:
             return np.maximum(-slack[list(program.limits)], 0.0)
         cuts += [_cut(program, levels, r) for r in over]

@@ -96,9 +96,9 @@ def total_limit(n: int, budget: float | None, total: float | None) -> float:
             "allocate",
             [Problem("give either budget (average per customer) or total", "allocate(curves, costs, budget=1.7)")],
         )
-    given = budget if total is None else total
-    refuse("allocate", budget_problems(given, unlimited=True))
-    return float(given or 0.0) * (n if total is None else 1)
+    amount = budget if total is None else total
+    refuse("allocate", budget_problems(amount, unlimited=True))
+    return float(amount or 0.0) * (n if total is None else 1)
 
 
 def make_budget_error(cheapest: float, limit: float, n: int, total: bool) -> BudgetError:

@@ -70,19 +70,19 @@ def allocate(
         limits = [Budget(limit), *(rule for rule in rules if isinstance(rule, Limit))]
         under = arrange_rules(limits, rules, curves.shape)
         return replace(plan_under_rules(curves, costs, under, average, exact), labels=labels)
-    found = price_search(curves, costs, limit)
-    if isinstance(found, Shortfall):
-        raise make_budget_error(found.cheapest, limit, n, total is not None)
-    plan = make_draft(found, curves, costs, limit)
-    bound = float(plan.value) + (found.price * max(plan.room, 0.0) if found.price > 0 else 0.0)
-    keep_within(plan, found.rows)
-    spend_rest(plan, found.rows)
+    solution = price_search(curves, costs, limit)
+    if isinstance(solution, Shortfall):
+        raise make_budget_error(solution.cheapest, limit, n, total is not None)
+    plan = make_draft(solution, curves, costs, limit)
+    bound = float(plan.value) + (solution.price * max(plan.room, 0.0) if solution.price > 0 else 0.0)
+    keep_within(plan, solution.rows)
+    spend_rest(plan, solution.rows)
     if exact and bound > plan.value:
-        bound = _prove_within_budget(plan, found.price, bound)
+        bound = _prove_within_budget(plan, solution.price, bound)
     bound = max(bound, float(plan.value))
     # The exact mean is within the budget; spend / n is rounded and may be a bit above it.
     spend = min(float(plan.spend) / n, average)
-    return Plan(plan.levels, float(plan.value) / n, spend, found.price, bound / n, average, labels=labels)
+    return Plan(plan.levels, float(plan.value) / n, spend, solution.price, bound / n, average, labels=labels)
 
 
 def _check_options(constraints: Any, exact: Any) -> None:

@@ -111,7 +111,7 @@ def find_budget_points(
     tried = _list_prices(level_costs, level_responses, worth)
     at_prices = sums_at(tried[1:])
     places, even_place = _choose_prices(tried, at_prices.mean_spend, worth, scale)
-    found: dict[tuple[float, float], BudgetPoint] = {}
+    points: dict[tuple[float, float], BudgetPoint] = {}
     for place in places:
         price, cost, value = tried[place], float(at_prices.mean_spend[place]), float(at_prices.mean_value[place])
         spend = (1 - explore) * cost + explore * float(level_costs.mean())
@@ -119,11 +119,11 @@ def find_budget_points(
         point = BudgetPoint(spend, spend, expected, price, price)
         corrected = point if spending is None or paid is None else _correct_point(point, paid, spending, confidence)
         if corrected is not None:  # of prices that make one plan, the last stands
-            same = found.get((point.spend, point.value))
+            same = points.get((point.spend, point.value))
             even = place == even_place or (same is not None and same.breaks_even)
             budget = corrected.budget * (1 + BUDGET_MARGIN)
-            found[point.spend, point.value] = replace(corrected, budget=budget, breaks_even=even)
-    return tuple(found.values())
+            points[point.spend, point.value] = replace(corrected, budget=budget, breaks_even=even)
+    return tuple(points.values())
 
 
 def _list_prices(level_costs: Array, level_responses: Array, worth: float | None) -> tuple[float, ...]:
@@ -147,14 +147,14 @@ def _choose_prices(
     """
     wanted = np.linspace(spend[0], spend[-1], MAX_GRID_BUDGETS)
     near = np.searchsorted(spend, wanted, side="left").clip(0, len(spend) - 1)
-    kept, last = {0, len(tried) - 1, *near.tolist()}, None
+    chosen, last = {0, len(tried) - 1, *near.tolist()}, None
     if worth is not None:
         short = bisect_left(
             range(len(tried)), True, key=lambda k: tried[k] < (1 - BUDGET_MARGIN) * scale(float(spend[k])) / worth
         )
         last = max(short - 1, 0)
-        kept.add(last)
-    return sorted(kept), last
+        chosen.add(last)
+    return sorted(chosen), last
 
 
 def _correct_point(point: BudgetPoint, paid: Array, spending: SpendingCurve, confidence: float) -> BudgetPoint | None:

@@ -119,12 +119,12 @@ class Campaign:
         """Role -> column, for the roles of a single column."""
         return {role: str(column) for role, column in self.roles.items() if role in ROLES and role != "features"}
 
-    def spending(self, **given: Unpack[Spent]) -> Campaign:
+    def spending(self, **changes: Unpack[Spent]) -> Campaign:
         """Return the campaign with another budget, confidence or exploration; it must then have a budget."""
-        budget, total, confidence = given.get("budget"), given.get("total"), given.get("confidence")
+        budget, total, confidence = changes.get("budget"), changes.get("total"), changes.get("confidence")
         planning = self.planning
-        if given.get("explore") is not None or given.get("explore_for") is not None:
-            planning = planning.exploring(given.get("explore"), given.get("explore_for"))
+        if changes.get("explore") is not None or changes.get("explore_for") is not None:
+            planning = planning.exploring(changes.get("explore"), changes.get("explore_for"))
         if confidence is not None:
             refuse("budget", confidence_problems(confidence, "the confidence"))
             planning = replace(planning, budget_confidence=confidence)
@@ -141,8 +141,8 @@ class Campaign:
         return replace(self, planning=planning)
 
 
-def _lines(given: Mapping[str, Any]) -> list[str]:
-    return [f"{word} = {to_toml(value)}" for word, value in given.items() if value is not None]
+def _lines(settings: Mapping[str, Any]) -> list[str]:
+    return [f"{word} = {to_toml(value)}" for word, value in settings.items() if value is not None]
 
 
 def read_campaign(path: str | Path, *, optional: Collection[str] = ()) -> Campaign:
@@ -157,10 +157,10 @@ def read_campaign(path: str | Path, *, optional: Collection[str] = ()) -> Campai
             if opened.read(1):
                 raise OSError(errno.EFBIG, f"it is larger than {MAX_FILE_BYTES:,} bytes")
         text = content.decode("utf-8-sig")  # Windows editors put a mark in front
-        given = tomllib.loads(text)
+        settings = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError("campaign", [_explain(error, file)]) from error
-    return campaign_from(given, folder=file.parent, text=text, optional=optional)
+    return campaign_from(settings, folder=file.parent, text=text, optional=optional)
 
 
 def _explain(error: Exception, file: Path) -> Problem:
@@ -179,41 +179,41 @@ def _explain(error: Exception, file: Path) -> Problem:
 
 
 def campaign_from(
-    given: dict[str, Any], *, folder: Path = Path(), text: str = "", optional: Collection[str] = ()
+    settings: dict[str, Any], *, folder: Path = Path(), text: str = "", optional: Collection[str] = ()
 ) -> Campaign:
     """Return the campaign of the content of a campaign file, or refuse it with all its problems.
 
     Relative paths start at `folder`. Comments in the file's `text` are the hints for settings that are left blank.
     """
-    blanks = _find_blanks(given, text)
-    given = _drop_blanks(given, blanks)
-    if _is_observed(given):
+    blanks = _find_blanks(settings, text)
+    settings = _drop_blanks(settings, blanks)
+    if _is_observed(settings):
         blanks.pop("levels.costs", None)
     if set(optional).issuperset(blanks):
         blanks = {}
     problems: list[Problem] = list(blanks.values())
-    _check_names(given, problems)
-    sections = {name: given[name] if isinstance(given.get(name), dict) else {} for name in CAMPAIGN_SECTIONS}
+    _check_names(settings, problems)
+    sections = {name: settings[name] if isinstance(settings.get(name), dict) else {} for name in CAMPAIGN_SECTIONS}
     roles = _read_roles(sections["columns"], blanks, problems)
     levels = _read_levels(
         _fill_costs(sections["levels"], optional),
         blanks,
         problems,
-        observed=_is_observed(given),
-        unit=given.get("unit", ""),
+        observed=_is_observed(settings),
+        unit=settings.get("unit", ""),
     )
     propensities = _read_propensities(sections["levels"], roles, problems)
     planning = planning_from(sections["plan"], levels, problems)
-    texts = {key: given[key] for key in TEXTS if key in given}
+    texts = {key: settings[key] for key in TEXTS if key in settings}
     problems += [
         Problem(f"{key} is not text: {repr_short(value)}", f'write {key} = "…"')
         for key, value in texts.items()
         if not isinstance(value, str)
     ]
-    if not given.get("log", "") and "log" not in blanks:
+    if not settings.get("log", "") and "log" not in blanks:
         problems.append(Problem("no log is named", 'add a line: log = "log.parquet"'))
-    paths = [key for key in ("log", "customers", "out") if isinstance(given.get(key), str)]
-    places = {key: _resolve(given[key], folder) for key in paths}
+    paths = [key for key in ("log", "customers", "out") if isinstance(settings.get(key), str)]
+    places = {key: _resolve(settings[key], folder) for key in paths}
     problems += [p for key, place in places.items() for p in path_problems(place, f"{key} =", written=key != "out")]
     name, seed = (sections["model"].get(word, default) for word, default in (("name", "auto"), ("seed", 0)))
     if not isinstance(name, str):
@@ -222,34 +222,34 @@ def campaign_from(
         problems.append(Problem(f"model.seed is {repr_short(seed)}", "a seed is a whole number from 0 to 2³² − 1"))
     most_rows = sections["data"].get("most_rows", "auto")
     problems += row_limit_problems(most_rows, "data.most_rows")
-    problems += response_value_problems(given.get("response_value"))
+    problems += response_value_problems(settings.get("response_value"))
     refuse("campaign", problems)
     assert levels is not None  # refused above otherwise
-    worth = given.get("response_value")
-    if worth is None and given.get("unit") and given.get("response_unit") == given["unit"]:
+    worth = settings.get("response_value")
+    if worth is None and settings.get("unit") and settings.get("response_unit") == settings["unit"]:
         worth = 1.0
     return Campaign(
         log=places["log"],
         levels=levels,
         roles=roles,
         propensities=propensities,
-        customers=places["customers"] if given.get("customers") else None,
+        customers=places["customers"] if settings.get("customers") else None,
         planning=planning,
         model=name,
         seed=seed,
         most_rows=most_rows,
-        title=given.get("title", "Campaign"),
-        unit=given.get("unit", ""),
-        response_unit=given.get("response_unit", ""),
+        title=settings.get("title", "Campaign"),
+        unit=settings.get("unit", ""),
+        response_unit=settings.get("response_unit", ""),
         response_value=None if worth is None else float(worth),
         out=places.get("out"),
     )
 
 
-def _check_names(given: dict[str, Any], problems: list[Problem]) -> None:
+def _check_names(settings: dict[str, Any], problems: list[Problem]) -> None:
     """Name the settings that are unknown or in the wrong section."""
     known = [*TOP, *CAMPAIGN_SECTIONS]
-    for key, value in given.items():
+    for key, value in settings.items():
         if key not in known:
             home = next((section for section, inner in CAMPAIGN_SECTIONS.items() if key in inner), None)
             hint = f"it belongs under [{home}]" if home else suggest(key, known)
@@ -285,9 +285,9 @@ def _read_roles(section: dict[str, Any], blanks: Collection[str], problems: list
     return cast(Roles, roles)
 
 
-def _is_observed(given: Mapping[str, Any]) -> bool:
+def _is_observed(settings: Mapping[str, Any]) -> bool:
     """Test if a column of the log holds observed costs."""
-    columns = given.get("columns")
+    columns = settings.get("columns")
     return isinstance(columns, Mapping) and columns.get("cost_column") is not None
 
 
@@ -351,7 +351,7 @@ def _resolve(path: str, folder: Path) -> str:
 # -- blank settings ------------------------------------------------------------------------------------------------------
 
 
-def _find_blanks(given: Mapping[str, Any], text: str = "") -> dict[str, Problem]:
+def _find_blanks(settings: Mapping[str, Any], text: str = "") -> dict[str, Problem]:
     """Return the blank settings of a campaign file, each with its comment in the file's text as the hint."""
     blanks, comments, section = {}, {}, ""
     for line in text.split("\n"):
@@ -361,15 +361,15 @@ def _find_blanks(given: Mapping[str, Any], text: str = "") -> dict[str, Problem]
             comments[section + blank[1]] = blank[2]
     for name, hint in BLANKS.items():
         section, _, key = name.rpartition(".")
-        values = given.get(section, {}) if section else given
+        values = settings.get(section, {}) if section else settings
         if isinstance(values, Mapping) and values.get(key) in ("", []):
             blanks[name] = Problem(f"{name} is left blank", comments.get(name, hint))
     return blanks
 
 
-def _drop_blanks(given: Mapping[str, Any], blanks: Mapping[str, Problem]) -> dict[str, Any]:
+def _drop_blanks(settings: Mapping[str, Any], blanks: Mapping[str, Problem]) -> dict[str, Any]:
     """Return the content of a campaign file without its blank settings."""
-    content = {key: dict(value) if isinstance(value, Mapping) else value for key, value in given.items()}
+    content = {key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.items()}
     for name in blanks:
         section, _, key = name.rpartition(".")
         del (content[section] if section else content)[key]
@@ -397,17 +397,17 @@ def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str
 
 
 def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _numbers_or_words(text: str) -> list[Any]:
     """Return the parts of a list: numbers as floats, other words (names of columns) as they are."""
     parts: list[Any] = []
-    for part in _split(text):
+    for word in _split(text):
         try:
-            parts.append(float(part))
+            parts.append(float(word))
         except ValueError:
-            parts.append(part)
+            parts.append(word)
     return parts
 
 

@@ -62,8 +62,8 @@ def demo(
     """Plan real cash incentives (Thornton 2008) from a log, evaluate the plan, and write a report."""
     campaign, table = pipeline.demo_campaign()
     with show_progress(as_json or quiet) as progress:
-        shown = pipeline.run(campaign, out, progress, table=table)
-    _print_answer(shown, out, as_json, quiet)
+        answer = pipeline.run(campaign, out, progress, table=table)
+    _print_answer(answer, out, as_json, quiet)
 
 
 def init(
@@ -110,8 +110,8 @@ def run(
     )
     folder = out or Path(settings.out or campaign.with_suffix("").name + "-run")
     with show_progress(as_json or quiet) as progress, choose_engine(engine, master, plan_to) as opened:
-        shown = pipeline.run(settings, folder, progress, engine=opened, strict=strict)
-    _print_answer(shown, folder, as_json, quiet)
+        answer = pipeline.run(settings, folder, progress, engine=opened, strict=strict)
+    _print_answer(answer, folder, as_json, quiet)
 
 
 def fit(
@@ -170,11 +170,13 @@ def fit(
     more: dict[str, Any] = {} if most_rows is None else {"data": {"most_rows": most_rows}}
     campaign = campaign_from_options(log, columns, levels, model={"name": model, "seed": seed}, **more)
     with show_progress(as_json or quiet) as progress:
-        shown = pipeline.fit(campaign, out, progress)
-    rows = f" ({shown['sample']['rows']:,} of {shown['sample']['of']:,} rows)" if shown["sample"] else ""
-    text = f"learnt {shown['response']['name']!r} at {plural(len(shown['levels']), 'level')} from {campaign.log}{rows}"
-    text += f"; model: {shown['model']['name']}\nnext: largesse plan {out} CUSTOMERS --budget …"
-    echo(shown, text, as_json=as_json, quiet=quiet)
+        answer = pipeline.fit(campaign, out, progress)
+    rows = f" ({answer['sample']['rows']:,} of {answer['sample']['of']:,} rows)" if answer["sample"] else ""
+    text = (
+        f"learnt {answer['response']['name']!r} at {plural(len(answer['levels']), 'level')} from {campaign.log}{rows}"
+    )
+    text += f"; model: {answer['model']['name']}\nnext: largesse plan {out} CUSTOMERS --budget …"
+    echo(answer, text, as_json=as_json, quiet=quiet)
 
 
 def plan(
@@ -232,8 +234,8 @@ def report(
     quiet: Quiet = False,
 ) -> None:
     """Write the HTML report of a run folder."""
-    shown = pipeline.report(run_folder, out)
-    echo(shown, f"wrote {out or run_folder / 'report.html'}", as_json=as_json, quiet=quiet)
+    answer = pipeline.report(run_folder, out)
+    echo(answer, f"wrote {out or run_folder / 'report.html'}", as_json=as_json, quiet=quiet)
 
 
 def export(
@@ -256,8 +258,8 @@ def export(
     """Export the policy as SQL, as an ONNX model, or as a policy tree."""
     settings = pick(locals(), EXPORT_OPTIONS)
     with show_progress(as_json or quiet) as progress:
-        shown = pipeline.export(run_folder, out, progress, **settings)
-    echo(shown, shown["text"], as_json=as_json, quiet=quiet)
+        answer = pipeline.export(run_folder, out, progress, **settings)
+    echo(answer, answer["text"], as_json=as_json, quiet=quiet)
 
 
 def doctor(
@@ -288,13 +290,13 @@ def doctor(
     columns, levels = pick(locals(), ROLES), pick(locals(), ("costs", "names"))
     campaign, guessed = pipeline.find_campaign(log, columns, levels)
     with show_progress(as_json or quiet) as progress:
-        shown = pipeline.examine(campaign, guessed=guessed, out=out, progress=progress)
-    warnings = shown["support"]["checks"]
-    present(shown, lambda: print_checkup(shown, out), as_json=as_json, quiet=quiet, warnings=warnings)
+        answer = pipeline.examine(campaign, guessed=guessed, out=out, progress=progress)
+    warnings = answer["support"]["checks"]
+    present(answer, lambda: print_checkup(answer, out), as_json=as_json, quiet=quiet, warnings=warnings)
     exit_unanswered(warnings)
 
 
-def _print_answer(shown: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
-    numbers, warnings = {"run": str(folder), **shown}, shown["answer"]["warnings"]
-    present(numbers, lambda: print_answer(shown, folder), as_json=as_json, quiet=quiet, warnings=warnings)
+def _print_answer(answer: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
+    numbers, warnings = {"run": str(folder), **answer}, answer["answer"]["warnings"]
+    present(numbers, lambda: print_answer(answer, folder), as_json=as_json, quiet=quiet, warnings=warnings)
     exit_unanswered(warnings)

@@ -32,9 +32,9 @@ def check(
     """
     with show_progress(as_json or quiet) as progress:
         decisions = _read_decisions(ledger)
-        result, shown = pipeline.check(run_folder, log, decisions=decisions, out=out, progress=progress)
-    warnings = shown["checks"]
-    present(shown, lambda: print_check(shown, out), as_json=as_json, quiet=quiet, warnings=warnings)
+        result, answer = pipeline.check(run_folder, log, decisions=decisions, out=out, progress=progress)
+    warnings = answer["checks"]
+    present(answer, lambda: print_check(answer, out), as_json=as_json, quiet=quiet, warnings=warnings)
     raise typer.Exit(result.code)
 
 
@@ -85,12 +85,12 @@ def log(
     quiet: Quiet = False,
 ) -> None:
     """Write the next log: decisions, propensities and responses."""
-    shown = pipeline.write_next_log(
+    answer = pipeline.write_next_log(
         run_folder, out, decisions=_read_decisions(ledger), tables=join or (), missing=missing, campaign_file=campaign
     )
-    drawn, others = shown["drawn"], shown["others"]
+    drawn, others = answer["drawn"], answer["others"]
     lines = [
-        f"wrote {out}: {plural(shown['rows'], 'decision')} for {plural(shown['customers'], 'customer')}, "
+        f"wrote {out}: {plural(answer['rows'], 'decision')} for {plural(answer['customers'], 'customer')}, "
         f"{drawn:,} with a propensity below 1"
     ]
     if others:
@@ -103,7 +103,7 @@ def log(
         lines.append(f"no level was drawn at random, so a run cannot learn from this log; {hint}")
     elif campaign is not None:
         lines.append(f"learn from it: largesse run {campaign}")
-    echo(shown, "\n".join(lines), as_json=as_json, quiet=quiet)
+    echo(answer, "\n".join(lines), as_json=as_json, quiet=quiet)
 
 
 def _read_decisions(address: str | None) -> Any:

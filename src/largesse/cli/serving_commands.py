@@ -93,8 +93,8 @@ def pace(
 
     with show_progress(as_json or quiet) as progress:
         pace_settings = service.parse_pace_options(stream, settings)
-        shown = service.pace(run_folder, pace_settings, progress, budget=budget, total=total, out=out)
-    present(shown, lambda: print_pace(shown, out), as_json=as_json, quiet=quiet)
+        answer = service.pace(run_folder, pace_settings, progress, budget=budget, total=total, out=out)
+    present(answer, lambda: print_pace(answer, out), as_json=as_json, quiet=quiet)
 
 
 def ledger(
@@ -111,9 +111,9 @@ def ledger(
     """Show the balance of a ledger, and check it against the sum of its decisions."""
     from largesse.serve import audit_ledger, describe_standing
 
-    shown = audit_ledger(address, total, out)
-    text = describe_standing(shown)
-    echo(shown, text if out is None else f"{text}\nwrote {out}", as_json=as_json, quiet=quiet)
+    answer = audit_ledger(address, total, out)
+    text = describe_standing(answer)
+    echo(answer, text if out is None else f"{text}\nwrote {out}", as_json=as_json, quiet=quiet)
 
 
 def studio(

@@ -58,12 +58,12 @@ def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
     return RoleSpec(levels, named, features, shares, roles.get("parse") or {}, bool(roles.get("absent")))
 
 
-def _is_name(given: Any) -> bool:
+def _is_name(column: Any) -> bool:
     """Test if a role's argument is the name of a column.
 
     Propensities may also be a list with one number per level.
     """
-    return given is not None and not isinstance(given, list | tuple) and np.ndim(given) == 0
+    return column is not None and not isinstance(column, list | tuple) and np.ndim(column) == 0
 
 
 def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
@@ -145,9 +145,9 @@ def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
     if roles.get("parse") is not None:
         problems += parse_problems(roles["parse"])
     problems += [
-        Problem(f"{role} is {repr_short(given)}", "give the name of one column")
-        for role, given in roles.items()
-        if role in COLUMN_ROLES and role != "propensity" and given is not None and not _is_name(given)
+        Problem(f"{role} is {repr_short(column)}", "give the name of one column")
+        for role, column in roles.items()
+        if role in COLUMN_ROLES and role != "propensity" and column is not None and not _is_name(column)
     ]
     if isinstance(features, str):
         problems.append(Problem(f"features is the text {features!r}", f"give a list: features=[{features!r}]"))

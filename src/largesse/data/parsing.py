@@ -265,7 +265,7 @@ def read_words(words: Sequence[str], way: str) -> list[Any]:
 
 def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]]:
     parts = [DAY_MONTH_DATE.fullmatch(word) for word in words]
-    odd = [word for word, part in zip(words, parts, strict=True) if part is None]
+    odd = [word for word, value in zip(words, parts, strict=True) if value is None]
     if odd:
         return None, [f"column {name!r} is read as text: not all its dates are alike: {join_some([words[0], *odd], 4)}"]
     way = date_way(words)
@@ -281,7 +281,7 @@ def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]
 
 def date_way(words: Sequence[str]) -> str | None:
     """Return the notation of dates, "day first" or "month first"; None if both are possible."""
-    parts = [part for part in map(DAY_MONTH_DATE.fullmatch, words) if part]
+    parts = [match for match in map(DAY_MONTH_DATE.fullmatch, words) if match]
     first, second = max(int(p[1]) for p in parts), max(int(p[3]) for p in parts)
     if first > 12 >= second or (all(p[2] == "." for p in parts) and second <= 12):
         return "day first"
@@ -291,11 +291,11 @@ def date_way(words: Sequence[str]) -> str | None:
 def _to_date(word: str, way: str) -> Any:
     import datetime as dt
 
-    part, iso = DAY_MONTH_DATE.fullmatch(word), ISO_DATE.fullmatch(word)
+    match, iso = DAY_MONTH_DATE.fullmatch(word), ISO_DATE.fullmatch(word)
     if iso is not None:
         year, month, day = iso.groups()
-    elif part is not None:
-        year, (day, month) = part[4], (part[1], part[3]) if way == "day first" else (part[3], part[1])
+    elif match is not None:
+        year, (day, month) = match[4], (match[1], match[3]) if way == "day first" else (match[3], match[1])
     else:
         return None
     try:

@@ -59,20 +59,20 @@ class LevelSum:
         )
 
 
-def sum_levels(given: GivenPropensities, *, weighted: bool = True) -> list[LevelSum]:
+def sum_levels(propensities: GivenPropensities, *, weighted: bool = True) -> list[LevelSum]:
     """Return the sum of 1 / propensity for each level that has rows."""
-    weight = given.weight if weighted else None
+    weight = propensities.weight if weighted else None
     sums = []
-    for k, label in enumerate(given.labels):
-        has_level = given.level == k
+    for k, label in enumerate(propensities.labels):
+        has_level = propensities.level == k
         if has_level.any():
-            estimate = t_estimate(np.where(has_level, 1 / given.propensity, 0.0), weight, given.cluster)
-            se = np.fmax(estimate.se, _expected_se(given, has_level, weight))
+            estimate = t_estimate(np.where(has_level, 1 / propensities.propensity, 0.0), weight, propensities.cluster)
+            se = np.fmax(estimate.se, _expected_se(propensities, has_level, weight))
             sums.append(
                 LevelSum(
                     label,
                     float(has_level.mean()),
-                    float(given.propensity[has_level].mean()),
+                    float(propensities.propensity[has_level].mean()),
                     estimate.estimate,
                     float(se),
                 )
@@ -80,15 +80,15 @@ def sum_levels(given: GivenPropensities, *, weighted: bool = True) -> list[Level
     return sums
 
 
-def _expected_se(given: GivenPropensities, has_level: Array, weight: Array | None) -> float:
+def _expected_se(propensities: GivenPropensities, has_level: Array, weight: Array | None) -> float:
     """Return the standard error of a level's sum that the propensities imply.
 
     The drawn rows may vary less by chance.
     """
-    p = np.where(has_level, given.propensity, 1.0)
+    p = np.where(has_level, propensities.propensity, 1.0)
     spread = np.sqrt(1 - p) / p * (1.0 if weight is None else weight)
     whole = len(p) if weight is None else float(weight.sum())
-    return _add_up(spread, given.cluster) / whole
+    return _add_up(spread, propensities.cluster) / whole
 
 
 def _add_up(spread: Array, cluster: Array | None) -> float:
@@ -99,13 +99,13 @@ def _add_up(spread: Array, cluster: Array | None) -> float:
     return float(np.sqrt(spread @ spread))
 
 
-def propensity_problems(given: GivenPropensities, name: str) -> list[Problem]:
+def propensity_problems(propensities: GivenPropensities, name: str) -> list[Problem]:
     """Return the problems of propensities that contradict the logged levels beyond chance."""
-    sums = sum_levels(given)
-    if len(sums) > 1 and (given.propensity >= CERTAIN_PROPENSITY).mean() >= CERTAIN_PROPENSITY:
+    sums = sum_levels(propensities)
+    if len(sums) > 1 and (propensities.propensity >= CERTAIN_PROPENSITY).mean() >= CERTAIN_PROPENSITY:
         got = f"{name} is 1 in every row, but the log has {len(sums)} levels"
         return [Problem(f"{got}: {join_some([s.label for s in sums])}", PROPENSITY_HINT)]
-    plain = sums if given.weight is None else sum_levels(given, weighted=False)
+    plain = sums if propensities.weight is None else sum_levels(propensities, weighted=False)
     # Weights may correct for rows that were left out, or distort: propensities are wrong only if wrong with and without them.
     high = [
         level_sum
@@ -115,31 +115,31 @@ def propensity_problems(given: GivenPropensities, name: str) -> list[Problem]:
     if high:
         what = f"{name} is too small: the sum of 1/propensity over a level's rows must be about the number of all rows"
         return [Problem(f"{what}. {join_some([str(s) for s in high], 3)}", PROPENSITY_HINT)]
-    missing, se, seen = _count_others(given)
+    missing, se, seen = _count_others(propensities)
     if missing - seen > REFUSED_ERRORS * se and missing > REFUSED_FACTOR * seen:
         what = f"{name} is too large: by it, {missing:,.0f} rows should have got another level than the likeliest"
         return [Problem(f"{what}, and {seen:,.0f} have a propensity below one half", PROPENSITY_HINT)]
     return []
 
 
-def find_doubtful_levels(given: GivenPropensities) -> list[LevelSum]:
+def find_doubtful_levels(propensities: GivenPropensities) -> list[LevelSum]:
     """Return the levels whose sums of 1 / propensity are implausible.
 
     A sum clearly above one is implausible, and one clearly below it if all rows of a level have one propensity.
 
     If propensities vary, a sum below one means little: rows with small propensities may not have been drawn.
     """
-    sums = sum_levels(given)
+    sums = sum_levels(propensities)
     high = [
         level_sum for level_sum in sums if level_sum.sum - 1 > max(DOUBTED_ERRORS * level_sum.se, DOUBTED_DIFFERENCE)
     ]
-    constant = len(given.level) >= MIN_ROWS_FOR_DOUBT and all(
-        np.ptp(given.propensity[given.level == k]) < 1e-9 for k in np.unique(given.level)
+    constant = len(propensities.level) >= MIN_ROWS_FOR_DOUBT and all(
+        np.ptp(propensities.propensity[propensities.level == k]) < 1e-9 for k in np.unique(propensities.level)
     )
     if not constant:
         return high
-    weight = np.ones(len(given.level)) if given.weight is None else given.weight
-    unit = _add_up(weight, given.cluster) / float(weight.sum())
+    weight = np.ones(len(propensities.level)) if propensities.weight is None else propensities.weight
+    unit = _add_up(weight, propensities.cluster) / float(weight.sum())
     # One propensity for all rows determines the variance of the sum, however few rows were drawn.
     return high + [
         level_sum
@@ -152,16 +152,16 @@ def _is_far_above(level_sum: LevelSum) -> bool:
     return level_sum.sum > REFUSED_FACTOR and level_sum.sum - 1 > REFUSED_ERRORS * level_sum.se
 
 
-def _count_others(given: GivenPropensities) -> tuple[float, float, float]:
+def _count_others(propensities: GivenPropensities) -> tuple[float, float, float]:
     """Count the rows that did not get their likeliest level.
 
     Returns the expected number, its standard error and the actual number.
     """
-    p = given.propensity
+    p = propensities.propensity
     likely = p > 0.5
     missing = np.where(likely, (1 - p) / p, 0.0)
     spread = np.where(likely, np.sqrt(1 - p) / p, 0.0)
-    return float(missing.sum()), _add_up(spread, given.cluster), float((~likely).sum())
+    return float(missing.sum()), _add_up(spread, propensities.cluster), float((~likely).sum())
 
 
 def propensities_by_stratum(stratum: Array, level: Array, levels: int) -> Array:
@@ -172,13 +172,13 @@ def propensities_by_stratum(stratum: Array, level: Array, levels: int) -> Array:
     return np.asarray(times[cell_code] / sizes[stratum], dtype=np.float64)
 
 
-def share_mismatches(shares: Sequence[float], given: GivenPropensities) -> list[Problem]:
+def share_mismatches(shares: Sequence[float], propensities: GivenPropensities) -> list[Problem]:
     """Return the problem of propensities by level that are far from the levels' shares of the rows."""
-    weight = np.ones(len(given.level)) if given.weight is None else given.weight
-    unit = _add_up(weight, given.cluster) / float(weight.sum())
+    weight = np.ones(len(propensities.level)) if propensities.weight is None else propensities.weight
+    unit = _add_up(weight, propensities.cluster) / float(weight.sum())
     off = []
-    for label, p, k in zip(given.labels, shares, range(len(shares)), strict=True):
-        share = float(weight[given.level == k].sum() / weight.sum())
+    for label, p, k in zip(propensities.labels, shares, range(len(shares)), strict=True):
+        share = float(weight[propensities.level == k].sum() / weight.sum())
         if abs(share - p) > max(REFUSED_ERRORS * unit * np.sqrt(p * (1 - p)), REFUSED_SHARE_ERROR * p):
             off.append(f"{label!r}: {share:.3g} of the rows, given {p:.3g}")
     hint = "give the probabilities with which levels were drawn, in the order of the levels, or leave them out"

@@ -217,12 +217,12 @@ def _read_day(text: str | None) -> float:
     return (date.fromisoformat(text).toordinal() - EPOCH_ORDINAL) * SECONDS_PER_DAY
 
 
-def check_rows(given: Any, most: int) -> list[Row]:
+def check_rows(content: Any, most: int) -> list[Row]:
     """Return the rows of a JSON request; refuse anything but a list of objects, or more than `most`."""
-    if not isinstance(given, list) or not given or not all(isinstance(row, dict) for row in given):
-        got = "an empty list" if given == [] else repr_short(given)
+    if not isinstance(content, list) or not content or not all(isinstance(row, dict) for row in content):
+        got = "an empty list" if content == [] else repr_short(content)
         hint = 'send one object for each: "customers": [{"age": 31, "city": "Oslo"}]'
         raise InputError("customers", [Problem(f"customers is {got}", hint)])
-    if len(given) > most:
-        raise InputError("customers", [Problem(f"{len(given):,} customers in one request", f"send at most {most:,}")])
-    return given
+    if len(content) > most:
+        raise InputError("customers", [Problem(f"{len(content):,} customers in one request", f"send at most {most:,}")])
+    return content

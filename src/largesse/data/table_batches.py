@@ -179,30 +179,30 @@ def _read_all(
         _check_same(part, what, rows)
 
 
-def _check_same(part: _File, what: str, rows: int | None = None) -> None:
+def _check_same(file: _File, what: str, rows: int | None = None) -> None:
     """Refuse a file that has changed since it was inspected."""
     try:
-        same = _read_state(part.file) == part.state and rows in (None, part.rows)
+        same = _read_state(file.file) == file.state and rows in (None, file.rows)
     except OSError:  # the file does not exist any more
         same = False
     if not same:
-        fail(what, Problem(f"{part.file} changed while it was read", "try again when nothing writes to it"))
+        fail(what, Problem(f"{file.file} changed while it was read", "try again when nothing writes to it"))
 
 
-def _read_file(part: _File, what: str, plain: Collection[str], columns: Sequence[str] | None) -> Iterator[pa.Table]:
+def _read_file(file: _File, what: str, plain: Collection[str], columns: Sequence[str] | None) -> Iterator[pa.Table]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if part.kind == "arrow":
-        table = encode_text(read_file(part.file, what, plain), plain)
+    if file.kind == "arrow":
+        table = encode_text(read_file(file.file, what, plain), plain)
         yield from _slice(table, columns)
         return
-    with wrap_read_error(part.file, what):
-        if part.text is not None:
-            for batch in iter_text(part.text, columns):
+    with wrap_read_error(file.file, what):
+        if file.text is not None:
+            for batch in iter_text(file.text, columns):
                 yield from _slice(encode_text(validate_table(pa.Table.from_batches([batch])), plain))
             return
-        with open_file(part.file) as stream, pq.ParquetFile(stream, read_dictionary=part.words) as opened:
+        with open_file(file.file) as stream, pq.ParquetFile(stream, read_dictionary=file.words) as opened:
             for batch in opened.iter_batches(READ_BATCH_ROWS, columns=None if columns is None else list(columns)):
                 yield encode_text(validate_table(pa.Table.from_batches([batch])), plain)
 

@@ -86,8 +86,8 @@ def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
         files = [match for match in matches if match.is_file()]
         return files or [file for folder in matches for file in _files_in(folder, what)]
     except OSError as error:  # a name that is too long, a folder that may not be read
-        shown = text if len(text) <= 80 else f"{text[:77]}…"
-        raise InputError(what, [Problem(f"{shown!r} cannot be opened: {error.strerror}", "give a path")]) from error
+        short = text if len(text) <= 80 else f"{text[:77]}…"
+        raise InputError(what, [Problem(f"{short!r} cannot be opened: {error.strerror}", "give a path")]) from error
 
 
 def is_remote(text: str) -> bool:
@@ -398,7 +398,7 @@ def table_from_memory(source: Any, what: str) -> pa.Table:
 
 
 def _conversion_problem(error: Exception) -> Problem:
-    message = " ".join(str(part) for part in error.args).strip() or type(error).__name__
+    message = " ".join(str(argument) for argument in error.args).strip() or type(error).__name__
     column = re.search(r"Conversion failed for column (.+) with type", message)
     if column:
         return Problem(

@@ -42,22 +42,27 @@ def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constrai
 
 def _list_limits(constraints: Constraints) -> list[str]:
     """Return the names of the constraints that do not concern eligible levels."""
-    given = {
+    limits = {
         name: getattr(constraints, name) for name in ("caps", "shares", "segment_budgets", "least_return", "further")
     }
-    return [name for name, value in given.items() if (len(value) if isinstance(value, Sized) else value != 0)]
+    return [name for name, value in limits.items() if (len(value) if isinstance(value, Sized) else value != 0)]
 
 
 def as_probabilities(policy: Any, customers: Any, shape: tuple[int, ...]) -> Array:
     """Return the probabilities (n, K) of a policy in any of its forms, or refuse it."""
-    given = policy.probabilities(customers) if hasattr(policy, "probabilities") else np.asarray(policy)
+    probabilities = policy.probabilities(customers) if hasattr(policy, "probabilities") else np.asarray(policy)
     n, K = shape
-    levels = given.shape == (n,) and given.dtype.kind in "iu" and given.min() >= 0 and given.max() < K
-    shares = given.shape == (n, K) and given.dtype.kind in "iuf" and given.min() >= 0
-    if not levels and not (shares and np.allclose(given.sum(axis=1), 1)):
+    levels = (
+        probabilities.shape == (n,)
+        and probabilities.dtype.kind in "iu"
+        and probabilities.min() >= 0
+        and probabilities.max() < K
+    )
+    shares = probabilities.shape == (n, K) and probabilities.dtype.kind in "iuf" and probabilities.min() >= 0
+    if not levels and not (shares and np.allclose(probabilities.sum(axis=1), 1)):
         hint = f"give levels ({n},) from 0 to {K - 1}, probabilities ({n}, {K}) or a policy"
-        fail("explore", Problem(f"the incumbent has shape {given.shape} and type {given.dtype}", hint))
-    return np.asarray(np.eye(K)[given]) if levels else given.astype(np.float64)
+        fail("explore", Problem(f"the incumbent has shape {probabilities.shape} and type {probabilities.dtype}", hint))
+    return np.asarray(np.eye(K)[probabilities]) if levels else probabilities.astype(np.float64)
 
 
 def plan_exploration(

@@ -359,8 +359,8 @@ class Policy:
         """
         model = policy_onnx(self, self._price())
         if path is not None:
-            with atomic_file(path) as part:
-                part.write_bytes(model)
+            with atomic_file(path) as unfinished:
+                unfinished.write_bytes(model)
         return model
 
     def onnx_inputs(self, customers: Any) -> dict[str, Array]:

@@ -425,11 +425,11 @@ def _fill(grown: Node, data: TreeData, price: float, budget: float) -> Node:
 def _measure_expected(data: TreeData, settings: TreeSettings) -> TreeLoss:
     """Return the loss by the model, cross-fitted: each fold is decided by a tree learnt from the other customers."""
     n = len(data.value)
-    part = np.random.default_rng(settings.seed).permutation(n) % LOSS_FOLDS
+    fold_of_row = np.random.default_rng(settings.seed).permutation(n) % LOSS_FOLDS
     policy = decide_at_price(data.value, np.ascontiguousarray(data.cost), settings.price)
     levels = np.empty(n, dtype=np.int64)
     for fold in range(LOSS_FOLDS):
-        in_fold = part == fold
+        in_fold = fold_of_row == fold
         tree, _ = learn_tree(data.take(~in_fold), settings)
         levels[in_fold] = follow(tree, data.take(in_fold).plain, int(in_fold.sum()))
     value, spend, tree_value, tree_spend = (*data.means(policy), *data.means(levels))

@@ -47,8 +47,8 @@ class Drawing:
 
     def save(self, path: str | Path) -> None:
         """Write the plot to a file, atomically."""
-        with atomic_file(path) as part:
-            part.write_text(self.svg, encoding="utf-8")
+        with atomic_file(path) as unfinished:
+            unfinished.write_text(self.svg, encoding="utf-8")
 
 
 def _draws(kind: type) -> Callable[[Callable[[Axes, Any], None]], Callable[[Axes, Any], None]]:

@@ -70,8 +70,8 @@ def join_parts(heading: Heading, fit: Numbers, plan: Numbers, evaluation: Number
     `joint` holds the numbers of plan and evaluation together.
     """
     joined: View = {**asdict(heading), "version": __version__}
-    for part in (evaluation, fit, plan, joint):
-        for key, value in part.items():
+    for result in (evaluation, fit, plan, joint):
+        for key, value in result.items():
             both = isinstance(value, dict) and isinstance(joined.get(key), dict)
             joined[key] = {**joined[key], **value} if both else value
     return joined | {"answer": write_answer(joined)}

@@ -182,9 +182,9 @@ def write_returned(units: Units, returned: object) -> str:
 def write_profit(units: Units, numbers: Numbers) -> str:
     """Write the profit after costs, and whether it is more than without the campaign."""
     profit, judged = numbers["profit"], judge_profit(numbers)
-    own = units.profit.value_style(profit["own"]).with_interval(profit["own"])
+    profit_text = units.profit.value_style(profit["own"]).with_interval(profit["own"])
     gain, cheapest = units.profit.write_gain(profit["gain"]), name_cheapest(numbers)
-    left = f"After costs, this plan leaves {own} per customer"
+    left = f"After costs, this plan leaves {profit_text} per customer"
     if judged == "equal":
         return f"{left}, as {cheapest} does."
     if judged == "open":

@@ -149,12 +149,12 @@ class Additive(ResponseModel):
         amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * len(np.unique(fold))
         log = mark_responders(log) if two else log
         hinges = self._hinges(X)
-        kept = sample_rows(len(log), ADDITIVE_SEARCH_ROWS, self.seed)
-        penalty, fits = self._choose(hinges, *take_rows(X, log, kept), fold[kept])
+        sampled = sample_rows(len(log), ADDITIVE_SEARCH_ROWS, self.seed)
+        penalty, fits = self._choose(hinges, *take_rows(X, log, sampled), fold[sampled])
         if len(X) > ADDITIVE_SEARCH_ROWS:
-            kept = sample_rows(len(log), _max_rows(self.shape_, X.shape[1]), self.seed)
-            rows = regression_rows(self.shape_.design(X[kept]), log.bare.take(kept))
-            fits = fit_regression_folds(rows, fold[kept], penalty)
+            sampled = sample_rows(len(log), _max_rows(self.shape_, X.shape[1]), self.seed)
+            rows = regression_rows(self.shape_.design(X[sampled]), log.bare.take(sampled))
+            fits = fit_regression_folds(rows, fold[sampled], penalty)
         return [self._copy_with(fit_=fit, amounts_=mean) for fit, mean in zip(fits, amounts, strict=True)]
 
     def _hinges(self, X: Array) -> Hinges:
@@ -170,10 +170,10 @@ class Additive(ResponseModel):
         losses: list[Array] = []
         for scale in sorted({0.0, *self.hinge_scales}) if len(hinges.columns) else [0.0]:
             shape = HingeShape(hinges, scale)
-            found = held_out_losses(replace(rows, X=shape.design(X)), fold)
-            best = int(np.argmin(np.average(found, axis=1, weights=log.weight)))
+            penalty_losses = held_out_losses(replace(rows, X=shape.design(X)), fold)
+            best = int(np.argmin(np.average(penalty_losses, axis=1, weights=log.weight)))
             tried.append((shape, LINEAR_PENALTIES[best]))
-            losses.append(found[best])
+            losses.append(penalty_losses[best])
         names = [f"hinges × {shape.scale:g}" if shape.scale else "straight lines" for shape, _ in tried]
         choices = choose_by_one_standard_error(
             names, np.array(losses), log.weight, log.cluster, of="Additive: shapes of features"

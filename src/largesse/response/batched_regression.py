@@ -83,9 +83,9 @@ class RegressionGrid:
 
         Rows of the fold get 0; the others count equally if all their weights are zero.
         """
-        own, counts = self.place[rows, None] != np.arange(self.folds), self.left > 0
+        used, counts = self.place[rows, None] != np.arange(self.folds), self.left > 0
         each = np.where(counts, self.rows.weight[rows, None], 1.0)
-        return own * each / np.where(counts, self.left, self.sizes)
+        return used * each / np.where(counts, self.left, self.sizes)
 
 
 def reached_levels(K: int) -> Array:
@@ -120,12 +120,12 @@ def fit_together(task: RegressionGrid, start: Array, lower: Array, tolerance: fl
     return here
 
 
-def held_out_scores(task: RegressionGrid, found: Array) -> Array:
+def held_out_scores(task: RegressionGrid, params: Array) -> Array:
     """Return the scores (J, n) of all rows, each by the parameters fitted without the row's fold."""
-    J, n = len(found), len(task.rows.level)
+    J, n = len(params), len(task.rows.level)
     scores = np.empty((J, n))
     for rows in _blocks(n):
-        here = _scores(task, rows, found.reshape(-1, found.shape[2])).reshape(-1, J, task.folds)
+        here = _scores(task, rows, params.reshape(-1, params.shape[2])).reshape(-1, J, task.folds)
         scores[:, rows] = np.take_along_axis(here, task.place[rows, None, None], axis=2)[:, :, 0].T
     return scores
 
@@ -175,12 +175,12 @@ def _measure_curvatures(task: RegressionGrid, at: Array) -> Array:
         X, level, place = task.rows.X[rows], task.rows.level[rows], task.place[rows]
         for f in range(F):
             mine = place == f
-            own = curve[mine] * task.rows.weight[rows][mine]
-            parts[f] += _moments(X[mine], level[mine], own, K, reached)
+            row_curvatures = curve[mine] * task.rows.weight[rows][mine]
+            parts[f] += _moments(X[mine], level[mine], row_curvatures, K, reached)
     whole, left = parts.sum(axis=0), task.left[:, None, None]
     # A fold with all the weight leaves nothing to measure: the curvature of all rows will do.
-    found = np.where(left > 0, (whole - parts) / np.where(left > 0, left, 1.0), whole / task.rows.weight.sum())
-    return found + MIN_CURVATURE * np.eye(q)
+    curvatures = np.where(left > 0, (whole - parts) / np.where(left > 0, left, 1.0), whole / task.rows.weight.sum())
+    return curvatures + MIN_CURVATURE * np.eye(q)
 
 
 def _moments(X: Array, level: Array, curve: Array, K: int, reached: Array) -> Array:
@@ -217,10 +217,10 @@ def _go(
     there = here
     for _ in range(MAX_HALVINGS):
         there = np.maximum(here + share[:, :, None] * move, lower)
-        found, steep = _evaluate(task, there)
-        uphill = found > value
+        losses, steep = _evaluate(task, there)
+        uphill = losses > value
         if not uphill.any():
-            return there, found, steep
+            return there, losses, steep
         share = np.where(uphill, 0.5 * share, share)
     stay = uphill[:, :, None]
-    return np.where(stay, here, there), np.where(uphill, value, found), np.where(stay, slope, steep)
+    return np.where(stay, here, there), np.where(uphill, value, losses), np.where(stay, slope, steep)

@@ -45,10 +45,10 @@ def isotonic(curves: Array) -> Array:
     falls = (np.diff(curves, axis=1) < 0).any(axis=1)
     if not falls.any():
         return curves
-    out, part = curves.copy(), curves[falls]
-    K = part.shape[1]
-    sums = np.concatenate([np.zeros((len(part), 1)), np.cumsum(part, axis=1)], axis=1)
-    best = np.full(part.shape, -np.inf)
+    out, falling = curves.copy(), curves[falls]
+    K = falling.shape[1]
+    sums = np.concatenate([np.zeros((len(falling), 1)), np.cumsum(falling, axis=1)], axis=1)
+    best = np.full(falling.shape, -np.inf)
     # max over first ≤ k of min over last ≥ k of the mean from first to last: K²/2 passes, each over all customers.
     for first in range(K):
         means = (sums[:, first + 1 :] - sums[:, [first]]) / np.arange(1, K - first + 1)
@@ -75,10 +75,10 @@ def dose_shares(levels: Levels) -> Array:
     array([0.  , 0.25, 1.  ])
     """
     K = len(levels)
-    given = levels.common_costs if levels.doses is None else np.asarray(levels.doses, dtype=np.float64)
-    if K == 1 or given is None or not given[-1] > given[0] or (np.diff(given) < 0).any():
+    doses = levels.common_costs if levels.doses is None else np.asarray(levels.doses, dtype=np.float64)
+    if K == 1 or doses is None or not doses[-1] > doses[0] or (np.diff(doses) < 0).any():
         return np.arange(K) / max(K - 1, 1)
-    return (given - given[0]) / (given[-1] - given[0])
+    return (doses - doses[0]) / (doses[-1] - doses[0])
 
 
 def list_shapes(doses: Array) -> tuple[Array, Array]:
@@ -167,14 +167,14 @@ def fit_ladder_posterior(effects: Array, covariance: Array, doses: Array, typica
     logs, means, covariances = [], [], []
     for roughness in ROUGHNESSES:
         for amplitude, weight in zip(typical * AMPLITUDES, chance / chance.sum(), strict=True):
-            own = (amplitude * roughness) ** 2 * walk
-            inverse = np.linalg.inv(covariance + own)
+            deviation_covariance = (amplitude * roughness) ** 2 * walk
+            inverse = np.linalg.inv(covariance + deviation_covariance)
             apart = effects - amplitude * shapes
             fit = -0.5 * np.einsum("si,ij,sj->s", apart, inverse, apart)
-            fit -= 0.5 * np.linalg.slogdet(covariance + own)[1]
+            fit -= 0.5 * np.linalg.slogdet(covariance + deviation_covariance)[1]
             logs.append(fit + np.log(prior) + np.log(weight))
-            means.append(amplitude * shapes + apart @ inverse @ own)
-            covariances.append(own - own @ inverse @ own)
+            means.append(amplitude * shapes + apart @ inverse @ deviation_covariance)
+            covariances.append(deviation_covariance - deviation_covariance @ inverse @ deviation_covariance)
     weights = np.exp(np.array(logs) - np.max(logs))
     return LadderPosterior(weights / weights.sum(), np.array(means), np.array(covariances))
 
@@ -293,10 +293,10 @@ def measure_noise(rows: ScoredRows, design: Array, score: Array) -> float:
     if rows.cluster is not None:
         pull = np.array([np.bincount(rows.cluster, column) for column in pull.T]).T
     expected = (design**2 * rows.curvatures(score)[:, None]).sum(axis=0)
-    told = expected > 1e-9
-    if not told.any():
+    informed = expected > 1e-9
+    if not informed.any():
         return 1.0
-    return max(float(np.mean((pull**2).sum(axis=0)[told] / expected[told])), 1e-6)
+    return max(float(np.mean((pull**2).sum(axis=0)[informed] / expected[informed])), 1e-6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,22 +324,26 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     precision[0] = 1e-6
     if moves:
         start[1] = 1.0
-    found = fit_scores(rows, design, offset, Prior(start, precision, np.full(len(start), -np.inf)), 1.0)
-    noise = measure_noise(rows, design, offset + design @ found)
-    ladder = Ladder(float(found[0]), 1.0, np.zeros(1), noise)
+    params = fit_scores(rows, design, offset, Prior(start, precision, np.full(len(start), -np.inf)), 1.0)
+    noise = measure_noise(rows, design, offset + design @ params)
+    ladder = Ladder(float(params[0]), 1.0, np.zeros(1), noise)
     typical = TYPICAL_LOGIT if rows.link.binary else TYPICAL_SHARE
     # Where nearly all rows of a level agree, the curvature at the best fit does not give their precision. So the rows
     # are read again around the ladder itself: the effects that one Newton step leads to, and their covariance there.
     for _ in range(MAX_READINGS):
-        score = offset + design @ found
-        told = information(rows, design, score, noise) + np.diag(precision)
-        step = np.linalg.solve(told, -design.T @ rows.slopes(score) / noise - precision * (found - start))
-        effects = found[first:] + np.clip(step[first:], -MAX_MOVE, MAX_MOVE)
+        score = offset + design @ params
+        precisions = information(rows, design, score, noise) + np.diag(precision)
+        step = np.linalg.solve(precisions, -design.T @ rows.slopes(score) / noise - precision * (params - start))
+        effects = params[first:] + np.clip(step[first:], -MAX_MOVE, MAX_MOVE)
         ladder = _settle(
-            rows, base, average_ladder(effects, np.linalg.inv(told)[first:, first:], rows.doses, typical), noise, moves
+            rows,
+            base,
+            average_ladder(effects, np.linalg.inv(precisions)[first:, first:], rows.doses, typical),
+            noise,
+            moves,
         )
         there = np.array([ladder.intercept, *([ladder.slope] if moves else []), *ladder.effects[1:]])
-        moved, found = np.abs(there - found).max(), there
+        moved, params = np.abs(there - params).max(), there
         if not rows.link.binary or moved < READING_TOLERANCE:
             break
     return ladder
@@ -355,5 +359,5 @@ def _settle(rows: ScoredRows, base: Array, effects: Array, noise: float, moves: 
     lower[0] = -np.inf
     precision = np.ones(len(start))
     precision[0] = 1e-6
-    found = fit_scores(rows, design, offset, Prior(start, precision, lower), noise)
-    return Ladder(float(found[0]), float(found[1]) if moves else 1.0, effects, noise)
+    params = fit_scores(rows, design, offset, Prior(start, precision, lower), noise)
+    return Ladder(float(params[0]), float(params[1]) if moves else 1.0, effects, noise)

@@ -68,15 +68,15 @@ def fit_slope(rows: HeldOutScores) -> float:
     K = rows.held.shape[1]
     base = rows.held.mean(axis=1)
     design = np.column_stack([base - base.mean(), rows.place])
-    own = (rows.held * rows.place).sum(axis=1)
+    score_at_level = (rows.held * rows.place).sum(axis=1)
     weight = rows.weight / rows.weight.sum()
 
     def objective(change: Array) -> float:
-        loss = score_loss(own + design @ change, rows.response, rows.binary)
+        loss = score_loss(score_at_level + design @ change, rows.response, rows.binary)
         return float(weight @ loss + 0.5 * CALIBRATION_RIDGE * change @ change)
 
     def derivatives(change: Array) -> tuple[Array, Array]:
-        score = own + design @ change
+        score = score_at_level + design @ change
         pull = weight * score_slope(score, rows.response, rows.binary)
         curve = weight * score_curvature(score, rows.binary)
         curvature = design.T @ (curve[:, None] * design) + CALIBRATION_RIDGE * np.eye(K + 1)

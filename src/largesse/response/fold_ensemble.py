@@ -30,8 +30,8 @@ def fit_members(
     Returns the fold models of each model. They share the owner's encoder: customers are then encoded once, not once per model.
     """
     blank = [blank_copy(model, log, owner.encoder_) for model in models]
-    jobs = [one.fold_jobs(X, log, fold) for one in blank]
-    free = [m for m, one in enumerate(blank) if one.threads]
+    jobs = [member.fold_jobs(X, log, fold) for member in blank]
+    free = [m for m, member in enumerate(blank) if member.threads]
     workers = min((blank[m].workers(X) for m in free), default=1)
     others = [m for m in range(len(models)) if m not in free]
     share = len(others) / len(models)
@@ -41,8 +41,8 @@ def fit_members(
     order = sorted(free, key=lambda m: len(jobs[m]))
     with subrange(share, 1.0):
         done = iter(run_in_threads([job for m in order for job in jobs[m]], workers, tracked=True))
-    found = alone | {m: [next(done) for _ in jobs[m]] for m in order}
-    return tuple(tuple(one for part in found[m] for one in part) for m in range(len(models)))
+    results = alone | {m: [next(done) for _ in jobs[m]] for m in order}
+    return tuple(tuple(member for members in results[m] for member in members) for m in range(len(models)))
 
 
 def held_out_scores(models: Sequence[ResponseModel], X: Array, fold: Array, link: Link) -> Array:
@@ -148,20 +148,20 @@ def add_outside(held: HeldOutPredictions, log: Log, fold: Array, model: Any) -> 
     curves = _spread(held.curves, log.sample.rows, n)
     costs = None if held.costs is None else _spread(held.costs, log.sample.rows, n)
     scorer = ModelScorer(model, count_cores())
-    for found in log.sample.map(scorer, scorer.features, outside):
-        rows = outside[start : start + len(found)]
-        curves[rows] = found[:, :K]
-        if costs is not None and found.shape[1] > K:
-            costs[rows] = found[:, K:]
-        start += len(found)
+    for batch in log.sample.map(scorer, scorer.features, outside):
+        rows = outside[start : start + len(batch)]
+        curves[rows] = batch[:, :K]
+        if costs is not None and batch.shape[1] > K:
+            costs[rows] = batch[:, K:]
+        start += len(batch)
         advance(start / len(outside))
     moved = held.shuffled
     shuffled = None if moved is None else replace(moved, rows=log.sample.rows[moved.rows])
     return HeldOutPredictions(curves, fold, costs, shuffled)
 
 
-def _spread(part: Array, rows: Array, n: int) -> Array:
+def _spread(values: Array, rows: Array, n: int) -> Array:
     """Copy rows into a new matrix (n, K), whose other rows stay uninitialised."""
-    whole = np.empty((n, part.shape[1]))
-    whole[rows] = part
+    whole = np.empty((n, values.shape[1]))
+    whole[rows] = values
     return whole

@@ -111,8 +111,8 @@ class Thresholds(ResponseModel):
 
         The penalty is common to all folds.
         """
-        kept = sample_rows(len(log), THRESHOLD_SEARCH_ROWS, self.seed)
-        lines = self._choose(*take_rows(X, log, kept), fold[kept])
+        sampled = sample_rows(len(log), THRESHOLD_SEARCH_ROWS, self.seed)
+        lines = self._choose(*take_rows(X, log, sampled), fold[sampled])
         if len(X) > THRESHOLD_SEARCH_ROWS:
             lines = []
             for f in np.unique(fold):
@@ -132,12 +132,12 @@ class Thresholds(ResponseModel):
         low, high = (0.0, 1.0) if log.binary else (float(log.response.min()), float(log.response.max()))
         self.range_ = (low, high if high > low else low + 1.0)
         tried = THRESHOLD_PENALTIES if isinstance(self.penalty, str) else (float(self.penalty),)
-        found, losses = fit_lines_folds(X, self._shares(log), fold, tried)
-        names = [f"{penalty:g}" for penalty in tried[: len(found)]]
+        fits, losses = fit_lines_folds(X, self._shares(log), fold, tried)
+        names = [f"{penalty:g}" for penalty in tried[: len(fits)]]
         self.choices_ = choose_lowest_loss(names, losses, log.weight, log.cluster, of="Thresholds: penalty")
-        kept = chosen_index(self.choices_)
-        self.penalty_ = tried[kept]
-        return found[kept]
+        best = chosen_index(self.choices_)
+        self.penalty_ = tried[best]
+        return fits[best]
 
     def _curves(self, X: Array) -> Array:
         low, high = self.range_
@@ -171,25 +171,25 @@ def fit_lines_folds(X: Array, rows: Shares, fold: Array, penalties: Sequence[flo
     Returns the coefficients by penalty and fold, and the losses (penalties, n) of all rows by the fit without their fold.
     """
     parts = np.unique(fold)
-    found: list[list[Lines]] = []
+    fits: list[list[Lines]] = []
     losses: list[Array] = []
     with one_thread():
         axes = principal_axes(X, MAX_AXES)
         paths = [_Path(axes, fold != f, rows) for f in parts]
         for penalty in penalties:
-            found.append([path.fit(penalty) for path in paths])
-            losses.append(_held_out(found[-1], X, rows, fold))
+            fits.append([path.fit(penalty) for path in paths])
+            losses.append(_held_out(fits[-1], X, rows, fold))
             means = [rows.weight @ row for row in losses]
             if len(means) > 2 and min(means[-2:]) > min(means):
                 break
-    return found, np.array(losses)
+    return fits, np.array(losses)
 
 
 def _held_out(lines: Sequence[Lines], X: Array, rows: Shares, fold: Array) -> Array:
     losses = np.empty(len(fold))
-    for one, f in zip(lines, np.unique(fold), strict=True):
+    for fit, f in zip(lines, np.unique(fold), strict=True):
         test = np.flatnonzero(fold == f)
-        losses[test] = _share_loss(one.curves(X[test])[np.arange(len(test)), rows.level[test]], rows.share[test])
+        losses[test] = _share_loss(fit.curves(X[test])[np.arange(len(test)), rows.level[test]], rows.share[test])
     return losses
 
 

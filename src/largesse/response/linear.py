@@ -142,8 +142,8 @@ def fit_regression(rows: RegressionRows, *, penalty: float | str = "auto", seed:
         rows, axes = _turn(replace(rows, response=rows.response / scale))
         if isinstance(penalty, str):
             penalty = _choose(rows, seed)
-        found = _settle(_minimise(rows, penalty, INCREMENT_STIFFNESS), rows)
-    return _regression(found, axes, rows, scale, penalty)
+        params = _settle(_minimise(rows, penalty, INCREMENT_STIFFNESS), rows)
+    return _regression(params, axes, rows, scale, penalty)
 
 
 def fit_regression_folds(rows: RegressionRows, fold: Array, penalty: float) -> list[Regression]:
@@ -151,9 +151,11 @@ def fit_regression_folds(rows: RegressionRows, fold: Array, penalty: float) -> l
     scale = rows.spread
     with one_thread():
         rows, axes = _turn(replace(rows, response=rows.response / scale))
-        (found,), _ = _fit_without_folds(rows, fold, [penalty], LINEAR_TOLERANCE)
-        settled = [_settle(one, rows.take(fold != f)) for one, f in zip(found, np.unique(fold), strict=True)]
-    return [_regression(one, axes, rows, scale, penalty) for one in settled]
+        (fold_params,), _ = _fit_without_folds(rows, fold, [penalty], LINEAR_TOLERANCE)
+        settled = [
+            _settle(params, rows.take(fold != f)) for params, f in zip(fold_params, np.unique(fold), strict=True)
+        ]
+    return [_regression(params, axes, rows, scale, penalty) for params in settled]
 
 
 def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
@@ -166,14 +168,14 @@ def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
         return _fit_without_folds(rows, fold, LINEAR_PENALTIES, COMPARISON_TOLERANCE)[1]
 
 
-def _settle(found: Array, rows: RegressionRows) -> Array:
+def _settle(params: Array, rows: RegressionRows) -> Array:
     """Replace the fitted increments by those of the averaged ladder, and refit the intercept."""
     p = rows.X.shape[1]
-    base = (rows.X @ found[:p].astype(rows.X.dtype)).astype(np.float64)
+    base = (rows.X @ params[:p].astype(rows.X.dtype)).astype(np.float64)
     weight = rows.weight / (rows.weight.mean() or 1.0)
     scored = ScoredRows(Link(rows.binary), rows.level, rows.response, weight, rows.cluster, rows.doses)
     ladder = fit_ladder(scored, base, slope=False)
-    return np.concatenate([found[:p], np.diff(ladder.effects), [ladder.intercept]])
+    return np.concatenate([params[:p], np.diff(ladder.effects), [ladder.intercept]])
 
 
 def _turn(rows: RegressionRows) -> tuple[RegressionRows, PrincipalAxes | None]:
@@ -188,11 +190,11 @@ def _turn(rows: RegressionRows) -> tuple[RegressionRows, PrincipalAxes | None]:
 
 
 def _regression(
-    found: Array, axes: PrincipalAxes | None, rows: RegressionRows, scale: float, penalty: float
+    params: Array, axes: PrincipalAxes | None, rows: RegressionRows, scale: float, penalty: float
 ) -> Regression:
     p = rows.X.shape[1]
-    coef = found[:p] if axes is None else axes.V @ found[:p]
-    return Regression(coef * scale, float(found[-1]) * scale, found[p:-1] * scale, rows.binary, penalty)
+    coef = params[:p] if axes is None else axes.V @ params[:p]
+    return Regression(coef * scale, float(params[-1]) * scale, params[p:-1] * scale, rows.binary, penalty)
 
 
 def _choose(rows: RegressionRows, seed: int) -> float:
@@ -223,8 +225,8 @@ def _fit_without_folds(
         rows = replace(rows, weight=np.ones(len(place)))
     first = _minimise(rows, penalties[len(penalties) // 2], INCREMENT_STIFFNESS, tolerance=START_TOLERANCE)
     task = RegressionGrid(rows, place, ridges)
-    found = fit_together(task, first, _lower(p, K), tolerance)
-    return found, score_loss(held_out_scores(task, found), rows.response, rows.binary)
+    params = fit_together(task, first, _lower(p, K), tolerance)
+    return params, score_loss(held_out_scores(task, params), rows.response, rows.binary)
 
 
 def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) -> tuple[Array, Array]:
@@ -234,19 +236,19 @@ def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) 
     fitted, and their losses are infinite.
     """
     parts = np.unique(fold)
-    found = np.zeros((len(penalties), len(parts), rows.X.shape[1] + rows.K))
+    params = np.zeros((len(penalties), len(parts), rows.X.shape[1] + rows.K))
     losses = np.full((len(penalties), len(fold)), np.inf)
     starts: list[Array | None] = [None] * len(parts)  # each fit starts where the one before it ended
     means: list[float] = []
     for j, penalty in reversed(list(enumerate(penalties))):
         for i, f in enumerate(parts):
-            starts[i] = found[j, i] = _minimise(rows.take(fold != f), penalty, INCREMENT_STIFFNESS, starts[i])
+            starts[i] = params[j, i] = _minimise(rows.take(fold != f), penalty, INCREMENT_STIFFNESS, starts[i])
             test = rows.take(fold == f)
-            losses[j, fold == f] = score_loss(_scores(found[j, i], test), test.response, test.binary)
+            losses[j, fold == f] = score_loss(_scores(params[j, i], test), test.response, test.binary)
         means.append(float(rows.weight @ losses[j]))
         if len(means) > 2 and min(means[-2:]) > min(means):
             break
-    return found, losses
+    return params, losses
 
 
 def _scores(parameters: Array, rows: RegressionRows) -> Array:
@@ -359,9 +361,9 @@ def _moments(X: Array, level: Array, curve: Array, K: int) -> tuple[Array, Array
     p = X.shape[1]
     square, cross = np.zeros((p, p)), np.zeros((K, p))
     for first in range(0, len(X), LINEAR_BLOCK_ROWS):
-        part, code = X[first : first + LINEAR_BLOCK_ROWS], level[first : first + LINEAR_BLOCK_ROWS]
-        weighted = part * curve[first : first + LINEAR_BLOCK_ROWS, None].astype(X.dtype) * X.dtype.type(len(X))
-        square += part.T @ weighted
+        block, code = X[first : first + LINEAR_BLOCK_ROWS], level[first : first + LINEAR_BLOCK_ROWS]
+        weighted = block * curve[first : first + LINEAR_BLOCK_ROWS, None].astype(X.dtype) * X.dtype.type(len(X))
+        square += block.T @ weighted
         for k in range(K):
             cross[k] += weighted[code == k].sum(axis=0)
     return square / len(X), cross / len(X)

@@ -221,11 +221,11 @@ def _choose_penalty(X: Array, log: Log, seed: int) -> float:
     fold, loss = assign_folds(log, AMOUNT_SEARCH_FOLDS, seed), np.zeros(len(AMOUNT_PENALTIES))
     for f in np.unique(fold):
         test = fold == f
-        held, own = log.take(test), np.arange(int(test.sum()))
+        held, indices = log.take(test), np.arange(int(test.sum()))
         for j, fitted in enumerate(_fit(X[~test], log.take(~test), AMOUNT_PENALTIES)):
             # A level without costs in the other folds would make any cost here impossible: it has a little.
             least = max(1e-6 * float(fitted.sizes.max(initial=0.0)), 1e-300)
-            mean = np.maximum(fitted.predict(X[test])[own, held.level], least)
+            mean = np.maximum(fitted.predict(X[test])[indices, held.level], least)
             loss[j] += float(held.weights @ (mean - held.response * np.log(mean)))
     return AMOUNT_PENALTIES[int(np.argmin(loss))]
 
@@ -235,15 +235,15 @@ def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[Scaling]:
     K, X = len(log.levels), X.astype(np.float64)
     paid = log.weights * log.response
     total, whole = np.bincount(log.level, weights=paid, minlength=K), float(paid.sum())
-    found, coef = [], np.zeros(X.shape[1])
+    scalings, coef = [], np.zeros(X.shape[1])
     for penalty in penalties:
         if whole > 0:
             coef = _search(X, log, paid / whole, penalty, coef)
         score = np.clip(X @ coef, -MAX_LOG_SCALE, MAX_LOG_SCALE)
         mass = np.bincount(log.level, weights=log.weights * np.exp(score), minlength=K)
         sizes = np.divide(total, mass, out=np.zeros(K), where=mass > 0)
-        found.append(Scaling(coef, sizes, float(score.min()), float(score.max()), penalty))
-    return found
+        scalings.append(Scaling(coef, sizes, float(score.min()), float(score.max()), penalty))
+    return scalings
 
 
 def _search(X: Array, log: Log, share: Array, penalty: float, start: Array) -> Array:
@@ -266,12 +266,12 @@ def _search(X: Array, log: Log, share: Array, penalty: float, start: Array) -> A
         return float(size @ scales(coef)[1] - pull @ coef + penalty / 2 * (coef @ coef))
 
     def derivatives(coef: Array) -> tuple[Array, Array]:
-        part = scales(coef)[0]
+        row_shares = scales(coef)[0]
         means = np.stack(
-            [X[log.level == k].T @ part[log.level == k] for k in range(K)]
+            [X[log.level == k].T @ row_shares[log.level == k] for k in range(K)]
         )  # (K, p) mean features, by scale
         slope = size @ means - pull + penalty * coef
-        curvature = (X * (size[log.level] * part)[:, None]).T @ X - (means * size[:, None]).T @ means
+        curvature = (X * (size[log.level] * row_shares)[:, None]).T @ X - (means * size[:, None]).T @ means
         return slope, curvature + (penalty + 1e-9) * np.eye(len(coef))
 
     return minimise(objective, derivatives, start)

@@ -124,16 +124,16 @@ def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str
     weight = log.weights if log.weights.sum() > 0 else np.ones(len(log))
     target = _draw_in(np.log(log.response))
     middle = float(np.average(target, weights=weight))
-    found, held, slope = None, np.zeros(len(log)), 0.0
+    fitted, held, slope = None, np.zeros(len(log)), 0.0
     if len(log) >= MIN_RESPONDERS and (log.cluster is None or np.ptp(log.cluster) > 0):
-        one = replace(log, response=target, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
-        found, held = _fit_held_out(X, one, encoder, model, seed)
+        amounts = replace(log, response=target, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
+        fitted, held = _fit_held_out(X, amounts, encoder, model, seed)
         slope = _slope(held, target, weight)
     rest = target - middle - slope * (held - np.average(held, weights=weight))
     effects = _level_effects(rest, log.level, weight, len(log.levels))
     beyond = np.log(log.response) - slope * held - effects[log.level]
     intercept = beyond.max() + np.log(np.average(np.exp(beyond - beyond.max()), weights=weight))
-    return Amounts(found, slope, float(intercept), effects, float(held.min()), float(held.max()))
+    return Amounts(fitted, slope, float(intercept), effects, float(held.min()), float(held.max()))
 
 
 def _draw_in(target: Array) -> Array:
@@ -173,10 +173,10 @@ def _level_effects(rest: Array, level: Array, weight: Array, K: int) -> Array:
     prior = np.append(0.0, np.full(K - 1, noise * (K - 1) / EFFECT_DEVIATION**2)) + 1e-9
     square = reached.T @ np.diag(np.bincount(level, weight, K)) @ reached + np.diag(prior)
     pull = reached.T @ np.bincount(level, weight * rest, K)
-    found = minimise(
+    increments = minimise(
         lambda here: float(0.5 * here @ square @ here - pull @ here),
         lambda here: (square @ here - pull, square),
         np.zeros(K),
         lower=np.append(-np.inf, np.zeros(K - 1)),
     )
-    return np.concatenate([[0.0], np.cumsum(found[1:])])
+    return np.concatenate([[0.0], np.cumsum(increments[1:])])

@@ -78,7 +78,10 @@ class Configurable:
         fitted = getattr(self, "encoder_", None)
         if fitted is None:
             return Card(f"{self!r}, not fitted yet", ("setting", ""), settings).html
-        tried = [(one.of, one.name, one.loss, "chosen" if one.chosen else "") for one in getattr(self, "choices_", ())]
+        tried = [
+            (choice.of, choice.name, choice.loss, "chosen" if choice.chosen else "")
+            for choice in getattr(self, "choices_", ())
+        ]
         below = Card("What it tried", ("", "", "held-out loss", ""), tried) if tried else None
         return Card(
             f"{self!r}, fitted", ("setting", ""), settings, (f"Features: {write_names(fitted.features)}.",), below
@@ -110,7 +113,7 @@ class Learner(Configurable, ABC):
         level, response = split_target(level, response)
         if isinstance(log, Log):
             log = log.seen
-            if any(given is not None for given in (level, response, weight)):
+            if any(argument is not None for argument in (level, response, weight)):
                 hint = "call fit(log) alone; weights are named when it is read: read_log(…, weight=…)"
                 refuse("fit", [Problem("a log already holds its levels, responses and weights", hint)])
         else:
@@ -304,8 +307,8 @@ class ResponseModel(Learner):
 
         Each row is predicted by the copy fitted without the row's fold (n,).
         """
-        one: ResponseModel = copy_unfitted(self)
-        return one._hold_out(one._begin_with(log, fold), log, fold)
+        unfitted: ResponseModel = copy_unfitted(self)
+        return unfitted._hold_out(unfitted._begin_with(log, fold), log, fold)
 
     def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
         """Fit the model to encoded features (n, p) and a log, and return out-of-fold predictions."""
@@ -350,16 +353,16 @@ def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, t
     def compute(starts: range) -> list[Array]:
         parts = []
         for start in starts:
-            part = X[start : start + PREDICTION_BLOCK_ROWS]
-            short = PREDICTION_BLOCK_ROWS - len(part)
-            whole = np.concatenate([part, np.zeros((short, X.shape[1]), dtype=X.dtype)]) if short else part
-            parts.append(curves(whole)[: len(part)])
+            block = X[start : start + PREDICTION_BLOCK_ROWS]
+            short = PREDICTION_BLOCK_ROWS - len(block)
+            whole = np.concatenate([block, np.zeros((short, X.shape[1]), dtype=X.dtype)]) if short else block
+            parts.append(curves(whole)[: len(block)])
         return parts
 
     starts = range(0, len(X), PREDICTION_BLOCK_ROWS)
     each = max(-(-len(starts) // (8 * workers)), 1)  # a few jobs for each worker: some are slower
     jobs = [partial(compute, starts[first : first + each]) for first in range(0, len(starts), each)]
-    parts = [part for found in run_in_threads(jobs, workers, tracked=tracked) for part in found]
+    parts = [block for blocks in run_in_threads(jobs, workers, tracked=tracked) for block in blocks]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
@@ -441,26 +444,26 @@ def _check_rows(curves: Array, level: Any, response: Any, weight: Any) -> tuple[
         refuse("score", [Problem("got features and no level or response", hint)])
     columns = {"level": level, "response": response, "weight": np.ones(n) if weight is None else weight}
     try:
-        found = {name: np.asarray(given, dtype=np.float64) for name, given in columns.items()}
+        arrays = {name: np.asarray(column, dtype=np.float64) for name, column in columns.items()}
     except (TypeError, ValueError):
         refuse("score", [Problem("level, response or weight does not hold numbers", "give numbers, one per row")])
     sizes = [
         Problem(f"{name} has shape {values.shape}, features have {n:,} rows", "give one number per row")
-        for name, values in found.items()
+        for name, values in arrays.items()
         if values.shape != (n,)
     ]
     refuse("score", sizes)
     problems = [
         Problem(f"{name} holds values that are missing or infinite", "leave these rows out")
-        for name, values in found.items()
+        for name, values in arrays.items()
         if not np.isfinite(values).all()
     ]
     refuse("score", problems)
-    known = np.isin(found["level"], np.arange(K))
+    known = np.isin(arrays["level"], np.arange(K))
     if not known.all():
-        got = f"level holds {found['level'][~known][0]:g}; the model was fitted with the levels 0 to {K - 1}"
+        got = f"level holds {arrays['level'][~known][0]:g}; the model was fitted with the levels 0 to {K - 1}"
         problems.append(Problem(got, "give the numbers of the levels"))
-    if not n or (found["weight"] < 0).any() or not found["weight"].any():
+    if not n or (arrays["weight"] < 0).any() or not arrays["weight"].any():
         problems.append(Problem("there are no rows with weight", "give rows, and weights of zero or more"))
     refuse("score", problems)
-    return found["level"].astype(np.int64), found["response"], found["weight"]
+    return arrays["level"].astype(np.int64), arrays["response"], arrays["weight"]

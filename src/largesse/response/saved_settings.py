@@ -37,13 +37,13 @@ def pack_setting(value: Any, place: str) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return pack_setting(value.tolist(), place)
     if isinstance(value, tuple | list):
-        items = [pack_setting(one, place) for one in value]
+        items = [pack_setting(item, place) for item in value]
         return items if isinstance(value, list) else {"tuple": items}
     if hasattr(value, "pack_into"):
         return {"model": type(value).__name__, "params": pack_settings(value)}
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return {"settings": {name: pack_setting(one, at_place(place, name)) for name, one in fields.items()}}
+        return {"settings": {name: pack_setting(item, at_place(place, name)) for name, item in fields.items()}}
     raise unsafe_error(value)
 
 
@@ -58,16 +58,16 @@ def unpack_settings(kind: Any, state: Any, reader: Reader) -> Any:
     wrong = sorted(set(read_scalar(state, dict, "parameters")) ^ set(kind.parameter_names()))
     if wrong:
         raise ValueError(f"{kind.__name__} has other parameters: {', '.join(wrong)}")
-    return kind(**{name: _setting(one, hints[name], reader) for name, one in state.items()})
+    return kind(**{name: _setting(item, hints[name], reader) for name, item in state.items()})
 
 
 def _setting(state: Any, hint: Any, reader: Reader) -> Any:
     if isinstance(state, list):
-        return [_setting(one, hint, reader) for one in state]
+        return [_setting(item, hint, reader) for item in state]
     if not isinstance(state, dict):
         return state
     if set(state) == {"tuple"}:
-        return tuple(_setting(one, hint, reader) for one in state["tuple"])
+        return tuple(_setting(item, hint, reader) for item in state["tuple"])
     if set(state) == {"float"}:
         return NOT_FINITE[state["float"]]
     if set(state) == {"model", "params"}:
@@ -79,8 +79,8 @@ def _setting(state: Any, hint: Any, reader: Reader) -> Any:
 
 def _setting_record(state: Any, hint: Any, reader: Reader) -> Any:
     """Restore a record of settings, of the class in the constructor's annotation."""
-    kind: Any = next((one for one in (hint, *get_args(hint)) if dataclasses.is_dataclass(one)), None)
+    kind: Any = next((item for item in (hint, *get_args(hint)) if dataclasses.is_dataclass(item)), None)
     if kind is None or set(state) != {field.name for field in dataclasses.fields(kind)}:
         raise ValueError(f"parameters: settings {sorted(state)} do not belong here")
     hints = field_hints(kind)
-    return kind(**{name: _setting(one, hints[name], reader) for name, one in state.items()})
+    return kind(**{name: _setting(item, hints[name], reader) for name, item in state.items()})

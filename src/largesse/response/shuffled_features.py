@@ -37,14 +37,14 @@ def shuffle_features(predict: Predict, encoder: Encoder, X: Array, fold: Array) 
     for number, feature in enumerate(features):
         rng, changed = np.random.default_rng([number, len(rows)]), some.copy()
         columns = np.flatnonzero(sources == feature)
-        found: Array | None = None
+        shuffled: Array | None = None
         for f in range(len(folds)):
             mine = np.flatnonzero(place == f)
             if len(mine):
                 changed[np.ix_(mine, columns)] = some[np.ix_(rng.permutation(mine), columns)]
-                part = predict(changed[mine], f)
-                found = np.empty((len(rows), part.shape[1]), dtype=np.float32) if found is None else found
-                found[mine] = part
-        assert found is not None
-        curves.append(found)
+                predicted = predict(changed[mine], f)
+                shuffled = np.empty((len(rows), predicted.shape[1]), dtype=np.float32) if shuffled is None else shuffled
+                shuffled[mine] = predicted
+        assert shuffled is not None
+        curves.append(shuffled)
     return ShuffledPredictions(features, rows, np.stack(curves))

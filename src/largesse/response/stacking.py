@@ -156,9 +156,9 @@ def _fit_blend(rows: ScoredRows, members: Members, fold: Array) -> tuple[Blend, 
     lift = ladder.effects - float(rows.weight @ ladder.effects[rows.level]) / (rows.weight.sum() or 1.0)
     middle, spread = _place(base, rows.weight)
     tilt = _find_tilt(rows, base, ladder, lift, (middle, spread))
-    centres, own = _deviations(held, rows, fold)
+    centres, deviations = _deviations(held, rows, fold)
     shares, shift = _share_deviations(
-        rows, base, ladder, tilt * _follow(base, middle, spread) * lift[rows.level], own, members
+        rows, base, ladder, tilt * _follow(base, middle, spread) * lift[rows.level], deviations, members
     )
     common = ladder.intercept + ladder.effects
     made = Blend(rows.link, weights, common + shift, shares, centres, tilt, middle, spread, lift)
@@ -212,10 +212,10 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
     precision = np.array([1e-6, 1.0, 1e-6])
     prior = Prior(start, precision, np.array([-np.inf, 0.0, -np.inf]))
     offset = ladder.effects[rows.level]
-    found = fit_scores(rows, design, offset, prior, ladder.noise)
-    told = information(rows, design, offset + design @ found, ladder.noise) + np.diag(precision)
-    variance = float(np.linalg.inv(told)[2, 2])
-    tilt, wide = float(found[2]), variance + TILT_DEVIATION**2
+    params = fit_scores(rows, design, offset, prior, ladder.noise)
+    precisions = information(rows, design, offset + design @ params, ladder.noise) + np.diag(precision)
+    variance = float(np.linalg.inv(precisions)[2, 2])
+    tilt, wide = float(params[2]), variance + TILT_DEVIATION**2
     favour = 0.5 * np.log(variance / wide) + 0.5 * tilt**2 * (1.0 / variance - 1.0 / wide)
     there = 1.0 / (1.0 + (1.0 - TILT_PROBABILITY) / TILT_PROBABILITY * np.exp(-np.clip(favour, -50.0, 50.0)))
     return float(there * tilt * TILT_DEVIATION**2 / wide)
@@ -234,24 +234,24 @@ def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Arra
     centres = np.stack(
         [np.average(deviations[:, place == f], axis=1, weights=weight[place == f]) for f in range(len(parts))]
     )  # (F, M, K)
-    own = deviations[:, np.arange(len(place)), rows.level] - centres[place, :, rows.level].T
-    return centres.mean(axis=0), own
+    at_level = deviations[:, np.arange(len(place)), rows.level] - centres[place, :, rows.level].T
+    return centres.mean(axis=0), at_level
 
 
 def _share_deviations(
-    rows: ScoredRows, base: Array, ladder: Ladder, more: Array, own: Array, members: Members
+    rows: ScoredRows, base: Array, ladder: Ladder, more: Array, deviations: Array, members: Members
 ) -> tuple[Array, float]:
     """Fit the shares (M,) of the models' deviations (M, n) in the blend, and the change of the intercept."""
-    M = len(own)
-    use = [m for m in range(M) if np.isfinite(members.precisions[m]) and own[m].std() > MIN_BASE_SPREAD]
-    design = np.column_stack([np.ones(len(base)), *own[use]])
+    M = len(deviations)
+    use = [m for m in range(M) if np.isfinite(members.precisions[m]) and deviations[m].std() > MIN_BASE_SPREAD]
+    design = np.column_stack([np.ones(len(base)), *deviations[use]])
     precision = np.array([1e-6, *(members.precisions[m] for m in use)])
     lower = np.array([-np.inf, *np.zeros(len(use))])
     offset = ladder.intercept + base + ladder.effects[rows.level] + more
-    found = fit_scores(rows, design, offset, Prior(np.zeros(len(precision)), precision, lower), ladder.noise)
+    params = fit_scores(rows, design, offset, Prior(np.zeros(len(precision)), precision, lower), ladder.noise)
     shares = np.zeros(M)
-    shares[use] = found[1:]
-    return shares, float(found[0])
+    shares[use] = params[1:]
+    return shares, float(params[0])
 
 
 def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple[Choice, ...]:
@@ -259,7 +259,7 @@ def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple
     last = made[-1]
     names = ["common increments"] + ["individual increments"] * bool(last.tilt or last.shares.any())
     picked = np.arange(len(rows.level)), rows.level
-    losses = np.array([rows.losses(one.scores(held)[picked]) for one in made[: len(names)]])
+    losses = np.array([rows.losses(blend.scores(held)[picked]) for blend in made[: len(names)]])
     losses = losses * (1.0 if rows.link.binary else rows.link.unit**2)
     tried = choose_lowest_loss(names, losses, rows.weight, rows.cluster, of="increments")
     return tuple(replace(choice, chosen=choice is tried[-1]) for choice in tried)
@@ -369,8 +369,8 @@ class Stack(ResponseModel):
         self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)
         members = Members(held, [deviation_precision(model.shrinks, model.only_base) for model in models])
         self.blend_, choices = choose_blend(members, log, fold, self.seed)
-        own = (replace(choice, of="increments of the stack") for choice in choices)
-        self.choices_ = (*own, *(choice for member in self.members_ for choice in member[0].choices_))
+        blend_choices = (replace(choice, of="increments of the stack") for choice in choices)
+        self.choices_ = (*blend_choices, *(choice for member in self.members_ for choice in member[0].choices_))
         return members, log
 
     def _default_models(self, X: Array, binary: bool) -> list[ResponseModel]:

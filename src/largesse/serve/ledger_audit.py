@@ -99,7 +99,9 @@ def tabulate(ledger: Ledger) -> pa.Table:
 def read_decisions(address: str) -> pa.Table:
     """Return the decisions of a ledger; refuse one that has none."""
     with open_ledger(address) as ledger:
-        table, shown = tabulate(ledger), ledger.display_address
+        table, address_text = tabulate(ledger), ledger.display_address
     if not len(table):
-        fail("ledger", Problem(f"{shown} holds no decisions yet", "give the ledger that decisions were booked in"))
+        fail(
+            "ledger", Problem(f"{address_text} holds no decisions yet", "give the ledger that decisions were booked in")
+        )
     return table

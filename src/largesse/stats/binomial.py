@@ -48,8 +48,8 @@ def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: floa
     stakes = (answers.stakes if weight is None else weight * answers.stakes) / whole
     ends, squares = [], 0.0
     for sign in (1.0, -1.0):
-        own = sign * stakes > 0
-        sizes, yes = np.abs(stakes[own]), answers.yes[own]
+        of_sign = sign * stakes > 0
+        sizes, yes = np.abs(stakes[of_sign]), answers.yes[of_sign]
         if len(sizes):
             share = float(sizes[yes].sum() / sizes.sum())
             squares += float((sizes**2) @ (yes - share) ** 2)
@@ -57,8 +57,8 @@ def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: floa
     below = float(np.hypot.reduce([down if sign > 0 else up for sign, down, up in ends]))
     above = float(np.hypot.reduce([up if sign > 0 else down for sign, down, up in ends]))
     # Curves explain a part of the outcomes: the standard error allows for it, counts do not.
-    part = min(se / np.sqrt(squares), 1.0) if squares > 0 else 1.0
-    return part * below, part * above
+    unexplained = min(se / np.sqrt(squares), 1.0) if squares > 0 else 1.0
+    return unexplained * below, unexplained * above
 
 
 def _upper_excess(sizes: Array, success: Array) -> float:

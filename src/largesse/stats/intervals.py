@@ -59,8 +59,8 @@ def jackknife_mean(values: Array, weight: Array | None = None, cluster: Array | 
         parts *= weight
         mass = weight
     if cluster is not None:
-        _, own = np.unique(cluster, return_inverse=True)  # part of a log need not have every cluster
-        parts, mass = np.bincount(own, weights=parts), np.bincount(own, weights=weight)
+        _, unit = np.unique(cluster, return_inverse=True)  # part of a log need not have every cluster
+        parts, mass = np.bincount(unit, weights=parts), np.bincount(unit, weights=weight)
     if len(parts) > 1:
         with np.errstate(divide="ignore", invalid="ignore"):  # without a row that has all the weight there is no mean
             parts /= whole - mass
@@ -145,25 +145,25 @@ def estimate_skewed_mean(
     (nan, nan)
     """
     mean, influences = jackknife_mean(values, weight, cluster)
-    found = t_interval(mean, influences)
+    estimate = t_interval(mean, influences)
     if tail is not None and count_if_too_few(tail) is not None:
-        return replace(found, low=float("nan"), high=float("nan"))
+        return replace(estimate, low=float("nan"), high=float("nan"))
     if answers is not None and cluster is None:
-        found = _widen(found, *binomial_half_widths(answers, weight, found.se))
+        estimate = _widen(estimate, *binomial_half_widths(answers, weight, estimate.se))
         if tail is None:
-            return found
-    if not found.se > 0:
-        return found
+            return estimate
+    if not estimate.se > 0:
+        return estimate
     if tail is not None:
         influences = jackknife_mean(tail, weight, cluster)[1]
     tails = None if tail is None else _sum_units(tail, weight, cluster)
     below, above = _tail_half_widths(influences, tails, ROW_TAIL_SPREADS if cluster is None else CLUSTER_TAIL_SPREADS)
-    return replace(found, low=found.low - below, high=found.high + above)
+    return replace(estimate, low=estimate.low - below, high=estimate.high + above)
 
 
-def _widen(found: Estimate, below: float, above: float) -> Estimate:
-    low, high = min(found.low, found.estimate - below), max(found.high, found.estimate + above)
-    return replace(found, low=low, high=high)
+def _widen(estimate: Estimate, below: float, above: float) -> Estimate:
+    low, high = min(estimate.low, estimate.estimate - below), max(estimate.high, estimate.estimate + above)
+    return replace(estimate, low=low, high=high)
 
 
 def count_if_too_few(tail: Array) -> int | None:
@@ -189,8 +189,8 @@ def _sum_units(tail: Array, weight: Array | None, cluster: Array | None) -> tupl
     sides = (np.maximum(weighted, 0.0), np.maximum(-weighted, 0.0))
     if cluster is None:
         return sides
-    _, own = np.unique(cluster, return_inverse=True)
-    return np.bincount(own, weights=sides[0]), np.bincount(own, weights=sides[1])
+    _, unit = np.unique(cluster, return_inverse=True)
+    return np.bincount(unit, weights=sides[0]), np.bincount(unit, weights=sides[1])
 
 
 def _tail_half_widths(
@@ -224,9 +224,9 @@ def _split_large_influences(influences: Array) -> tuple[_Side, _Side]:
 
 def _select_tail(influences: Array, tail: Array) -> _Side:
     """Return the positive influences (units,) of rows or clusters with a value in the `tail` (units,)."""
-    own = tail > 0
-    moved = influences[own]
-    return _make_side(moved[moved > 0], tail[own])
+    in_tail = tail > 0
+    moved = influences[in_tail]
+    return _make_side(moved[moved > 0], tail[in_tail])
 
 
 def _make_side(terms: Array, sizes: Array) -> _Side:

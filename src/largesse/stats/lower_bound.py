@@ -48,8 +48,8 @@ def bound_mean(
     weight = np.ones(len(terms)) if weight is None else weight
     sums: Array = weight * terms / weight.mean()
     if cluster is not None:
-        _, own = np.unique(cluster, return_inverse=True)
-        summed = np.bincount(own, weights=sums)
+        _, unit = np.unique(cluster, return_inverse=True)
+        summed = np.bincount(unit, weights=sums)
         sums = summed * (len(summed) / len(terms))
     units, sure = len(sums), float(np.log(1 / (1 - coverage)))
     steps = np.sqrt(2 * parts * sure / units) * 2**STEP_POWERS

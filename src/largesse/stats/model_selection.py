@@ -22,8 +22,8 @@ def choose_by_one_standard_error(
     [True, False]
     """
     best, differences = _compare_to_best(losses, weight, cluster)
-    kept = next(i for i, e in enumerate(differences) if e.estimate <= e.se or i == best)
-    return _make_choices(names, np.average(losses, axis=1, weights=weight), differences, kept, of)
+    chosen = next(i for i, e in enumerate(differences) if e.estimate <= e.se or i == best)
+    return _make_choices(names, np.average(losses, axis=1, weights=weight), differences, chosen, of)
 
 
 def choose_lowest_loss(
@@ -46,9 +46,9 @@ def _compare_to_best(losses: Array, weight: Array | None, cluster: Array | None)
 
 
 def _make_choices(
-    names: Sequence[str], means: Array, differences: Sequence[Estimate], kept: int, of: str
+    names: Sequence[str], means: Array, differences: Sequence[Estimate], chosen: int, of: str
 ) -> tuple[Choice, ...]:
     return tuple(
-        Choice(name, float(mean), e.estimate, e.se, i == kept, of)
+        Choice(name, float(mean), e.estimate, e.se, i == chosen, of)
         for i, (name, mean, e) in enumerate(zip(names, means, differences, strict=True))
     )

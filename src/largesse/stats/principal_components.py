@@ -44,10 +44,10 @@ def principal_axes(X: Array, most: int | None = None) -> PrincipalAxes:
     else:
         square = X.astype(np.float64) @ X.T
     size, V = np.linalg.eigh(square / n)
-    kept = np.flatnonzero(size > MIN_VARIANCE_SHARE * max(float(size.max(initial=0.0)), MIN_LARGEST_VARIANCE))[
+    axes = np.flatnonzero(size > MIN_VARIANCE_SHARE * max(float(size.max(initial=0.0)), MIN_LARGEST_VARIANCE))[
         -(most or p) :
     ]
-    size, V = size[kept], V[:, kept]
+    size, V = size[axes], V[:, axes]
     if p > n:
         V = X.T @ (V / np.sqrt(n * size))
     return PrincipalAxes(np.concatenate([(block @ V).astype(np.float32) for block in blocks]), V, size)

@@ -92,8 +92,8 @@ def draw_rows_by_level(level: Array, K: int, most: int, seed: int = 0) -> tuple[
 
 def draw_clusters(cluster: Array, most: int, seed: int = 0) -> Array:
     """Draw whole clusters at random, with at most `most` rows in total, and return the indices of their rows."""
-    _, own, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
+    _, code, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
     order = np.random.default_rng(seed).permutation(len(sizes))
-    kept = np.zeros(len(sizes), dtype=bool)
-    kept[order[np.cumsum(sizes[order]) <= most]] = True
-    return np.flatnonzero(kept[own])
+    drawn = np.zeros(len(sizes), dtype=bool)
+    drawn[order[np.cumsum(sizes[order]) <= most]] = True
+    return np.flatnonzero(drawn[code])

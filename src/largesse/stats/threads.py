@@ -55,7 +55,7 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], workers: int, *, tracke
     """
     if min(workers, len(jobs)) < 2:
         return [job() for job in (track(jobs) if tracked else jobs)]
-    found: dict[int, Result] = {}
+    results: dict[int, Result] = {}
     waiting, ended = queue.SimpleQueue[int](), queue.SimpleQueue[BaseException | None]()
     for place in range(len(jobs)):
         waiting.put(place)
@@ -68,7 +68,7 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], workers: int, *, tracke
                 return
             try:
                 with one_thread():  # OpenMP counts its threads separately for each thread
-                    found[place] = jobs[place]()
+                    results[place] = jobs[place]()
                 ended.put(None)
             except BaseException as error:  # the waiting thread raises it
                 ended.put(error)
@@ -85,7 +85,7 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], workers: int, *, tracke
         while not waiting.empty():  # jobs that have not begun are dropped
             with suppress(queue.Empty):
                 waiting.get_nowait()
-    return [found[place] for place in range(len(jobs))]
+    return [results[place] for place in range(len(jobs))]
 
 
 def count_cores() -> int:

@@ -163,7 +163,13 @@ class Studio:
 
     async def _check(self, draft: dict[str, Any], *, checkup: bool = False) -> dict[str, Any]:
         table = self.tables.find(draft.get("table"))
-        task = {"task": "campaign", "path": str(table.path), "draft": draft, "own": table.uploaded, "checkup": checkup}
+        task = {
+            "task": "campaign",
+            "path": str(table.path),
+            "draft": draft,
+            "keeps_log": table.uploaded,
+            "checkup": checkup,
+        }
         checked: dict[str, Any] = await self.inspector.ask(task)
         if self.jobs.current is None:
             self._warm_up(self.jobs.worker)
@@ -192,7 +198,7 @@ class Studio:
         table, toml = await self._require_valid(content.get("draft"))
         home = self.tables.home(table)
         home.mkdir(mode=0o700, exist_ok=True)
-        task = {"task": "run", "toml": toml, "out": str(out), "private": str(home), "own": table.uploaded}
+        task = {"task": "run", "toml": toml, "out": str(out), "private": str(home), "keeps_log": table.uploaded}
         job = self.jobs.start("run", task)
         self.tables.busy = table.id
         return json_response(job.describe(), 202)
@@ -304,12 +310,12 @@ class Studio:
 
     async def download_what_if(self, request: Request) -> Response:
         """Return a file of a trial plan."""
-        name, key, part = (request.path_params[word] for word in ("name", "key", "part"))
+        name, key, file = (request.path_params[word] for word in ("name", "key", "part"))
         tried = self.what_ifs.find(name, key)
-        if part not in run_list.WHAT_IF_FILES:
+        if file not in run_list.WHAT_IF_FILES:
             hint = f"there are {', '.join(run_list.WHAT_IF_FILES)}"
-            raise RequestError(404, f"a what-if has no {part[:80]!r}", hint)
-        return await self._send(tried.folder, part, f"{name}-what-if")
+            raise RequestError(404, f"a what-if has no {file[:80]!r}", hint)
+        return await self._send(tried.folder, file, f"{name}-what-if")
 
     async def keep(self, request: Request) -> Response:
         """Make a run of a trial plan."""

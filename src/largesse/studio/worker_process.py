@@ -85,14 +85,14 @@ def write_example(path: str) -> dict[str, Any]:
     }
 
 
-def check_draft(path: str, draft: dict[str, Any], own: bool, checkup: bool = False) -> dict[str, Any]:
-    """Check a draft; return the campaign file for a run folder that keeps its `own` log, and for the log's present place."""
+def check_draft(path: str, draft: dict[str, Any], keeps_log: bool, checkup: bool = False) -> dict[str, Any]:
+    """Check a draft; return the campaign file for a run folder that keeps the log, and for the log's present place."""
     try:
         campaign = draft_campaign(draft, load_profile(path), path, checkup=checkup)
     except InputError as error:
         return {"toml": None, "now": None, "problems": describe_problems(error.problems)}
-    kept = replace(campaign, log=pipeline.LOG_FILE) if own else campaign
-    return {"toml": kept.text, "now": campaign.text, "problems": []}
+    moved = replace(campaign, log=pipeline.LOG_FILE) if keeps_log else campaign
+    return {"toml": moved.text, "now": campaign.text, "problems": []}
 
 
 def examine_log(toml: str) -> dict[str, Any]:
@@ -119,11 +119,11 @@ def examine_log(toml: str) -> dict[str, Any]:
     }
 
 
-def run_campaign(toml: str, out: str, private: str, own: bool) -> dict[str, Any]:
-    """Run a campaign; its `own` log moves into the run folder."""
+def run_campaign(toml: str, out: str, private: str, keeps_log: bool) -> dict[str, Any]:
+    """Run a campaign; with `keeps_log`, its log moves into the run folder."""
     campaign, folder, log = campaign_from(tomllib.loads(toml)), Path(out), None
     pipeline.refuse_existing(folder)
-    if own:
+    if keeps_log:
         log = pipeline.convert_log(campaign, Path(private) / pipeline.LOG_FILE)
         campaign = replace(campaign, log=pipeline.LOG_FILE)
         pipeline.refuse_existing(folder)
@@ -150,7 +150,7 @@ def plan_what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]
     with report_to(None) as progress:
         numbers = pipeline.try_plan(folder, Path(out), rules, progress=progress)
     campaign, log = read_campaign(Path(out)), Path(folder) / pipeline.LOG_FILE
-    kept = replace(campaign, log=pipeline.LOG_FILE) if Path(campaign.log) == log.absolute() else campaign
+    moved = replace(campaign, log=pipeline.LOG_FILE) if Path(campaign.log) == log.absolute() else campaign
     budget = numbers["budget"]
     return {
         "planned": {**numbers["planned"], "budget": budget["average"], "total": budget["total"]},
@@ -158,7 +158,7 @@ def plan_what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]
         "segments": numbers["segments"],
         "shadow": numbers.get("shadow", {}),
         "customers": numbers["customers"],
-        "toml": kept.text,
+        "toml": moved.text,
     }
 
 

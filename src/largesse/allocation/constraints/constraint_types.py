@@ -78,8 +78,8 @@ class Segments:
             names = sorted(set(values.tolist()), key=lambda name: (type(name).__name__, str(name)))
             place = {name: at for at, name in enumerate(names)}
             return tuple(place), np.array([place[name] for name in values.tolist()], dtype=np.int64)
-        found, codes = np.unique(values, return_inverse=True)
-        return tuple(found.tolist()), codes.astype(np.int64)
+        distinct, codes = np.unique(values, return_inverse=True)
+        return tuple(distinct.tolist()), codes.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -213,8 +213,8 @@ class Constraints:
     def rules(self, n: int, levels: int) -> tuple[Rule, ...]:
         """Return all constraints for n customers and a number of levels, or refuse them and list all problems."""
         refuse("constraints", self._wrong_kinds())
-        found = tuple(rule for kind in RULE_CLASSES for rule in kind.given(self)) + tuple(self.further)
-        problems = [problem for rule in found for problem in rule.check(n, levels)]
+        rules = tuple(rule for kind in RULE_CLASSES for rule in kind.given(self)) + tuple(self.further)
+        problems = [problem for rule in rules for problem in rule.check(n, levels)]
         if self.segment is None and self.segment_budgets:
             problems.append(Problem("segment_budgets without segment", "say which segment each customer is in"))
         if self.segment is not None and np.shape(self.segment) != (n,):
@@ -222,15 +222,15 @@ class Constraints:
                 Problem(f"segment has shape {np.shape(self.segment)}", f"name one segment per customer: ({n},)")
             )
         refuse("constraints", list(dict.fromkeys(problems)))
-        return found
+        return rules
 
     def _wrong_kinds(self) -> list[Problem]:
         """Return the problems of settings with a wrong type."""
         tables = {name: getattr(self, name) for name in ("caps", "shares", "segment_budgets")}
         problems = [
-            Problem(f"{name} is {repr_short(given)}", "give a table, such as {2: 100}")
-            for name, given in tables.items()
-            if not isinstance(given, Mapping)
+            Problem(f"{name} is {repr_short(table)}", "give a table, such as {2: 100}")
+            for name, table in tables.items()
+            if not isinstance(table, Mapping)
         ]
         problems += [*_no_array("segment", self.segment), *_no_array("eligible", self.eligible)]
         if not isinstance(self.further, Sequence) or not all(isinstance(rule, Rule) for rule in self.further):
@@ -406,12 +406,12 @@ class LevelCap(Limit):
             over = n - sum(most.values())
             return [_too_narrow(most, n)] if len(most) == K and over > 0 else []
         sizes = range(1, len(most) + 1) if len(most) <= 12 else ()
-        sets = [part for size in sizes for part in combinations(sorted(most), size)]
-        for part in sets[:MAX_LEVEL_SETS]:
-            outside = np.setdiff1d(np.arange(K), part)
+        sets = [subset for size in sizes for subset in combinations(sorted(most), size)]
+        for subset in sets[:MAX_LEVEL_SETS]:
+            outside = np.setdiff1d(np.arange(K), subset)
             only = int((~allowed[:, outside].any(axis=1)).sum())
-            if only > sum(most[k] for k in part):
-                return [_too_narrow({k: most[k] for k in part}, only)]
+            if only > sum(most[k] for k in subset):
+                return [_too_narrow({k: most[k] for k in subset}, only)]
         return []
 
 

@@ -63,20 +63,20 @@ class DualBlocks:
     owner: Array  # (S,) which of them a group belongs to, or −1
     variables: tuple[DualVariable, ...]
 
-    def group_prices(self, own: Array, floor: float) -> Array:
+    def group_prices(self, segment_prices: Array, floor: float) -> Array:
         """Return the price of each group (S,) from those of the segment budgets (B,)."""
-        return np.append(own, floor)[self.owner]
+        return np.append(segment_prices, floor)[self.owner]
 
 
 def split_blocks(rules: LimitRows) -> DualBlocks:
     """Return the blocks; rows over the same cells form one variable."""
     owner = np.full(rules.groups, -1)
-    own: list[int] = []
+    segment_budgets: list[int] = []
     same: dict[tuple[bool, bytes, bytes], list[int]] = {}
     for r, row in enumerate(rules.rows[1:], start=1):
         if row.money and row.sign > 0 and row.levels.all() and (owner[row.groups] < 0).all():
-            owner[row.groups] = len(own)
-            own.append(r)
+            owner[row.groups] = len(segment_budgets)
+            segment_budgets.append(r)
         else:
             same.setdefault((row.money, row.groups.tobytes(), row.levels.tobytes()), []).append(r)
     variables = [
@@ -87,48 +87,50 @@ def split_blocks(rules: LimitRows) -> DualBlocks:
         )
         for rows in same.values()
     ]
-    return DualBlocks(tuple(own), owner, tuple(sorted(variables, key=lambda v: int(v.cells.levels.argmax()))))
+    return DualBlocks(
+        tuple(segment_budgets), owner, tuple(sorted(variables, key=lambda v: int(v.cells.levels.argmax())))
+    )
 
 
 def solve_dual(instance: Instance) -> Multipliers:
     """Return multipliers from a sample, corrected twice by its errors on all customers."""
-    part, rules = sample_customers(instance), instance.rules
-    found = find_multipliers(part)
-    for _ in range(CORRECTIONS if part is not instance else 0):
-        prices = found.prices
-        there, here = part.respond(prices), instance.respond(prices)
+    sample, rules = sample_customers(instance), instance.rules
+    multipliers = find_multipliers(sample)
+    for _ in range(CORRECTIONS if sample is not instance else 0):
+        prices = multipliers.prices
+        there, here = sample.respond(prices), instance.respond(prices)
         rows = []
         for row in rules.rows:
             bound = row.bound + there.used(row) - here.used(row)
             rows.append(replace(row, bound=max(bound, 0.0) if row.sign > 0 else bound))
-        shifted = replace(part.rules, rows=tuple(rows))
-        found = replace(find_multipliers(replace(part, rules=shifted), found), rules=rules)
-    return replace(found, rules=rules)
+        shifted = replace(sample.rules, rows=tuple(rows))
+        multipliers = replace(find_multipliers(replace(sample, rules=shifted), multipliers), rules=rules)
+    return replace(multipliers, rules=rules)
 
 
 def find_multipliers(instance: Instance, near: Multipliers | None = None) -> Multipliers:
     """Return multipliers at which plans nearly keep the limits, one block at a time, starting at `near`."""
     rules, floor, unit = instance.rules, instance.rules.floor, _unit(instance)
     blocks = split_blocks(rules)
-    own, whole, single = np.full(len(blocks.own), floor), floor, np.zeros(len(blocks.variables))
+    segment_prices, whole, single = np.full(len(blocks.own), floor), floor, np.zeros(len(blocks.variables))
     if near is not None:
-        own, whole, single = _begin(near, blocks, floor)
+        segment_prices, whole, single = _begin(near, blocks, floor)
     for _ in range(SWEEPS if near is None else SWEEPS // 3):
-        before = np.concatenate([np.maximum(blocks.group_prices(own, floor), whole), single])
+        before = np.concatenate([np.maximum(blocks.group_prices(segment_prices, floor), whole), single])
         if len(blocks.own):
             fits = _own_fit(instance, blocks, single)
-            own = _least(fits, np.full(len(own), floor), own, unit, instance.close)
+            segment_prices = _least(fits, np.full(len(segment_prices), floor), segment_prices, unit, instance.close)
         if math.isfinite(rules.rows[0].bound):
-            fits = _all_fit(instance, blocks, single, own)
+            fits = _all_fit(instance, blocks, single, segment_prices)
             whole = float(_least(fits, np.array([floor]), np.array([whole]), unit, instance.close)[0])
-        price = np.maximum(blocks.group_prices(own, floor), whole)
+        price = np.maximum(blocks.group_prices(segment_prices, floor), whole)
         for v in range(len(single)):
             single[v] = _search_variable(instance, blocks, price, single, v, unit)
         after = np.concatenate([price, single])
         if np.abs(after - before).max() <= MULTIPLIER_TOLERANCE * np.abs(after).max(initial=1e-300):
             break
     of_row = np.zeros(len(rules.rows))
-    of_row[0], of_row[list(blocks.own)] = whole - floor, np.maximum(own - whole, 0.0)
+    of_row[0], of_row[list(blocks.own)] = whole - floor, np.maximum(segment_prices - whole, 0.0)
     for variable, value in zip(blocks.variables, single, strict=True):
         if value:
             of_row[variable.most if value > 0 else variable.least] = abs(value)
@@ -158,17 +160,17 @@ def _own_fit(instance: Instance, blocks: DualBlocks, single: Array) -> Callable[
     """Return a function that tests if prices (B,) keep each segment budget."""
     limits = instance.rules.bounds[list(blocks.own)]
 
-    def fits(own: Array) -> Array:
-        price = blocks.group_prices(own, instance.rules.floor)
+    def fits(segment_prices: Array) -> Array:
+        price = blocks.group_prices(segment_prices, instance.rules.floor)
         spend = instance.respond(_tables(instance.rules, blocks, price, single)).spend.sum(axis=1)
-        return np.bincount(blocks.owner + 1, spend, minlength=len(own) + 1)[1:] <= limits
+        return np.bincount(blocks.owner + 1, spend, minlength=len(segment_prices) + 1)[1:] <= limits
 
     return fits
 
 
-def _all_fit(instance: Instance, blocks: DualBlocks, single: Array, own: Array) -> Callable[[Array], Array]:
+def _all_fit(instance: Instance, blocks: DualBlocks, single: Array, segment_prices: Array) -> Callable[[Array], Array]:
     """Return a function that tests if a price (1,), or a group's own higher price, keeps the overall budget."""
-    above, rules = blocks.group_prices(own, instance.rules.floor), instance.rules
+    above, rules = blocks.group_prices(segment_prices, instance.rules.floor), instance.rules
 
     def fits(whole: Array) -> Array:
         response = instance.respond(_tables(rules, blocks, np.maximum(above, whole), single))
@@ -230,14 +232,14 @@ def _search_variable(instance: Instance, blocks: DualBlocks, price: Array, singl
     if least <= now <= most:
         return 0.0
     sign = 1.0 if now > most else -1.0
-    found = _least(
+    multiplier = _least(
         lambda t: np.array([used(sign * t[0]) <= most if sign > 0 else used(sign * t[0]) >= least]),
         np.zeros(1), np.array([max(sign * single[v], 0.0)]), unit, instance.close,
     )  # fmt: skip
-    return sign * float(found[0])
+    return sign * float(multiplier[0])
 
 
-def certify(instance: Instance, found: Multipliers) -> float:
+def certify(instance: Instance, multipliers: Multipliers) -> float:
     """Write all customers' levels at the multipliers; return the total net value that no plan under the constraints exceeds."""
-    worth, term = instance.respond(found.prices).worth, found.dual_term
+    worth, term = instance.respond(multipliers.prices).worth, multipliers.dual_term
     return math.fsum(worth.tolist()) + term + BOUND_ROUNDING * (math.fsum(np.abs(worth).tolist()) + abs(term))

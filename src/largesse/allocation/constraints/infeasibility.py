@@ -86,7 +86,7 @@ def explain_infeasible(instance: Instance) -> BudgetError:
     size = np.maximum(program.left, 1.0)
     over = least_violations(program, 1.0 / size)
     by = np.zeros(len(rows)) if over is None else over
-    hints = [_change(row, part, instance) for row, part in zip(rows, by, strict=True) if part > 0]
+    hints = [_change(row, change, instance) for row, change in zip(rows, by, strict=True) if change > 0]
     return BudgetError(
         "constraints", [Problem(f"no plan keeps {_listed(names, 'and')} at once", _listed(hints, "and"))]
     )

@@ -233,14 +233,14 @@ def sample_customers(instance: Instance) -> Instance:
     if (here < np.minimum(there, MIN_GROUP_SAMPLE)).any():
         return instance
     allowed = rules.allowed[rows] if len(rules.allowed) else rules.allowed
-    part = replace(rules, allowed=allowed, group=rules.group[rows])
+    sampled = replace(rules, allowed=allowed, group=rules.group[rows])
     costs = instance.costs[rows] if len(instance.costs) > 1 else instance.costs
     curves, costs = as_rows(instance.curves[rows], costs)
     # A sample cannot tell multipliers apart that are closer than this.
     return Instance(
         curves,
         costs,
-        part,
+        sampled,
         np.zeros(MULTIPLIER_SAMPLE_SIZE, dtype=np.int64),
         there / np.maximum(here, 1),
         SAMPLE_TOLERANCE,

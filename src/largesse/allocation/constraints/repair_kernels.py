@@ -98,18 +98,18 @@ def _moved(inside: Array, r: int, money: bool, costs: Array, j: int, now: int, t
 @compiled
 def offers(
     curves: Array, costs: Array, allowed: Array, group: Array, price: Array, fee: Array, levels: Array,
-    part: Array, money: bool, sign: float, floor: float, is_open: Array, row: Array, to: Array, key: Array
+    cells: Array, money: bool, sign: float, floor: float, is_open: Array, row: Array, to: Array, key: Array
 ) -> int:  # fmt: skip
     """List each row's best change that moves a sum over the cells `part` (S, K) up (sign 1) or down (−1).
 
     The sum is of costs (`money`) or customers. The key to sort by is what the change loses at the dual prices, per unit of
     the sum. Changes lead only to open cells (S, K), and spend money only where each unit brings more than `floor`.
     """
-    own = len(costs) > 1
+    per_customer = len(costs) > 1
     m = 0
     for i in range(len(levels)):
-        j, s, now = i if own else 0, group[i], levels[i]
-        if (sign < 0.0 and not part[s, now]) or (sign > 0.0 and not money and part[s, now]):
+        j, s, now = i if per_customer else 0, group[i], levels[i]
+        if (sign < 0.0 and not cells[s, now]) or (sign > 0.0 and not money and cells[s, now]):
             continue
         cost, value = np.float64(costs[j, now]), np.float64(curves[i, now])
         here = value - price[s, now] * cost - fee[s, now]
@@ -117,7 +117,7 @@ def offers(
         for k in range(curves.shape[1]):
             if k == now or not is_open[s, k] or (len(allowed) and not allowed[i, k]):
                 continue
-            moved = _moved(part, s, money, costs, j, now, k)
+            moved = _moved(cells, s, money, costs, j, now, k)
             if moved * sign <= 0.0:
                 continue
             if money and sign > 0.0 and np.float64(curves[i, k]) - value <= floor * moved:
@@ -142,11 +142,11 @@ def accept(
     A change is needed while it helps a broken `target` row (R,); without targets, always. Limits on customers are never
     broken, those on money only if not `careful`. Keeps `slack` up to date.
     """
-    own = len(costs) > 1
+    per_customer = len(costs) > 1
     always, taken = not target.any(), 0
     for r in range(len(row)):
         i, k = row[r], to[r]
-        j, s, now = i if own else 0, group[i], levels[i]
+        j, s, now = i if per_customer else 0, group[i], levels[i]
         needed, fits = always, True
         for at in range(first[s], first[s + 1]):
             q = which[at]
@@ -168,12 +168,12 @@ def accept(
 @compiled
 def cell_sums(costs: Array, group: Array, levels: Array, groups: int) -> tuple[Array, Array, Array]:
     """Return the cost of each cell (S, K), its rounding error (S, K), and its number of customers (S, K)."""
-    own = len(costs) > 1
+    per_customer = len(costs) > 1
     K = costs.shape[1]
     total, carry, count = np.zeros((groups, K)), np.zeros((groups, K)), np.zeros((groups, K), np.int64)
     for i in range(len(levels)):
         s, k = group[i], levels[i]
-        x = np.float64(costs[i if own else 0, k])
+        x = np.float64(costs[i if per_customer else 0, k])
         t = total[s, k] + x
         d = t - total[s, k]
         carry[s, k] += (total[s, k] - (t - d)) + (x - d)
@@ -194,10 +194,10 @@ def _overdrawn(slack: Array, first: Array, which: Array, money: Array, s: int) -
 @inlined
 def _stands_under(first: Array, which: Array, s: int, q: int) -> bool:
     """Test if row q applies to a group."""
-    found = False
+    applies = False
     for at in range(first[s], first[s + 1]):
-        found |= which[at] == q
-    return found
+        applies |= which[at] == q
+    return applies
 
 
 @compiled
@@ -206,10 +206,10 @@ def _pair_fits(
     first: Array, which: Array, money: Array, signs: Array, inside: Array, but: int
 ) -> bool:  # fmt: skip
     """Test if two moves (row, from, to) together break no limit further, except `but`."""
-    own = len(costs) > 1
+    per_customer = len(costs) > 1
     (i, now, k), (j, there, l) = moves  # noqa: E741
     s, t = group[i], group[j]
-    ci, cj = (i, j) if own else (0, 0)
+    ci, cj = (i, j) if per_customer else (0, 0)
     for turn in range(2):
         g, other = (s, t) if turn == 0 else (t, s)
         for at in range(first[g], first[g + 1]):
@@ -237,7 +237,7 @@ def swap(
 
     Takes the pair that saves most of the limit, and keeps `slack` up to date; false when there is none.
     """
-    own = len(costs) > 1
+    per_customer = len(costs) > 1
     K = costs.shape[1]
     best = np.float64(0.0)
     bi, bk, bj, bl = -1, -1, -1, -1
@@ -246,7 +246,7 @@ def swap(
         target = _overdrawn(slack, first, which, money, s)
         if target < 0:
             continue
-        ci = i if own else 0
+        ci = i if per_customer else 0
         for k in range(K):
             saved = signs[target] * _moved(inside, target, True, costs, ci, now, k)
             if k == now or saved >= 0.0 or (len(allowed) and not allowed[i, k]):
@@ -254,7 +254,7 @@ def swap(
             for j in rows:
                 if levels[j] != k or j == i:
                     continue
-                cj, both = j if own else 0, _stands_under(first, which, group[j], target)
+                cj, both = j if per_customer else 0, _stands_under(first, which, group[j], target)
                 for l in range(K):  # noqa: E741
                     if l == k or (len(allowed) and not allowed[j, l]):
                         continue
@@ -269,6 +269,6 @@ def swap(
         s, now = group[i], levels[i]
         for at in range(first[s], first[s + 1]):
             q = which[at]
-            slack[q] -= signs[q] * _moved(inside, q, money[q], costs, i if own else 0, now, k)
+            slack[q] -= signs[q] * _moved(inside, q, money[q], costs, i if per_customer else 0, now, k)
         levels[i] = k
     return True

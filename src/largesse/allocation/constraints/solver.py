@@ -34,20 +34,20 @@ def plan_under_rules(curves: Array, costs: Array, rules: LimitRows, average: flo
     """
     instance = make_instance(curves, costs, rules)
     refuse_impossible(instance)
-    found = solve_dual(instance)
-    bound, needed = certify(instance, found), 0.0
-    slack = repair(instance, found)
+    multipliers = solve_dual(instance)
+    bound, needed = certify(instance, multipliers), 0.0
+    slack = repair(instance, multipliers)
     if (slack < 0).any():
-        start = _start_cheaply(instance, found)
+        start = _start_cheaply(instance, multipliers)
         slack, needed = start.slack, start.needed
-    kept = not (slack < 0).any()
-    if not kept and is_small(instance):
+    feasible = not (slack < 0).any()
+    if not feasible and is_small(instance):
         answer = find_any_plan(instance)
         if answer.levels is not None:
-            kept, bound, instance.levels[:] = True, min(bound, answer.bound), answer.levels
+            feasible, bound, instance.levels[:] = True, min(bound, answer.bound), answer.levels
         elif answer.proven:
             raise explain_infeasible(instance)
-    proof = Proof(kept, found, bound)
+    proof = Proof(feasible, multipliers, bound)
     if exact:
         proof = prove_under_rules(instance, proof)
     if not proof.kept:
@@ -55,18 +55,18 @@ def plan_under_rules(curves: Array, costs: Array, rules: LimitRows, average: flo
     return _make_plan(instance, proof, average)
 
 
-def _start_cheaply(instance: Instance, found: Multipliers) -> CheapStart:
+def _start_cheaply(instance: Instance, multipliers: Multipliers) -> CheapStart:
     """Repair again from cheap plans: first one that considers the budgets, then one that does not."""
     rules = instance.rules
     saving = as_rows(-np.ascontiguousarray(np.broadcast_to(instance.costs, instance.curves.shape)), instance.costs)
     needed = math.inf
-    for kept in (replace(rules, floor=0.0), rules.without_money()):
-        cheap = make_instance(*saving, kept)
+    for limits in (replace(rules, floor=0.0), rules.without_money()):
+        cheap = make_instance(*saving, limits)
         low = solve_dual(cheap)
         needed = -certify(cheap, low)
         repair(cheap, low)
         instance.levels[:] = cheap.levels
-        slack = repair(instance, found)
+        slack = repair(instance, multipliers)
         if not (slack < 0).any():
             break
     return CheapStart(slack, needed)
@@ -98,7 +98,7 @@ class RepairPass:
     floor: float  # the least that a further unit of money must bring
 
 
-def repair(instance: Instance, found: Multipliers) -> Array:
+def repair(instance: Instance, multipliers: Multipliers) -> Array:
     """Change the levels that lose least until the limits are kept, then spend the remaining budget.
 
     Returns what is left of each limit (R,), below zero where it could not be kept.
@@ -110,30 +110,30 @@ def repair(instance: Instance, found: Multipliers) -> Array:
             break
         broken = np.flatnonzero((slack < 0) & ~rules.money)
         order = broken[np.lexsort((rules.levels[broken].argmax(axis=1), rules.signs[broken]))]  # least ones first
-        taken = sum(_mend(instance, found, slack, np.array([r])) for r in order)
+        taken = sum(_mend(instance, multipliers, slack, np.array([r])) for r in order)
         for sign in (1.0, -1.0):
             over = np.flatnonzero((slack < 0) & rules.money & (rules.signs == sign))
-            taken += _mend(instance, found, slack, over) if len(over) else 0
+            taken += _mend(instance, multipliers, slack, over) if len(over) else 0
         if not taken and not _swap(instance, slack):
             return slack
     for _ in range(FILL_ROUNDS):
         slack = instance.slack()
-        if (slack[rules.money] < 0).any() or not _spend(instance, found, slack):
+        if (slack[rules.money] < 0).any() or not _spend(instance, multipliers, slack):
             break
     slack = instance.slack()
     over = np.flatnonzero((slack < 0) & rules.money & (rules.signs > 0))
-    while len(over) and _mend(instance, found, slack, over):
+    while len(over) and _mend(instance, multipliers, slack, over):
         slack = instance.slack()
         over = np.flatnonzero((slack < 0) & rules.money & (rules.signs > 0))
     return slack
 
 
-def _mend(instance: Instance, found: Multipliers, slack: Array, broken: Array) -> int:
+def _mend(instance: Instance, multipliers: Multipliers, slack: Array, broken: Array) -> int:
     """Make the best changes that help broken limits of one unit and sign; return their number."""
     rules = instance.rules
     money, sign = bool(rules.money[broken[0]]), float(-rules.signs[broken[0]])
-    part = _cells(rules, broken)
-    is_open = np.ones_like(part)
+    cells = _cells(rules, broken)
+    is_open = np.ones_like(cells)
     if money or sign < 0:
         is_open = ~_cells(rules, np.flatnonzero((slack < 1) & ~rules.money & (rules.signs > 0)))
     if money:  # a spent limit on some levels only is no place to save at
@@ -142,16 +142,18 @@ def _mend(instance: Instance, found: Multipliers, slack: Array, broken: Array) -
         is_open &= ~_cells(rules, np.flatnonzero(spent))
     target = np.zeros(len(rules.rows), dtype=bool)
     target[broken] = True
-    return _change(instance, found, slack, RepairPass(part, money, sign, is_open, target, -math.inf))
+    return _change(instance, multipliers, slack, RepairPass(cells, money, sign, is_open, target, -math.inf))
 
 
-def _spend(instance: Instance, found: Multipliers, slack: Array) -> int:
+def _spend(instance: Instance, multipliers: Multipliers, slack: Array) -> int:
     """Make the best changes that spend the remaining budget; return their number."""
     rules = instance.rules
     full = (rules.signs > 0) & np.where(rules.money, slack <= 0, slack < 1)
     is_open = ~_cells(rules, np.flatnonzero(full))
     target = np.zeros(len(rules.rows), dtype=bool)
-    return _change(instance, found, slack, RepairPass(np.ones_like(is_open), True, 1.0, is_open, target, rules.floor))
+    return _change(
+        instance, multipliers, slack, RepairPass(np.ones_like(is_open), True, 1.0, is_open, target, rules.floor)
+    )
 
 
 def _cells(rules: LimitRows, which: Array) -> Array:
@@ -162,11 +164,11 @@ def _cells(rules: LimitRows, which: Array) -> Array:
     return cells
 
 
-def _change(instance: Instance, found: Multipliers, slack: Array, way: RepairPass) -> int:
+def _change(instance: Instance, multipliers: Multipliers, slack: Array, way: RepairPass) -> int:
     """Make the best changes of one pass; return their number."""
     from largesse.allocation.constraints.repair_kernels import accept, offers
 
-    rules, n, prices = instance.rules, len(instance.levels), found.prices
+    rules, n, prices = instance.rules, len(instance.levels), multipliers.prices
     row, to, key = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
     m = offers(
         instance.curves, instance.costs, rules.allowed, rules.group, prices.cost, prices.customer, instance.levels,

@@ -119,7 +119,7 @@ def classify(
     at, down, best, most = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(BLOCK)
     value, values, value_carry = np.empty(BLOCK), np.zeros(BLOCK), np.zeros(BLOCK)
     cost, paid, cost_carry = np.empty(BLOCK), np.zeros(BLOCK), np.zeros(BLOCK)
-    found, cheap, dear = 0, 0.0, 0.0
+    n_undecided, cheap, dear = 0, 0.0, 0.0
     for k in range(K):
         c[k, :] = costs[0, k]
     for first in range(0, n, BLOCK):
@@ -141,8 +141,8 @@ def classify(
             levels[i] = level
             x, y = f[level, b], c[level, b]
             if x - low * y < most[b]:
-                unsure[found] = i
-                found += 1
+                unsure[n_undecided] = i
+                n_undecided += 1
                 cheap += y
                 dear += c[down[b], b]
                 x, y = 0.0, 0.0
@@ -151,7 +151,7 @@ def classify(
         _add(cost, paid, cost_carry, m)
     v, vc = _sum(values, value_carry)
     p, pc = _sum(paid, cost_carry)
-    return found, np.array([v, vc, p, pc, cheap, dear])
+    return n_undecided, np.array([v, vc, p, pc, cheap, dear])
 
 
 @compiled
@@ -171,11 +171,11 @@ def walk(
     Writes for each step whose it is (the place in `rows`), the level it leads to, its slope and its cost. A row's
     slopes never rise, not even by rounding. Returns how many steps there are.
     """
-    own = len(costs) > 1
+    per_customer = len(costs) > 1
     m = 0
     for r in range(len(rows)):
         i = rows[r]
-        j = i if own else 0
+        j = i if per_customer else 0
         at, before = levels[i], math.inf
         while True:
             level, s = next_step(curves, costs, i, j, at)
@@ -232,10 +232,10 @@ def settle(curves: Array, costs: Array, rows: Array, levels: Array, price: float
 
     Changes `levels`. Returns the room left before the ties were split, and after.
     """
-    own = len(costs) > 1
+    per_customer = len(costs) > 1
     for r in range(len(rows)):
         i = rows[r]
-        j = i if own else 0
+        j = i if per_customer else 0
         at, before = levels[i], math.inf
         while True:
             level, s = next_step(curves, costs, i, j, at)
@@ -249,7 +249,7 @@ def settle(curves: Array, costs: Array, rows: Array, levels: Array, price: float
     if price > 0.0:
         for r in range(len(rows)):
             i = rows[r]
-            j = i if own else 0
+            j = i if per_customer else 0
             at = levels[i]
             while True:
                 level, s = next_step(curves, costs, i, j, at)
@@ -265,7 +265,7 @@ def settle(curves: Array, costs: Array, rows: Array, levels: Array, price: float
 @compiled
 def totals(curves: Array, costs: Array, rows: Array, levels: Array) -> Array:
     """Return the value and its carry, the cost and its carry, of some rows at their levels."""
-    own = len(costs) > 1
+    per_customer = len(costs) > 1
     value = value_carry = cost = cost_carry = 0.0
     for r in range(len(rows)):
         i = rows[r]
@@ -274,7 +274,7 @@ def totals(curves: Array, costs: Array, rows: Array, levels: Array) -> Array:
         b = t - value
         value_carry += (value - (t - b)) + (x - b)
         value = t
-        x = np.float64(costs[i if own else 0, levels[i]])
+        x = np.float64(costs[i if per_customer else 0, levels[i]])
         t = cost + x
         b = t - cost
         cost_carry += (cost - (t - b)) + (x - b)
@@ -288,11 +288,11 @@ def best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: f
 
     With a negative room: the change that saves as much and loses least. −1 when there is none.
     """
-    own = len(costs) > 1
+    per_customer = len(costs) > 1
     row, to, most = -1, -1, 0.0 if room >= 0.0 else -math.inf
     for r in range(len(rows)):
         i = rows[r]
-        j = i if own else 0
+        j = i if per_customer else 0
         f, c = np.float64(curves[i, levels[i]]), np.float64(costs[j, levels[i]])
         for k in range(curves.shape[1]):
             gain = np.float64(curves[i, k]) - f
@@ -314,10 +314,10 @@ def least_worth(curve: Array, costs: Array, price: float, tie: float) -> float:
 @compiled
 def decide(curves: Array, costs: Array, price: float, tie: float, dearest: bool, levels: Array) -> None:
     """Write each row's best level at a price; ties, up to `tie` (relative), go to the cheapest or dearest."""
-    own = len(costs) > 1
+    per_customer = len(costs) > 1
     K = curves.shape[1]
     for i in range(len(curves)):
-        j = i if own else 0
+        j = i if per_customer else 0
         enough = least_worth(curves[i], costs[j], price, tie)
         level, cost = 0, math.inf
         for k in range(K):

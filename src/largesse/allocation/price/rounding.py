@@ -40,10 +40,10 @@ class PlanDraft:
         self.levels[row] = level
 
 
-def make_draft(found: PriceSolution, curves: Array, costs: Array, limit: float) -> PlanDraft:
+def make_draft(solution: PriceSolution, curves: Array, costs: Array, limit: float) -> PlanDraft:
     """Return the plan at the end of a price search."""
-    spend = _exact(found.spend, found.levels, costs, limit)
-    return PlanDraft(curves, costs, found.levels, sum(map(Fraction, found.value), Fraction(0)), spend, limit)
+    spend = _exact(solution.spend, solution.levels, costs, limit)
+    return PlanDraft(curves, costs, solution.levels, sum(map(Fraction, solution.value), Fraction(0)), spend, limit)
 
 
 def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fraction:

@@ -93,7 +93,7 @@ class PriceSearch:
         low = slope[order[below]] * (1 - NUDGE) if below < len(slope) else ends[1]
         return float(min(high, ends[0])), float(max(low, ends[1]))
 
-    def accept(self, inside: tuple[float, float], found: int, sums: Array) -> bool | Shortfall:
+    def accept(self, inside: tuple[float, float], n_undecided: int, sums: Array) -> bool | Shortfall:
         """Accept the results of `classify` for a bracket; return False if the price lies outside and the bracket must widen."""
         rest = self.room - sums[2]
         if sums[4] > rest and inside[0] == math.inf:
@@ -102,8 +102,8 @@ class PriceSearch:
             self.width *= 4
             return False
         self.decided.append(sums[:4])
-        self.parted = found <= 0.7 * self.undecided  # else many customers share one curve: no bracket parts them
-        self.undecided, self.ends, self.room, self.known = found, inside, rest, float(sums[4])
+        self.parted = n_undecided <= 0.7 * self.undecided  # else many customers share one curve: no bracket parts them
+        self.undecided, self.ends, self.room, self.known = n_undecided, inside, rest, float(sums[4])
         return True
 
 
@@ -126,12 +126,14 @@ def price_search(
         sample = places if rows is None else rows[places]
         inside = search.bracket(curves[sample], costs[sample] if len(costs) > 1 else costs)
         unsure = np.empty(search.undecided, dtype=np.int64)  # memory is touched only as far as it is filled
-        found, sums = classify(curves, costs, levels if rows is None else rows, rows is None, *inside, levels, unsure)
-        accepted = search.accept(inside, found, sums)
+        n_undecided, sums = classify(
+            curves, costs, levels if rows is None else rows, rows is None, *inside, levels, unsure
+        )
+        accepted = search.accept(inside, n_undecided, sums)
         if isinstance(accepted, Shortfall):
             return accepted
         if accepted:
-            rows = unsure[:found]
+            rows = unsure[:n_undecided]
     return _settled(curves, costs, rows, levels, search.ends[1], search.decided, limit)
 
 
@@ -156,5 +158,5 @@ def _settled(
     price = select(steps.slope, steps.cost, room)
     settle(curves, costs, rows, levels, price, room)
     sums = [*decided, totals(curves, costs, rows, levels)]
-    value, spend = ([float(s) for part in sums for s in part[at : at + 2]] for at in (0, 2))
+    value, spend = ([float(s) for terms in sums for s in terms[at : at + 2]] for at in (0, 2))
     return PriceSolution(levels, price, value, spend, rows)

@@ -290,7 +290,7 @@ COMPILERS: dict[type[ResponseModel], Callable[[Any, Value], Value]] = {
 
 def compile_networks(fit: Any, X: Value) -> Value:
     """Return the curves (n, K) of `FoldNetworks`: the mean score of all networks, calibrated, as responses."""
-    models = [{name: np.asarray(part[m]) for name, part in fit.params.items()} for m in range(len(fit.gate))]
+    models = [{name: np.asarray(array[m]) for name, array in fit.params.items()} for m in range(len(fit.gate))]
     hidden = [_represent(fit.shape, params, X) for params in models]
     scores = [
         _scores(fit.shape, params, z, X, float(gate)) for params, z, gate in zip(models, hidden, fit.gate, strict=True)
@@ -311,8 +311,8 @@ def compile_networks(fit: Any, X: Value) -> Value:
 
 def _mean(parts: list[Value]) -> Value:
     total = parts[0]
-    for part in parts[1:]:
-        total = total + part
+    for term in parts[1:]:
+        total = total + term
     return total / float(len(parts))
 
 

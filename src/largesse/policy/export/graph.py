@@ -59,8 +59,8 @@ def constant(row: Any) -> Value:
     return Value("constant", (), len(values), {"row": values})
 
 
-def _as_value(given: Any) -> Value:
-    return given if isinstance(given, Value) else constant(given)
+def _as_value(operand: Any) -> Value:
+    return operand if isinstance(operand, Value) else constant(operand)
 
 
 def _join_widths(step: str, *operands: Any) -> Value:
@@ -100,7 +100,7 @@ def log(value: Value) -> Value:
 
 def join(parts: Sequence[Value]) -> Value:
     """Return values side by side."""
-    return parts[0] if len(parts) == 1 else Value("join", tuple(parts), sum(part.width for part in parts))
+    return parts[0] if len(parts) == 1 else Value("join", tuple(parts), sum(value.width for value in parts))
 
 
 def pick(value: Value, columns: Sequence[int]) -> Value:

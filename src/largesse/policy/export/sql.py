@@ -260,13 +260,13 @@ class SqlWriter:
         return [self.named(terms[0])] * width
 
     def _combine(self, step: str, parts: Sequence[Term]) -> Term:
-        needs = frozenset().union(*(part.needs for part in parts))
+        needs = frozenset().union(*(term.needs for term in parts))
         if step in SIGNS:
-            return Term(f" {SIGNS[step]} ".join(part.inner for part in parts), needs, whole=False)
+            return Term(f" {SIGNS[step]} ".join(term.inner for term in parts), needs, whole=False)
         if step == "where_less":
-            a, b, then, other = (part.inner for part in parts)
+            a, b, then, other = (term.inner for term in parts)
             return Term(f"CASE WHEN {a} < {b} THEN {then} ELSE {other} END", needs)
-        return Term(f"{FUNCTIONS[step]}({', '.join(part.text for part in parts)})", needs)
+        return Term(f"{FUNCTIONS[step]}({', '.join(term.text for term in parts)})", needs)
 
     # -- sources ------------------------------------------------------------------------------------------------------
 
@@ -296,10 +296,10 @@ class SqlWriter:
         source = ".".join(quote_name(part) for part in table)
         joins = "".join(f"\n  {line}" for line in self.joins)
         parts = [_select(first or ["1 AS nothing"], f"{source} AS customers{joins}")]
-        for j, (layer, kept) in enumerate(zip(self.layers, self._carried(used), strict=True)):
-            kept = [*carried, *kept]
-            own = [f"{term.text} AS {name}" for name, term in layer]
-            parts.append(_select([*kept, *own] or ["1 AS nothing"], f"t{j}"))
+        for j, (layer, earlier) in enumerate(zip(self.layers, self._carried(used), strict=True)):
+            earlier = [*carried, *earlier]
+            added = [f"{term.text} AS {name}" for name, term in layer]
+            parts.append(_select([*earlier, *added] or ["1 AS nothing"], f"t{j}"))
         # Without MATERIALIZED, a database may inline a column wherever it is used; DuckDB needs it in the last layer only.
         last = len(parts) - 1
         kinds = ["MATERIALIZED " if j == last or self.dialect == "postgresql" else "" for j in range(len(parts))]
@@ -312,12 +312,12 @@ class SqlWriter:
         for layer in reversed(self.layers):
             needed.append(frozenset(later))
             later.update(*(term.needs for _, term in layer))
-        before, kept = list(self.source), []
+        before, carried = list(self.source), []
         for layer, later_needed in zip(self.layers, reversed(needed), strict=True):
             before = [name for name in before if name in later_needed]
-            kept.append(before)
+            carried.append(before)
             before = [*before, *(name for name, _ in layer)]
-        return kept
+        return carried
 
     def _last(self, customer: str | None, chosen: tuple[Term, Term, Term], guards: Sequence[Term], layer: int) -> str:
         level, response, cost = chosen
@@ -494,7 +494,7 @@ def _write_trees(writer: SqlWriter, value: Value) -> list[Term]:
 
 
 def _sum(parts: Sequence[Term]) -> Term:
-    return Term(" + ".join(part.inner for part in parts), frozenset().union(*(part.needs for part in parts)), False)
+    return Term(" + ".join(term.inner for term in parts), frozenset().union(*(term.needs for term in parts)), False)
 
 
 def _write_tree(writer: SqlWriter, terms: Sequence[Term], trees: Any, node: int, level: int) -> Term:

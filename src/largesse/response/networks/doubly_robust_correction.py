@@ -42,8 +42,8 @@ class CurveCorrection:
     def increments(self, z: Array, K: int) -> Array:
         """Return the mean corrections (n, K) of the fold models for representations z (M, n, width)."""
         total = np.zeros((z.shape[1], K))
-        for one, coef, centre, scale in zip(z, self.coef, self.centre, self.scale, strict=True):
-            total += _increments((one - centre) / scale, coef, K)
+        for z_of_model, coef, centre, scale in zip(z, self.coef, self.centre, self.scale, strict=True):
+            total += _increments((z_of_model - centre) / scale, coef, K)
         return total / len(z)
 
 
@@ -62,10 +62,13 @@ def fit_correction(
     Every argument has one item per fold model, about the rows it was not trained on: its representations (m, width), its
     curves (m, K), the log of those rows, and their propensities (m,).
     """
-    moments = [(one.mean(axis=0), np.where(one.std(axis=0) > 1e-6, one.std(axis=0), 1.0)) for one in z]
+    moments = [
+        (z_of_model.mean(axis=0), np.where(z_of_model.std(axis=0) > 1e-6, z_of_model.std(axis=0), 1.0))
+        for z_of_model in z
+    ]
     stages = [
-        _Stage((one - centre) / scale, curve, log, rho)
-        for one, (centre, scale), curve, log, rho in zip(z, moments, curves, logs, propensities, strict=True)
+        _Stage((z_of_model - centre) / scale, curve, log, rho)
+        for z_of_model, (centre, scale), curve, log, rho in zip(z, moments, curves, logs, propensities, strict=True)
     ]
     fits = [[stage.fit(*candidate) for stage in stages] for candidate in CANDIDATES]
     losses = np.array([np.concatenate([loss for _, loss in row]) for row in fits])
@@ -75,7 +78,7 @@ def fit_correction(
     if CANDIDATES[best][0] == "none":
         return ChosenCorrection(None, choices)
     coef = np.array([coef for coef, _ in fits[best]])
-    centre, scale = (np.array(part) for part in zip(*moments, strict=True))
+    centre, scale = (np.array(items) for items in zip(*moments, strict=True))
     return ChosenCorrection(CurveCorrection(CANDIDATES[best][0], coef, centre, scale), choices)
 
 
@@ -84,7 +87,7 @@ def _name(terms: str, strength: float) -> str:
 
 
 def _concatenate(parts: Sequence[Array | None]) -> Array | None:
-    there = [part for part in parts if part is not None]
+    there = [array for array in parts if array is not None]
     return np.concatenate(there) if there else None
 
 
@@ -95,8 +98,8 @@ class _Stage:
         self.z, self.level, self.K = z, log.level, curves.shape[1]
         self.residual = log.response - curves[np.arange(len(log)), log.level]
         self.overlap = 1.0 / (propensity + TAU)  # 1/ρ × the overlap weight ρ/(ρ + τ)
-        own = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
-        self.weight = own * self.overlap / self.overlap.mean()
+        weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
+        self.weight = weight * self.overlap / self.overlap.mean()
 
     def fit(self, terms: str, strength: float) -> tuple[Array, Array]:
         """Return the coefficients (q,) and the leave-one-out losses (m,) of a kind of correction.
@@ -154,6 +157,6 @@ def apply_correction(
 
     out = curves.copy()
     for first in range(0, len(X), CORRECTION_BLOCK_ROWS):
-        part = slice(first, first + CORRECTION_BLOCK_ROWS)
-        out[part] += correction.increments(represent(params, X[part], shape), curves.shape[1])
+        rows = slice(first, first + CORRECTION_BLOCK_ROWS)
+        out[rows] += correction.increments(represent(params, X[rows], shape), curves.shape[1])
     return out

@@ -60,9 +60,9 @@ def check_shapes(params: dict[str, Array], shapes: dict[str, tuple[int, ...]]) -
 
     Wrong shapes might pass by broadcasting.
     """
-    found = {name: array.shape for name, array in params.items()}
-    if found != shapes:
-        raise ValueError(f"parameters of shapes {found}")
+    actual = {name: array.shape for name, array in params.items()}
+    if actual != shapes:
+        raise ValueError(f"parameters of shapes {actual}")
 
 
 def check_depth(params: dict[str, Array], *depths: int) -> None:

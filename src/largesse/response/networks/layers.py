@@ -187,9 +187,9 @@ def _concave_logits(out: jax.Array, K: int) -> jax.Array:
 
 
 def _initial_minmax(key: jax.Array, width: int) -> Params:
-    one, two, three = jax.random.split(key, 3)
+    first, two, three = jax.random.split(key, 3)
     return {
-        "head_w": jax.random.normal(one, (width, width)) / jnp.sqrt(width),
+        "head_w": jax.random.normal(first, (width, width)) / jnp.sqrt(width),
         "head_b": jnp.zeros(width),
         "level_w": 0.1 * jax.random.normal(two, (width,)),
         "out_w": jax.random.normal(three, (width,)) / jnp.sqrt(width),

@@ -43,8 +43,8 @@ class _Setting:
         return replace(self, **params)  # type: ignore[type-var]
 
     def __repr__(self) -> str:
-        given = [f"{name}={value!r}" for name, value in self.get_params().items() if not _is_auto(value)]
-        return f"{type(self).__name__}({', '.join(given)})"
+        arguments = [f"{name}={value!r}" for name, value in self.get_params().items() if not _is_auto(value)]
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -175,29 +175,29 @@ SETTING_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def settle(given: SettingT, default: SettingT) -> SettingT:
+def settle(setting: SettingT, default: SettingT) -> SettingT:
     """Replace settings left at "auto" by the model's default values.
 
     >>> settle(Network(width=8), Network(width=64, depth=2))
     Network(width=8, depth=2)
     """
-    own = default.get_params()
-    return replace(
-        default, **{name: value for name, value in given.get_params().items() if not _is_auto(value) and name in own}
-    )  # type: ignore[type-var]
+    known = default.get_params()
+    fixed = {name: value for name, value in setting.get_params().items() if not _is_auto(value) and name in known}
+    return replace(default, **fixed)  # type: ignore[type-var]
 
 
-def setting_problems(name: str, given: Any, default: _Setting) -> list[Problem]:
+def setting_problems(name: str, settings: Any, default: _Setting) -> list[Problem]:
     """Return the problems of a model's setting, such as fields that the model does not have.
 
     Fields that are "auto" in `default` do not belong to the model.
     """
     kind = type(default)
-    if not isinstance(given, kind):
-        return [Problem(f"{name}={given!r}", f"give a {kind.__name__}, as {kind.__name__}({fields(kind)[0].name}=…)")]  # type: ignore[arg-type]
+    if not isinstance(settings, kind):
+        example = f"{kind.__name__}({fields(kind)[0].name}=…)"  # type: ignore[arg-type]
+        return [Problem(f"{name}={settings!r}", f"give a {kind.__name__}, as {example}")]
     known = {field for field, value in default.get_params().items() if not _is_auto(value)} | _free(default)
     problems = []
-    for field, value in given.get_params().items():
+    for field, value in settings.get_params().items():
         if _is_auto(value):
             continue
         setting = f"{name}.{field}={value!r}"

@@ -84,8 +84,8 @@ class SearchTask:
         rows = sample_rows(len(self.fold), most, seed)
         if len(rows) == len(self.fold) or not np.isin(self.parts, self.fold[rows]).all():
             return self
-        log, own = self.log.take(rows), self.level_weight[rows]
-        return SearchTask(self.X[rows], log, self.fold[rows], self.parts, own, self.scale)
+        log, level_weight = self.log.take(rows), self.level_weight[rows]
+        return SearchTask(self.X[rows], log, self.fold[rows], self.parts, level_weight, self.scale)
 
     @cached_property
     def held(self) -> Log:
@@ -126,19 +126,19 @@ def learn_networks(recipe: Recipe, task: SearchTask) -> SearchResult:
         penalties = [recipe.penalties[chosen_index(choices)] for choices in shrinkage]
         losses = np.array([s.losses[penalty, kappa] for s, penalty in zip(searches, penalties, strict=True)])
         start = choose_lowest_loss(list(starts), losses, some.held.weight, some.held.cluster)
-        kept = chosen_index(start)
-        search, penalty = searches[kept], penalties[kept]
+        best_start = chosen_index(start)
+        search, penalty = searches[best_start], penalties[best_start]
         next(turns)
         search.add([(penalty, other) for other in recipe.kappas[1:]])
         choices = search.choose_kappa(penalty)
         best = (penalty, recipe.kappas[chosen_index(choices)])
         next(turns)
         if some is not task:
-            search = Search(recipe, task, starts[kept])
+            search = Search(recipe, task, starts[best_start])
             search.add([best])
         search.add_members(best)
     second = search.correct(best) if recipe.orthogonal else ChosenCorrection(None, ())
-    return SearchResult(search.finish(best, second), start, shrinkage[kept], choices, second.choices)
+    return SearchResult(search.finish(best, second), start, shrinkage[best_start], choices, second.choices)
 
 
 class Search:
@@ -157,9 +157,9 @@ class Search:
         if not candidates:
             return
         task = self.task
-        found = self._train(candidates, task.fold, task.parts)
+        trained = self._train(candidates, task.fold, task.parts)
         for i, candidate in enumerate(candidates):
-            self.params[candidate] = _part(found.params, i, len(task.parts))
+            self.params[candidate] = _part(trained.params, i, len(task.parts))
             self.scores[candidate] = self._held_scores(candidate, self.params[candidate], task.fold, task.parts)
             self.losses[candidate] = self._losses(self.scores[candidate], task.rows)
 
@@ -171,13 +171,13 @@ class Search:
         members, task = self.recipe.members, self.task
         if members < 2:
             return
-        found = self._train([best] * (members - 1), task.fold, task.parts, np.arange(1, members))
+        trained = self._train([best] * (members - 1), task.fold, task.parts, np.arange(1, members))
         scores = self.scores[best]
         for i in range(members - 1):
-            scores = scores + self._held_scores(best, _part(found.params, i, len(task.parts)), task.fold, task.parts)
+            scores = scores + self._held_scores(best, _part(trained.params, i, len(task.parts)), task.fold, task.parts)
         self.scores[best] = scores / members
-        own = self.params[best]
-        self.params[best] = {name: np.concatenate([own[name], found.params[name]]) for name in own}
+        params = self.params[best]
+        self.params[best] = {name: np.concatenate([params[name], trained.params[name]]) for name in params}
 
     def _train(
         self, candidates: list[Candidate], fold: Array, parts: Array, member: Array | None = None
@@ -192,8 +192,8 @@ class Search:
         recipe, task, many = self.recipe, self.task, len(candidates)
         weight = task.log.weight
         weight = np.ones(len(fold)) if weight is None else weight / weight.mean()
-        train_rows, train_weight = row_sets([np.flatnonzero(fold != part) for part in parts], weight)
-        stop_rows, stop_weight = row_sets([np.flatnonzero(fold == part) for part in parts], weight)
+        train_rows, train_weight = row_sets([np.flatnonzero(fold != held_fold) for held_fold in parts], weight)
+        stop_rows, stop_weight = row_sets([np.flatnonzero(fold == held_fold) for held_fold in parts], weight)
         sets = (train_rows, train_weight, stop_rows, stop_weight)
         rows = train_rows.shape[1]
         more = max(1, MIN_STEPS // max(1, rows // recipe.training.batch))  # epochs of small logs have few steps
@@ -204,8 +204,8 @@ class Search:
             recipe.balance if any(kappa > 0 for kappa in recipe.kappas) else None
         )  # one program for all candidates
         penalty, kappa = (np.repeat(each, len(parts)) for each in np.array(candidates).T)
-        own = (
-            *(np.tile(part, (many, 1)) for part in sets),
+        model_data = (
+            *(np.tile(array, (many, 1)) for array in sets),
             kappa.astype(np.float32),
             np.where(np.isinf(penalty), 0.0, penalty).astype(np.float32),
             _gate(penalty),
@@ -217,8 +217,8 @@ class Search:
         steps = steps_per_epoch(rows, training.batch)
         loop = Loop(training.epochs, steps, training.patience, STRETCH)
         response = task.scale.standardise(task.log.response)
-        data = tuple(np.asarray(part, np.float32) for part in (task.X, task.level_weight, response))
-        return train(TrainingJob(sire_program(recipe.shape, training, balance, rows), loop, data, own, seeds))
+        data = tuple(np.asarray(array, np.float32) for array in (task.X, task.level_weight, response))
+        return train(TrainingJob(sire_program(recipe.shape, training, balance, rows), loop, data, model_data, seeds))
 
     def _start_curves(self, fold: Array, parts: Array) -> Array:
         """Return the initial scores (parts, K) of the networks; NaN for the networks' own start."""
@@ -237,15 +237,15 @@ class Search:
         out = np.empty((len(fold), self.recipe.shape.levels))
         gate = _gate(np.array(candidate[:1]))
         for j, part in enumerate(parts):
-            one = {name: value[j : j + 1] for name, value in params.items()}
-            out[fold == part] = predict_scores(one, self.task.X[fold == part], self.recipe.shape, gate)[0]
+            params_of_part = {name: value[j : j + 1] for name, value in params.items()}
+            out[fold == part] = predict_scores(params_of_part, self.task.X[fold == part], self.recipe.shape, gate)[0]
         return out[np.isin(fold, parts)]
 
     def _losses(self, scores: Array, rows: Array) -> Array:
         """Return the losses (rows,) of the selected rows at their own levels."""
-        own = (scores * self.task.level_weight[rows]).sum(axis=1)
+        scores_at_level = (scores * self.task.level_weight[rows]).sum(axis=1)
         response = self.task.scale.standardise(self.task.log.response[rows])
-        return score_loss(own, response, self.task.scale.bounded)
+        return score_loss(scores_at_level, response, self.task.scale.bounded)
 
     # -- choosing -------------------------------------------------------------------------------------------------
 
@@ -293,10 +293,10 @@ class Search:
         assert log.logger is not None
         parts = np.unique(log.logger)
         candidates = [(penalty, kappa) for kappa in self.recipe.kappas]
-        found = self._train(candidates, log.logger, parts)
+        trained = self._train(candidates, log.logger, parts)
         risks = []
         for i, candidate in enumerate(candidates):
-            scores = self._held_scores(candidate, _part(found.params, i, len(parts)), log.logger, parts)
+            scores = self._held_scores(candidate, _part(trained.params, i, len(parts)), log.logger, parts)
             risks.append(np.average(self._losses(scores, np.arange(len(log))), weights=log.weight))
         return np.array(risks)
 
@@ -310,7 +310,7 @@ class Search:
         rho = estimate_propensities(task.log, task.fold, self.recipe.seed).own
         curves = np.empty((len(task.log), len(task.log.levels)))
         curves[task.rows] = task.scale.responses(self.scores[best])
-        held = [task.fold == part for part in task.parts]
+        held = [task.fold == held_fold for held_fold in task.parts]
         params = self.params[best]
         z = [
             represent({name: value[j : j + 1] for name, value in params.items()}, task.X[rows], shape)[0]
@@ -388,11 +388,11 @@ def regression_curves(X: Array, log: Log, fold: Array, parts: Array, scale: Resp
     cluster = None if log.cluster is None else log.cluster[some]
     K, doses = len(log.levels), dose_shares(log.levels)
     rows = RegressionRows(X[some], log.level[some], response, weight, K, scale.bounded, doses, cluster)
-    kept = fit_regression_folds(rows, fold[some], BASE_PREDICTOR_RIDGE)
+    fits = fit_regression_folds(rows, fold[some], BASE_PREDICTOR_RIDGE)
     middle = (weight / weight.sum()) @ X[some]
     order = np.unique(fold[some]).tolist()
     curves = []
     for part in parts.tolist():
-        fit = kept[order.index(part)]
+        fit = fits[order.index(part)]
         curves.append(fit.intercept + middle @ fit.coef + fit.level_effects)
     return np.array(curves)

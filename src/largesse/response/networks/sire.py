@@ -98,9 +98,9 @@ class BalancedNetwork(ResponseModel):
         refuse(type(self).__name__, self._problems(log))
         require_part("optax", "networks", type(self).__name__)  # which needs JAX
         scale = ResponseScale.of(log.response)
-        own = one_hot_levels(log) if level_weight is None else level_weight
+        weights = one_hot_levels(log) if level_weight is None else level_weight
         learnt = learn_networks(
-            self._recipe(scale, X.shape[1], len(log.levels)), SearchTask(X, log, fold, parts, own, scale)
+            self._recipe(scale, X.shape[1], len(log.levels)), SearchTask(X, log, fold, parts, weights, scale)
         )
         self.fit_, self.amounts_ = learnt.networks, None
         self.start_choices_, self.shrinkage_choices_ = learnt.start, learnt.shrinkage

@@ -46,7 +46,7 @@ def sire_program(shape: NetworkShape, training: Training, balance: Balance | Non
     HSIC is skipped without `balance`.
 
     `data`: features (n, p), level weights (n, K), response (n,). A row's level weights are one at its own level, or, for a
-    dose between two knots, shared between them. `own`: rows and weights to train on, rows and weights to stop by, κ,
+    dose between two knots, shared between them. `model_data`: rows and weights to train on, rows and weights to stop by, κ,
     penalty on deviations, gate of deviations, and the curve (K,) that scores start from (NaN: the usual start).
     """
     optimiser = _optimiser(training, steps_per_epoch(rows, training.batch))
@@ -57,10 +57,10 @@ def sire_program(shape: NetworkShape, training: Training, balance: Balance | Non
 
     all_first = jax.jit(jax.vmap(first))
 
-    def start(seeds: Array, own: Any) -> Any:
-        return all_first(jnp.asarray(seeds, jnp.uint32), jnp.asarray(own[7], jnp.float32))
+    def start(seeds: Array, model_data: Any) -> Any:
+        return all_first(jnp.asarray(seeds, jnp.uint32), jnp.asarray(model_data[7], jnp.float32))
 
-    def draw(seed: int, _own: Any, stretches: Sequence[Array]) -> Iterator[Array]:
+    def draw(seed: int, _model_data: Any, stretches: Sequence[Array]) -> Iterator[Array]:
         for looks in stretches:
             yield np.concatenate([_epoch_batches(seed, int(epoch), rows, training.batch) for epoch in looks])
 
@@ -73,18 +73,18 @@ def sire_program(shape: NetworkShape, training: Training, balance: Balance | Non
         loss += penalty * (w @ jnp.sum(deviation**2, axis=1)) / total
         return loss if balance is None else loss + kappa * _imbalance(z, y, w, balance)
 
-    def step(state: Any, data: Any, own: Any, places: jax.Array) -> Any:
+    def step(state: Any, data: Any, model_data: Any, places: jax.Array) -> Any:
         params, moments = state
-        here = own[0][places]
+        here = model_data[0][places]
         X, level, response = data
-        batch = (X[here], level[here], response[here], own[1][places])
-        slope = jax.grad(objective)(params, batch, own[4:7])
+        batch = (X[here], level[here], response[here], model_data[1][places])
+        slope = jax.grad(objective)(params, batch, model_data[4:7])
         update, moments = optimiser.update(slope, moments, params)
         return optax.apply_updates(params, update), moments
 
-    def loss(state: Any, data: Any, own: Any) -> jax.Array:
+    def loss(state: Any, data: Any, model_data: Any) -> jax.Array:
         X, level, response = data
-        rows, w, gate = own[2], own[3], own[6]
+        rows, w, gate = model_data[2], model_data[3], model_data[6]
         score = (forward(shape, state[0], X[rows], gate)[1] * level[rows]).sum(axis=1)
         return (w @ response_losses(score, response[rows], shape.bounded)) / jnp.maximum(w.sum(), 1e-9)
 
@@ -137,8 +137,8 @@ def predict_scores(
     gate = np.ones(models, np.float32) if gate is None else gate
     out = np.empty((models, len(X), shape.levels), np.float32)
     for first in range(0, len(X), rows):
-        part = np.asarray(X[first : first + rows], np.float32)
-        out[:, first : first + rows] = np.asarray(_scores(shape)(params, pad_rows(part), gate))[:, : len(part)]
+        block = np.asarray(X[first : first + rows], np.float32)
+        out[:, first : first + rows] = np.asarray(_scores(shape)(params, pad_rows(block), gate))[:, : len(block)]
     return out
 
 
@@ -152,8 +152,12 @@ def mean_scores(params: dict[str, Array], X: Array, shape: NetworkShape, gate: A
     concave = shape.head == "concave" and shape.bounded
     out = np.empty((len(X), shape.levels))
     for first in range(0, len(X), rows):
-        found = predict_scores(params, X[first : first + rows], shape, gate)
-        mean = logit(sigmoid(found.astype(np.float64)).mean(axis=0), inside=0.0) if concave else found.mean(axis=0)
+        model_scores = predict_scores(params, X[first : first + rows], shape, gate)
+        mean = (
+            logit(sigmoid(model_scores.astype(np.float64)).mean(axis=0), inside=0.0)
+            if concave
+            else model_scores.mean(axis=0)
+        )
         out[first : first + rows] = mean
     return out
 
@@ -166,10 +170,10 @@ def represent(params: dict[str, Array], X: Array, shape: NetworkShape) -> Array:
 
 @functools.cache
 def _scores(shape: NetworkShape) -> Callable[..., jax.Array]:
-    def one(params: Params, x: jax.Array, gate: jax.Array) -> jax.Array:
+    def score(params: Params, x: jax.Array, gate: jax.Array) -> jax.Array:
         return forward(shape, params, x, gate)[1]
 
-    return jax.jit(jax.vmap(one, in_axes=(0, None, 0)))
+    return jax.jit(jax.vmap(score, in_axes=(0, None, 0)))
 
 
 @functools.cache

@@ -34,12 +34,12 @@ MEMORY = {"cpu": 1 << 30, "gpu": 1 << 34}  # bytes of one group of models, witho
 
 def run(job: TrainingJob) -> TrainedNetworks:
     """Train the models of a job, in groups that fit into memory."""
-    data = tuple(jnp.asarray(pad_rows(part)) for part in job.data)
+    data = tuple(jnp.asarray(pad_rows(array)) for array in job.data)
     parts = groups(len(job.seeds), models_at_once(job))
 
     def trained(models: Array) -> TrainedNetworks:
-        own = jax.tree.map(lambda part: np.asarray(part)[models], job.own)
-        return _run_group(job, data, own, models)
+        model_data = jax.tree.map(lambda array: np.asarray(array)[models], job.model_data)
+        return _run_group(job, data, model_data, models)
 
     def results() -> Iterator[TrainedNetworks]:
         yield trained(parts[0])  # it compiles for all
@@ -48,21 +48,25 @@ def run(job: TrainingJob) -> TrainedNetworks:
     # A small network keeps one core busy: on a CPU several groups run side by side.
     side_by_side = job.program.at_once is not None and jax.default_backend() == "cpu"
     with ThreadPoolExecutor(count_cores() if side_by_side else 1) as pool:
-        found = list(track_results(results(), len(parts)))
-    params = jax.tree.map(lambda *each: np.concatenate(each)[: len(job.seeds)], *(one.params for one in found))
-    loss, look = (np.concatenate([getattr(f, name) for f in found])[: len(job.seeds)] for name in ("loss", "look"))
+        trained_groups = list(track_results(results(), len(parts)))
+    params = jax.tree.map(
+        lambda *each: np.concatenate(each)[: len(job.seeds)], *(group.params for group in trained_groups)
+    )
+    loss, look = (
+        np.concatenate([getattr(f, name) for f in trained_groups])[: len(job.seeds)] for name in ("loss", "look")
+    )
     return TrainedNetworks(params, loss, look)
 
 
 def models_at_once(job: TrainingJob) -> int:
     """Return the number of models of a job that fit into memory together."""
     program, loop = job.program, job.loop
-    first = jax.tree.map(lambda part: np.asarray(part)[:1], job.own)
-    one = jax.tree.map(lambda part: part[0], first)
-    stop = np.size(one[program.rows[-1]]) if program.rows else 1
+    first = jax.tree.map(lambda array: np.asarray(array)[:1], job.model_data)
+    model_data = jax.tree.map(lambda array: array[0], first)
+    stop = np.size(model_data[program.rows[-1]]) if program.rows else 1
     # The state holds weights and moments; gradients, the best weights and activations need as much again.
-    state = 2 * _count(program.start(job.seeds[:1], first)) + _count(one) + 4 * program.width * stop
-    draws = _count(next(program.draw(int(job.seeds[0]), one, [np.ones(1, np.int32)]))) * loop.stretch
+    state = 2 * _count(program.start(job.seeds[:1], first)) + _count(model_data) + 4 * program.width * stop
+    draws = _count(next(program.draw(int(job.seeds[0]), model_data, [np.ones(1, np.int32)]))) * loop.stretch
     shared = len(np.unique(np.stack([job.logs(), job.seeds]), axis=1).T) / len(job.seeds)  # draws are held once
     most = max(1, int(MEMORY.get(jax.default_backend(), MEMORY["cpu"]) // (4 * (state + draws * shared))))
     # A CPU gains nothing from more models at a time, and small groups of one size share their program and end sooner.
@@ -70,7 +74,7 @@ def models_at_once(job: TrainingJob) -> int:
 
 
 def _count(tree: Any) -> int:
-    return sum(int(np.size(part)) for part in jax.tree.leaves(tree))
+    return sum(int(np.size(array)) for array in jax.tree.leaves(tree))
 
 
 def groups(models: int, at_once: int) -> list[Array]:
@@ -88,7 +92,7 @@ def groups(models: int, at_once: int) -> list[Array]:
     return [np.minimum(np.arange(first, first + size), models - 1) for first in range(0, count * size, size)]
 
 
-def _run_group(job: TrainingJob, data: Any, own: Any, models: Array) -> TrainedNetworks:
+def _run_group(job: TrainingJob, data: Any, model_data: Any, models: Array) -> TrainedNetworks:
     """Train a group of models of a job.
 
     Models with the same log and seed get the same random draws.
@@ -99,14 +103,17 @@ def _run_group(job: TrainingJob, data: Any, own: Any, models: Array) -> TrainedN
     source = source.reshape(-1).astype(np.int32)  # (M,) whose draws each model sees
     looks = np.arange(1, loop.looks + 1, dtype=np.int32)
     stretches = [looks[first : first + loop.stretch] for first in range(0, loop.looks, loop.stretch)]
-    each = [job.program.draw(int(seeds[j]), jax.tree.map(lambda part, j=j: part[j], own), stretches) for j in firsts]
+    each = [
+        job.program.draw(int(seeds[j]), jax.tree.map(lambda array, j=j: array[j], model_data), stretches)
+        for j in firsts
+    ]
     draws = _stacked_draws(each, stretches)
-    carry = begin(job.program.start(seeds, own))
-    own = jax.tree.map(jnp.asarray, own)
+    carry = begin(job.program.start(seeds, model_data))
+    model_data = jax.tree.map(jnp.asarray, model_data)
     drawn = next(draws)
     for done, numbers in enumerate(stretches):
         advance(done / len(stretches))
-        carry = stretch(carry, numbers, drawn, source, data, own)
+        carry = stretch(carry, numbers, drawn, source, data, model_data)
         drawn = next(draws, None)  # while the device works
         if not loop.last and bool((int(numbers[-1]) - carry[3] > loop.patience).all()):
             break
@@ -134,23 +141,23 @@ def _compiled(program: TrainingProgram, loop: Loop) -> tuple[Callable[..., Any],
         many = len(jax.tree.leaves(state)[0])
         return state, program.keep(state), jnp.full(many, jnp.inf, jnp.float32), jnp.zeros(many, jnp.int32)
 
-    def look(carry: Any, now: tuple[jax.Array, Any], source: jax.Array, data: Any, own: Any) -> Any:
+    def look(carry: Any, now: tuple[jax.Array, Any], source: jax.Array, data: Any, model_data: Any) -> Any:
         number, draws = now
         state, best, best_loss, best_look = carry
 
         def step(state: Any, drawn: Any) -> Any:
-            return program.step(state, data, own, jax.tree.map(lambda part: part[source], drawn)), None
+            return program.step(state, data, model_data, jax.tree.map(lambda array: array[source], drawn)), None
 
         state, _ = jax.lax.scan(step, state, draws)
-        loss = program.loss(state, data, own)
+        loss = program.loss(state, data, model_data)
         # A model that has stopped keeps its best; the program runs on for the others.
         going = number - best_look <= loop.patience
         better = jnp.bool_(True) if loop.last else going & (loss < best_loss)
         best = jax.tree.map(lambda new, old: jnp.where(better, new, old), program.keep(state), best)
         return state, best, jnp.where(better, loss, best_loss), jnp.where(better, number, best_look)
 
-    def stretch(carry: Any, numbers: jax.Array, draws: Any, source: jax.Array, data: Any, own: Any) -> Any:
-        return jax.lax.scan(lambda c, now: (look(c, now, source, data, own), None), carry, (numbers, draws))[0]
+    def stretch(carry: Any, numbers: jax.Array, draws: Any, source: jax.Array, data: Any, model_data: Any) -> Any:
+        return jax.lax.scan(lambda c, now: (look(c, now, source, data, model_data), None), carry, (numbers, draws))[0]
 
     return jax.jit(begin), jax.jit(jax.vmap(stretch, in_axes=(0, None, None, 0, None, 0)), donate_argnums=0)
 

@@ -19,17 +19,19 @@ from largesse.records import Array
 class TrainingProgram:
     """Functions of a training: initial state, random draws, training step, held-out loss and result.
 
-    All models share `data`; each has its part of `own`.
+    All models share `data`; each has its part of `model_data`.
 
     Programs compare by identity of their functions: make each one once (`functools.lru_cache`), or it compiles again.
     """
 
-    start: Callable[..., Any]  # seeds (M,), own of all models → first state of all models
-    draw: Callable[..., Iterator[Any]]  # seed, own of one model, stretches of looks → draws (steps, …) of each stretch
-    step: Callable[..., Any]  # state, data, own, draw of the step → state; for one model
-    loss: Callable[..., Any]  # state, data, own → held-out loss; for one model
+    start: Callable[..., Any]  # seeds (M,), model_data of all models → first state of all models
+    draw: Callable[
+        ..., Iterator[Any]
+    ]  # seed, model_data of one model, stretches of looks → draws (steps, …) of each stretch
+    step: Callable[..., Any]  # state, data, model_data, draw of the step → state; for one model
+    loss: Callable[..., Any]  # state, data, model_data → held-out loss; for one model
     keep: Callable[..., Any]  # state → the part of it to return
-    rows: tuple[int, ...] = ()  # positions in `own` of row sets, the last to stop by; weights follow each one
+    rows: tuple[int, ...] = ()  # positions in `model_data` of row sets, the last to stop by; weights follow each one
     width: int = 1  # numbers per row in all layers, for the estimate of memory
     at_once: int | None = None  # most models in one program on a CPU, where groups of them run side by side
 
@@ -55,7 +57,7 @@ class TrainingJob:
     program: TrainingProgram
     loop: Loop
     data: tuple[Array, ...]  # each (n, …)
-    own: tuple[Any, ...]  # each (M, …), or a dict of such arrays
+    model_data: tuple[Any, ...]  # each (M, …), or a dict of such arrays
     seeds: Array  # (M,)
     log: Array | None = None  # (M,) index of the log that each model learns from, if there are several
 
