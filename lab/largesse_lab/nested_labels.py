@@ -223,7 +223,7 @@ def find_data_folder() -> Path | None:
 
 
 def has_nested(name: str) -> bool:
-    """Return whether the file of "images" or "text" exists."""
+    """Return True if the file of "images" or "text" exists."""
     folder = find_data_folder()
     return folder is not None and (folder / NESTED_FILES[name]).is_file()
 

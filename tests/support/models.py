@@ -55,9 +55,9 @@ def leave_untrained() -> Iterator[list[int]]:
 
     def start(job: TrainingJob) -> TrainedNetworks:
         many = len(job.seeds)
-        assert all(len(part) == many for part in jax.tree.leaves(job.own))
+        assert all(len(part) == many for part in jax.tree.leaves(job.model_data))
         sizes.append(many)
-        params = jax.tree.map(np.asarray, job.program.keep(job.program.start(job.seeds, job.own)))
+        params = jax.tree.map(np.asarray, job.program.keep(job.program.start(job.seeds, job.model_data)))
         return TrainedNetworks(params, np.zeros(many, np.float32), np.zeros(many, np.int32))
 
     with use_runner(start):

@@ -298,7 +298,7 @@ def _overriding_value(scores: Array, costs: Array) -> float:
 
 @dataclass(frozen=True)
 class Translation:
-    """One λ: the price η it needed, and how its policy fared."""
+    """Result of one λ: its price η, and the evaluation of its policy."""
 
     shift: float  # λ
     price: float  # η
@@ -341,7 +341,7 @@ class Settings:
 
 
 class Trainer:
-    """Trains policies at any λ and η on one log."""
+    """Training of policies at any λ and η on one log."""
 
     def __init__(self, settings: Settings, X: Array, log: Log, costs: Array) -> None:
         self.settings = settings
@@ -430,7 +430,7 @@ def find_price(
     share = np.full(len(scores), 1.0 / max(len(scores), 1)) if weight is None else weight / weight.sum()
 
     def spent(price: float) -> tuple[float, float]:
-        """Return the expected cost, and how fast it falls with the price: the mean variance of a customer's cost."""
+        """Return the expected cost, and its rate of decrease with the price: the mean variance of a customer's cost."""
         policy = softmax(scores - price * costs)
         each = np.einsum("nk,nk->n", policy, costs)
         return float(share @ each), float(share @ (np.einsum("nk,nk,nk->n", policy, costs, costs) - each**2))
@@ -499,7 +499,7 @@ class PolicyNetworks:
         return PolicyNetworks(self.shape, mixed)
 
     def check(self, features: int, levels: int, models: int) -> None:
-        """Raise ValueError unless the arrays belong to so many networks of features and levels."""
+        """Raise ValueError unless the arrays match the numbers of networks, features and levels."""
         from largesse.response.networks import layers
 
         if (self.shape.features, self.shape.levels) != (features, levels):
@@ -522,7 +522,7 @@ class TrainingRows:
 
 
 def policy_network_problems(network: Network, training: Training) -> list[Problem]:
-    """Return everything that is wrong with the settings of policy networks."""
+    """Return the problems of the settings of policy networks."""
     return setting_problems("network", network, BANDITNET_NETWORK) + setting_problems(
         "training", training, BANDITNET_TRAINING
     )

@@ -230,13 +230,13 @@ def _logging(X: Array, log: Log) -> Array:
 
 
 def constant_draw(value: float) -> Draws:
-    """Return a single draw that is the same for everybody."""
+    """Return a single draw that is the same for all customers."""
     whole, real = np.zeros(0, np.int32), np.zeros(0)
     return Draws(1, value, 0.0, Trees(whole, whole, real, whole, whole, real))
 
 
 def posterior_draws(model: Any) -> Draws:
-    """Take the trees out of a sampled stochtree model with numeric features only."""
+    """Extract the trees of a sampled stochtree model with numeric features only."""
     forests = json.loads(model.forest_container_mean.dump_json_string())
     nodes: list[_Node] = []
     roots = []

@@ -91,7 +91,7 @@ class CFRNet(ResponseModel):
     ipm
         "wasserstein", "linear" or "rbf".
     reweight
-        Whether rows are weighted so that all levels count alike.
+        Whether rows are weighted so that all levels count equally.
     loss
         "log", "square", or "auto": log where responses lie in [0, 1].
     network, training

@@ -138,7 +138,7 @@ class DoseSIRE(Configurable):
         return networks.scale.responses(np.minimum(low + share * (high - low), high))
 
     def state(self) -> NoReturn:
-        """Refuse: a policy chooses between levels, and is saved with a model of levels."""
+        """Refuse to save the model: saved policies choose between levels."""
         hint = "fit SIRE on the doses you can give as levels, and save its policy"
         fail("DoseSIRE", Problem("a model of doses cannot be saved", hint))
 
@@ -407,7 +407,7 @@ def evaluate_doses(
 
 
 def _count_effective(weight: Array) -> float:
-    """Return how many equally weighted rows carry as much information as the weighted ones (Kish)."""
+    """Return the effective sample size of weighted rows (Kish)."""
     return float(weight.sum() ** 2 / (weight @ weight)) if weight.any() else 0.0
 
 

@@ -196,7 +196,7 @@ INITIAL_SCALE = np.sqrt(2.0)  # of first weights, × 1/√fan-in, as published
 
 @dataclass(frozen=True)
 class Gan:
-    """Sizes, and how to train: the same for all models."""
+    """Sizes of the networks and settings of their training, the same for all models."""
 
     features: int
     levels: int
@@ -285,7 +285,7 @@ def complete_rows(generated: jax.Array, level: jax.Array, r: jax.Array) -> jax.A
 
 
 def detector_loss(detect: Params, x: jax.Array, rows: jax.Array, level: jax.Array, w: jax.Array) -> jax.Array:
-    """Return the cross-entropy with which the discriminator tells which slot was observed."""
+    """Return the cross-entropy of the discriminator, which predicts the observed slot."""
     log_probability = jax.nn.log_softmax(discriminate(detect, x, rows), axis=1)
     return -_mean((log_probability * level).sum(axis=1), w)
 
@@ -304,7 +304,7 @@ def completer_loss(
 
 
 def judge_loss(judge: Params, x: jax.Array, real: jax.Array, made: jax.Array, w: jax.Array) -> jax.Array:
-    """Return the cross-entropy with which the second discriminator tells completed rows from inferred ones."""
+    """Return the cross-entropy of the second discriminator, which separates completed rows from inferred ones."""
     yes = jax.nn.softplus(-discriminate(judge, x, real)[:, 0])
     no = jax.nn.softplus(discriminate(judge, x, made)[:, 0])
     return _mean(yes + no, w)

@@ -1,4 +1,4 @@
-"""One model per level, each of that level's rows alone."""
+"""T-learner: one model per level, each fitted to that level's rows only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEWEST = 20  # a level with fewer rows is predicted by a model of all rows: a ha
 
 @final
 class TLearner(ResponseModel):
-    """The response at each level is learnt from the customers who got it; nothing is shared between levels.
+    """Model of one regression per level, each learnt from the customers who got the level; nothing is shared between levels.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def _simulate_tests(treated: Array, control: Array, arm: int, rng: np.random.Gen
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return how often tests of the stated size show the gain, by kind of response and over all worlds."""
+    """Return the share of tests of the stated size that show the gain, by kind of response and over all worlds."""
     tested = [record for record in records if record["shown"] is not None]
     kinds = [*dict.fromkeys(record["response"] for record in tested)]
     rows = [_describe(kind, [record["shown"] for record in tested if record["response"] == kind]) for kind in kinds]

@@ -84,7 +84,7 @@ HARD_LOG_CASES = {
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per case and log: for each estimate whether the truth lies in, above or below its interval."""
+    """Return one record per case and log: for each estimate, the position of the truth: in, above or below its interval."""
     names = list(HARD_LOG_CASES) if request.problems is None else request.problems
     refuse("experiment", find_unknown("case", names, list(HARD_LOG_CASES)))
     logs = take_part(400 if request.repeats is None else request.repeats, request.part)
@@ -112,7 +112,7 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
 
 
 def _locate(estimate: Estimate, truth: float) -> str:
-    """Return whether the truth lies in, above or below the interval; "none" without an interval."""
+    """Return the position of the truth: in, above or below the interval; "none" without an interval."""
     if not (math.isfinite(estimate.low) and math.isfinite(estimate.high)):
         return "none"
     return "below" if truth < estimate.low else "above" if truth > estimate.high else "in"

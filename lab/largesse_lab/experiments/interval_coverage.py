@@ -170,7 +170,7 @@ def apply_fixed_rule(features: Array) -> Array:
 
 
 def apply_highest_rule(features: Array) -> Array:
-    """Return the highest level (n,) for everybody."""
+    """Return the highest level (n,) for all customers."""
     return np.full(len(features), len(FACE) - 1)
 
 
@@ -218,7 +218,7 @@ def _find_frontier(
 
 
 def _judge_band(scores: Scores, plans: Sequence[HeldOutPlan], truths: Array) -> dict[str, Any]:
-    """Return whether the band contains the whole true frontier, and the share of points that pointwise intervals contain."""
+    """Return a flag for a band that contains the whole true frontier, and the share of points that pointwise intervals contain."""
     points = trace_frontier(scores, plans)
     inside = [p.band[0] <= true <= p.band[1] for p, true in zip(points, truths, strict=True)]
     pointwise = [p.value.low <= true <= p.value.high for p, true in zip(points, truths, strict=True)]

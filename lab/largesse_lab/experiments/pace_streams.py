@@ -37,7 +37,7 @@ VALUE_GRID = np.round(np.arange(0.9, 1.001, 0.005), 3)  # of the figure
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per stream: the value of each way as a share of the offline optimum, and whether it kept the budget."""
+    """Return one record per stream: each method's value as a share of the offline optimum, and whether it kept the budget."""
     keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_STREAMS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_stream, progress)
 
@@ -76,7 +76,7 @@ def _pace(stream: Stream) -> dict[str, Any]:
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return the ways by kind of payment, and the cost of reserving promises by the share of customers who redeem."""
+    """Return the methods by kind of payment, and the cost of reserving promises by the share of customers who redeem."""
     kinds = []
     for title, on_redemption in PAYMENT_KINDS.items():
         streams = [record for record in records if record["traits"]["on_redemption"] == on_redemption]

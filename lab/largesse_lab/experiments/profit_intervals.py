@@ -144,7 +144,7 @@ def _judge(scores: Scores, policy: Array, worth: float, truth: dict[str, float])
 
 
 def contains(estimate: Estimate, truth: float) -> bool | None:
-    """Return whether an interval contains the truth, up to rounding; None without an interval."""
+    """Return True if an interval contains the truth, up to rounding; None without an interval."""
     if not np.isfinite(estimate.low):
         return None
     slack = 1e-9 * max(abs(truth), abs(estimate.estimate))
@@ -154,7 +154,7 @@ def contains(estimate: Estimate, truth: float) -> bool | None:
 def _judge_best(
     scores: Scores, plans: Sequence[HeldOutPlan], budget: float, fresh: _FreshProfits, fresh_curves: Sequence[Array]
 ) -> dict[str, Any]:
-    """Return whether the budgets that may be best include the truly best one, their share, and the loss of the chosen one."""
+    """Return a flag for candidate budgets that include the truly best one, their share, and the loss of the chosen one."""
     _, best = trace_profit(scores, plans, fresh.worth, budget)
     true = np.array([fresh.judge(_follow(plan, fresh_curves, fresh.levels))["profit"] for plan in plans])
     budgets = np.array([plan.budget for plan in plans])

@@ -47,7 +47,7 @@ def title_column(column: str) -> str:
 
 
 def is_higher_better(column: str) -> bool:
-    """Return whether more is better in a column; all other columns are errors."""
+    """Return True if more is better in a column; all other columns are errors."""
     return column.startswith(HIGHER_IS_BETTER)
 
 

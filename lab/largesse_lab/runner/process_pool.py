@@ -67,7 +67,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def make_command(words: Sequence[str]) -> list[str]:
-    """Return the command that runs this very program.
+    """Return the command that runs this program.
 
     >>> make_command(["experiment", "rates"])[-2:]
     ['experiment', 'rates']

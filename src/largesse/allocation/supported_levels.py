@@ -28,21 +28,21 @@ def replace_options(allowed: Array) -> Array:
 
 
 def copy_options(table: Array, supported: Array | None) -> Array:
-    """Return a table (n, K) or (K,) with the value of the supported level (n, K) of every option; None: as it is."""
+    """Return a table (n, K) or (K,) with the value of the supported level (n, K) of every option; unchanged without a mask."""
     if supported is None:
         return table
     return np.take_along_axis(np.broadcast_to(table, supported.shape), supported, axis=1)
 
 
 def replace_levels(levels: Array, supported: Array | None) -> Array:
-    """Return the supported level of the option (n,) that each row was given; None: as it is."""
+    """Return the supported level of the option (n,) that each row got; unchanged without a mask."""
     if supported is None:
         return levels
     return supported[np.arange(len(levels)), levels].astype(levels.dtype, copy=False)
 
 
 def replace_probabilities(probabilities: Array, supported: Array | None) -> Array:
-    """Return the probabilities (n, K) of levels from those of options, (n, K) or (K,); None: as they are.
+    """Return the probabilities (n, K) of levels from those of options, (n, K) or (K,); unchanged without a mask.
 
     >>> replace_probabilities(np.array([0.2, 0.3, 0.5]), np.array([[0, 0, 2]]))
     array([[0.5, 0. , 0.5]])

@@ -54,7 +54,7 @@ class EstimateTerms:
 
 
 def gives_levels(policy: Array) -> bool:
-    """Return whether a policy consists of levels (n,), not of probabilities."""
+    """Return True if a policy consists of levels (n,), not of probabilities."""
     return policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer)
 
 

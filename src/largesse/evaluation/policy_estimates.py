@@ -101,7 +101,7 @@ def _iterate_blocks(rows: int) -> Iterator[slice]:
 
 
 def _are_costs_known(scores: Scores) -> bool:
-    """Return whether every row cost as much as its level was expected to cost."""
+    """Return True if every row cost as much as its level was expected to cost."""
     for rows in _iterate_blocks(len(scores.level)):
         level = scores.level[rows]
         place = np.arange(len(level))

@@ -35,7 +35,7 @@ MIN_EFFECTIVE_ROWS = 30  # for a weighted standard deviation; below it is that o
 
 @dataclass(frozen=True)
 class PowerSpec:
-    """The gain that a test is to show, and its error rates."""
+    """Gain that a test should show, and its error rates."""
 
     power: float = 0.8
     coverage: float = 0.95
@@ -232,7 +232,7 @@ class _Outcome:
         return self._size(name, detail, gain, self.spec.reach())
 
     def show_not_worse(self, value: Estimate, margin: float) -> TestCase:
-        """Return the sizes of a test that the value falls by less than the savings would buy."""
+        """Return the sizes of a non-inferiority test: the value falls by less than the savings would buy."""
         gain = Estimate(value.estimate + margin, value.se, value.low + margin, value.high + margin)
         detail = f"the value falls by less than {margin:.3g} per customer, which the savings would buy"
         return self._size("not worse", detail, gain, self.spec.reach(one_sided=True))

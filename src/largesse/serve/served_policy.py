@@ -60,7 +60,7 @@ class ServedPolicy:
         return RowEncoder(self.policy.model.encoder_, self.parse)
 
     def encode(self, rows: Sequence[Row]) -> Any:
-        """Return the customers of rows as the policy takes them; refuse rows that the log's rules do not allow."""
+        """Convert rows to customers of the policy; refuse rows that the log's rules do not allow."""
         encoded = self.encoder.encode(rows)
         costs = self.policy.levels.cost_columns
         if not costs:

@@ -127,7 +127,7 @@ def _list_examples(values: pa.ChunkedArray) -> list[str]:
 
 
 def list_levels(inspection: CampaignDraft) -> tuple[list[str], bool, str]:
-    """Return the levels, cheapest first if that is known; whether it is, and the reason."""
+    """Return the levels (cheapest first, if their order is known), a flag for a known order, and the reason."""
     if inspection.level is None:
         return [], False, ""
     if inspection.doses is not None:

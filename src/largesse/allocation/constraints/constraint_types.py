@@ -152,7 +152,7 @@ class Limit(Rule):
         return Problem(got, f"{'lower' if self.at_least else 'raise'} it to {self.amount(nearest)}")
 
     def not_met(self, by: float, _n: int, /) -> Problem:
-        """Return the problem of a limit that the best plan found breaks by `by`."""
+        """Return the problem of a limit that the best plan found violates by the amount `by`."""
         what = f"no plan was found that keeps {self.name}"
         return Problem(what, f"{'lower' if self.at_least else 'raise'} it by {by:g}")
 

@@ -303,7 +303,7 @@ def best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: f
 
 @compiled
 def least_worth(curve: Array, costs: Array, price: float, tie: float) -> float:
-    """Return the net value at a price from which on a level of one row ties with the best, up to `tie` (relative)."""
+    """Return the lowest net value at a price that still ties with one row's best level, up to `tie` (relative)."""
     best, size, dear = -math.inf, 0.0, 0.0
     for k in range(len(curve)):
         f, c = np.float64(curve[k]), np.float64(costs[k])

@@ -1,6 +1,6 @@
 """Search for the price of a budget, by selection among the steps of hulls.
 
-A sample of customers brackets the price. One pass over all customers decides for good those who get the same level at
+A sample of customers brackets the price. One pass over all customers permanently decides those who get the same level at
 both ends of the bracket, which is nearly everybody; the others are sampled again until few are left, and among their
 steps up the hull the price is selected.
 """

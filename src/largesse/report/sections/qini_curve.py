@@ -38,7 +38,7 @@ def _write_readout(row: Numbers, units: Units) -> str:
 
 
 def write_area(area: Numbers, units: Units) -> str:
-    """Say whether choosing pays on average over all budgets."""
+    """Describe the average gain over all budgets."""
     gain, judged = units.write_gain(area), judge_gain(area)
     if judged == "pays":
         return f"On average over all budgets, choosing who gets what gains {gain} over treating everyone the same."

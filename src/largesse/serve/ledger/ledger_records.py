@@ -290,7 +290,7 @@ class LevelChooser(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LedgerDecisions:
-    """The decisions on a request as the ledger holds them; the same request gets the same again."""
+    """The decisions on a request in the ledger; a repeated request gets the same decisions."""
 
     request: str
     customers: tuple[str, ...]

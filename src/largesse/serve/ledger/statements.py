@@ -207,7 +207,7 @@ def write_standing(session: Session, standing: LedgerStanding) -> None:
 
 
 def release_expired(session: Session, standing: LedgerStanding, *, all_requests: bool = False) -> LedgerStanding:
-    """Close requests whose time is groups: promises that were not redeemed are released."""
+    """Close requests whose time is over: promises that were not redeemed are released."""
     if not standing.has_open_promises:
         return standing
     ends = standing.terms.ends if standing.terms.keeps_promises else NO_END

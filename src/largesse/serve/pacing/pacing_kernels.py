@@ -193,7 +193,7 @@ def advance(plan: Array, state: Array, money: Array, t: float) -> None:
 
 @compiled
 def expect_redemptions(days: float, plan: Array, state: Array, money: Array) -> None:
-    """Let days pass: expected redemptions come as fast as those of promises whose time is over did on average."""
+    """Advance expected redemptions by some days, at the average rate of promises that have ended."""
     prior = plan[RATIO_PRIOR] / UNIT
     paid_amount = money[SETTLED_PAID] + prior
     wait = (money[SETTLED_WAIT] + USUAL_WAIT * prior) / paid_amount if paid_amount > 0.0 else USUAL_WAIT
@@ -215,7 +215,7 @@ def reserve_amount(paid: float, plan: Array, state: Array) -> float:
 
 @compiled
 def find_parts(plan: Array, t: float) -> tuple[int, int]:
-    """Return the part of the period in which t lies, and that at whose end a promise of t is over; J: after the period."""
+    """Return the part of the period that contains t, and the part at whose end a promise made at t ends; J: after the period."""
     J = int(plan[PARTS])
     wide = plan[DAYS] / J
     last = J if t + plan[VALID] > plan[DAYS] else max(int(np.ceil((t + plan[VALID]) / wide)) - 1, 0)

@@ -107,7 +107,7 @@ async function begin() {
 }
 
 window.addEventListener("hashchange", go);
-// A table dropped beside the field for it must not replace the page.
+// A table dropped next to the field for it must not replace the page.
 for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault());
 begin();
 showFoot();

@@ -100,7 +100,7 @@ class Sheet {
     this.mark();
   }
 
-  /** Show what is missing or wrong beside what it concerns, and the question in words below. */
+  /** Show what is missing or wrong next to the field, and the question in words below. */
   mark() {
     const gaps = findGaps(this.draft, this.table);
     const said = (this.table.problems ?? []).filter(({ what }) => !/^no column is/.test(what)); // those are gaps, too

@@ -1,4 +1,4 @@
-// Runs beside each other.
+// Runs side by side.
 
 import { server } from "./api.js";
 import { make, put, strip } from "./dom.js";
@@ -24,7 +24,7 @@ export async function show(page, [, ...names]) {
     ["Model", (run) => run.model ?? "–"],
     ["Made", (run) => day(run.made)],
   ];
-  put(page, make("h1", {}, "Runs beside each other"), differNote(runs),
+  put(page, make("h1", {}, "Runs side by side"), differNote(runs),
     make("div", { class: "wide-table", role: "region", "aria-label": "Comparison", tabindex: "0" }, make("table", { class: "compare" },
       make("thead", {}, make("tr", {}, make("td", {}), runs.map(({ name }) => make("th", { scope: "col" }, make("a", { href: runAddress(name) }, name))))),
       make("tbody", {}, lines.map(([words, cell]) => make("tr", {}, make("th", { scope: "row" }, words), runs.map((run) => make("td", { "data-label": run.name }, cell(run)))))))),

@@ -65,13 +65,13 @@ const SHAPES = {
   table: [["path", { d: "M2.5 4h15v12h-15zM2.5 8h15M8 8v8M13 8v8" }]],
 };
 
-/** A small picture that repeats what the words beside it say. */
+/** A small picture that repeats what the words next to it say. */
 export function icon(kind) {
   const parts = (SHAPES[kind] ?? SHAPES.note).map(([tag, props]) => draw(tag, props));
   return draw("svg", { class: "icon", viewBox: "0 0 20 20", "aria-hidden": "true" }, parts);
 }
 
-/** An interval as a line with a dot, on an axis from `low` to `high`; the words beside it say the same. */
+/** An interval as a line with a dot, on an axis from `low` to `high`; the words next to it say the same. */
 export function strip(value, interval, low, high) {
   const at = (x) => `${Math.min(Math.max(((x - low) / (high - low || 1)) * 96 + 2, 2), 98)}%`;
   const parts = [draw("line", { class: "base", x1: "0%", x2: "100%", y1: 10, y2: 10 })];

@@ -29,7 +29,7 @@ export async function show(page, [, name]) {
 export function campaignPart(toml, command) {
   return make("section", { class: "campaign", "aria-labelledby": "same" },
     make("h2", { id: "same" }, "The same from the command line"),
-    make("p", { class: "caption" }, "Keep this as campaign.toml beside the log, and the same run can be made again by anyone, or every night."),
+    make("p", { class: "caption" }, "Keep this as campaign.toml next to the log, and the same run can be made again by anyone, or every night."),
     copyable("the campaign file", toml), command ? copyable("the command", command) : null);
 }
 

@@ -28,7 +28,7 @@ export function refusalBox(error, again) {
   return shown;
 }
 
-/** A problem beside the field that it concerns. */
+/** A problem next to the field that it concerns. */
 export function beside(id, problems) {
   return make("div", { class: "beside", id, role: "status" }, problems.map(({ what, hint, tone }) =>
     make("p", { class: tone ?? "no" }, icon(tone ?? "no"), make("span", {}, sentence(what), hint ? ` ${sentence(hint)}` : ""))));

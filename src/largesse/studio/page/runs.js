@@ -4,7 +4,7 @@ import { button, make, say } from "./dom.js";
 import { counted, day, listWords, plainAmount } from "./words.js";
 
 const SHOWN = 10; // runs that are listed at once
-const MOST = 6; // runs that fit beside each other
+const MOST = 6; // runs that fit side by side
 
 export const runAddress = (name) => `#/run/${encodeURIComponent(name)}`;
 
@@ -15,18 +15,18 @@ export function runList(runs) {
   }
   const chosen = new Set();
   const go = button("Compare", () => { if (chosen.size > 1) location.hash = `#/compare/${[...chosen].map(encodeURIComponent).join("/")}`; }, { id: "compare", "aria-disabled": "true", "aria-describedby": "compare-words" });
-  const words = make("p", { class: "small", id: "compare-words" }, "Tick two or more to see them beside each other.");
+  const words = make("p", { class: "small", id: "compare-words" }, "Tick two or more to see them side by side.");
   const choose = (name, on) => {
     if (on) chosen.add(name);
     else chosen.delete(name);
     go.setAttribute("aria-disabled", String(chosen.size < 2));
-    words.textContent = chosen.size < 2 ? "Tick two or more to see them beside each other." : `${counted(chosen.size, "run")}: ${listWords([...chosen])}.`;
+    words.textContent = chosen.size < 2 ? "Tick two or more to see them side by side." : `${counted(chosen.size, "run")}: ${listWords([...chosen])}.`;
   };
   const list = make("ul", { class: "runs" });
   const rows = runs.map((run, k) => runRow(run, k, (box) => {
     if (box.checked && chosen.size >= MOST) {
       box.checked = false;
-      say(`At most ${MOST} runs fit beside each other.`);
+      say(`At most ${MOST} runs fit side by side.`);
     }
     choose(run.name, box.checked);
   }, runs.length > 1));

@@ -1,4 +1,4 @@
-// Another budget, other rules: a plan from what the run has learnt, beside the run's own.
+// Another budget, other rules: a plan from what the run has learnt, next to the run's own.
 
 import { server, whatIfFile } from "./api.js";
 import { button, isAsleep, make, put, refill, say } from "./dom.js";
@@ -131,7 +131,7 @@ class Trial {
       const tried = (this.run.what_ifs ?? []).find((one) => one.id === id);
       if (tried) return refill(this.result, resultPart(this.run, tried));
     }
-    return refill(this.result, make("div", { class: "empty" }, make("p", {}, "Set a budget or a rule and press Plan."), make("p", { class: "small" }, "The new plan then stands here, beside the run’s own.")));
+    return refill(this.result, make("div", { class: "empty" }, make("p", {}, "Set a budget or a rule and press Plan."), make("p", { class: "small" }, "The new plan then stands here, next to the run’s own.")));
   }
 
   hear(job) {
@@ -164,7 +164,7 @@ function triedPart(run) {
     make("ul", {}, tried.map((one) => make("li", {}, make("a", { href: `${runAddress(run.name)}/what-if/${encodeURIComponent(one.id)}` }, `${value(one.planned.value)} for ${amount(one.planned.spend, run.unit)}`)))));
 }
 
-/** The new plan beside the run's own. */
+/** The new plan next to the run's own. */
 function resultPart(run, found) {
   const now = found.planned;
   const was = found.before?.planned ?? {};
