@@ -32,7 +32,7 @@ from largesse.pipeline.engine_protocol import Engine, Target
 from largesse.pipeline.local_engine import Local
 from largesse.pipeline.planner import make_plan
 from largesse.pipeline.spark import ClusterError, Spark, check_spark, open_session, spark_engine
-from largesse.pipeline.spark.chunks import ChunkedTable
+from largesse.pipeline.spark.chunked_tables import ChunkedTable
 from largesse.pipeline.spark.session import explain_failure, find_java
 from largesse.pipeline.spark.spark_engine import SparkCustomers
 from largesse.pipeline.spark.tasks import ChunkCosts

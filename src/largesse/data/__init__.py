@@ -5,6 +5,14 @@ checked again. `Encoder` turns features into a matrix of numbers. `group_column`
 by batch, in any number of passes; `split_file` and `read_piece` read files in pieces, for several machines.
 """
 
+from largesse.data.arrow_columns import as_floats as as_floats
+from largesse.data.arrow_columns import as_seconds as as_seconds
+from largesse.data.arrow_columns import count_words as count_words
+from largesse.data.arrow_columns import decode_dictionary as decode_dictionary
+from largesse.data.arrow_columns import is_text as is_text
+from largesse.data.arrow_columns import kind_of as kind_of
+from largesse.data.arrow_columns import skip_reason as skip_reason
+from largesse.data.arrow_columns import word_codes as word_codes
 from largesse.data.binning import Grouping as Grouping
 from largesse.data.binning import Groups as Groups
 from largesse.data.binning import find_grouping as find_grouping
@@ -14,14 +22,6 @@ from largesse.data.binning import name_value as name_value
 from largesse.data.column_encoders import CYCLES as CYCLES
 from largesse.data.column_encoders import MAX_STANDARD_DEVIATIONS as MAX_STANDARD_DEVIATIONS
 from largesse.data.column_encoders import SECONDS_PER_DAY as SECONDS_PER_DAY
-from largesse.data.column_values import as_floats as as_floats
-from largesse.data.column_values import as_seconds as as_seconds
-from largesse.data.column_values import count_words as count_words
-from largesse.data.column_values import decode_dictionary as decode_dictionary
-from largesse.data.column_values import is_text as is_text
-from largesse.data.column_values import kind_of as kind_of
-from largesse.data.column_values import skip_reason as skip_reason
-from largesse.data.column_values import word_codes as word_codes
 from largesse.data.encoder import Encoder as Encoder
 from largesse.data.encoder import plain_columns as plain_columns
 from largesse.data.log_reader import check_customers as check_customers

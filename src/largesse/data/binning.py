@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from largesse.data.column_values import as_floats, as_seconds, count_words, kind_of, word_codes
+from largesse.data.arrow_columns import as_floats, as_seconds, count_words, kind_of, word_codes
 from largesse.records import Array
 
 if TYPE_CHECKING:

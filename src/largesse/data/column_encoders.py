@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from largesse.data.column_values import Kind, as_floats, as_seconds, word_codes
+from largesse.data.arrow_columns import Kind, as_floats, as_seconds, word_codes
 from largesse.io import at_place, read_record, read_scalar
 from largesse.records import Array
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from largesse.data.arrow_columns import Kind, as_floats, as_seconds, count_words, decode_dictionary, kind_of, word_codes
 from largesse.data.column_encoders import (
     CYCLES,
     SECONDS_PER_DAY,
@@ -26,7 +27,6 @@ from largesse.data.column_encoders import (
     WordsEncoder,
     read_columns,
 )
-from largesse.data.column_values import Kind, as_floats, as_seconds, count_words, decode_dictionary, kind_of, word_codes
 from largesse.data.parsing import match_kinds
 from largesse.errors import Problem, refuse, suggest
 from largesse.io import to_json

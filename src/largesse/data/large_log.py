@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.column_values import (
+from largesse.data.arrow_columns import (
     MIN_ROWS_FOR_IDENTIFIER,
     MIN_UNIQUE_SHARE,
     as_floats,

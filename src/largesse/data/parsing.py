@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.column_values import (
+from largesse.data.arrow_columns import (
     as_floats,
     count_words,
     decode_dictionary,

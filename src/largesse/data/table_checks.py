@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data.column_values import (
+from largesse.data.arrow_columns import (
     as_comparable,
     as_floats,
     count_words,

@@ -17,7 +17,7 @@ from largesse.errors import NotFittedError, Problem, refuse, suggest
 from largesse.io import Arrays, Reader, State, pack
 from largesse.progress import count_as_stage
 from largesse.records import Array, Card, Choice, Customers, HeldOutPredictions, Log, write_names
-from largesse.response.saved_settings import learnt_hints, pack_settings, unpack_settings
+from largesse.response.settings_serialisation import learnt_hints, pack_settings, unpack_settings
 from largesse.response.shuffled_features import shuffle_features
 from largesse.stats import assign_folds, count_cores, run_in_threads
 

@@ -35,7 +35,7 @@ from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
 from largesse.pipeline.customers import check_memory, name_reasons
 from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers, Target
 from largesse.pipeline.local_engine import Local, choose_places
-from largesse.pipeline.spark.chunks import (
+from largesse.pipeline.spark.chunked_tables import (
     CHUNKS,
     RESULTS,
     ChunkedTable,

@@ -20,7 +20,7 @@ from largesse.levels import Levels
 from largesse.pipeline.customers import check_table, find_suspects
 from largesse.pipeline.engine_protocol import PlanResult
 from largesse.pipeline.local_engine import random_keys
-from largesse.pipeline.spark.chunks import (
+from largesse.pipeline.spark.chunked_tables import (
     MAX_CHUNK_ROWS,
     find_partition,
     list_chunks,

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.data.binning import find_grouping, group_column
-from largesse.data.column_values import (
+from largesse.data.arrow_columns import (
     as_comparable,
     as_floats,
     as_seconds,
@@ -22,6 +21,7 @@ from largesse.data.column_values import (
     skip_reason,
     word_codes,
 )
+from largesse.data.binning import find_grouping, group_column
 
 
 def column(*values: Any, kind: pa.DataType | None = None) -> pa.ChunkedArray:

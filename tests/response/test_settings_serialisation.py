@@ -14,7 +14,7 @@ from largesse.io import Reader, Shaped, pack
 from largesse.records import Array
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
-from largesse.response.saved_settings import pack_setting
+from largesse.response.settings_serialisation import pack_setting
 from largesse.response.stacking import Stack
 
 
