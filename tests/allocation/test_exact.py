@@ -1,5 +1,7 @@
+import math
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,9 +9,22 @@ import pytest
 from largesse.allocation.constraints.constraint_types import Constraints
 from largesse.allocation.plan import allocate
 from largesse.errors import BudgetError
-from support.plans import RULES, attempt, keeps, paid_by, ruled_instance, ruled_optimum
+from support.plans import KINDS, RULES, attempt, instances, keeps, paid_by, ruled_instance, ruled_optimum, whole_optimum
 
 NEARLY = 1e-7  # HiGHS takes a budget to be kept when it is overdrawn by less
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_is_the_best_whole_plan_and_others_are_within_their_gap(kind: Any, count: int) -> None:
+    for curves, costs, budget in instances(kind, count):
+        n, best = len(curves), whole_optimum(curves, costs, budget)
+        plain, plan = (allocate(curves, costs, budget, exact=exact) for exact in (False, True))
+        assert best - plain.value <= plain.gap + 1e-9
+        assert plan.value == pytest.approx(best, abs=1e-9)
+        assert plan.gap <= 1e-9
+        assert paid_by(plan.levels, costs, curves.shape) <= budget * n
+        assert plan.value == math.fsum(curves[np.arange(n), plan.levels]) / n
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -10,13 +10,6 @@ def rows(n: int = 500, seed: int = 0) -> tuple[Array, Array, Array]:
     return X, level, X[:, 0] * X[:, 1] + 0.5 * level + rng.normal(size=n)
 
 
-def test_the_model_predicts_what_its_trees_do() -> None:
-    X, level, response = rows()
-    model = Boosting(rounds=10).fit(X, level, response)
-    assert np.array_equal(model.predict(X), model.trees_.scores(model.encode(X), 3))
-    assert len(model.trees_.trees.roots) <= 10
-
-
 def test_growing_stops_early_when_nothing_is_gained() -> None:
     X, level, _ = rows(1000)
     noise = np.random.default_rng(1).integers(0, 2, 1000)

@@ -20,7 +20,6 @@ from largesse.response.common_level_effects import (
     fit_ladder,
     fit_scores,
     link_of,
-    list_shapes,
     measure_noise,
     scored_rows,
 )
@@ -323,17 +322,6 @@ def test_units_do_not_matter() -> None:
     effects, covariance = np.array([0.2, 0.5, 0.55]), 0.01 * (np.eye(3) + 0.5)
     one = average_ladder(effects, covariance, even(4), 0.3)
     np.testing.assert_allclose(average_ladder(7 * effects, 49 * covariance, even(4), 2.1), 7 * one, rtol=1e-9)
-
-
-@pytest.mark.parametrize("K", range(2, 13))
-def test_shapes_rise_from_zero_to_one(K: int) -> None:
-    for doses in (even(K), even(K) ** 3, np.sqrt(even(K))):
-        shapes, prior = list_shapes(doses)
-        assert shapes.shape == (len(prior), K - 1)
-        assert (np.diff(shapes, axis=1) >= 0).all()
-        assert (shapes >= 0).all()
-        np.testing.assert_allclose(shapes[:, -1], 1.0)
-        assert prior.sum() == pytest.approx(1)
 
 
 # ---------------------------------------------------------------------------------------------- doses

@@ -8,7 +8,7 @@ from largesse.records import Array
 from largesse.response.boosting import Boosting
 from largesse.stats import tree_arrays
 from largesse.stats.links import sigmoid
-from largesse.stats.tree_arrays import BoostedTrees, Trees, boosted_trees
+from largesse.stats.tree_arrays import Trees, boosted_trees
 
 
 def rows(n: int = 500, seed: int = 0) -> tuple[Array, Array, Array]:
@@ -19,7 +19,8 @@ def rows(n: int = 500, seed: int = 0) -> tuple[Array, Array, Array]:
 
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("rounds", [1, 40])
-def test_trees_predict_what_scikit_learn_predicts(binary: bool, rounds: int) -> None:
+def test_trees_predict_what_scikit_learn_predicts(binary: bool, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_arrays, "TREE_BLOCK_ROWS", 30)
     X, level, response = rows()
     kind = HistGradientBoostingClassifier if binary else HistGradientBoostingRegressor
     grown = kind(max_iter=rounds, max_leaf_nodes=7, early_stopping=False)
@@ -32,34 +33,9 @@ def test_trees_predict_what_scikit_learn_predicts(binary: bool, rounds: int) -> 
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
-def walk_slowly(trees: Trees, x: Array, level: int) -> list[float]:
-    """Return the value of every tree for one customer at one level."""
-    values = []
-    for root in trees.roots:
-        node = root
-        while trees.left[node] >= 0:
-            j = trees.feature[node]
-            value = level if j == len(x) else x[j]
-            node = trees.left[node] if value <= trees.threshold[node] else trees.right[node]
-        values.append(float(trees.value[node]))
-    return values
-
-
-def test_sums_of_trees_are_those_of_a_slow_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree_arrays, "TREE_BLOCK_ROWS", 3)
-    X = rows(8)[0]
-    sums = BoostedTrees(0.5, whole()).scores(X, 3)
-    expected = [[0.5 + sum(walk_slowly(whole(), x, k)) for k in range(3)] for x in X]
-    np.testing.assert_allclose(sums, expected)
-
-
 def whole() -> Trees:
     X, level, response = rows()
     return Boosting(rounds=3).fit(X, level, response).trees_.trees
-
-
-def test_whole_trees_pass_the_check() -> None:
-    whole().check(features=4)
 
 
 @pytest.mark.parametrize(

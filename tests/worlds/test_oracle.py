@@ -59,14 +59,6 @@ def test_oracle_and_uniform_values_are_those_of_the_linear_program(budget: float
         assert known.uniform_value(budget) == pytest.approx(best_mixture(means, costs, budget))
 
 
-@pytest.mark.parametrize("price", [0.03, 0.04, 0.05, 0.06])
-def test_oracle_is_worth_what_the_best_plan_at_a_price_is(price: float) -> None:
-    sim = simulate("averaged")
-    plan = best_plan(sim, price)
-    # A plan that is best at some price is best among all plans that cost no more than it does.
-    assert sim.oracle_value(sim.costs[plan].mean()) == pytest.approx(sim.value(plan), abs=1e-12)
-
-
 def test_oracle_and_uniform_meet_where_nothing_can_be_chosen() -> None:
     known = made(1)
     for budget, level in [(0, 0), (4, 3), (9, 3)]:
@@ -81,12 +73,6 @@ def test_skill_is_one_for_the_best_plan_and_zero_for_the_uniform_one() -> None:
     assert sim.skill(best, sim.costs[best].mean()) == pytest.approx(1)
     assert sim.skill(np.ones(1000, dtype=int), budget=1) == pytest.approx(0, abs=1e-9)
     assert sim.skill(np.zeros(1000, dtype=int), budget=1) < 0
-
-
-def test_uniform_skips_a_level_below_the_line_between_its_neighbours() -> None:
-    known = Made(np.tile([0.1, 0.1, 0.5, 0.6], (3, 1)), np.arange(4.0))
-    assert known.uniform_value(1) == pytest.approx(0.3)
-    assert known.oracle_value(1) == pytest.approx(0.3)
 
 
 def test_bad_plans_and_budgets_are_named() -> None:

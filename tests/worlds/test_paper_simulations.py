@@ -79,13 +79,6 @@ def test_first_customers_do_not_depend_on_how_many_follow() -> None:
 
 
 @pytest.mark.parametrize("name", SIMULATIONS)
-def test_truth_is_monotone_and_a_probability(name: str) -> None:
-    truth = simulate(name).truth
-    assert (np.diff(truth, axis=1) >= 0).all()
-    assert ((truth >= 0) & (truth <= 1)).all()
-
-
-@pytest.mark.parametrize("name", SIMULATIONS)
 @pytest.mark.parametrize("mix", [0.0, 0.2])
 def test_propensities_sum_to_one_and_match_the_logged_level(name: str, mix: float) -> None:
     sim = simulate(name, mix=mix)

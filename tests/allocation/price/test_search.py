@@ -9,11 +9,9 @@ import pytest
 
 from largesse.allocation.plan import allocate, frontier
 from largesse.allocation.price import search
-from largesse.allocation.price.hull import as_rows, cheapest, climb
-from largesse.allocation.price.price_kernels import select
 from largesse.errors import BudgetError
 from largesse.records import Array
-from support.plans import KINDS, full_path, instances, paid_by
+from support.plans import full_path, paid_by
 
 N = 30_000
 
@@ -98,17 +96,6 @@ def test_many_customers_with_no_limit_get_the_best_and_with_too_little_are_refus
         allocate(curves, costs, float(costs.min(axis=1).mean()) * 0.99)
 
 
-def test_selection_finds_the_step_that_a_sort_finds() -> None:
-    rng = np.random.default_rng(2)
-    for m in (1, 2, 3, 50, 1000):
-        slope, cost = rng.integers(1, 20, m) / 7, rng.random(m)
-        order = np.argsort(-slope, kind="stable")
-        for room in (0.0, cost.sum() / 3, cost.sum() * 0.9, cost.sum() * 2):
-            over = np.flatnonzero(np.cumsum(cost[order]) > room)
-            expected = slope[order][over[0]] if len(over) else 0.0
-            assert select(slope.copy(), cost.copy(), room) == expected
-
-
 def test_the_budget_at_a_price_is_where_the_price_falls_below_it() -> None:
     front = frontier(*task("common"))
     for price in (0.2, 0.5, 0.9):
@@ -116,20 +103,3 @@ def test_the_budget_at_a_price_is_where_the_price_falls_below_it() -> None:
         assert front.price_at(budget * (1 + 1e-9)) < price <= front.price_at(budget * (1 - 1e-9))
     assert front.budget_at(math.inf) == front.spend[0]
     assert front.budget_at(0.0) == front.spend[-1]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_hull_agrees_with_a_slow_plain_one(kind: Any) -> None:
-    for curves, costs, _ in instances(kind, 20):
-        wide = np.broadcast_to(costs, curves.shape)
-        start, _ = cheapest(*as_rows(curves, np.asarray(costs)))
-        steps = climb(*as_rows(curves, np.asarray(costs)), np.arange(len(curves)), start, 0.0)
-        for i in range(len(curves)):
-            kept = [start[i], *steps.level[steps.place == i]]
-            cost, value = wide[i, kept], curves[i, kept]
-            assert cost[0] == wide[i].min()
-            assert (np.diff(cost) > 0).all()
-            assert (np.diff(value) > 0).all()
-            # Nothing lies above the hull.
-            above = np.interp(wide[i], cost, value)
-            assert (curves[i] <= above + 1e-12).all()
