@@ -11,6 +11,8 @@ import numpy as np
 
 from largesse.records import Array
 
+COPY_DISADVANTAGE = 1e-6  # relative, of the response of a copied option: above the rounding of single precision
+
 
 def replace_options(allowed: Array) -> Array:
     """Return the supported level (n, K) of each option, by a mask (n, K); a row without any keeps all its options.
@@ -32,6 +34,24 @@ def copy_options(table: Array, supported: Array | None) -> Array:
     if supported is None:
         return table
     return np.take_along_axis(np.broadcast_to(table, supported.shape), supported, axis=1)
+
+
+def bar_options(curves: Array, costs: Array, allowed: Array) -> tuple[Array, Array]:
+    """Return curves (n, K) and costs of options such that no plan chooses an unsupported one, by a mask (n, K) of the others.
+
+    An unsupported option has the cost and the response of the level that replaces it, less a hair: sums over all options stay
+    meaningful, and the level itself is always the better choice.
+
+    >>> bar_options(np.array([[0.1, 0.5, 0.9]]), np.array([0.0, 1.0, 2.0]), np.array([[True, True, False]]))[1]
+    array([[0., 1., 1.]])
+    """
+    if allowed.all():
+        return curves, costs
+    supported = replace_options(allowed)
+    copied, paid = copy_options(curves, supported), copy_options(costs, supported)
+    size = np.abs(copied).max(axis=1, keepdims=True)
+    hair = COPY_DISADVANTAGE * np.maximum(size, COPY_DISADVANTAGE * size.max(initial=0.0))
+    return copied - np.where(supported != np.arange(copied.shape[1]), hair, 0).astype(copied.dtype), paid
 
 
 def replace_levels(levels: Array, supported: Array | None) -> Array:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 TABLES = [setting for per in ("level", "segment") for setting in CONSTRAINT_SETTINGS if setting.per == per]
 NUMBERS = [setting for setting in CONSTRAINT_SETTINGS if setting.per == "plan"]
 CUSTOMER_COLUMN_KEYS = [setting.word for setting in CONSTRAINT_SETTINGS if setting.per == "customer"]
-SCALARS = ("budget", "total", "budget_confidence", "exact", "explore", "explore_for")
+SCALARS = ("budget", "total", "budget_confidence", "exact", "explore", "explore_for", "unsupported")
+BAR, ALLOW = "bar", "allow"  # levels that a kind of customers never got
 KEYS = (
     *SCALARS,
     "segment",
@@ -63,6 +64,12 @@ class Planning:
     budget_confidence: float = EVEN  # probability that the true cost is within the budget, where costs are uncertain
     barred: Barred = field(default_factory=dict)  # levels that customers with this value may not get
     fixed: dict[str, int] = field(default_factory=dict)  # customer → the level they get
+    unsupported: str = BAR  # or "allow": levels for the kinds of customers who never got them
+
+    @property
+    def bars(self) -> bool:
+        """True if customers never get a level that their kind never got in the log."""
+        return self.unsupported == BAR
 
     @property
     def constrained(self) -> bool:
@@ -151,6 +158,11 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         constraints[setting.word] = table
     confidence = section.get("budget_confidence", EVEN)
     problems += (wrong_confidence := confidence_problems(confidence, "plan.budget_confidence"))
+    unsupported = section.get("unsupported", BAR)
+    if unsupported not in (BAR, ALLOW):
+        problems.append(
+            Problem(f"plan.unsupported is {repr_short(unsupported)}", suggest(str(unsupported), (BAR, ALLOW)))
+        )
     planning = Planning(
         budget=None if wrong_limits else limits.get("budget"),
         total=None if wrong_limits else limits.get("total"),
@@ -162,6 +174,7 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         budget_confidence=EVEN if wrong_confidence else confidence,
         barred=_read_barred(section, levels, problems),
         fixed=_read_fixed(section, levels, problems),
+        unsupported=BAR if unsupported not in (BAR, ALLOW) else unsupported,
     )
     problems += _find_clashes(planning)
     return planning

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from largesse.errors import Problem, fail, integer_problems, plural, refuse, repr_short, suggest
-from largesse.evaluation.crossfitted_scores import crossfit, hold_out_rows, score_rows
+from largesse.evaluation.crossfitted_scores import crossfit, hold_out_rows, restrict_scores, score_rows
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.frontier_estimate import plan_held_out
 from largesse.evaluation.influence import join_intervals
@@ -31,7 +31,7 @@ from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.evaluation.profit_estimate import estimate_profit
 from largesse.evaluation.verdict import give_verdict
 from largesse.progress import report_to, start_stage, subrange
-from largesse.propensity import estimate_propensities
+from largesse.propensity import estimate_propensities, mark_supported
 from largesse.records import (
     Array,
     Checkup,
@@ -46,6 +46,7 @@ from largesse.records import (
     Progress,
     Propensities,
     Scores,
+    UnsupportedCells,
 )
 from largesse.stats import assign_folds
 
@@ -165,10 +166,14 @@ def examine_held_out(
     seed: int = 0,
     progress: Progress | None = None,
     propensities: Propensities | None = None,
+    *,
+    bar: bool = True,
+    cells: UnsupportedCells = UnsupportedCells(),  # noqa: B008 - a frozen value
 ) -> tuple[Scores, Checkup]:
     """Score a log with its out-of-fold predictions, and check it: one encoding and one set of propensities for both.
 
-    Known propensities are not estimated again.
+    Known propensities are not estimated again. With `bar`, the scores are within the support of the log, and outside of further
+    `cells`: those of the log that the policy was learnt from, if it is another one.
     """
     with report_to(progress):
         if progress is not None:
@@ -176,7 +181,10 @@ def examine_held_out(
         features = encode_unless_given(log, seed, held.fold)
         with subrange(0.0, 0.8):
             propensities = propensities or estimate_propensities(log, held.fold, seed, features)
-        return score_rows(log, held, propensities), check_log(log, propensities, features, seed)
+        scores, checkup = score_rows(log, held, propensities), check_log(log, propensities, features, seed)
+        if bar:
+            scores = restrict_scores(scores, mark_supported(checkup.unsupported.join(cells), log))
+        return scores, checkup
 
 
 def evaluate_scores(

@@ -28,6 +28,7 @@ from largesse.pipeline.out_of_fold_cache import make_key, read_scores
 from largesse.pipeline.planner import make_plan
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
+from largesse.propensity import find_unsupported
 from largesse.records import (
     Checkup,
     Finding,
@@ -39,6 +40,7 @@ from largesse.records import (
     Scores,
     Study,
     StudySummary,
+    UnsupportedCells,
 )
 from largesse.report import Heading, join_parts, name_day, render_report
 from largesse.response import ResponseModel, WithCosts, check_model_name, fit_out_of_fold, make_model
@@ -102,7 +104,13 @@ def run(
             explores = campaign.planning.aimed
             variance = measure_variance(log, log_scores.scores.curves) if explores else ResponseVariance()
             spending = measure_spending(log_scores.scores)
-            policy = Policy(model, log.levels, spending=None if spending is None else spending.whole)
+            policy = Policy(
+                model,
+                log.levels,
+                spending=None if spending is None else spending.whole,
+                unsupported=log_scores.checkup.unsupported,
+                bar_unsupported=campaign.planning.bars,
+            )
             with engine.score(policy, customers, folder, report_progress, held_out) as scored:
                 result = make_plan(campaign, policy, scored, report_progress, variance)
                 planned = files.write_plan(folder, result, scored, report_progress)
@@ -141,8 +149,11 @@ def fit(
         if not log.levels.certain:
             log_scores = score_log(campaign, log, held, progress)
             propensities, spending = log_scores.checkup.propensity, measure_spending(log_scores.scores)
+            cells = log_scores.checkup.unsupported
+        else:
+            cells = find_unsupported(log, campaign.seed)
         files.write_scores(folder, campaign, log, held, propensities)
-        Policy(model, log.levels, spending=None if spending is None else spending.whole).save(
+        Policy(model, log.levels, spending=None if spending is None else spending.whole, unsupported=cells).save(
             folder / files.POLICY_FILE
         )
         return files.write_fit(folder, model, log)
@@ -159,10 +170,20 @@ def fit_model(campaign: Campaign, log: Log, progress: Progress) -> tuple[Respons
 
 
 def score_log(
-    campaign: Campaign, log: Log, held: HeldOutPredictions, progress: Progress, propensities: Propensities | None = None
+    campaign: Campaign,
+    log: Log,
+    held: HeldOutPredictions,
+    progress: Progress,
+    propensities: Propensities | None = None,
+    policy: Policy | None = None,
 ) -> LogScores:
-    """Score the log's rows by models that did not see them, and check the log. Scores do not depend on the budget."""
-    scores, checkup = examine_held_out(log, held, campaign.seed, progress, propensities)
+    """Score the log's rows by models that did not see them, and check the log. Scores do not depend on the budget.
+
+    Levels that the log of a `policy` does not support are barred, too.
+    """
+    cells = UnsupportedCells() if policy is None else policy.unsupported
+    settings: dict[str, Any] = {"bar": campaign.planning.bars, "cells": cells}
+    scores, checkup = examine_held_out(log, held, campaign.seed, progress, propensities, **settings)
     return LogScores(held, scores, checkup)
 
 
@@ -179,14 +200,25 @@ def refuse_unanswered(findings: Iterable[Finding]) -> None:
     refuse("log", [Problem(f"{finding.topic}: {finding.text}", hint) for finding in findings if finding.answer == "no"])
 
 
-def recall_scores(home: Path, campaign: Campaign, log: Log, progress: Progress, *, refit: bool = True) -> LogScores:
-    """Return the scores of a log under the campaign's model: from the run folder's cache, or fitted again."""
+def recall_scores(
+    home: Path,
+    campaign: Campaign,
+    log: Log,
+    progress: Progress,
+    *,
+    refit: bool = True,
+    policy: Policy | None = None,
+) -> LogScores:
+    """Return the scores of a log under the campaign's model: from the run folder's cache, or fitted again.
+
+    Of a log that is not the campaign's own, give the `policy`; see `score_log`.
+    """
     cached = read_scores(home / files.SCORES_FILE, make_key(campaign, log), log)
     if cached is None and not refit:
         got = "the log is not the one that the run has learnt from, or the run folder has lost its scores"
         fail("run folder", Problem(got, "run the campaign again"))
     held, propensities = cached or (fit_model(campaign, log, progress)[1], None)
-    return score_log(campaign, log, held, progress, propensities)
+    return score_log(campaign, log, held, progress, propensities, policy)
 
 
 # -- plan -------------------------------------------------------------------------------------------------------------
@@ -236,7 +268,7 @@ def open_scored(
 
     Without `refit`, a log that has changed since is refused where a plan would need its scores.
     """
-    policy = Policy.load(home / files.POLICY_FILE)
+    policy = replace(Policy.load(home / files.POLICY_FILE), bar_unsupported=campaign.planning.bars)
     progress("reading", 0.0)
     held_out, variance = None, ResponseVariance()
     # Only responses that are not yes or no have a variance that does not follow from their mean.
@@ -287,7 +319,8 @@ def judge(
             fail("budget", Problem(got, f"plan first: largesse plan {folder} --budget {budgets[1]}"))
         progress("reading", 0.0)
         judged_log = engine.read_log(campaign, log)
-        log_scores = recall_scores(home, campaign, judged_log, progress)
+        policy = None if log is None else Policy.load(home / files.POLICY_FILE)
+        log_scores = recall_scores(home, campaign, judged_log, progress, policy=policy)
         study = judge_plan(campaign, judged_log, log_scores, campaign.planning.average(len(judged_log)), estimator)
         with file_transaction() as batch:
             new = files.renew_run_folder(batch, home)

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from largesse.allocation import PriceSums, allocate, check_task, decide_at_price, expected_costs, sum_at_prices
+from largesse.allocation import PriceSums, allocate, check_task, decide_at_price, sum_at_prices
 from largesse.campaign import Campaign
 from largesse.data import read_log
 from largesse.errors import Problem, fail
 from largesse.evaluation import MAX_SUMMARY_ROWS, PlanCounts, choose_features, count_plan, number_groups
 from largesse.io import ScratchFile, scratch_file
-from largesse.levels import Levels
 from largesse.pipeline.customers import (
     CustomerSource,
     CustomerStream,
@@ -35,8 +34,9 @@ from largesse.pipeline.customers import (
 )
 from largesse.pipeline.engine_protocol import PlanResult, Target
 from largesse.pipeline.table_writer import open_writer
-from largesse.policy import Policy
+from largesse.policy import Policy, PolicyOptions
 from largesse.progress import advance, report_to, start_stage
+from largesse.propensity import mark_supported
 from largesse.records import Array, Customers, Log, Plan, Progress, Scores
 from largesse.response import ModelScorer, predict_in_blocks
 from largesse.stats import count_cores, map_in_threads, prefetch, write_in_background
@@ -98,7 +98,9 @@ class Local:
                     scored = LocalCustomers(source, curves, costs, _sample_features(policy, source))
                 elif isinstance(customers, Customers):
                     predicted, paid = predict_in_blocks(policy.model, customers, tracked=True)
-                    curves, costs = check_task(predicted, expected_costs(policy.levels, predicted, paid))
+                    curves, costs = check_task(
+                        *policy.options.price(predicted, paid, policy.options.mark_supported(customers.features))
+                    )
                     scored = LocalCustomers(source, curves, costs, _sample_features(policy, source))
                 elif isinstance(source, CustomerStream):
                     scored = _score_batches(policy, source, stack, near)
@@ -240,7 +242,8 @@ def _score_batches(policy: Policy, source: CustomerStream, stack: ExitStack, nea
         if part.customer is not None:
             hashes.append(hash_customers(part.customer))
         if not wrong:  # else only what is wrong with others is still of interest
-            costs = _append_scores(files, levels, *predict_in_blocks(policy.model, part))
+            supported = policy.options.mark_supported(part.features)
+            costs = _append_scores(files, policy.options, *predict_in_blocks(policy.model, part), supported)
             places = np.searchsorted(chosen, [start, start + len(part)])
             sampled.append(part.features.take(chosen[slice(*places)] - start))
         start += len(part)
@@ -256,22 +259,27 @@ def _score_batches(policy: Policy, source: CustomerStream, stack: ExitStack, nea
 def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: Path) -> LocalCustomers:
     """Score the rows of a log that is larger than memory where they are; numbers go to files as in `_score_batches`."""
     assert source.log is not None and source.log.sample is not None  # noqa: PT018 - only such logs are not in memory
-    log, levels, scorer, start = source.log, policy.levels, ModelScorer(policy.model, count_cores()), 0
+    log, sample, levels, start = source.log, source.log.sample, policy.levels, 0
     log_rows = np.arange(len(log)) if source.rows is None else source.rows
+    supported = mark_supported(policy.options.cells, log)
     files = [stack.enter_context(scratch_file(near)) for _ in range(2)]
-    for found in source.log.sample.map(scorer, scorer.features, log_rows):
-        rows = log_rows[start : start + len(found)]
-        curves, paid = found[:, : len(levels)], None if log.costs is None else log.costs[rows]
-        costs = _append_scores(files, levels, curves, found[:, len(levels) :] if found.shape[1] > len(levels) else paid)
-        start += len(found)
+    scorer = ModelScorer(policy.model, count_cores())
+    for scored in sample.map(scorer, scorer.features, log_rows):
+        rows = log_rows[start : start + len(scored)]
+        curves, paid = scored[:, : len(levels)], None if log.costs is None else log.costs[rows]
+        paid = scored[:, len(levels) :] if scored.shape[1] > len(levels) else paid
+        costs = _append_scores(files, policy.options, curves, paid, None if supported is None else supported[rows])
+        start += len(scored)
         advance(start / source.n)
     curves, own = (_map_array(file, len(levels)) for file in files)
     return LocalCustomers(source, curves, own if len(own) else np.atleast_2d(costs), _sample_features(policy, source))
 
 
-def _append_scores(files: Sequence[ScratchFile], levels: Levels, curves: Array, paid: Array | None) -> Array:
+def _append_scores(
+    files: Sequence[ScratchFile], options: PolicyOptions, curves: Array, paid: Array | None, supported: Array | None
+) -> Array:
     """Append curves (n, K), and expected costs if they differ between customers, to their files; return the costs."""
-    costs = expected_costs(levels, curves, paid)
+    curves, costs = options.price(curves, paid, supported)
     for file, values in zip(files, check_task(curves, costs)[: costs.ndim], strict=False):
         file.append(np.ascontiguousarray(values, dtype=np.float64).data.cast("B"))
     return costs

@@ -7,4 +7,5 @@
 from largesse.policy.export.sql import DIALECTS as DIALECTS
 from largesse.policy.policy import Expected as Expected
 from largesse.policy.policy import Policy as Policy
+from largesse.policy.policy import PolicyOptions as PolicyOptions
 from largesse.policy.policy_tree import PolicyTree as PolicyTree

@@ -6,13 +6,14 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from largesse.allocation import (
     EVEN,
     Constraints,
+    bar_options,
     correct_costs,
     decide_at_price,
     expected_costs,
@@ -47,6 +48,7 @@ from largesse.levels import Levels
 from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
 from largesse.policy.importance import decide_out_of_fold, measure_movers
 from largesse.policy.policy_tree import PolicyTree, TreeSettings, make_policy_tree, make_tree_data
+from largesse.propensity import find_supported
 from largesse.records import (
     Array,
     Card,
@@ -56,10 +58,14 @@ from largesse.records import (
     Exploration,
     Log,
     SpendingCurve,
+    UnsupportedCells,
     find_next_levels,
 )
 from largesse.response import ResponseModel, WithCosts, get_customer_costs, model_classes
 from largesse.stats import draw_levels
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 POLICY_FORMAT = "largesse-policy"
 MAX_SCALE = 1e6  # of costs, up or down: corrections are far smaller, and products stay finite
@@ -72,6 +78,28 @@ class Expected:
     responses: Array
     costs: Array  # with contact costs and corrections
     listed: Array | None = None  # listed costs or face values; None where costs are observed
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """The levels that a policy chooses among, and the kinds of customers for whom some of them are barred."""
+
+    levels: Levels
+    cells: UnsupportedCells = field(default_factory=UnsupportedCells)
+
+    def mark_supported(self, features: pa.Table) -> Array | None:
+        """Return the mask (n, K) of the levels that customers with these features may get; None if no level is barred."""
+        return find_supported(self.cells, features, len(self.levels)) if self.cells else None
+
+    def price(self, curves: Array, paid: Array | None, supported: Array | None) -> tuple[Array, Array]:
+        """Return the responses (n, K) and expected costs (K,) or (n, K) of customers' options.
+
+        `paid` are customers' own costs (n, K), if they differ. A barred level is never the best; see `allocation.bar_options`.
+        """
+        costs = expected_costs(self.levels, curves, paid)
+        if supported is None:
+            return curves, costs
+        return bar_options(curves, np.broadcast_to(costs, curves.shape), supported)
 
 
 @final
@@ -97,6 +125,10 @@ class Policy:
         Multiplier of expected costs that corrects them to the true costs; found by `calibrate`.
     exploration
         Rule that draws levels around the price for the most informative next log; found by `calibrate`.
+    unsupported
+        Kinds of customers who never got some levels in the log: `doctor(log).unsupported`.
+    bar_unsupported
+        Whether such customers never get these levels.
 
     Examples
     --------
@@ -116,6 +148,8 @@ class Policy:
     spending: SpendingCurve | None = field(default=None, kw_only=True)
     scale: float = field(default=1.0, kw_only=True)
     exploration: ExplorationRule | None = field(default=None, kw_only=True)
+    unsupported: UnsupportedCells = field(default_factory=UnsupportedCells, kw_only=True)
+    bar_unsupported: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         _check_policy(self)
@@ -317,8 +351,15 @@ class Policy:
         if not finite:
             hint = "look for features far outside the log that it learnt from"
             fail("policy", Problem("the model predicts numbers that are missing or infinite", hint))
-        costs = expected_costs(self.levels, curves, get_customer_costs(self.model, customers))
+        options = self.options
+        supported = options.mark_supported(_take_features(customers)) if options.cells else None
+        curves, costs = options.price(curves, get_customer_costs(self.model, customers), supported)
         return curves, costs if self.scale == 1.0 else costs * self.scale
+
+    @property
+    def options(self) -> PolicyOptions:
+        """The options of customers: levels, and the cells in which some of them are barred."""
+        return PolicyOptions(self.levels, self.unsupported if self.bar_unsupported else UnsupportedCells())
 
     def _read(self, customers: Any) -> Any:
         """Return customers as a model needs them, with their own costs if they have any."""
@@ -402,6 +443,7 @@ class Policy:
             "explore": self.exploration_rate,
             "share": self.tie_probability,
             "scale": self.scale,
+            "bar_unsupported": self.bar_unsupported,
         }
         records = {name: pack(getattr(self, name), kind, name, {}) for name, kind in RECORDS.items()}
         return {"model": model, "levels": asdict(self.levels), **facts, **records}, arrays
@@ -430,6 +472,7 @@ class Policy:
                 exploration_rate=manifest["explore"],
                 tie_probability=manifest["share"],
                 scale=manifest.get("scale", 1.0),
+                bar_unsupported=manifest["bar_unsupported"],
                 **records,
             )
 
@@ -437,7 +480,13 @@ class Policy:
 RECORDS: dict[str, Any] = {
     "spending": SpendingCurve | None,
     "exploration": ExplorationRule | None,
+    "unsupported": UnsupportedCells,
 }  # saved with a policy
+
+
+def _take_features(customers: Any) -> pa.Table:
+    """Return the features of customers in any form but encoded ones."""
+    return customers.features if isinstance(customers, Customers) else feature_table(customers)
 
 
 def _check_policy(policy: Policy) -> None:
@@ -472,6 +521,8 @@ def _list_problems(policy: Policy) -> list[Problem]:
         "model": (ResponseModel, "give a response model that was fitted: Linear().fit(log)"),
         "levels": (Levels, "give the levels of the log: log.levels"),
         "exploration": (ExplorationRule | None, calibrate),
+        "unsupported": (UnsupportedCells, "give the cells of a checkup: doctor(log).unsupported"),
+        "bar_unsupported": (bool, "give True or False"),
     }
     for name, (kind, hint) in kinds.items():
         if not isinstance(getattr(policy, name), kind):

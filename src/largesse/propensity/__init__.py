@@ -8,6 +8,7 @@ who never got a level.
 
 from largesse.propensity.cell_search import find_supported as find_supported
 from largesse.propensity.cell_search import find_unsupported as find_unsupported
+from largesse.propensity.cell_search import mark_supported as mark_supported
 from largesse.propensity.estimate import LevelFeatures as LevelFeatures
 from largesse.propensity.estimate import choose_inverse_penalty as choose_inverse_penalty
 from largesse.propensity.estimate import correct_curves as correct_curves

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -65,6 +66,17 @@ def find_supported(cells: UnsupportedCells, table: pa.Table, levels: int) -> Arr
     for cell in cells.cells:
         allowed[np.ix_(_find_rows(cell, table), np.array(cell.levels))] = False
     return allowed
+
+
+def mark_supported(cells: UnsupportedCells, log: Log) -> Array | None:
+    """Return the mask (n, K) of the levels that cells leave to each row of a log, also a large one; None if all."""
+    if not cells:
+        return None
+    task = partial(find_supported, cells, levels=len(log.levels))
+    if log.sample is None:
+        return task(log.features)
+    names = sorted({condition.feature for cell in cells.cells for condition in cell.conditions})
+    return np.concatenate(list(log.sample.map(task, names, np.arange(len(log)))))
 
 
 def _find_rows(cell: UnsupportedCell, table: pa.Table) -> Array:

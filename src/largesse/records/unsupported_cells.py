@@ -48,3 +48,7 @@ class UnsupportedCells:
 
     def __bool__(self) -> bool:
         return bool(self.cells)
+
+    def join(self, other: UnsupportedCells) -> UnsupportedCells:
+        """Return the cells of both, without shares."""
+        return UnsupportedCells((*self.cells, *other.cells)) if other else self

@@ -62,8 +62,8 @@ class ServedPolicy:
     def encode(self, rows: Sequence[Row]) -> Any:
         """Convert rows to customers of the policy; refuse rows that the log's rules do not allow."""
         encoded = self.encoder.encode(rows)
-        costs = self.policy.levels.cost_columns
-        if not costs:
+        costs = self.policy.levels.cost_columns or ()
+        if not costs and not self.policy.options.cells:
             return encoded
         names = dict.fromkeys((*self.policy.model.encoder_.features, *costs))
         table = {name: [row.get(name) for row in rows] for name in names}

@@ -49,7 +49,6 @@ from largesse.pipeline.spark.session import explain_failure, first_line, open_se
 from largesse.pipeline.spark.tasks import (
     ChunkCosts,
     PlanTask,
-    PolicyLevels,
     TableSpec,
     check_rows,
     common_costs,
@@ -337,7 +336,7 @@ class Spark:
             with report_to(progress):
                 start_stage("scoring customers")
                 chunks, ids = stack.enter_context(score_source(customers, policy))
-            costs = ChunkCosts(common_costs(policy.levels), len(policy.levels))
+            costs = ChunkCosts(common_costs(policy.options), len(policy.levels))
             yield SparkCustomers(chunks, costs, customers.spec.features, ids, self.plan)
 
 
@@ -423,7 +422,7 @@ class SparkCustomers:
         """
         with report_to(progress), ExitStack() as stack:
             start_stage("writing the plan", self.n)
-            part = cast(Policy, PolicyLevels(plan.policy.levels))
+            part = cast(Policy, plan.policy.options)
             task = PlanTask(replace(plan, policy=part), self.costs, self.ids, self._choose_features(plan))
             writers = [stack.enter_context(open_writer(file)) for file in targets[self.target is not None :]]
             counts = list[PlanCounts]()
@@ -475,7 +474,7 @@ def score_source(source: SparkTable, policy: Policy) -> Iterator[tuple[ChunkedTa
 
     spec, levels = source.spec, policy.levels
     with quiet():
-        frame = source.frame.mapInArrow(partial(score_rows, ModelScorer(policy.model), levels, spec), CHUNKS)
+        frame = source.frame.mapInArrow(partial(score_rows, ModelScorer(policy.model), policy.options, spec), CHUNKS)
     with keep_chunks(frame, "scoring customers") as chunks:
         reports = [unpack_report(content) for content in chunks.reports]
         schema = _merge_schemas(reports, source)

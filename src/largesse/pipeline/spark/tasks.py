@@ -30,6 +30,7 @@ from largesse.pipeline.spark.chunked_tables import (
     pack_table,
     unpack_table,
 )
+from largesse.policy import PolicyOptions
 from largesse.records import Array, Customers, RowTask
 from largesse.response import ModelScorer
 from largesse.stats import one_thread
@@ -82,7 +83,7 @@ class TableSpec:
 
 
 def score_rows(
-    scorer: ModelScorer, levels: Levels, spec: TableSpec, batches: Iterator[pa.RecordBatch]
+    scorer: ModelScorer, options: PolicyOptions, spec: TableSpec, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Score the customers of this task, chunk by chunk; report each part's schema and invalid rows."""
     with one_thread():
@@ -97,9 +98,9 @@ def score_rows(
                     if table is None:
                         break
                     report.setdefault("schema", table.schema.serialize().to_pybytes().hex())
-                    customers = check_rows(table, levels, spec) if table.num_rows else None
+                    customers = check_rows(table, options.levels, spec) if table.num_rows else None
                     if customers is not None and "wrong" not in report:
-                        for n, *contents in _score(scorer, levels, customers, spec.features):
+                        for n, *contents in _score(scorer, options, customers, spec.features):
                             yield make_chunk(part, chunk, n, *contents)
                             chunk += 1
                 except LargesseError as error:
@@ -128,31 +129,31 @@ def check_rows(table: pa.Table, levels: Levels, spec: TableSpec) -> Customers:
 
 
 def _score(
-    scorer: ModelScorer, levels: Levels, customers: Customers, features: Sequence[str]
+    scorer: ModelScorer, options: PolicyOptions, customers: Customers, features: Sequence[str]
 ) -> Iterator[tuple[int, bytes, bytes, bytes]]:
     """Yield chunks of customers: their number, sums over each level, curves and own costs, ids and features."""
     import pyarrow as pa
 
-    K = len(levels)
-    found = scorer(customers.features)
-    curves, paid = found[:, :K], found[:, K:] if found.shape[1] > K else customers.costs
-    costs = expected_costs(levels, curves, paid)
-    curves, costs = check_task(curves, costs)
+    K = len(options.levels)
+    scored = scorer(customers.features)
+    curves, paid = scored[:, :K], scored[:, K:] if scored.shape[1] > K else customers.costs
+    curves, costs = check_task(*options.price(curves, paid, options.mark_supported(customers.features)))
     columns: dict[str, Any] = {} if customers.customer is None else {"customer": customers.customer}
     columns |= {FEATURE + name: customers.features.column(name) for name in features}
     rest = pa.table(columns) if columns else None
     for start in range(0, len(curves), MAX_CHUNK_ROWS):
         part = curves[start : start + MAX_CHUNK_ROWS]
         own = costs if len(costs) == 1 else costs[start : start + MAX_CHUNK_ROWS]
-        tables = [part] if common_costs(levels) is not None else [part, own]
+        tables = [part] if common_costs(options) is not None else [part, own]
         scores = b"".join(np.ascontiguousarray(table, dtype=np.float64).tobytes() for table in tables)
         others = b"" if rest is None else pack_table(rest.slice(start, MAX_CHUNK_ROWS))
         yield len(part), pack_arrays(vars(sum_at_prices(part, own, ()))), scores, others
 
 
-def common_costs(levels: Levels) -> tuple[float, ...] | None:
+def common_costs(options: PolicyOptions) -> tuple[float, ...] | None:
     """Return the costs of levels that are the same for everybody; None where customers differ."""
-    if levels.on_redemption or levels.observed or levels.cost_columns is not None:
+    levels = options.levels
+    if levels.on_redemption or levels.observed or levels.cost_columns is not None or options.cells:
         return None
     return tuple(expected_costs(levels, np.zeros((1, len(levels)))).tolist())
 
@@ -278,18 +279,11 @@ def survey_chunk(
 # -- plans ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PolicyLevels:
-    """The part of a policy that tables of a plan need."""
-
-    levels: Levels
-
-
 @dataclass(frozen=True, eq=False)
 class PlanTask:
     """The plan of any customers, as executors make it."""
 
-    plan: PlanResult  # whose policy is `PolicyLevels`
+    plan: PlanResult  # whose policy is `PolicyOptions`: tables of a plan need no more
     costs: ChunkCosts
     ids: pa.DataType | None  # None: customers are numbered by their rows
     features: tuple[GroupedFeature, ...] = ()  # whose groups are counted
