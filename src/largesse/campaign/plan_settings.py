@@ -288,8 +288,11 @@ def _are_names(values: Any) -> bool:
 # -- eligible levels --------------------------------------------------------------------------------------------------
 
 
-def find_eligible(customers: Customers, levels: Levels, planning: Planning) -> Array | None:
-    """Return the levels (n, K) that each customer may get, or None without rules about them."""
+def find_eligible(customers: Customers, levels: Levels, planning: Planning, *, others: bool = False) -> Array | None:
+    """Return the levels (n, K) that each customer may get, or None without rules about them.
+
+    With `others`, these need not be the customers that the rules were written for: names that none of them has are no problem.
+    """
     columns = [name for names in planning.columns.values() for name in names]
     if not (columns or planning.barred or planning.fixed):
         return None
@@ -301,13 +304,15 @@ def find_eligible(customers: Customers, levels: Levels, planning: Planning) -> A
         words = np.array(_as_words(table.column(column)), dtype=object)
         for value, barred in values.items():
             rows = words == value
-            if not rows.any():
+            if not rows.any() and not others:
                 hint = suggest(value, dict.fromkeys(words.tolist()))
                 problems.append(Problem(f"plan.barred.{column} names {value!r}, which no customer has", hint))
             eligible[np.ix_(rows, barred)] = False
     # A plan shows customers without ids by the numbers of their rows.
     ids = [str(row) for row in range(len(customers))] if customers.customer is None else _as_words(customers.customer)
-    problems += _fix_levels(ids, levels, planning.fixed, eligible)
+    known = set(ids) if others and planning.fixed else set()
+    fixed = {name: level for name, level in planning.fixed.items() if name in known} if others else planning.fixed
+    problems += _fix_levels(ids, levels, fixed, eligible)
     without = np.flatnonzero(~eligible.any(axis=1))
     if len(without):
         got = f"{len(without):,} customers may get no level at all, such as {join_some([ids[k] for k in without[:3]])}"

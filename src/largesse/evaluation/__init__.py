@@ -19,6 +19,9 @@ from largesse.evaluation.crossfitted_scores import crossfit as crossfit
 from largesse.evaluation.crossfitted_scores import hold_out_rows as hold_out_rows
 from largesse.evaluation.crossfitted_scores import score_rows as score_rows
 from largesse.evaluation.estimators import ESTIMATORS as ESTIMATORS
+from largesse.evaluation.frontier_estimate import ConstrainedPlanner as ConstrainedPlanner
+from largesse.evaluation.frontier_estimate import FoldPlan as FoldPlan
+from largesse.evaluation.frontier_estimate import FoldPlanner as FoldPlanner
 from largesse.evaluation.frontier_estimate import plan_at_budgets as plan_at_budgets
 from largesse.evaluation.frontier_estimate import plan_held_out as plan_held_out
 from largesse.evaluation.frontier_estimate import spread_budgets as spread_budgets

@@ -14,6 +14,7 @@ from largesse.allocation import EVEN
 from largesse.evaluation.crossfitted_scores import hold_out_rows
 from largesse.evaluation.estimators import ESTIMATORS, weight_responses
 from largesse.evaluation.frontier_estimate import (
+    FoldPlanner,
     add_budget,
     find_budget_at,
     plan_at_budgets,
@@ -58,6 +59,9 @@ from largesse.records import (
 from largesse.stats import one_thread
 
 DETECTABLE_ERRORS = 1.96 + 0.84  # standard errors: a gain this far from zero is shown in four of five logs
+RULED_BUDGET_STEP = (
+    3  # of the budgets of a frontier, every third has a plan under rules: each takes a search of its own
+)
 MAX_LOG_MULTIPLE = 1000  # the rows of the log: no company has more
 
 
@@ -99,25 +103,28 @@ def study_scores(
     seed: int = 0,
     confidence: float = EVEN,
     shuffled: ShuffledPredictions | None = None,
+    planner: FoldPlanner | None = None,
 ) -> Study:
     """Study a model from its scores of a log, at a budget and at every other budget: no model is fitted.
 
-    `shuffled` holds out-of-fold curves of rows with shuffled features, for the importance of features.
+    `shuffled` holds out-of-fold curves of rows with shuffled features, for the importance of features. With a `planner`, all
+    plans are made by it, under the rules of a campaign.
     """
     check_choices(estimator)
     spread, spending, response_value = spread_budgets(scores), measure_spending(scores), log.response_value
-    budgets = add_budget(spread, budget)
+    budgets = add_budget(spread if planner is None else spread[::RULED_BUDGET_STEP], budget)
     if response_value is not None:
         budgets = add_budget(budgets, find_budget_at(scores, 1 / response_value))
-    plans = plan_at_budgets(scores, budgets, spending, confidence)
+    plans = plan_at_budgets(scores, budgets, spending, confidence, planner)
     plan = next((plan for plan in plans if plan.budget == budget), None)
-    plan = plan or plan_held_out(scores, budget, spending, confidence)
+    plan = plan or plan_held_out(scores, budget, spending, confidence, planner)
+    plans = plans or (plan,)
     candidate = Candidate(None, budget=budget).follow(plan, scores)
-    rules = learn_rules(log, scores, plan.levels)
-    safety = recommend_policy(log, scores, plan.levels, rules, estimator=estimator, learnt=True)
+    rules = learn_rules(log, scores, plan.policy) if planner is None else None  # simple rules keep no constraints
+    safety = recommend_policy(log, scores, plan.policy, rules, estimator=estimator, learnt=True)
     options: Any = {"estimator": estimator, "seed": seed}
     evaluation = evaluate_scores(log, scores, candidate, checkup.propensity, checkup.warnings, **options)
-    verdict = give_verdict(log, scores, plan.levels, rules, safety, evaluation.warnings, **options)
+    verdict = give_verdict(log, scores, plan.policy, rules, safety, evaluation.warnings, **options)
     points, best = trace_frontier(scores, plans, estimator), None
     if response_value is not None:
         profits, best = trace_profit(scores, plans, response_value, budget, estimator)
@@ -129,13 +136,13 @@ def study_scores(
         evaluation=replace(evaluation, verdict=verdict),
         frontier=points,
         cost_curve=trace_cost_curve(scores, plans, [point.spend.estimate for point in points], estimator),
-        estimates=estimate_all(weight_responses(scores, plan.levels), log.cluster),
+        estimates=estimate_all(weight_responses(scores, plan.policy), log.cluster),
         mean_curve=scores.weight @ scores.curves / scores.weight.sum(),
         checkup=checkup,
         spending=None if spending is None else spending.whole,
         best=best,
         safety=safety,
-        transitions=measure_changes(scores, plan.levels),
+        transitions=measure_changes(scores, plan.policy),
         why=explain_decisions(log, scores, plan, shuffled),
         groups=trace_features(log, scores, plan.levels),
     )

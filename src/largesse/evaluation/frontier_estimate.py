@@ -14,11 +14,13 @@ gain from choosing customers over all budgets: the Qini measure for several leve
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
-from largesse.allocation import EVEN, Correction, allocate, correct_costs, decide_at_price, frontier
+from largesse.allocation import EVEN, Constraints, Correction, allocate, correct_costs, decide_at_price, frontier
 from largesse.errors import BudgetError
 from largesse.evaluation.estimators import keep_supported, weighted_mean
 from largesse.evaluation.influence import Influence, widen_interval
@@ -38,6 +40,7 @@ from largesse.stats import COVERAGE, t_quantile
 
 N_BUDGETS = 21
 N_ERROR_DRAWS = 20_000
+MAX_FOLD_COPIES, MAX_ROW_COPIES = 50_000, 20  # customers that the rows of a fold, and a row of mean weight, represent
 MAX_FRONTIER_ROWS = 5_000_000  # larger logs are handled in contributions, and correlations are measured on a sample
 MAX_CORRELATION_UNITS = 1_000_000  # rows or clusters of that sample
 
@@ -74,26 +77,66 @@ def add_budget(budgets: Array, budget: float) -> Array:
     return np.unique(np.append(budgets, min(max(budget, budgets[0]), budgets[-1])))
 
 
+@dataclass(frozen=True, eq=False)
+class FoldPlan:
+    """Plan of some customers: levels (m,) or probabilities (m, K), and the price of their budget."""
+
+    policy: Array
+    price: float
+
+
+class FoldPlanner(Protocol):
+    """Plans customers like those of the log under the rules of a campaign."""
+
+    def __call__(self, rows: Array, curves: Array, costs: Array, budget: float, /) -> FoldPlan:
+        """Return the plan of rows (m,) of the log, which may repeat, by curves (m, K) and costs (K,) or (m, K)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedPlanner:
+    """Planner under constraints of the log's rows, in proportion to the customers of a plan; fulfils `FoldPlanner`."""
+
+    constraints: Constraints
+    customers: int
+
+    def __call__(self, rows: Array, curves: Array, costs: Array, budget: float, /) -> FoldPlan:
+        """Return the plan of rows (m,) of the log."""
+        plan = allocate(curves, costs, budget, constraints=self.constraints.take(rows, self.customers))
+        return FoldPlan(plan.levels, plan.price)
+
+
 def plan_at_budgets(
-    scores: Scores, budgets: Iterable[float], spending: FoldSpending | None = None, confidence: float = EVEN
+    scores: Scores,
+    budgets: Iterable[float],
+    spending: FoldSpending | None = None,
+    confidence: float = EVEN,
+    planner: FoldPlanner | None = None,
 ) -> tuple[HeldOutPlan, ...]:
-    """Plan the log's rows at each of several average budgets; see `plan_held_out`."""
-    spending = spending or measure_spending(scores)
-    return tuple(plan_held_out(scores, float(budget), spending, confidence) for budget in budgets)
+    """Plan the log's rows at each of several average budgets; see `plan_held_out`. No plan is made where rules forbid all."""
+    spending, plans = spending or measure_spending(scores), []
+    for budget in budgets:
+        with suppress(*([BudgetError] if planner is not None else [])):
+            plans.append(plan_held_out(scores, float(budget), spending, confidence, planner))
+    return tuple(plans)
 
 
 def plan_held_out(
-    scores: Scores, budget: float, spending: FoldSpending | None = None, confidence: float = EVEN
+    scores: Scores,
+    budget: float,
+    spending: FoldSpending | None = None,
+    confidence: float = EVEN,
+    planner: FoldPlanner | None = None,
 ) -> HeldOutPlan:
     """Plan the log's rows at an average budget, each fold like a new set of customers.
 
     A fold's curves come from models that were not fitted to it, and its price from those curves. A row of weight two is planned
     like two customers. Levels are those that the log supports. Where costs are not certain, they are corrected by the cost of
-    plans in the other folds; known `spending` is not measured again.
+    plans in the other folds; known `spending` is not measured again. A `planner` plans the folds under further rules.
     """
     spending = spending or measure_spending(scores)
     K = scores.curves.shape[1]
     levels = np.empty(len(scores.level), dtype=np.min_scalar_type(-K))  # small: plans at many budgets are in memory
+    probabilities = None
     prices, scales = [], []
     for place, f in enumerate(np.unique(scores.fold)):
         rows = scores.fold == f
@@ -103,6 +146,16 @@ def plan_held_out(
             correction = correct_costs(curves, costs, budget, spending.without(place), confidence)
             costs = costs * correction.scale
         scales.append(correction.scale)
+        if planner is not None:
+            plan_of_fold = _plan_fold(scores, np.flatnonzero(rows), correction.scale, budget, planner)
+            prices.append(plan_of_fold.price)
+            if plan_of_fold.policy.ndim == 1:
+                levels[rows] = plan_of_fold.policy
+                continue
+            if probabilities is None:
+                probabilities = np.zeros((len(levels), K), dtype=np.float32)
+            probabilities[rows] = plan_of_fold.policy
+            continue
         try:
             plan = allocate(curves, costs, budget)
             levels[rows] = plan.levels
@@ -114,8 +167,37 @@ def plan_held_out(
             cheapest = costs <= costs.min(axis=1, keepdims=True)
             levels[rows] = np.argmax(np.where(cheapest, curves, -np.inf), axis=1)
             prices.append(np.inf)
-    levels = keep_supported(scores, levels)
-    return HeldOutPlan(budget, levels, np.array(prices), None if spending is None else np.array(scales))
+    policy = keep_supported(scores, levels if probabilities is None else probabilities)
+    return HeldOutPlan(budget, policy, np.array(prices), None if spending is None else np.array(scales))
+
+
+def _plan_fold(scores: Scores, rows: Array, scale: float, budget: float, planner: FoldPlanner) -> FoldPlan:
+    """Return the plan of the rows (m,) of a fold under rules; a row with more weight is planned as several customers."""
+    curves, costs = scores.curves[rows], scores.expected_costs
+    common = costs.strides[0] == 0
+    costs = costs[0] * scale if common else costs[rows] * scale
+    weight = scores.weight[rows]
+    if weight.min() == weight.max():
+        return planner(rows, curves, costs, budget)
+    copies = _count_copies(weight)
+    place = np.repeat(np.arange(len(rows)), copies)
+    plan = planner(rows[place], curves[place], costs if common else costs[place], budget)
+    # Rows without a copy have next to no weight.
+    policy = np.eye(curves.shape[1])[decide_at_price(curves, costs, plan.price)]
+    policy[copies > 0] = 0.0
+    share = 1.0 / copies[place]
+    if plan.policy.ndim == 1:
+        np.add.at(policy, (place, plan.policy), share)
+    else:
+        np.add.at(policy, place, plan.policy * share[:, None])
+    return FoldPlan(policy, plan.price)
+
+
+def _count_copies(weight: Array) -> Array:
+    """Return the numbers (m,) of customers that rows represent, in proportion to their weights (systematic sampling)."""
+    times = min(max(MAX_FOLD_COPIES // len(weight), 1), MAX_ROW_COPIES)
+    ends = np.cumsum(weight) / weight.sum() * len(weight) * times
+    return np.diff(np.floor(ends + 0.5).astype(np.int64), prepend=0)
 
 
 def _multiply_weights(scores: Scores, rows: Array | slice) -> tuple[Array, Array]:
@@ -140,10 +222,10 @@ def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str 
     contributions = np.empty((len(range(units)[sample]), len(plans)), dtype=np.float32)  # only for correlations
     points = []
     for j, plan in enumerate(plans):
-        influence = score_policy(scores, plan.levels, estimator)
+        influence = score_policy(scores, plan.policy, estimator)
         value, spend = take_means(scores, influence)
         contributions[:, j] = sum_units(scores, influence.value.values - value.estimate)[sample]
-        promise = predict_value(scores.curves, plan.levels, scores.weight)
+        promise = predict_value(scores.curves, plan.policy, scores.weight)
         finite = plan.prices[np.isfinite(plan.prices)]
         price = float(np.mean(finite)) if len(finite) else float("nan")
         points.append(FrontierPoint(plan.budget, value, spend, promise, price))
@@ -195,10 +277,10 @@ def trace_cost_curve(
     scores: Scores, plans: Sequence[HeldOutPlan], spends: Sequence[float], estimator: str = "dr"
 ) -> Qini:
     """Estimate the gain over the first plan at each estimated spend, learnt and uniform, and the area between them."""
-    first, shares = score_policy(scores, plans[0].levels, estimator).value, _weight_points(np.array(spends))
+    first, shares = score_policy(scores, plans[0].policy, estimator).value, _weight_points(np.array(spends))
     points, area, means = [], Influence(np.zeros(len(scores.weight))), average_levels(scores)
     for plan, spend, share in zip(plans, spends, shares, strict=True):
-        policy = score_policy(scores, plan.levels, estimator)
+        policy = score_policy(scores, plan.policy, estimator)
         _, mixed, difference = compare_mix(scores, policy, estimator, means)
         uniform = weighted_mean((mixed.value - first).values, scores.weight)
         gain = take_mean(scores, policy.value - first)

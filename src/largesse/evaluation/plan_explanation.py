@@ -16,9 +16,10 @@ from dataclasses import replace
 import numpy as np
 
 from largesse.allocation import copy_options, decide_at_price, expected_costs, replace_options
-from largesse.evaluation.estimators import keep_supported
+from largesse.evaluation.estimators import gives_levels, keep_supported
 from largesse.evaluation.policy_estimates import (
     estimate_difference,
+    score_level,
     score_log,
     score_policy,
     take_mean,
@@ -153,8 +154,8 @@ def measure_importance(
 # -- changes from the logged levels -----------------------------------------------------------------------------------
 
 
-def measure_changes(scores: Scores, levels: Array) -> LoggedPolicyChanges:
-    """Measure the changes from the logged levels to a plan with levels (n,); estimates are doubly robust.
+def measure_changes(scores: Scores, policy: Array) -> LoggedPolicyChanges:
+    """Measure the changes from the logged levels to levels (n,) or probabilities (n, K); estimates are doubly robust.
 
     >>> from largesse.evaluation import crossfit
     >>> from largesse.worlds import simulate
@@ -163,13 +164,15 @@ def measure_changes(scores: Scores, levels: Array) -> LoggedPolicyChanges:
     >>> [change.level for change in changes.levels], sum(move.rows for move in changes.moves)
     ([3], 500)
     """
-    after, before = score_policy(scores, levels), score_log(scores)
-    more = after.minus(before)
+    after, before = score_policy(scores, policy), score_log(scores)
+    levels = policy if gives_levels(policy) else np.argmax(policy, axis=1)
     whole, changes = float(scores.weight.sum()), []
-    for level in np.unique(levels):
-        given = levels == level
-        value, spend = (take_mean(scores, part.within(given)) for part in more)
-        changes.append(LevelGain(int(level), float(scores.weight[given].sum()) / whole, value, spend))
+    for level in range(scores.curves.shape[1]):
+        probability = (levels == level).astype(np.float64) if levels is policy else policy[:, level]
+        if probability.any():
+            more = score_level(scores, level).minus(before)
+            value, spend = (take_mean(scores, part.within(probability)) for part in more)
+            changes.append(LevelGain(level, float(scores.weight @ probability) / whole, value, spend))
     start, end = (ValueSpend(*take_means(scores, policy)) for policy in (before, after))
     return LoggedPolicyChanges(start, end, tuple(changes), _list_moves(scores, levels))
 

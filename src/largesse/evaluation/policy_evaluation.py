@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, fail, integer_problems, plural, refuse, repr_short, suggest
+from largesse.allocation import Constraints
+from largesse.errors import Problem, fail, integer_problems, percent, plural, refuse, repr_short, suggest
 from largesse.evaluation.crossfitted_scores import crossfit, hold_out_rows, restrict_scores, score_rows
 from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.frontier_estimate import plan_held_out
+from largesse.evaluation.frontier_estimate import ConstrainedPlanner, plan_held_out
 from largesse.evaluation.influence import join_intervals
-from largesse.evaluation.log_checks import check_log, encode_unless_given, warn_of_overlap
+from largesse.evaluation.log_checks import check_log, describe_cells, encode_unless_given, warn_of_overlap
 from largesse.evaluation.one_column_rule import learn_rules
 from largesse.evaluation.policy_estimates import (
     INTERVAL_KINDS,
@@ -31,7 +32,7 @@ from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.evaluation.profit_estimate import estimate_profit
 from largesse.evaluation.verdict import give_verdict
 from largesse.progress import report_to, start_stage, subrange
-from largesse.propensity import estimate_propensities, mark_supported
+from largesse.propensity import estimate_propensities, find_unsupported, mark_supported
 from largesse.records import (
     Array,
     Checkup,
@@ -50,6 +51,8 @@ from largesse.records import (
 )
 from largesse.stats import assign_folds
 
+MIN_UNSUPPORTED_SHARE = 0.001  # of the customers of a policy, at which levels without support are named
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -63,7 +66,7 @@ class Candidate:
 
     def follow(self, plan: HeldOutPlan, scores: Scores) -> Candidate:
         """Return the candidate with the held-out plan of this log as its policy."""
-        return replace(self, policy=plan.levels, promise=predict_value(scores.curves, plan.levels, scores.weight))
+        return replace(self, policy=plan.policy, promise=predict_value(scores.curves, plan.policy, scores.weight))
 
 
 def evaluate(
@@ -71,6 +74,7 @@ def evaluate(
     policy: Any,
     *,
     budget: float | None = None,
+    constraints: Constraints | None = None,
     estimator: str = "dr",
     interval: str = "influence",
     folds: int = 5,
@@ -79,8 +83,8 @@ def evaluate(
 ) -> Evaluation:
     """Estimate the value and spend of a policy from a log, each with a 95 % confidence interval.
 
-    The policy is compared with uniform policies and with the logged one. Warnings name levels with too few rows; `doctor` runs
-    all checks of the log.
+    The policy is compared with uniform policies and with the logged one. A policy that is learnt here never gives a level to
+    a kind of customers who never got it in the log. Warnings name levels with too few rows; `doctor` runs all checks of the log.
 
     Parameters
     ----------
@@ -91,6 +95,8 @@ def evaluate(
         response model: then the policy is learnt on this log and evaluated only on rows that did not train it.
     budget
         Average cost per customer, with a model.
+    constraints
+        Further rules of the plan for the log's rows, with a model: see `allocate`. Each fold is planned under its part of them.
     estimator
         "dr", cross-fitted doubly robust; or "direct", "ips", "snips", "sndr", "switch", "dros": see `ESTIMATORS`.
     interval
@@ -112,16 +118,21 @@ def evaluate(
     check_choices(estimator, interval)
     check_task(log, folds, seed)
     candidate = as_policy(log, policy, budget)
+    if constraints is not None and candidate.policy is not None:
+        hint = "give a model and a budget, or leave the constraints out"
+        fail("evaluate", Problem("constraints are given for a policy that is already made", hint))
     held = hold_out_rows(log, candidate.model, folds=folds, seed=seed, progress=progress)
     propensities = estimate_propensities(log, held.fold, seed)
-    scores = score_rows(log, held, propensities)
-    learnt = candidate.policy is None
-    candidate = learn_policy(candidate, scores)
+    scores, cells, learnt = score_rows(log, held, propensities), find_unsupported(log, seed), candidate.policy is None
+    supported = mark_supported(cells, log)
+    warnings = (*warn_of_overlap(log, propensities), *_warn_of_cells(log, candidate.policy, scores, cells, supported))
+    if learnt:
+        scores = restrict_scores(scores, supported)
+        candidate = learn_policy(candidate, scores, _restrict_rules(constraints, supported))
     assert candidate.policy is not None
-    warnings = warn_of_overlap(log, propensities)
     options: Any = {"estimator": estimator, "seed": seed}
     evaluation = evaluate_scores(log, scores, candidate, propensities, warnings, interval=interval, **options)
-    rules = learn_rules(log, scores, candidate.policy)
+    rules = learn_rules(log, scores, candidate.policy) if constraints is None else None
     safety = recommend_policy(log, scores, candidate.policy, rules, estimator=estimator, learnt=learnt)
     verdict = give_verdict(log, scores, candidate.policy, rules, safety, evaluation.warnings, **options)
     return replace(evaluation, verdict=verdict)
@@ -273,11 +284,35 @@ def _from_policy(log: Log, policy: Any) -> Candidate:
     return Candidate(probabilities, policy.model, promise=promise, warnings=_warn_if_seen(policy.model, log, hint))
 
 
-def learn_policy(candidate: Candidate, scores: Scores) -> Candidate:
-    """Return the candidate with a policy: its own, or one that is learnt at its budget."""
+def learn_policy(candidate: Candidate, scores: Scores, constraints: Constraints | None = None) -> Candidate:
+    """Return the candidate with a policy: its own, or one that is learnt at its budget, under constraints of the log's rows."""
     if candidate.policy is not None or candidate.budget is None:
         return candidate
-    return candidate.follow(plan_held_out(scores, candidate.budget), scores)
+    planner = None if constraints is None else ConstrainedPlanner(constraints, len(scores.level))
+    return candidate.follow(plan_held_out(scores, candidate.budget, planner=planner), scores)
+
+
+def _restrict_rules(constraints: Constraints | None, supported: Array | None) -> Constraints | None:
+    """Return constraints by which rows get supported levels (n, K) only."""
+    if constraints is None or supported is None:
+        return constraints
+    eligible = supported if constraints.eligible is None else np.asarray(constraints.eligible, dtype=bool)
+    both = eligible & supported
+    return replace(constraints, eligible=np.where(both.any(axis=1, keepdims=True), both, eligible))
+
+
+def _warn_of_cells(
+    log: Log, policy: Array | None, scores: Scores, cells: UnsupportedCells, supported: Array | None
+) -> tuple[Finding, ...]:
+    """Return the warning that a given policy, levels (n,) or probabilities (n, K), gives levels without support."""
+    if policy is None or supported is None:
+        return ()
+    probability = np.eye(len(log.levels))[policy] if policy.ndim == 1 else policy
+    share = float(scores.weight @ (probability * ~supported).sum(axis=1) / scores.weight.sum())
+    if share < MIN_UNSUPPORTED_SHARE:
+        return ()
+    text = f"The policy gives levels that the log does not support to {percent(share)} of the customers, so this value is a guess."
+    return (Finding("support", "no", f"{text} {describe_cells(cells, log.levels.titles)}"),)
 
 
 def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:

@@ -58,7 +58,7 @@ def trace_profit(
     contributions = np.empty((len(range(units)[sample]), len(plans)), dtype=np.float32)
     estimates = []
     for j, plan in enumerate(plans):
-        profit = score_policy(scores, plan.levels, estimator).profit(response_value)
+        profit = score_policy(scores, plan.policy, estimator).profit(response_value)
         estimates.append(take_mean(scores, profit))
         contributions[:, j] = sum_units(scores, profit.values - estimates[-1].estimate)[sample]
     profits = np.array([estimate.estimate for estimate in estimates])

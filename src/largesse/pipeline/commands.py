@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 from largesse.campaign import Campaign, Spent, read_campaign
-from largesse.errors import Problem, fail, refuse, suggest
+from largesse.errors import LargesseError, Problem, fail, refuse, suggest
 from largesse.evaluation import (
     ESTIMATORS,
     examine_held_out,
@@ -25,7 +26,7 @@ from largesse.pipeline.customers import choose_customers
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
 from largesse.pipeline.local_engine import Local
 from largesse.pipeline.out_of_fold_cache import make_key, read_scores
-from largesse.pipeline.planner import make_plan
+from largesse.pipeline.planner import make_fold_planner, make_plan
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
 from largesse.propensity import find_unsupported
@@ -114,9 +115,9 @@ def run(
             with engine.score(policy, customers, folder, report_progress, held_out) as scored:
                 result = make_plan(campaign, policy, scored, report_progress, variance)
                 planned = files.write_plan(folder, result, scored, report_progress)
-                budget = campaign.planning.average(scored.n)
+                n_customers, budget = scored.n, campaign.planning.average(scored.n)
 
-            study = judge_plan(campaign, log, log_scores, budget)
+            study = judge_plan(campaign, log, log_scores, budget, n_customers)
             judged = files.write_study(folder, study)
 
             report_progress("writing the report", 0.0)
@@ -321,7 +322,9 @@ def judge(
         judged_log = engine.read_log(campaign, log)
         policy = None if log is None else Policy.load(home / files.POLICY_FILE)
         log_scores = recall_scores(home, campaign, judged_log, progress, policy=policy)
-        study = judge_plan(campaign, judged_log, log_scores, campaign.planning.average(len(judged_log)), estimator)
+        n_customers = judged_log.customers if planned is None else planned["customers"]
+        budget = campaign.planning.average(n_customers)
+        study = judge_plan(campaign, judged_log, log_scores, budget, n_customers, estimator)
         with file_transaction() as batch:
             new = files.renew_run_folder(batch, home)
             if log is None:
@@ -331,13 +334,20 @@ def judge(
         return judged
 
 
-def judge_plan(campaign: Campaign, log: Log, log_scores: LogScores, budget: float, estimator: str = "dr") -> Study:
-    """Estimate value and cost of the campaign's model at a budget, on rows that did not train it."""
+def judge_plan(
+    campaign: Campaign, log: Log, log_scores: LogScores, budget: float, customers: int, estimator: str = "dr"
+) -> Study:
+    """Estimate value and cost of the campaign's plan for a number of customers, on rows that did not train its model.
+
+    Each fold is planned under the campaign's rules. Rules that the log cannot judge are named in a warning, and the estimates are
+    for the plan without them.
+    """
     start_stage("judging the plan", len(log))
-    settings = campaign.planning
-    study = study_scores(
+    settings, scores = campaign.planning, log_scores.scores
+    study_at: Any = partial(
+        study_scores,
         log,
-        log_scores.scores,
+        scores,
         log_scores.checkup,
         budget,
         estimator=estimator,
@@ -345,12 +355,18 @@ def judge_plan(campaign: Campaign, log: Log, log_scores: LogScores, budget: floa
         confidence=settings.budget_confidence,
         shuffled=log_scores.held.shuffled,
     )
-    warnings = study.evaluation.warnings
-    if settings.constrained or settings.explore:
-        topic, name = ("constraints", "your constraints") if settings.constrained else ("exploration", "exploration")
-        text = f"These estimates are for the plan without {name}, at the same budget. Expect your plan to bring at most this."
-        warnings = (Finding(topic, "careful", text), *warnings)
-    return replace(study, evaluation=replace(study.evaluation, warnings=warnings))
+    variance = measure_variance(log, scores.curves) if settings.aimed else ResponseVariance()
+    try:
+        study: Study = study_at(planner=make_fold_planner(campaign, log, customers, variance, scores.allowed))
+    except LargesseError as error:
+        if not settings.constrained and not settings.explore:
+            raise
+        reason = "; ".join(problem.what for problem in error.problems)
+        text = f"The log cannot judge your rules ({reason}). The estimates are for the plan without them, which brings more."
+        study = study_at()
+        warnings = (Finding("constraints", "no", text), *study.evaluation.warnings)
+        study = replace(study, evaluation=replace(study.evaluation, warnings=warnings))
+    return study
 
 
 # -- report -----------------------------------------------------------------------------------------------------------

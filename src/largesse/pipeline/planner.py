@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,19 @@ import numpy as np
 from largesse.allocation import BudgetPoint, Constraints, Correction, allocate, correct, find_budget_points
 from largesse.campaign import Campaign, Planning, find_eligible
 from largesse.errors import BudgetError, Problem, refuse, suggest
-from largesse.exploration import Mixture, ResponseVariance, plan_exploration, remaining_budget, split_ties
+from largesse.evaluation import ConstrainedPlanner, FoldPlan, FoldPlanner
+from largesse.exploration import (
+    Mixture,
+    ResponseVariance,
+    calibrate_mixture,
+    plan_exploration,
+    remaining_budget,
+    split_ties,
+)
 from largesse.pipeline.engine_protocol import PlanResult, PricedPlan, ScoredCustomers
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
-from largesse.records import Array, Customers, ExplorationPrecision, ExplorationSummary, Plan, Progress
+from largesse.records import Array, Customers, ExplorationPrecision, ExplorationSummary, Log, Plan, Progress
 
 BINARY_VARIANCE = ResponseVariance()  # of yes or no: it follows from the probability
 MAX_OTHER_BUDGETS = 20  # under constraints, each with a plan of its own
@@ -57,7 +65,8 @@ def make_plan(
         if settings.aimed or settings.constrained or settings.exact:
             start_stage("planning with all customers in memory", n)
             everyone, curves, costs = customers.collect()
-            constraints = _make_constraints(campaign, everyone) if settings.constrained else None
+            supported = policy.options.mark_supported(everyone.features)
+            constraints = _make_constraints(campaign, everyone, supported) if settings.constrained else None
             scaled = costs if scale == 1.0 else costs * scale
         if settings.aimed:
             exploration, rule = plan_exploration(
@@ -167,17 +176,86 @@ def _plan_others(
     return {"points": tuple(constrained[::-1]), "listed": np.stack(levels[::-1]) if levels else None}
 
 
-def _make_constraints(campaign: Campaign, customers: Customers) -> Constraints:
-    """Return the campaign's constraints for these customers."""
+def _make_constraints(campaign: Campaign, customers: Customers, supported: Array | None) -> Constraints:
+    """Return the campaign's constraints for these customers, who get supported levels (n, K) only."""
     settings, table = campaign.planning, customers.features
+    refuse("customers", _find_missing(settings, table.column_names))
+    eligible = _restrict(find_eligible(customers, campaign.levels, settings), supported)
+    return Constraints(**{**settings.constraints, "segment": _read_segments(settings, customers), "eligible": eligible})
+
+
+def _list_columns(settings: Planning) -> list[str]:
+    """Return the columns that rules name."""
     segment = [settings.segment] if settings.segment else []
-    columns = [*segment, *(name for names in settings.columns.values() for name in names), *settings.barred]
-    missing = [
-        Problem(f"the column {name!r}, which [plan] names, is not in the table", suggest(name, table.column_names))
-        for name in columns
-        if name not in table.column_names
+    return [*segment, *(name for names in settings.columns.values() for name in names), *settings.barred]
+
+
+def _find_missing(settings: Planning, names: Sequence[str]) -> list[Problem]:
+    return [
+        Problem(f"the column {name!r}, which [plan] names, is not in the table", suggest(name, names))
+        for name in _list_columns(settings)
+        if name not in names
     ]
-    refuse("customers", missing)
-    segments = [np.array([str(value) for value in table.column(name).to_pylist()]) for name in segment]
-    eligible = find_eligible(customers, campaign.levels, settings)
-    return Constraints(**{**settings.constraints, "segment": segments[0] if segments else None, "eligible": eligible})
+
+
+def _read_segments(settings: Planning, customers: Customers) -> Array | None:
+    """Return the segment (n,) of each customer as text; None without segments."""
+    if not settings.segment:
+        return None
+    return np.array([str(value) for value in customers.features.column(settings.segment).to_pylist()])
+
+
+def _restrict(eligible: Array | None, supported: Array | None) -> Array | None:
+    """Return the levels (n, K) that are eligible and supported; only eligible ones for customers without any such level."""
+    if eligible is None or supported is None:
+        return supported if eligible is None else eligible
+    both = eligible & supported
+    return np.where(both.any(axis=1, keepdims=True), both, eligible)
+
+
+# -- plans of the log's rows, for an evaluation ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ExploringPlanner:
+    """Planner of the log's rows that draws levels as a campaign does; fulfils `evaluation.FoldPlanner`."""
+
+    settings: Planning
+    eligible: Array | None  # (n, K) of the log's rows
+    variance: ResponseVariance
+    seed: int
+
+    def __call__(self, rows: Array, curves: Array, costs: Array, budget: float, /) -> FoldPlan:
+        """Return the probabilities (m, K) of some rows, as `make_plan` finds those of the customers."""
+        settings = self.settings
+        if not settings.aimed:
+            mixture = calibrate_mixture(curves, costs, budget, settings.explore)
+            return FoldPlan(mixture.probabilities(curves, costs), mixture.price)
+        constraints = None if self.eligible is None else Constraints(eligible=self.eligible[rows])
+        goal: dict[str, Any] = {"goal": settings.explore_for, "rate": settings.explore, "seed": self.seed}
+        drawn, _ = plan_exploration(curves, costs, budget, self.variance, constraints=constraints, **goal)
+        return FoldPlan(drawn.probabilities, drawn.price)
+
+
+def make_fold_planner(
+    campaign: Campaign, log: Log, customers: int, variance: ResponseVariance, supported: Array | None = None
+) -> FoldPlanner | None:
+    """Return the planner of the log's rows under the rules for a number of customers; None without rules.
+
+    Refuses rules about columns that the log does not have: what they would bring cannot be judged.
+    """
+    settings = campaign.planning
+    if not settings.constrained and not settings.explore:
+        return None
+    names = log.seen.features.column_names
+    refuse("log", _find_missing(settings, names))
+    columns = list(dict.fromkeys(_list_columns(settings)))
+    import pyarrow as pa
+
+    table = log.features if log.sample is None else pa.concat_tables(log.sample.batches(columns or names[:1]))
+    rows = Customers(table, log.customer)
+    eligible = _restrict(find_eligible(rows, campaign.levels, settings, others=True), supported)
+    if settings.explore:
+        return ExploringPlanner(settings, eligible, variance, campaign.seed)
+    parts: dict[str, Any] = {"segment": _read_segments(settings, rows), "eligible": eligible}
+    return ConstrainedPlanner(Constraints(**{**settings.constraints, **parts}), customers)

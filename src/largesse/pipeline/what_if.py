@@ -107,7 +107,7 @@ def keep_plan(
         progress("reading", 0.0)
         log = engine.read_log(campaign)
         log_scores = recall_scores(home, campaign, log, progress, refit=False)
-        study = judge_plan(campaign, log, log_scores, planned["budget"]["average"])
+        study = judge_plan(campaign, log, log_scores, planned["budget"]["average"], planned["customers"])
         judged = files.write_study(new, study)
         start_stage("writing the report")
         numbers = join_numbers(campaign, learnt, planned, judged, str(out))

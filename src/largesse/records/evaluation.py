@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from largesse.records.array_type import Array
 from largesse.records.display import Card, DisplayMixin
 
@@ -351,9 +353,14 @@ class HeldOutPlan:
     """
 
     budget: float  # average per customer
-    levels: Array  # (n,) of the smallest integer type that holds them
+    policy: Array  # levels (n,) of the smallest integer type, or probabilities (n, K) of a plan that draws them
     prices: Array  # (folds,) infinite where a fold's cheapest plan costs more than the budget
     scales: Array | None = None  # (folds,) factors of the expected costs, where costs are not certain
+
+    @property
+    def levels(self) -> Array:
+        """The planned levels (n,); the most probable ones of a plan that draws them."""
+        return self.policy if self.policy.ndim == 1 else np.argmax(self.policy, axis=1)
 
 
 @dataclass(frozen=True)

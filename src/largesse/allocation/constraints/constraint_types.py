@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import cached_property
 from itertools import combinations
@@ -223,6 +223,25 @@ class Constraints:
             )
         refuse("constraints", list(dict.fromkeys(problems)))
         return rules
+
+    def take(self, rows: Array, customers: int) -> Constraints:
+        """Return the constraints of some rows (m,), which may repeat, in proportion to the number of `customers` of a plan.
+
+        Caps and budgets of segments shrink with the number of rows. A segment that none of the rows is in has no budget.
+        """
+        if self.further:
+            hint = "a rule of your own does not say what it means for a part of the customers: leave it out"
+            refuse("constraints", [Problem("further rules cannot be judged", hint)])
+        share = len(rows) / customers
+        segment = None if self.segment is None else np.asarray(self.segment)[rows]
+        present = set() if segment is None else set(np.unique(segment).tolist())
+        return replace(
+            self,
+            eligible=None if self.eligible is None else np.asarray(self.eligible)[rows],
+            caps={level: share * most for level, most in self.caps.items()},
+            segment=segment,
+            segment_budgets={name: share * total for name, total in self.segment_budgets.items() if name in present},
+        )
 
     def _wrong_kinds(self) -> list[Problem]:
         """Return the problems of settings with a wrong type."""
