@@ -34,6 +34,7 @@ from largesse.records import (
     Overlap,
     Propensities,
     UnsupportedCells,
+    sort_findings,
 )
 from largesse.stats import assign_folds, shuffle_rows, t_quantile
 
@@ -41,7 +42,6 @@ MAX_BALANCE_ROWS = 100_000  # balance and independence need no more
 MAX_LEAK_ROWS = 50_000
 N_LEAK_GROUPS = 50
 SUSPECTED_LEAK, CERTAIN_LEAK = 0.5, 0.8  # shares of the variance that a feature explains on held-out rows
-ANSWERS = ("no", "careful", "note", "fine")
 MAX_HEAVY_ROWS = 5
 MIN_INTERVAL_CLUSTERS = 30
 MAX_TOP_SHARE = 0.1  # of all weight, on the 1 % of rows with the largest weights
@@ -104,7 +104,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
     ]
     return Checkup(
-        findings=tuple(sorted(findings, key=lambda finding: ANSWERS.index(finding.answer))),
+        findings=sort_findings(findings),
         rows=len(log),
         clusters=log.clusters,
         customers=None if log.last_rows is None else log.customers,

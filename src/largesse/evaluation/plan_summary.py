@@ -20,6 +20,7 @@ from largesse.records import (
     BudgetSize,
     BudgetSlider,
     CustomerGroup,
+    CustomerShift,
     ExplorationSummary,
     FeatureGroups,
     LevelsByGroup,
@@ -196,6 +197,7 @@ def summarise_plan(
     points: Sequence[BudgetPoint] = (),
     excuse: str = "",
     exploration: ExplorationSummary | None = None,
+    shift: CustomerShift | None = None,
 ) -> PlanSummary:
     """Summarise a plan from counts of all customers; `labels` (K,) name the levels, `points` are the plans at other budgets."""
     counted = order_plans(plan, counts, points)
@@ -216,6 +218,7 @@ def summarise_plan(
         frontier=BudgetSlider(tuple(stops), excuse),
         shadow=dict(shadow or {}),
         exploration=exploration,
+        shift=shift,
     )
 
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from largesse.data import GivenPropensities, as_floats, find_doubtful_levels, group_column, kind_of
 from largesse.errors import join_some, percent, plural
-from largesse.evaluation import compute_paid_costs, measure_explained
-from largesse.monitoring.drift import measure_drift
+from largesse.evaluation import compute_paid_costs, measure_drift, measure_explained
 from largesse.monitoring.plan_prediction import Prediction
 from largesse.records import (
     Array,
@@ -27,6 +26,7 @@ from largesse.records import (
     Log,
     Realised,
     RealisedTenth,
+    sort_findings,
 )
 from largesse.stats import sample_rows, t_estimate, t_quantile
 
@@ -46,7 +46,6 @@ SERIOUS_LEAK = 0.8
 MAX_LEAK_GROUPS, MAX_LEAK_ROWS = 50, 50_000
 N_SHUFFLES = 99
 MAX_OVERSPENDING = 0.03
-ANSWER_ORDER = ("no", "careful", "note", "fine")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,7 @@ def check_campaign(log: Log, prediction: Prediction, old: OldLog | None = None, 
         _check_leaks(leaks, old is not None),
     ]
     return CampaignCheck(
-        tuple(sorted(findings, key=lambda finding: ANSWER_ORDER.index(finding.answer))),
+        sort_findings(findings),
         len(log),
         prediction.joined,
         value,

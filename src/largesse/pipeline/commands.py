@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,10 @@ from largesse.campaign import Campaign, Spent, read_campaign
 from largesse.errors import LargesseError, Problem, fail, refuse, suggest
 from largesse.evaluation import (
     ESTIMATORS,
+    check_shift,
+    compare_customers,
     examine_held_out,
+    match_customers,
     measure_spending,
     study_scores,
     summarise_jointly,
@@ -32,6 +35,7 @@ from largesse.progress import report_to, start_stage
 from largesse.propensity import find_unsupported
 from largesse.records import (
     Checkup,
+    CustomerShift,
     Finding,
     HeldOutPredictions,
     Log,
@@ -94,8 +98,6 @@ def run(
 
             model, held = fit_model(campaign, log, report_progress)
             log_scores = score_log(campaign, log, held, report_progress)
-            if strict:
-                refuse_unanswered(log_scores.checkup.findings)
             learnt = files.write_fit(folder, model, log)
             files.write_scores(folder, campaign, log, held, log_scores.checkup.propensity)
 
@@ -113,8 +115,13 @@ def run(
                 bar_unsupported=campaign.planning.bars,
             )
             with engine.score(policy, customers, folder, report_progress, held_out) as scored:
+                shift = None
+                if campaign.customers is not None:
+                    log, log_scores, shift = match_scores(campaign, policy, log, log_scores, scored)
+                if strict:
+                    refuse_unanswered(log_scores.checkup.findings)
                 result = make_plan(campaign, policy, scored, report_progress, variance)
-                planned = files.write_plan(folder, result, scored, report_progress)
+                planned = files.write_plan(folder, result, scored, report_progress, shift=shift)
                 n_customers, budget = scored.n, campaign.planning.average(scored.n)
 
             study = judge_plan(campaign, log, log_scores, budget, n_customers)
@@ -188,6 +195,25 @@ def score_log(
     return LogScores(held, scores, checkup)
 
 
+def match_scores(
+    campaign: Campaign, policy: Policy, log: Log, log_scores: LogScores, customers: ScoredCustomers
+) -> tuple[Log, LogScores, CustomerShift]:
+    """Weight the scores of a log to the customers of a plan, and add the findings about them to its checkup.
+
+    Also returns the log that the scores belong to: of a log that is larger than memory, its sample.
+    """
+    start_stage("comparing customers with the log", len(log.seen))
+    scores, held = log_scores.scores, log_scores.held
+    if log.sample is not None:
+        scores, held = take_scores(scores, log.sample.rows), replace(held, shuffled=None)
+        log = log.sample.log
+    # Of rows and customers, the same model predicts the curves: held-out curves would tell them apart.
+    curves = policy.expect(log).responses
+    weight, shift = match_customers(log, curves, customers.draw(), campaign.seed)
+    checkup = log_scores.checkup.add(check_shift(shift))
+    return log, LogScores(held, replace(scores, weight=weight), checkup), shift
+
+
 def score_customers(log: Log, scores: Scores) -> Scores | None:
     """Return the held-out scores of the log's own customers, where costs are uncertain; None where the model scores them."""
     if log.levels.certain:
@@ -246,19 +272,30 @@ def plan(
         before = read_campaign(home)
         campaign = before.spending(**spending)
         source = customers or campaign.customers
+        if customers is not None:
+            campaign = replace(campaign, customers=str(Path(customers).absolute()))
         files.check_table(out, source, campaign.log)
         with open_scored(home, campaign, source, engine, progress) as (policy, variance, scored):
+            shift = find_shift(campaign, engine, scored) if source else None
             result = make_plan(campaign, policy, scored, progress, variance)
             with file_transaction() as batch:
                 new = files.renew_run_folder(batch, home)
                 if out and files.is_elsewhere(out, home) and (home / files.PLANNING_STEP.file).exists():
                     batch.discard(home)
                 copy = batch.add_file(out) if out else None
-                planned = files.write_plan(new, result, scored, progress, copy, raw_ids=raw_ids)
+                planned = files.write_plan(new, result, scored, progress, copy, raw_ids=raw_ids, shift=shift)
                 files.write_text(new / files.CAMPAIGN_FILE, campaign.text)
                 surer = campaign.planning.budget_confidence != before.planning.budget_confidence
-                dropped = files.drop_outdated(new, home, other_plan=surer and not policy.levels.certain)
+                other_plan = (surer and not policy.levels.certain) or campaign.customers != before.customers
+                dropped = files.drop_outdated(new, home, other_plan=other_plan)
         return {**planned, "dropped": [name for name in dropped if not (home / name).exists()]}
+
+
+def find_shift(campaign: Campaign, engine: Engine, customers: ScoredCustomers) -> CustomerShift | None:
+    """Compare the customers of a plan with those of the campaign's log; None if the log can no longer be read."""
+    with suppress(LargesseError, OSError):
+        return compare_customers(engine.read_log(campaign), customers.draw().features, campaign.seed)[0]
+    return None
 
 
 @contextmanager
@@ -321,14 +358,17 @@ def judge(
         progress("reading", 0.0)
         judged_log = engine.read_log(campaign, log)
         policy = None if log is None else Policy.load(home / files.POLICY_FILE)
-        log_scores = recall_scores(home, campaign, judged_log, progress, policy=policy)
-        n_customers = judged_log.customers if planned is None else planned["customers"]
+        recalled = log_scores = recall_scores(home, campaign, judged_log, progress, policy=policy)
+        n_customers, scored_log = judged_log.customers if planned is None else planned["customers"], judged_log
+        if log is None and campaign.customers is not None:
+            with open_scored(home, campaign, campaign.customers, engine, progress) as (fitted, _, customers):
+                scored_log, log_scores, _ = match_scores(campaign, fitted, judged_log, log_scores, customers)
         budget = campaign.planning.average(n_customers)
-        study = judge_plan(campaign, judged_log, log_scores, budget, n_customers, estimator)
+        study = judge_plan(campaign, scored_log, log_scores, budget, n_customers, estimator)
         with file_transaction() as batch:
             new = files.renew_run_folder(batch, home)
             if log is None:
-                files.write_scores(new, campaign, judged_log, log_scores.held, log_scores.checkup.propensity)
+                files.write_scores(new, campaign, judged_log, recalled.held, recalled.checkup.propensity)
             judged = files.write_study(new, study)
             files.drop_outdated(new, home)
         return judged

@@ -17,7 +17,7 @@ import numpy as np
 
 from largesse.allocation import BudgetPoint, PriceSums, count_at_budgets, count_levels
 from largesse.campaign import Campaign
-from largesse.evaluation import PlanCounts, PlanTotals
+from largesse.evaluation import CustomerSample, PlanCounts, PlanTotals
 from largesse.exploration import mix_levels
 from largesse.policy import Policy
 from largesse.records import Array, Customers, ExplorationSummary, Log, Progress, Scores
@@ -68,6 +68,9 @@ class ScoredCustomers(Protocol):
 
     def collect(self) -> tuple[Customers, Array, Array]:
         """Return all customers in memory: with all their features, curves (n, K) and expected costs (K,) or (n, K)."""
+
+    def draw(self) -> CustomerSample:
+        """Return features and curves of some of the customers, drawn at random."""
 
     def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
         """Write a plan, each table all or nothing, in the customers' order; return the counts for the report."""

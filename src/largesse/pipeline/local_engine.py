@@ -22,7 +22,14 @@ from largesse.allocation import PriceSums, allocate, check_task, decide_at_price
 from largesse.campaign import Campaign
 from largesse.data import read_log
 from largesse.errors import Problem, fail
-from largesse.evaluation import MAX_SUMMARY_ROWS, PlanCounts, choose_features, count_plan, number_groups
+from largesse.evaluation import (
+    MAX_SUMMARY_ROWS,
+    CustomerSample,
+    PlanCounts,
+    choose_features,
+    count_plan,
+    number_groups,
+)
 from largesse.io import ScratchFile, scratch_file
 from largesse.pipeline.customers import (
     CustomerSource,
@@ -183,6 +190,10 @@ class LocalCustomers:
         features = pa.concat_tables([part.features for part in parts]).unify_dictionaries()
         ids = None if parts[0].customer is None else pa.concat_arrays([part.customer for part in parts])
         return Customers(features, ids), self.curves, self.costs if len(self.costs) > 1 else self.costs[0]
+
+    def draw(self) -> CustomerSample:
+        """Return features and curves of some of the customers, drawn at random."""
+        return CustomerSample(self.sample.features, self.curves[self.sample.rows])
 
     def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
         """Write a plan, each table all or nothing, in the customers' order; return the counts of the report."""

@@ -41,6 +41,7 @@ from largesse.pipeline.out_of_fold_cache import make_key, tabulate_scores
 from largesse.pipeline.table_writer import write_table
 from largesse.progress import advance, start_stage
 from largesse.records import (
+    CustomerShift,
     Estimate,
     FitSummary,
     HeldOutPredictions,
@@ -232,6 +233,7 @@ def write_plan(
     out: str | Path | None = None,
     *,
     raw_ids: bool = False,
+    shift: CustomerShift | None = None,
 ) -> dict[str, Any]:
     """Write the plan (to `out`, too, if given) and its policy; return the numbers for the report.
 
@@ -252,6 +254,7 @@ def write_plan(
         points=result.points,
         excuse=result.excuse,
         exploration=result.exploration,
+        shift=shift,
     )
     return write_step(folder, PLANNING_STEP, summary)
 

@@ -15,7 +15,15 @@ from largesse.data import read_table
 from largesse.errors import OutputError, Problem
 from largesse.io import resolve_links
 from largesse.pipeline import run_folder as files
-from largesse.pipeline.commands import LOCAL_ENGINE, join_numbers, judge_plan, open_scored, recall_scores, silent
+from largesse.pipeline.commands import (
+    LOCAL_ENGINE,
+    join_numbers,
+    judge_plan,
+    match_scores,
+    open_scored,
+    recall_scores,
+    silent,
+)
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
 from largesse.pipeline.planner import make_plan
 from largesse.progress import start_stage
@@ -107,6 +115,10 @@ def keep_plan(
         progress("reading", 0.0)
         log = engine.read_log(campaign)
         log_scores = recall_scores(home, campaign, log, progress, refit=False)
+        if campaign.customers is not None:
+            with open_scored(home, campaign, campaign.customers, engine, progress, refit=False) as opened:
+                policy, _, customers = opened
+                log, log_scores, _ = match_scores(campaign, policy, log, log_scores, customers)
         study = judge_plan(campaign, log, log_scores, planned["budget"]["average"], planned["customers"])
         judged = files.write_study(new, study)
         start_stage("writing the report")

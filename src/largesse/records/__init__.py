@@ -16,6 +16,8 @@ from largesse.records.checkup import Dependence as Dependence
 from largesse.records.checkup import HeavyRow as HeavyRow
 from largesse.records.checkup import Leak as Leak
 from largesse.records.checkup import Overlap as Overlap
+from largesse.records.customer_shift import CustomerShift as CustomerShift
+from largesse.records.customer_shift import UnknownValues as UnknownValues
 from largesse.records.display import Card as Card
 from largesse.records.display import DisplayMixin as DisplayMixin
 from largesse.records.display import Picture as Picture
@@ -44,6 +46,7 @@ from largesse.records.evaluation import Reference as Reference
 from largesse.records.evaluation import Scores as Scores
 from largesse.records.evaluation import ShuffledPredictions as ShuffledPredictions
 from largesse.records.evaluation import Verdict as Verdict
+from largesse.records.evaluation import sort_findings as sort_findings
 from largesse.records.explanation import DecisionImportance as DecisionImportance
 from largesse.records.explanation import Explanation as Explanation
 from largesse.records.explanation import find_next_levels as find_next_levels

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from largesse.records.array_type import Array
 from largesse.records.display import Card, DisplayMixin
-from largesse.records.evaluation import Estimate, Finding, Propensities
+from largesse.records.evaluation import Estimate, Finding, Propensities, sort_findings
 from largesse.records.unsupported_cells import UnsupportedCells
 
 if TYPE_CHECKING:
@@ -87,6 +88,10 @@ class Checkup(DisplayMixin):
         """The most serious answer of all findings: "no", "careful" or "fine"."""
         answers = {finding.answer for finding in self.findings}
         return next((answer for answer in ("no", "careful") if answer in answers), "fine")
+
+    def add(self, findings: Sequence[Finding]) -> Checkup:
+        """Return the checkup with further findings, the most serious first."""
+        return replace(self, findings=sort_findings((*self.findings, *findings)))
 
     @property
     def warnings(self) -> tuple[Finding, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,6 +13,9 @@ from largesse.records.display import Card, DisplayMixin
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+ANSWER_ORDER = ("no", "careful", "note", "fine")
 
 
 class Progress(Protocol):
@@ -118,6 +121,11 @@ class Finding:
 
     def __str__(self) -> str:
         return self.text
+
+
+def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings with the most serious first."""
+    return tuple(sorted(findings, key=lambda finding: ANSWER_ORDER.index(finding.answer)))
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from largesse.data import (
     split_file,
 )
 from largesse.errors import InputError, Problem, fail, refuse, row_limit_problems, suggest
-from largesse.evaluation import MAX_SUMMARY_ROWS, GroupedFeature, PlanCounts, choose_features
+from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, GroupedFeature, PlanCounts, choose_features
 from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
 from largesse.pipeline.customers import check_memory, name_reasons
 from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers, Target
@@ -440,12 +440,21 @@ class SparkCustomers:
                 self._write_table(task, self.target)
         return counts[0]
 
+    def draw(self) -> CustomerSample:
+        """Return features and curves of some of the customers, drawn at random."""
+        (_, curves, _), features = self._survey(0.0)
+        return CustomerSample(features, curves)
+
+    def _survey(self, price: float) -> tuple[tuple[Array, Array, Array], pa.Table]:
+        """Return the sample of customers: rows, curves and costs, and features; drawn in one pass at a price."""
+        if self.sample is None:
+            self.mean_costs(price)
+        assert self.sample is not None
+        return self.sample
+
     def _choose_features(self, plan: PlanResult) -> tuple[GroupedFeature, ...]:
         """Return the features that explain most of the plan."""
-        if self.sample is None:
-            self.mean_costs(plan.plan.price)
-        assert self.sample is not None
-        batch, features = self.sample
+        batch, features = self._survey(plan.plan.price)
         return choose_features(features, plan.decide(*batch)[0])
 
     def _write_table(self, task: PlanTask, target: str) -> None:

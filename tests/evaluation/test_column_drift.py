@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.monitoring.drift import measure_drift
+from largesse.evaluation import measure_drift
 
 
 def _draw(seed: int, n: int = 1500, shift: float = 0.0) -> pa.Table:
