@@ -31,7 +31,9 @@ from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.evaluation.profit_estimate import trace_profit
 from largesse.evaluation.response_curves import trace_features
 from largesse.evaluation.spend_by_price import measure_spending
+from largesse.evaluation.unsupported_bounds import bound_unsupported
 from largesse.evaluation.verdict import give_verdict
+from largesse.propensity import mark_supported
 from largesse.records import (
     Checkup,
     Estimate,
@@ -124,6 +126,8 @@ def study_scores(
     safety = recommend_policy(log, scores, plan.policy, rules, estimator=estimator, learnt=True)
     options: Any = {"estimator": estimator, "seed": seed}
     evaluation = evaluate_scores(log, scores, candidate, checkup.propensity, checkup.warnings, **options)
+    guessed = None if scores.allowed is not None else mark_supported(checkup.unsupported, log)
+    evaluation = bound_unsupported(scores, plan.policy, evaluation, guessed)
     verdict = give_verdict(log, scores, plan.policy, rules, safety, evaluation.warnings, **options)
     points, best = trace_frontier(scores, plans, estimator), None
     if response_value is not None:

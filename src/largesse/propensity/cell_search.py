@@ -98,7 +98,7 @@ def _is_inside(condition: CellCondition, values: Array) -> Array:
     """Return which numbers (n,), NaN if missing, meet a condition."""
     if condition.kind == "missing":
         return ~np.isfinite(values)
-    return (values >= condition.low) & (values <= condition.high)
+    return (values >= condition.low) & (values <= condition.high) & np.isfinite(values)
 
 
 def _summarise(log: Log, described: Sequence[UnsupportedCell]) -> UnsupportedCells:

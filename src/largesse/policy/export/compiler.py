@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from largesse.policy.export.graph import (
     take,
     where_less,
 )
-from largesse.records import Array
+from largesse.records import Array, CellCondition
 from largesse.response import (
     CONCAVE_EDGE,
     IRE,
@@ -52,6 +53,7 @@ from largesse.response import (
 )
 
 OUTPUT = ("level", "level_number", "expected_response", "expected_cost")
+SOURCES = {"text": "text", "date": "seconds"}  # kinds of features that are not numbers
 MAX_COST = float(np.finfo(np.float64).max)
 USE_TREE = "make a policy tree, which every database can run: policy.to_tree(log)"
 
@@ -78,7 +80,7 @@ def compile_policy(policy: Any, price: float) -> DecisionGraph:
     curves = compile_curves(policy.model, X)
     columns = tuple(number(name) for name in policy.levels.cost_columns or ())
     costs = _compile_costs(policy, curves, X, columns)
-    level = _decide(curves, costs, price)
+    level = _decide(curves, costs, price, _compile_barred(policy))
     chosen = take(curves, level), take(costs, level)
     return DecisionGraph(level, *chosen, curves, costs, columns, policy.levels.labels)
 
@@ -98,10 +100,34 @@ def _compile_costs(policy: Any, curves: Value, X: Value, columns: tuple[Value, .
     return paid if policy.scale == 1.0 else paid * policy.scale
 
 
-def _decide(curves: Value, costs: Value, price: float) -> Value:
+def _compile_barred(policy: Any) -> Value | None:
+    """Return the levels (n, K) that customers may not get, as ones; None if no level is barred."""
+    cells, kinds = policy.options.cells.cells, policy.model.encoder_.kinds
+    if not cells:
+        return None
+    outside = [constant(1.0)] * len(policy.levels)
+    for cell in cells:
+        inside = constant(1.0)
+        for condition in cell.conditions:
+            inside = inside * _compile_condition(condition, kinds[condition.feature])
+        for level in cell.levels:
+            outside[level] = outside[level] * (constant(1.0) - inside)
+    any_left = reduce(larger, outside)  # a customer for whom every level is barred may get all of them
+    return join([any_left * (constant(1.0) - left) for left in outside])
+
+
+def _compile_condition(condition: CellCondition, kind: str) -> Value:
+    """Return one for customers who meet a condition, else zero."""
+    source = number(condition.feature) if kind == "number" else Value(SOURCES[kind], (), 1, {"name": condition.feature})
+    return Value("inside", (source,), 1, {"condition": condition})
+
+
+def _decide(curves: Value, costs: Value, price: float, barred: Value | None) -> Value:
     """Return the best level (n, 1) at a price, the cheapest of ties, as `allocation.decide_at_price` does."""
     charge = _charge(costs, price)
     worth = curves - charge
+    if barred is not None:
+        worth = where_less(0.5, barred, -MAX_COST, worth)
     size = largest(larger(curves, constant(0.0) - curves))
     enough = largest(worth) - (size + largest(charge)) * TIE
     # A level below the best worth gets a prohibitive cost.

@@ -24,7 +24,8 @@ MIN_EXPONENT = -700.0  # below, some databases report an error
 class Value:
     """A node of the graph: its operation, its operands and its number of columns.
 
-    Sources: `number`, `seconds`, `text` (a column of the table), `constant`. Encodings: `scaled`, `wave`, `words`, `means`.
+    Sources: `number`, `seconds`, `text` (a column of the table), `constant`. `inside` is one where a source meets a condition.
+    Encodings: `scaled`, `wave`, `words`, `means`.
     Columns: `join`, `pick`, `take` (one column per row, by its index). Numbers: `affine`, `trees`, `add`, `sub`, `mul`, `div`,
     `max`, `min`, `exp`, `log`, `tanh`, `where_less` (the third where the first is below the second, else the fourth).
     `network` marks the output of a neural network, unchanged.

@@ -197,6 +197,20 @@ def _write_scaled(writer: OnnxWriter, value: Value) -> str:
     return columns[0] if len(columns) == 1 else writer.add("Concat", columns, axis=1)
 
 
+def _write_inside(writer: OnnxWriter, value: Value) -> str:
+    condition, raw = value.facts["condition"], writer.write(value.needs[0])
+    if value.needs[0].step == "text":
+        words = [*condition.words] if condition.kind == "words" else [writer.mark]
+        codes: dict[str, Any] = {"keys_strings": words, "values_int64s": [1] * len(words), "default_int64": 0}
+        return writer.cast(writer.add("LabelEncoder", [raw], domain="ai.onnx.ml", **codes), "DOUBLE")
+    known = writer.is_known(raw)
+    if condition.kind == "missing":
+        return writer.cast(writer.add("Not", [known]), "DOUBLE")
+    above = writer.add("LessOrEqual", [writer.hold(np.float64(condition.low)), raw])
+    below = writer.add("LessOrEqual", [raw, writer.hold(np.float64(condition.high))])
+    return writer.cast(writer.add("And", [known, writer.add("And", [above, below])]), "DOUBLE")
+
+
 def _write_wave(writer: OnnxWriter, value: Value) -> str:
     raw = writer.write(value.needs[0])
     seconds = writer.add("Where", [writer.is_known(raw), raw, writer.hold(np.float64(0.0))])
@@ -352,6 +366,7 @@ ONNX_WRITERS: Mapping[str, Callable[[OnnxWriter, Value], str]] = MappingProxyTyp
         **dict.fromkeys(
             ("number", "seconds", "text"), lambda writer, value: writer.take_input(value.facts["name"], value.step)
         ),
+        "inside": _write_inside,
         "scaled": _write_scaled,
         "wave": _write_wave,
         "words": _write_words,

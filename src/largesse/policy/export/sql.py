@@ -396,6 +396,20 @@ def _write_scaled(writer: SqlWriter, value: Value) -> list[Term]:
     return terms
 
 
+def _write_inside(writer: SqlWriter, value: Value) -> list[Term]:
+    condition, raw = value.facts["condition"], writer.write(value.needs[0])[0]
+    if condition.kind == "words":
+        words = [quote_text(word) for word in condition.words if can_hold(writer.dialect, word)]
+        test = f"{raw.text} IN ({', '.join(words)})" if words else "FALSE"
+    elif condition.kind == "missing":
+        test = f"{raw.text} IS NULL"
+        if value.needs[0].step != "text":  # NaN is missing, too
+            test = f"{test} OR NOT ({_is_known(raw.text)})"
+    else:
+        test = f"{raw.text} BETWEEN {write_number(condition.low)} AND {write_number(condition.high)}"
+    return [Term(f"CASE WHEN {test} THEN {write_number(1.0)} ELSE {write_number(0.0)} END", raw.needs)]
+
+
 def _write_wave(writer: SqlWriter, value: Value) -> list[Term]:
     raw = writer.write(value.needs[0])[0]
     per, zero = write_number(value.facts["per_second"]), write_number(0.0)
@@ -519,6 +533,7 @@ SQL_WRITERS: Mapping[str, Callable[[SqlWriter, Value], list[Term]]] = MappingPro
         "number": lambda writer, value: [writer.add_source(value.facts["name"], read_float)],
         "seconds": lambda writer, value: [writer.add_source(value.facts["name"], read_seconds)],
         "text": lambda writer, value: [writer.add_source(value.facts["name"], read_text)],
+        "inside": _write_inside,
         "scaled": _write_scaled,
         "wave": _write_wave,
         "words": _write_words,
