@@ -275,8 +275,8 @@ def test_a_run_computes_everything_once(shop: Path, monkeypatch: pytest.MonkeyPa
     points = read_table(str(shop / "run" / "frontier.parquet"))
     # Every budget of the frontier in every one of five folds.
     assert len(set(planned)) == len(planned) == 5 * len(points)
-    # Once for the response, once for the levels.
-    assert len(set(encoded)) == len(encoded) == 2
+    # Once each for the response, for the levels, and for the comparison of customers with the log.
+    assert len(set(encoded)) == len(encoded) == 3
     assert len(set(fitted)) == len(fitted) == 6
     assert len(overlaps) == 1
     assert cheapest + uniform == [0, 1, 2]
