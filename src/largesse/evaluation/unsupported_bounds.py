@@ -1,4 +1,4 @@
-"""Bounds of the value of a plan that gives levels without support: nothing in the log says what they bring.
+"""Bounds of the value of a plan that gives levels without support, about which the log is silent.
 
 A customer's response at such a level is at least that at the nearest supported level, which costs no more, and at most the largest
 response of the log. Intervals are widened to both ends.
