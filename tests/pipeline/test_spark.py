@@ -175,7 +175,7 @@ def test_rows_of_a_large_log_are_scored_where_they_are(
             model = Linear()
             held.append(fit_out_of_fold(model, log, assign_folds(log, 5, 0)))
             scored = score_log(campaign, log, held[-1], silent)
-            numbers.append(to_json(summarise_study(judge_plan(campaign, log, scored, 2.5))))
+            numbers.append(to_json(summarise_study(judge_plan(campaign, log, scored, 2.5, len(log)))))
         assert (held[1].curves == held[0].curves).all()
         assert numbers[1] == near(numbers[0])
         monkeypatch.setattr(customer_tables, "memory_limit", lambda: 1000)

@@ -23,6 +23,7 @@ from largesse.data.column_encoders import CYCLES as CYCLES
 from largesse.data.column_encoders import MAX_STANDARD_DEVIATIONS as MAX_STANDARD_DEVIATIONS
 from largesse.data.column_encoders import SECONDS_PER_DAY as SECONDS_PER_DAY
 from largesse.data.encoder import Encoder as Encoder
+from largesse.data.encoder import match_kinds as match_kinds
 from largesse.data.encoder import plain_columns as plain_columns
 from largesse.data.log_reader import check_customers as check_customers
 from largesse.data.log_reader import digest_log as digest_log

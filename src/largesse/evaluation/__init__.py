@@ -19,10 +19,10 @@ from largesse.evaluation.crossfitted_scores import compute_paid_costs as compute
 from largesse.evaluation.crossfitted_scores import crossfit as crossfit
 from largesse.evaluation.crossfitted_scores import hold_out_rows as hold_out_rows
 from largesse.evaluation.crossfitted_scores import score_rows as score_rows
-from largesse.evaluation.customer_shift import CustomerSample as CustomerSample
-from largesse.evaluation.customer_shift import check_shift as check_shift
-from largesse.evaluation.customer_shift import compare_customers as compare_customers
-from largesse.evaluation.customer_shift import match_customers as match_customers
+from largesse.evaluation.customer_weights import CustomerSample as CustomerSample
+from largesse.evaluation.customer_weights import check_shift as check_shift
+from largesse.evaluation.customer_weights import compare_customers as compare_customers
+from largesse.evaluation.customer_weights import match_customers as match_customers
 from largesse.evaluation.estimators import ESTIMATORS as ESTIMATORS
 from largesse.evaluation.frontier_estimate import ConstrainedPlanner as ConstrainedPlanner
 from largesse.evaluation.frontier_estimate import FoldPlan as FoldPlan

@@ -211,7 +211,8 @@ def match_scores(
     curves = policy.expect(log).responses
     weight, shift = match_customers(log, curves, customers.draw(), campaign.seed)
     checkup = log_scores.checkup.add(check_shift(shift))
-    return log, LogScores(held, replace(scores, weight=weight), checkup), shift
+    compared = replace(shift, effective=None, remaining=())  # as `plan` compares them, without the scores
+    return log, LogScores(held, replace(scores, weight=weight), checkup), compared
 
 
 def score_customers(log: Log, scores: Scores) -> Scores | None:

@@ -53,7 +53,7 @@ from largesse.response import (
 )
 
 OUTPUT = ("level", "level_number", "expected_response", "expected_cost")
-SOURCES = {"text": "text", "date": "seconds"}  # kinds of features that are not numbers
+FEATURE_SOURCES = {"text": "text", "date": "seconds"}  # kinds of features that are not numbers
 MAX_COST = float(np.finfo(np.float64).max)
 USE_TREE = "make a policy tree, which every database can run: policy.to_tree(log)"
 
@@ -118,7 +118,11 @@ def _compile_barred(policy: Any) -> Value | None:
 
 def _compile_condition(condition: CellCondition, kind: str) -> Value:
     """Return one for customers who meet a condition, else zero."""
-    source = number(condition.feature) if kind == "number" else Value(SOURCES[kind], (), 1, {"name": condition.feature})
+    source = (
+        number(condition.feature)
+        if kind == "number"
+        else Value(FEATURE_SOURCES[kind], (), 1, {"name": condition.feature})
+    )
     return Value("inside", (source,), 1, {"condition": condition})
 
 

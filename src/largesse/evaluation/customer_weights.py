@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import as_floats, as_seconds, decode_dictionary, kind_of, word_codes
+from largesse.data import as_floats, as_seconds, decode_dictionary, kind_of, match_kinds, word_codes
 from largesse.errors import join_some, percent, plural
 from largesse.evaluation.column_drift import measure_drift
 from largesse.levels import Levels
@@ -28,7 +28,7 @@ MAX_MATCHED_CUSTOMERS = 20_000  # whose features the weighted log is to have
 MATCHING_FOLDS = 5
 MAX_UNKNOWN_SHARE = 0.1  # of the customers, beyond which a log says too little about them
 MIN_UNKNOWN_SHARE = 0.005  # below which they are not mentioned
-MIN_EFFECTIVE_ROWS = 200  # of the log after weighting
+MIN_MATCHED_ROWS = 200  # of the log after weighting
 MIN_EFFECTIVE_SHARE = 0.5  # of its rows, below which the loss is mentioned
 MAX_DRIFT_P, MIN_DRIFT = 0.01, 0.02  # of a column that is mentioned
 MAX_REMAINING_DRIFT = 0.25  # population stability index after weighting
@@ -58,7 +58,10 @@ def compare_customers(log: Log, features: pa.Table, seed: int = 0) -> tuple[Cust
     >>> shift.unknown, shift.values[0].feature, known
     (0.25, 'x0', array([ True,  True, False,  True]))
     """
-    seen, unknown, values = log.seen.features, np.zeros(len(features), dtype=bool), []
+    seen = log.seen.features
+    features = match_kinds(features, {name: kind_of(seen.column(name).type) for name in seen.column_names})
+    features = features.take(sample_rows(len(features), MAX_MATCHED_CUSTOMERS, seed))
+    unknown, values = np.zeros(len(features), dtype=bool), []
     for name in seen.column_names:
         lacking, examples = _find_unknown(seen.column(name), features.column(name))
         if lacking.mean() >= MIN_UNKNOWN_SHARE:
@@ -86,7 +89,9 @@ def match_customers(log: Log, curves: Array, customers: CustomerSample, seed: in
     weight /= weight.mean()
     effective = float(weight.sum() ** 2 / (weight @ weight))
     drawn = np.random.default_rng(seed).choice(len(log), min(len(log), MAX_MATCHED_CUSTOMERS), p=weight / weight.sum())
-    left = measure_drift(log.features.take(drawn), known.features.select(log.features.column_names), seed=seed)
+    left = measure_drift(
+        log.features.take(drawn), both.features.select(log.features.column_names).slice(len(log)), seed=seed
+    )
     return weight, shift.measure(effective, tuple(drift for drift in left if drift.psi > MAX_REMAINING_DRIFT))
 
 
@@ -132,9 +137,9 @@ def _stack(log: Log, curves: Array, customers: CustomerSample) -> Log:
     """Return the rows of a log and customers as a log whose level says which they are, with expected responses as features."""
     import pyarrow as pa
 
-    names = log.features.column_names
-    tables = []
-    for table, expected in ((log.features, curves), (customers.features, customers.curves)):
+    names, tables = log.features.column_names, []
+    kinds = {name: kind_of(log.features.column(name).type) for name in names}
+    for table, expected in ((log.features, curves), (match_kinds(customers.features, kinds), customers.curves)):
         columns = {name: decode_dictionary(table.column(name)) for name in names}
         columns |= {
             f"expected response {k}": pa.array(values.astype(np.float64)) for k, values in enumerate(expected.T)
@@ -167,7 +172,7 @@ def check_shift(shift: CustomerShift) -> list[Finding]:
             findings.append(Finding(topic, "careful", text))
         return findings
     rows = plural(round(shift.effective), "row")
-    if shift.effective < MIN_EFFECTIVE_ROWS and shift.unknown < 1:
+    if shift.effective < MIN_MATCHED_ROWS and shift.unknown < 1:
         text = f"Hardly any row of the log is like your customers: weighted to them, it is worth {rows}. {cure}"
         findings.append(Finding(topic, "no", text))
     elif shift.remaining:
