@@ -1,4 +1,4 @@
-"""The house keeps its order: imports follow the row's path, rooms are entered by their doors, heavy packages wait."""
+"""Imports follow the order of the packages and use only their `__init__`; heavy libraries are imported when used."""
 
 import ast
 import importlib
@@ -23,8 +23,8 @@ from largesse.response import Linear
 
 PRODUCT = Path(largesse.__file__).parent
 LAB = Path(largesse_lab.__file__).parent
-# A room imports only from those before it: the order in which a row walks through them.
-ROOMS = (
+# A package imports only from those before it: the order in which a row passes through them.
+PACKAGE_ORDER = (
     *("version", "errors", "levels", "records", "progress", "io", "stats", "data", "propensity"),
     *("response", "allocation", "worlds", "evaluation", "exploration", "policy", "monitoring", "report"),
     *("campaign", "pipeline"),
@@ -63,7 +63,7 @@ def module_name(path: Path) -> str:
 
 
 def imports(path: Path) -> Iterator[tuple[str, str, int]]:
-    """Every import of a file, inside functions too: the module, the imported name ("" for a whole module), the line."""
+    """Yield every import of a file, inside functions too: the module, the imported name ("" for a whole module), the line."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "", node.lineno) for alias in node.names)
@@ -72,36 +72,36 @@ def imports(path: Path) -> Iterator[tuple[str, str, int]]:
             yield from ((node.module or "", alias.name, node.lineno) for alias in node.names)
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     return path.relative_to(PRODUCT).parts[0].removesuffix(".py")
 
 
 def inner_imports() -> Iterator[tuple[Path, str, str, int]]:
-    """The product's imports of itself, but for those of the front door, which opens every room."""
+    """Yield the product's imports of itself, except for those of `largesse/__init__.py`."""
     for path in modules(PRODUCT):
         for module, name, line in imports(path):
             if module.split(".")[0] == "largesse" and path != PRODUCT / "__init__.py":
                 yield path, module, name, line
 
 
-def test_every_file_lies_in_a_room() -> None:
-    assert {room_of(path) for path in modules(PRODUCT)} <= {*ROOMS, "__init__"}
+def test_every_file_lies_in_a_package() -> None:
+    assert {package_of(path) for path in modules(PRODUCT)} <= {*PACKAGE_ORDER, "__init__"}
 
 
-def test_imports_follow_the_path() -> None:
+def test_imports_follow_the_order_of_packages() -> None:
     uphill = []
     for path, module, name, line in inner_imports():
         there = [*module.split("."), name][1]
-        if there not in ROOMS or ROOMS.index(there) > ROOMS.index(room_of(path)):
+        if there not in PACKAGE_ORDER or PACKAGE_ORDER.index(there) > PACKAGE_ORDER.index(package_of(path)):
             uphill.append(f"{path.relative_to(PRODUCT)}:{line}: {module} {name}")
     assert uphill == []
 
 
-def test_another_room_is_entered_only_through_its_door() -> None:
+def test_other_packages_are_imported_through_their_init() -> None:
     deep = [
         f"{path.relative_to(PRODUCT)}:{line}: {module}"
         for path, module, _, line in inner_imports()
-        if module.count(".") > 1 and module.split(".")[1] != room_of(path)
+        if module.count(".") > 1 and module.split(".")[1] != package_of(path)
     ]
     assert deep == []
 
@@ -112,12 +112,12 @@ def test_the_report_computes_nothing() -> None:
     other = [
         f"{path.relative_to(PRODUCT)}:{line}: {module}"
         for path, module, name, line in inner_imports()
-        if room_of(path) == "report" and [*module.split("."), name][1] not in allowed
+        if package_of(path) == "report" and [*module.split("."), name][1] not in allowed
     ]
     assert other == []
 
 
-def test_the_lab_enters_the_product_only_through_its_doors() -> None:
+def test_the_lab_imports_the_product_through_its_packages() -> None:
     deep = [
         f"{path.relative_to(LAB)}:{line}: {module}"
         for path in modules(LAB)
@@ -137,13 +137,13 @@ def test_the_product_does_not_need_the_lab() -> None:
     assert asked == set()
 
 
-def test_no_import_goes_in_a_circle() -> None:
-    """Imports inside functions count: a circle hidden in one is still a circle."""
+def test_no_imports_are_circular() -> None:
+    """Imports inside functions count: a cycle hidden in one is still a cycle."""
     known = {module_name(path): path for root in (PRODUCT, LAB) for path in modules(root)}
     needs: dict[str, set[str]] = {}
     for here, path in known.items():
         if path.name == "__init__.py":
-            continue  # a door names what lies behind it
+            continue  # it imports the names of its modules
         needs[here] = {
             there
             for module, name, _ in imports(path)
@@ -156,7 +156,7 @@ def test_no_import_goes_in_a_circle() -> None:
 
 
 @pytest.mark.parametrize(
-    "door",
+    "init",
     [
         path
         for root in (PRODUCT, LAB)
@@ -164,12 +164,12 @@ def test_no_import_goes_in_a_circle() -> None:
         if path.name == "__init__.py" and path.parent != PRODUCT
     ],
 )
-def test_a_door_holds_a_paragraph_and_names(door: Path) -> None:
-    body = ast.parse(door.read_text(encoding="utf-8")).body
+def test_an_init_holds_a_paragraph_and_names(init: Path) -> None:
+    body = ast.parse(init.read_text(encoding="utf-8")).body
     assert ast.get_docstring(ast.Module(body, []))
     for node in body[1:]:
-        assert isinstance(node, ast.ImportFrom), f"{door}:{node.lineno}"
-        assert all(alias.name == alias.asname for alias in node.names), f"{door}:{node.lineno}"
+        assert isinstance(node, ast.ImportFrom), f"{init}:{node.lineno}"
+        assert all(alias.name == alias.asname for alias in node.names), f"{init}:{node.lineno}"
 
 
 def test_the_front_loads_each_documented_name_when_it_is_used() -> None:
@@ -211,12 +211,12 @@ def test_importing_the_product_loads_next_to_nothing() -> None:
 
 
 def packages() -> list[ModuleType]:
-    doors = [module_name(path) for root in (PRODUCT, LAB) for path in modules(root) if path.name == "__init__.py"]
-    return [importlib.import_module(name) for name in doors]
+    names = [module_name(path) for root in (PRODUCT, LAB) for path in modules(root) if path.name == "__init__.py"]
+    return [importlib.import_module(name) for name in names]
 
 
 @pytest.mark.parametrize("package", packages(), ids=lambda package: package.__name__)
-def test_no_module_bears_the_name_of_something_its_door_exports(package: ModuleType) -> None:
+def test_no_module_has_the_name_of_an_export(package: ModuleType) -> None:
     inside = {path.stem for path in Path(str(package.__file__)).parent.iterdir()} - {"__init__"}
     shadowed = [name for name in inside if not inspect.ismodule(getattr(package, name, package))]
     assert shadowed == []
@@ -234,7 +234,8 @@ def test_nothing_that_runs_when_opened_is_imported() -> None:
 
 
 @pytest.mark.parametrize(
-    "start", ["largesse", "largesse.cli", *(f"largesse.{room}" for room in ROOMS if (PRODUCT / room).is_dir())]
+    "start",
+    ["largesse", "largesse.cli", *(f"largesse.{package}" for package in PACKAGE_ORDER if (PRODUCT / package).is_dir())],
 )
 def test_importing_loads_nothing_heavy(start: str) -> None:
     code = f"import sys, {start}; print(*sorted({HEAVY!r} & set(sys.modules)))"
