@@ -287,6 +287,24 @@ def test_modes_and_owners_stay(tmp_path: Path) -> None:
     assert {(fact.st_uid, fact.st_gid) for fact in facts.values()} == {owner}
 
 
+def test_new_files_and_folders_are_private_also_in_an_open_folder(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        for name in ("new", "open"):
+            if name == "open":
+                (tmp_path / name).mkdir()
+            with atomic_folder(tmp_path / name, **RUN) as part:
+                (part / "report.html").write_text("new")
+                (part / "parts").mkdir()
+        with atomic_file(tmp_path / "plan.csv") as part:
+            part.write_text("new")
+    finally:
+        os.umask(before)
+    names = ("new", "new/parts", "new/report.html", "open", "open/report.html", "plan.csv")
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names]
+    assert modes == [0o700, 0o700, 0o600, 0o755, 0o600, 0o600]
+
+
 def test_an_interrupt_leaves_the_old_or_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, exchange = earlier_run(tmp_path), folders.exchange
 

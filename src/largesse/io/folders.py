@@ -2,7 +2,8 @@
 
 New content is written under a temporary name next to its target, flushed to the disk, and exchanged with the target. A kill at
 any instant leaves the old or the new content, and perhaps a temporary name, which the next command for the same target removes.
-One lock file per target keeps other commands away; other files in a folder come along.
+One lock file per target keeps other commands away; other files in a folder come along. New files and folders are private: logs
+and plans hold customers. Those that replace others keep their rights.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class FileTransaction:
             self._stack.enter_context(_make_parents(path))
             self._stack.enter_context(lock_path(path))
             temporary = self._add(path, f"part{path.suffix}", None)
-            temporary.touch(mode=0o600 if path.exists() else 0o666, exist_ok=False)
+            temporary.touch(mode=0o600, exist_ok=False)
         return temporary
 
     def add_folder(self, target: Target, files: Collection[str], *, renew: bool = False) -> Path:
@@ -127,7 +128,7 @@ class FileTransaction:
         path = resolve_replaceable(target)
         with wrap_os_error(target):
             temporary = self._add(path, "part", frozenset(files))
-            temporary.mkdir(mode=0o700 if path.is_dir() else 0o777)
+            temporary.mkdir(mode=0o700)
             if renew:
                 _copy_missing(path, temporary, lambda name: name in files)
         return temporary
@@ -182,11 +183,15 @@ class _Replacement:
                 _copy_rights(self.path, self.temporary)
             _sync(self.temporary)
             return
+        for new in self.temporary.iterdir():
+            old = self.path / new.name
+            if new.is_symlink():
+                continue
+            if not old.is_file() or old.is_symlink():
+                new.chmod(0o700 if new.is_dir() else 0o600)
+            elif not old.samefile(new):
+                _copy_rights(old, new)
         if self.path.is_dir():
-            for new in self.temporary.iterdir():
-                old = self.path / new.name
-                if old.is_file() and not old.is_symlink() and not old.samefile(new):
-                    _copy_rights(old, new)
             _copy_missing(
                 self.path, self.temporary, lambda name: name not in (self.files or ()) and not is_temporary(name)
             )

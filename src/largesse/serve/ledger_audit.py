@@ -29,7 +29,7 @@ def audit_ledger(address: str, total: Any = None, out: str | Path | None = None)
     `total` then changes the budget, and `out` gets all decisions as a table.
     """
     check_table(out, own="")
-    with open_ledger(address) as ledger:
+    with open_ledger(address, read_only=total is None) as ledger:
         differences = ledger.audit().differences
         if differences:  # before anything is changed or written
             problems = [
@@ -98,7 +98,7 @@ def tabulate(ledger: Ledger) -> pa.Table:
 
 def read_decisions(address: str) -> pa.Table:
     """Return the decisions of a ledger; refuse one that has none."""
-    with open_ledger(address) as ledger:
+    with open_ledger(address, read_only=True) as ledger:
         table, address_text = tabulate(ledger), ledger.display_address
     if not len(table):
         fail(

@@ -9,7 +9,8 @@ import pytest
 
 from largesse.errors import InputError, LedgerError
 from largesse.serve import ChosenLevels, DecisionRequest, Ledger, LedgerDecisions, LedgerTerms, open_ledger
-from largesse.serve.ledger.money_time import now_micros
+from largesse.serve.ledger import money_time
+from largesse.serve.ledger.money_time import SteadyClock, now_micros
 from support.ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 
@@ -145,16 +146,40 @@ def test_promises_that_outlast_the_period_count_in_full(ledger: Ledger) -> None:
 
 def test_a_clock_that_goes_back_releases_nothing_twice(ledger: Ledger) -> None:
     decide(ledger, "1", "ab")
-    assert ledger.standing(now=START + 8 * DAY).promised == 0
+    decide(ledger, "0", "x", now=START + 8 * DAY)
     for now in (START, START - DAY, 0):
         standing = ledger.standing(now=now)
-        assert (standing.promised, standing.expired, standing.room) == (0, 2, 100_000_000)
-    with pytest.raises(LedgerError, match="the promise ended"):
-        ledger.redeem("1", "a", now=START)
+        assert (standing.promised, standing.expired, standing.room) == (10_000_000, 2, 90_000_000)
     assert decide(ledger, "2", "a", now=START - DAY) == [0]
     assert decide(ledger, "3", "a", now=START + DAY) == [2]
     assert not ledger.redeem("3", "a", now=START).late  # by a clock before the decision
     assert ledger.audit().matches
+
+
+def test_a_clock_that_was_ahead_breaks_no_promise_while_there_is_room(ledger: Ledger) -> None:
+    decide(ledger, "1", "abc")
+    assert ledger.standing(now=START + 8 * DAY).promised == 0
+    assert ledger.standing(now=START).promised == 30_000_000  # a read has closed nothing
+    assert not ledger.redeem("1", "a", now=START + DAY).late
+    decide(ledger, "2", "defghijk", now=START + 8 * DAY)  # a decision has
+    redemption = ledger.redeem("1", "b", now=START + 2 * DAY)
+    assert (redemption.paid, ledger.redeem("1", "b", now=START + 3 * DAY).repeated) == (10_000_000, True)
+    with pytest.raises(LedgerError, match=r"only 0.00 is left"):
+        ledger.redeem("1", "c", now=START + 2 * DAY)
+    assert ledger.standing(now=START + 2 * DAY).room == 0
+    assert ledger.audit().matches
+
+
+def test_a_jump_of_the_clock_counts_once_it_has_lasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks, clock, minute = 10**12, SteadyClock(), 60_000_000
+    monkeypatch.setattr(money_time, "count_ticks", lambda: ticks)
+    assert clock.read(START) == START
+    for minutes, ahead, shown in (
+        *((1, 0, 1), (2, 0.5, 2.5), (3, 20, 3.5), (4, -1000, 4.5), (5, 0.5, 5.5), (6, 20, 6.5), (7, 20.5, 7.5)),
+        *((15.9, 20.5, 16.4), (16, 20.5, 36.5), (17, 20.5, 37.5), (18, 0, 38.5), (29, 0, 29)),
+    ):
+        ticks = 10**12 + int(minutes * minute)
+        assert (clock.read(START + int((minutes + ahead) * minute)) - START) / minute == pytest.approx(shown)
 
 
 # -- promises that hold while the budget lasts ---------------------------------------------------------------------------

@@ -78,6 +78,43 @@ def test_a_transaction_that_was_stopped_for_too_long_is_repeated(server: Server)
     assert len(attempts) == 2
 
 
+def test_a_pooler_that_drops_settings_keeps_two_ledgers_apart(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    connect = psycopg.connect
+
+    def pooled(address: str, **more: Any) -> Any:
+        return connect(address, **{name: value for name, value in more.items() if name != "options"})
+
+    monkeypatch.setattr(psycopg, "connect", pooled)
+    addresses = [server.address(f"pooled_{name}") for name in ("spring", "summer")]
+    for address in addresses:
+        open_ledger(address, fixed_terms()).close()
+    with open_ledger(addresses[0]) as ledger:
+        ledger.decide("1", make_offers(["a"]), Dearest(), now=START)
+        session: Any = ledger._store
+        session._connection.execute("DEALLOCATE ALL")  # as if another connection answered
+        for k in range(12):
+            ledger.decide(f"more {k}", make_offers(["a"]), Dearest(), now=START)
+            if k == 6:
+                session._connection.execute("DEALLOCATE ALL")
+    with open_ledger(addresses[1]) as ledger:
+        assert ledger.standing(now=START).requests == 0
+
+
+def test_a_decision_is_on_the_disk_whatever_the_database_does_by_default(server: Server) -> None:
+    psycopg = pytest.importorskip("psycopg")
+
+    def settings(session: Any) -> list[str]:
+        return [session.fetch(f"SHOW {name}")[0][0] for name in ("synchronous_commit", "search_path")]
+
+    with psycopg.connect(server.address("x").partition("&")[0], autocommit=True) as admin:
+        for default, used in (("off", "on"), ("local", "local"), ("on", "on"), ("remote_apply", "remote_apply")):
+            admin.execute(f"ALTER ROLE largesse SET synchronous_commit = {default}")
+            with open_ledger(server.address("safe"), fixed_terms()) as ledger:
+                assert ledger._transact(settings) == [used, "safe"]
+        admin.execute("ALTER ROLE largesse RESET synchronous_commit")
+
+
 # -- terms ----------------------------------------------------------------------------------------------------------------
 
 

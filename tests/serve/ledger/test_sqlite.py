@@ -1,10 +1,14 @@
 """A ledger in a file: other files are left alone; a file that is taken away, replaced or full gives nothing it does not hold."""
 
+import itertools
 import os
 import shutil
 import sqlite3
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +121,7 @@ def test_a_ledger_behind_a_link_and_under_an_odd_name_is_found_again(
             ledger._store.disconnect()
     with open_ledger(f"sqlite:///{real}") as ledger:
         assert ledger.standing(now=START).decisions == 3
-    assert [file.name for file in (tmp_path / "real").iterdir()] == [real.name]
+    assert {file.name for file in (tmp_path / "real").iterdir()} == {real.name, f"{real.name}-lock"}
     monkeypatch.chdir(tmp_path)
     open_ledger("sqlite:///:memory:", fixed_terms()).close()
     assert (tmp_path / ":memory:").is_file()
@@ -161,12 +165,69 @@ def test_a_locked_file_is_waited_for_and_then_named(
 ) -> None:
     monkeypatch.setattr("largesse.serve.ledger.sqlite.WRITER_TIMEOUT_SECONDS", 0.0)
     ledger._store.disconnect()
-    with sqlite3.connect(path, isolation_level=None) as other:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerError, match="is locked"):
-            ledger.standing()
+            ledger.change_total(70)
+        assert ledger.standing(now=START).promised == 20_000_000  # who reads does not wait
         other.execute("ROLLBACK")
-    assert ledger.standing(now=START).promised == 20_000_000
+    assert ledger.change_total(70).terms.total == 70_000_000
+
+
+def test_processes_write_in_turn(ledger: Ledger, path: Path) -> None:
+    order: list[int] = []
+
+    def write(number: int) -> None:
+        def work(_: object) -> None:
+            order.append(number)
+            time.sleep(0.002)
+
+        with open_ledger(f"sqlite:///{path}") as own:
+            for _ in range(20):
+                own._transact(work)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    longest = max(len(list(group)) for _, group in itertools.groupby(order[3:-20]))
+    assert len(order) == 60
+    assert longest <= 3
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Give up the rights of root inside the block: root may write everywhere."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def test_a_ledger_that_cannot_be_written_can_be_read(ledger: Ledger, path: Path) -> None:
+    ledger.close()
+    assert path.stat().st_mode & 0o777 == 0o600
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy.db"
+        shutil.copyfile(path, copy)
+        copy.chmod(0o444)
+        Path(folder).chmod(0o555)
+        with as_nobody():
+            with open_ledger(f"sqlite:///{copy}", read_only=True) as opened:
+                assert opened.standing(now=START).promised == 20_000_000
+                assert opened.audit().matches
+                assert len(list(opened.decisions())) == 2
+            with pytest.raises(LedgerError, match="cannot be opened for writing"):
+                open_ledger(f"sqlite:///{copy}")
+        Path(folder).chmod(0o755)
+        (Path(folder) / "copy.db-wal").write_bytes(b"x")
+        Path(folder).chmod(0o555)
+        with as_nobody(), pytest.raises(LedgerError, match=r"copy\.db-wal"):
+            open_ledger(f"sqlite:///{copy}", read_only=True)
 
 
 def test_another_thread_is_not_waited_for_longer_than_the_timeout(ledger: Ledger) -> None:
@@ -191,5 +252,5 @@ def test_sums_beyond_what_can_be_counted_are_refused(ledger: Ledger, path: Path)
         database.execute(f"UPDATE ledger SET settled_expected = {2**63 - 2}")
     database.close()
     with pytest.raises(LedgerError, match="cannot count so far: settled_expected"):
-        ledger.standing(now=START + 8 * DAY)  # two promises are over
+        ledger.decide("r1", make_offers(["a"]), Dearest(), now=START + 8 * DAY)  # two promises are over
     assert ledger.standing(now=START).promised == 20_000_000

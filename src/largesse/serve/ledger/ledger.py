@@ -145,17 +145,14 @@ class Ledger:
         return self._transact(work)
 
     def standing(self, *, now: int | None = None, timeout: float | None = None) -> LedgerStanding:
-        """Return the standing of the budget, after promises whose time is over were released."""
+        """Return the standing of the budget, without promises whose time is over; nothing is written."""
         refuse("ledger", time_problems(now))
 
         def work(session: Session) -> LedgerStanding:
-            before = read_standing(session, session.now() if now is None else int(now))
-            standing = release_expired(session, before, all_requests=True)
-            if standing is not before:
-                write_standing(session, standing)
-            return standing
+            standing = read_standing(session, session.now() if now is None else int(now))
+            return release_expired(session, standing, all_requests=True, write=False)
 
-        return self._transact(work, timeout)
+        return self._transact(work, timeout, write=False)
 
     def change_total(self, total: Any) -> LedgerStanding:
         """Raise or lower the budget; not below the amount that is spent, and promised where promises are kept."""
@@ -187,14 +184,14 @@ class Ledger:
             pairs = {name: (getattr(standing, name), value) for name, value in zip(SUMS, added, strict=True)}
             return Audit(standing.decisions, {name: pair for name, pair in pairs.items() if pair[0] != pair[1]})
 
-        return self._transact(work)
+        return self._transact(work, write=False)
 
     def decisions(self) -> Iterator[tuple[Any, ...]]:
         """Yield all decisions, oldest first: the rows of the next log. The columns are `DECISION_COLUMNS`."""
         first, last = 0, self.standing().requests
         while first < last:
             page = (first, min(first + PAGE_REQUESTS, last))
-            rows = self._transact(lambda session, page=page: session.fetch(ALL_DECISIONS, page))  # type: ignore[misc]
+            rows = self._transact(lambda session, page=page: session.fetch(ALL_DECISIONS, page), write=False)  # type: ignore[misc]
             if not rows:
                 refuse_damaged()
             yield from rows
@@ -219,7 +216,9 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self.display_address})"
 
-    def _transact(self, work: Callable[[Session], Answer], timeout: float | None = None) -> Answer:
+    def _transact(
+        self, work: Callable[[Session], Answer], timeout: float | None = None, *, write: bool = True
+    ) -> Answer:
         """Run a transaction; again if the database was busy or gone, which is safe: ids make repeats harmless."""
         seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
@@ -230,7 +229,7 @@ class Ledger:
             raise LedgerError("ledger", [problem]) from TimeoutError()
 
         def attempt() -> Answer:
-            with self._store.transaction() as session:
+            with self._store.transaction(write=write) as session:
                 return work(session)
 
         try:
@@ -268,6 +267,7 @@ def open_ledger(
     *,
     plan: dict[str, Any] | None = None,
     timeout: float = TIMEOUT_SECONDS,
+    read_only: bool = False,
 ) -> Ledger:
     """Open a ledger; with terms, begin it if it does not exist.
 
@@ -282,6 +282,8 @@ def open_ledger(
         The plan of the price, for a ledger that begins: `PacePlan.as_dict`.
     timeout
         Seconds that every call waits for other threads and tries again while the database is busy or gone.
+    read_only
+        Nothing will be written: a SQLite file may be on a medium that cannot be written.
 
     Examples
     --------
@@ -299,22 +301,22 @@ def open_ledger(
     if seconds is None or not 0 <= seconds < float("inf"):
         problems.append(Problem(f"the timeout is {repr_short(timeout)}", "give a number of seconds, zero or more"))
     refuse("ledger", problems)
-    store, plan_text = make_store(address), write_plan({} if plan is None else plan)
+    store, plan_text = make_store(address, read_only=read_only), write_plan({} if plan is None else plan)
     deadline = time.monotonic() + timeout
     try:
         _retry(store, lambda: store.prepare(() if terms is None else CREATE), deadline)
-        _retry(store, lambda: _begin(store, terms, plan_text), deadline)
+        _retry(store, lambda: _begin(store, terms, plan_text, write=not read_only), deadline)
     except BaseException:
         store.disconnect()
         raise
     return Ledger(store, timeout=timeout)
 
 
-def make_store(address: str) -> Store:
+def make_store(address: str, *, read_only: bool = False) -> Store:
     """Return the database of an address."""
     scheme, _, location = address.partition("://") if isinstance(address, str) else ("", "", "")
     if scheme == "sqlite" and location.startswith("/") and len(location) > 1:
-        return SqliteStore(location[1:])
+        return SqliteStore(location[1:], read_only=read_only)
     if scheme not in ("postgresql", "postgres") or not location:
         visible_address = (
             re.sub("(?<=://).*@", "…@", address) if isinstance(address, str) else address
@@ -323,9 +325,9 @@ def make_store(address: str) -> Store:
     return PostgresStore(address)
 
 
-def _begin(store: Store, terms: LedgerTerms | None, plan: str) -> None:
+def _begin(store: Store, terms: LedgerTerms | None, plan: str, *, write: bool) -> None:
     """Fill a ledger that is empty; refuse one of another version, or with other terms."""
-    with store.transaction() as session:
+    with store.transaction(write=write) as session:
         version = session.fetch("SELECT format FROM ledger")
         if version and version != [(TABLES_VERSION,)]:
             problem = (

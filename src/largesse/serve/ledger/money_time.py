@@ -24,6 +24,8 @@ DAY_MICROS = 86_400_000_000
 MAX_TIME_MICROS = 253_402_300_799_000_000  # the last second of the year 9999
 UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PLAIN_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")  # Decimal also reads 1_0 and ５
+MAX_DRIFT_MICROS = 60 * MICROS  # of a clock that is set in small steps
+JUMP_MICROS = 600 * MICROS  # then a jump is believed
 FLOAT_DIGITS = 3  # of a millionth: a float may be off by less
 
 
@@ -117,3 +119,34 @@ def count_time(days: float) -> int:
 def now_micros() -> int:
     """Return the time of this machine in microseconds since 1970."""
     return time.time_ns() // 1000
+
+
+class SteadyClock:
+    """Clock that ignores jumps of its source (a wrong date, a machine that wakes up) until they have lasted for some time.
+
+    Between jumps it is the source; during a jump it goes on as the machine's tick counter does.
+    """
+
+    def __init__(self) -> None:
+        self._offset: int | None = None  # of the source, from the counter of this machine
+        self._jump: tuple[int, int] | None = None  # another offset, and since when
+
+    def read(self, source_micros: int) -> int:
+        """Return the time, given the present time of the source."""
+        ticks = count_ticks()
+        offset = source_micros - ticks
+        if self._jump is None or abs(offset - self._jump[0]) > MAX_DRIFT_MICROS:
+            self._jump = offset, ticks
+        if (
+            self._offset is None
+            or abs(offset - self._offset) <= MAX_DRIFT_MICROS
+            or ticks - self._jump[1] >= JUMP_MICROS
+        ):
+            self._offset, self._jump = offset, None
+        return ticks + self._offset
+
+
+def count_ticks() -> int:
+    """Return the microseconds since this machine started, sleep included where the system counts it."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return (time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)) // 1000

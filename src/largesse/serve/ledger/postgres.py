@@ -10,6 +10,7 @@ from typing import Any, final
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from largesse.errors import LedgerError, Problem, fail, require_part
+from largesse.serve.ledger.money_time import SteadyClock
 
 DEFAULT_SCHEMA = "largesse"  # unless the address names another: ?schema=spring
 CONNECT_SECONDS = 5
@@ -18,6 +19,14 @@ COLUMN_TYPES = {"customer": "text", "id": "text", "digest": "text", "policy": "t
 )  # of the columns that are inserted; the others are whole numbers
 TEMPORARY_STATES = {"57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03"}  # restarts, too many, conflicts
 IDLE_TIMEOUT = "25P03"  # of a transaction: this process was stopped meanwhile
+POOLED_STATES = {
+    "26000",
+    "42P05",
+}  # a prepared statement is missing or doubled: a pooler gave this client another connection
+PREPARE_AFTER = 5  # executions
+TRANSACTION_SETTINGS = """SET LOCAL search_path TO {schema};
+SET LOCAL idle_in_transaction_session_timeout TO 60000;
+SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"""
 # A server that is silent for half a minute counts as gone; the network itself would wait for hours.
 KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
 HOST_PATTERN = re.compile(r"(\[[^]]*\]|[^][:]*)(:[0-9]*)?")
@@ -31,6 +40,8 @@ class PostgresStore:
         self._psycopg = require_part("psycopg", "postgres", "ledger")
         self._address, self._schema = _split_schema(address)
         self._connection: Any = None
+        self._prepare_after: int | None = PREPARE_AFTER
+        self._clock = SteadyClock()
         self._owner = 0
 
     @property
@@ -45,7 +56,7 @@ class PostgresStore:
 
     def prepare(self, create: Sequence[str]) -> None:
         """Connect; run the statements that `create` the tables if the schema is empty, or refuse other tables."""
-        with self._connect().transaction() as _, self._connection.cursor() as cursor:
+        with self._begin() as cursor:
             # Two workers that begin a ledger at the same moment take turns.
             cursor.execute("SELECT pg_advisory_xact_lock(7307291, hashtext(%s))", (self._schema,))
             cursor.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (self._schema,))
@@ -66,34 +77,49 @@ class PostgresStore:
                     cursor.execute(statement)
 
     @contextmanager
-    def transaction(self) -> Iterator[PostgresSession]:
-        """Give a session that locks the ledger's row."""
+    def transaction(self, *, write: bool = True) -> Iterator[PostgresSession]:
+        """Give a session that locks the ledger's row, or that reads one state of it."""
+        with self._begin("" if write else "ISOLATION LEVEL REPEATABLE READ, READ ONLY") as cursor:
+            if write:
+                cursor.execute("SELECT id FROM ledger FOR UPDATE")
+                if cursor.fetchone() is None:
+                    cursor.execute("LOCK TABLE ledger IN EXCLUSIVE MODE")  # only one worker fills it
+            yield PostgresSession(cursor, self._clock)
+
+    @contextmanager
+    def _begin(self, mode: str = "") -> Iterator[Any]:
+        """Give the cursor of a transaction in the ledger's schema, which is on the disk when it ends.
+
+        The settings are those of the transaction: a pooler (PgBouncer) drops those of the connection without a word.
+        """
         connection = self._connect()
-        with connection.transaction(), connection.cursor() as cursor:
-            cursor.execute("SELECT id FROM ledger FOR UPDATE")
-            if cursor.fetchone() is None:
-                cursor.execute("LOCK TABLE ledger IN EXCLUSIVE MODE")  # only one worker fills it
-            yield PostgresSession(cursor)
+        with connection.cursor() as cursor:
+            try:
+                cursor.execute(f"BEGIN {mode}; {TRANSACTION_SETTINGS.format(schema=self._schema)}", prepare=False)
+                yield cursor
+                cursor.execute("COMMIT")
+            except BaseException as error:
+                with suppress(Exception):
+                    cursor.execute("ROLLBACK")
+                if getattr(error, "sqlstate", None) in POOLED_STATES:
+                    self._prepare_after = None
+                raise
 
     def _connect(self) -> Any:
         if self._connection is not None and self._owner != os.getpid():
             self._connection = None  # a connection must not cross a fork; the parent still uses it
         if self._connection is None or self._connection.closed:
-            options = f"-c search_path={self._schema} -c idle_in_transaction_session_timeout=60000"
-            extra = {
-                "options": options,
-                "connect_timeout": CONNECT_SECONDS,
-                "application_name": "largesse",
-                **KEEPALIVE,
-            }
-            self._connection = self._psycopg.connect(self._address, autocommit=True, **extra)
+            extra = {"connect_timeout": CONNECT_SECONDS, "application_name": "largesse", **KEEPALIVE}
+            self._connection = self._psycopg.connect(
+                self._address, autocommit=True, prepare_threshold=self._prepare_after, **extra
+            )
             self._owner = os.getpid()
         return self._connection
 
     def is_temporary(self, error: Exception) -> bool:
         """Return True if the server is restarting, not ready yet, or asks for a retry."""
         state = getattr(error, "sqlstate", None)
-        if state == IDLE_TIMEOUT:
+        if state == IDLE_TIMEOUT or state in POOLED_STATES:
             return True
         if not isinstance(error, self._psycopg.OperationalError | self._psycopg.InterfaceError):
             return False
@@ -124,12 +150,13 @@ class PostgresStore:
 class PostgresSession:
     """A transaction of a PostgreSQL database."""
 
-    def __init__(self, cursor: Any) -> None:
-        self._cursor = cursor
+    def __init__(self, cursor: Any, clock: SteadyClock) -> None:
+        self._cursor, self._clock = cursor, clock
 
     def now(self) -> int:
         """Return the time of the server: the clocks of machines may differ."""
-        return int(self.fetch("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")[0][0])
+        sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+        return self._clock.read(int(self.fetch(sql)[0][0]))
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""

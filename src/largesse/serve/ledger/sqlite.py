@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,11 +13,17 @@ from typing import Any, NoReturn, final
 
 from largesse.errors import LedgerError, Problem, fail, path_problems, refuse
 from largesse.io import is_mount_point
-from largesse.serve.ledger.money_time import now_micros
+from largesse.serve.ledger.money_time import SteadyClock, now_micros
+
+if sys.platform == "win32":
+    fcntl = None
+else:
+    import fcntl
 
 APPLICATION_ID = 0x6C677273  # in the file's header: tells a ledger from other SQLite files
 SYNCHRONOUS = "FULL"  # a transaction is on the disk when it ends
 WRITER_TIMEOUT_SECONDS = 5.0
+LOCK_POLL_SECONDS = 0.001  # between two attempts to lock
 READ_ONLY_CODES = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH}
 BUSY_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
@@ -29,11 +37,16 @@ class MovedError(sqlite3.OperationalError):
 
 @final
 class SqliteStore:
-    """A SQLite file in write-ahead mode; a transaction is on the disk when it ends."""
+    """A SQLite file in write-ahead mode; a transaction is on the disk when it ends.
 
-    def __init__(self, path: str) -> None:
+    A `read_only` store may also read a file that cannot be written.
+    """
+
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
         refuse("ledger", path_problems(path, "the ledger"))
-        self._path = Path(path)
+        self._path, self._read_only = Path(path), read_only
+        self._clock = SteadyClock()
+        self._turn: int | None = None  # an open file whose lock is held by the process that writes next
         self._connection: sqlite3.Connection | None = None
         self._owner = 0
         self._file: FileId | None = None  # of the ledger, once it is known
@@ -62,6 +75,8 @@ class SqliteStore:
             hint = "remove the other names (find / -samefile …), or copy the file and use the copy alone"
             _refuse(f"{path} has more than one name (hard links)", hint)
         self._connect(create=bool(create))
+        if not create:
+            return
         with self.transaction() as session:
             if session.fetch("PRAGMA application_id")[0][0] != APPLICATION_ID:
                 for statement in create:
@@ -69,46 +84,88 @@ class SqliteStore:
                 session.run(f"PRAGMA application_id = {APPLICATION_ID}")
 
     @contextmanager
-    def transaction(self) -> Iterator[SqliteSession]:
-        """Give a session that locks the file for writing."""
+    def transaction(self, *, write: bool = True) -> Iterator[SqliteSession]:
+        """Give a session that locks the file for writing, or that reads one state of it."""
         connection = self._connect()
-        connection.execute("BEGIN IMMEDIATE")
+        if write:
+            self._lock(connection)
+        else:
+            connection.execute("BEGIN")
         try:
             self._check_files()
-            yield SqliteSession(connection)
+            yield SqliteSession(connection, self._clock)
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
 
+    def _lock(self, connection: sqlite3.Connection) -> None:
+        """Lock the file for writing, in turn.
+
+        SQLite lets waiting processes try at growing intervals, and the process that has just written would write again and again.
+        Here the process whose turn is next holds another lock, and tries often.
+        """
+        deadline = time.monotonic() + WRITER_TIMEOUT_SECONDS
+        while not _lock_turn(self._turn) and time.monotonic() < deadline:
+            time.sleep(LOCK_POLL_SECONDS)
+        try:
+            while True:
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    return
+                except sqlite3.OperationalError as error:
+                    if _error_code(error) not in BUSY_CODES or time.monotonic() >= deadline:
+                        raise
+                time.sleep(LOCK_POLL_SECONDS)
+        finally:
+            _unlock_turn(self._turn)
+
     def _connect(self, *, create: bool = False) -> sqlite3.Connection:
         if self._connection is not None and self._owner != os.getpid():
-            self._connection = None  # a connection must not cross a fork; the parent still uses it
+            self._connection = self._turn = None  # a connection must not cross a fork; the parent still uses it
         if self._connection is None:
             if self._file is not None and _identify(self._path) != self._file:
                 self._file = NO_FILE
                 raise MovedError
+            place = self._path.resolve()
+            self._journal_path = Path(f"{place}-wal")
+            if create:  # ids and promises of customers: SQLite makes its other files with the rights of this one
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
             # A missing file is only made where a ledger begins: elsewhere it was taken away.
-            address = f"{self._path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
-            connection = sqlite3.connect(
-                address, timeout=WRITER_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+            if self._read_only and not all(
+                map(_is_writable, (place, place.parent))
+            ):  # a copy on a medium, or another's file
+                if self._journal_path.exists() and self._journal_path.stat().st_size:
+                    hint = "copy both to a folder that you may write to, and give the address of the copy"
+                    _refuse(f"{self._path} cannot be written, and a part of it is in {self._journal_path.name}", hint)
+                self._connection = self._open("ro&immutable=1")
+            else:
+                self._connection = self._open("rw")
+                self._turn = _open_turn(Path(f"{place}-lock"))
+            self._owner, self._journal = os.getpid(), None
+        return self._connection
+
+    def _open(self, mode: str) -> sqlite3.Connection:
+        """Connect to a file that is a ledger, or empty."""
+        address = f"{self._path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(
+            address, timeout=LOCK_POLL_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+        )
+        try:
+            application, tables = (
+                connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "schema_version")
             )
-            try:
-                application, tables = (
-                    connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "schema_version")
-                )
-                if application != APPLICATION_ID and (application or tables):  # before anything in it is changed
-                    hint = "give the address of a ledger, or of a file that is not there yet"
-                    _refuse(f"{self._path} is a database, but not a ledger", hint)
+            if application != APPLICATION_ID and (application or tables):  # before anything in it is changed
+                hint = "give the address of a ledger, or of a file that is not there yet"
+                _refuse(f"{self._path} is a database, but not a ledger", hint)
+            if mode == "rw":
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
-            except Exception:
-                connection.close()
-                raise
-            self._connection, self._owner, self._journal = connection, os.getpid(), None
-            self._journal_path = Path(f"{self._path.resolve()}-wal")
-        return self._connection
+        except Exception:
+            connection.close()
+            raise
+        return connection
 
     def _check_files(self) -> None:
         """Refuse to go on if the file, or its journal, was taken away or replaced while it is open.
@@ -152,19 +209,21 @@ class SqliteStore:
         if self._connection is not None and self._owner == os.getpid():
             with suppress(sqlite3.Error):
                 self._connection.close()
-        self._connection = None
+            if self._turn is not None:
+                os.close(self._turn)
+        self._connection = self._turn = None
 
 
 @final
 class SqliteSession:
     """A transaction of a SQLite file."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, clock: SteadyClock) -> None:
+        self._connection, self._clock = connection, clock
 
     def now(self) -> int:
         """Return the time of this machine: everyone who opens the file is on it."""
-        return now_micros()
+        return self._clock.read(now_micros())
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
@@ -188,6 +247,31 @@ def _identify(path: Path) -> FileId | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def _is_writable(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _open_turn(path: Path) -> int | None:
+    """Open the file whose lock is held by the next writer; None where the system has no such locks."""
+    return None if fcntl is None else os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _lock_turn(file: int | None) -> bool:
+    """Try to lock the turn."""
+    if file is None or fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _unlock_turn(file: int | None) -> None:
+    if file is not None and fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _error_code(error: sqlite3.Error) -> int:

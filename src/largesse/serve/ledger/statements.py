@@ -104,9 +104,9 @@ PAY = "UPDATE decision SET paid = ?, redeemed_at = ? WHERE number = ? AND custom
 _WAITED = """CASE WHEN d.redeemed_at > r.decided_at AND d.redeemed_at < r.expires_at
   THEN d.paid / 1000 * ((d.redeemed_at - r.decided_at) * 1000 / (r.expires_at - r.decided_at)) ELSE 0 END"""
 
-# Requests whose time is over, oldest first; a few at a time, so that the ledger is not locked for long.
+# Requests whose time is over, oldest first.
 _EXPIRED_REQUESTS = (
-    "SELECT number FROM request WHERE closed = 0 AND expires_at <= ? ORDER BY expires_at, number LIMIT 100"
+    "SELECT number FROM request WHERE closed = 0 AND expires_at <= ? ORDER BY expires_at, number LIMIT ?"
 )
 COUNT_EXPIRED = f"""SELECT CASE WHEN r.expires_at <= ? THEN 1 ELSE 0 END AS early,
   SUM(CASE WHEN d.paid IS NULL THEN d.face ELSE 0 END), SUM(CASE WHEN d.face > 0 THEN d.expected ELSE 0 END),
@@ -141,6 +141,7 @@ ALL_DECISIONS = """SELECT r.id, d.customer, d.level, d.propensity, d.response, d
 FROM request r JOIN decision d ON d.number = r.number WHERE r.number > ? AND r.number <= ? ORDER BY r.number, d.place"""
 
 NO_END = 2**62  # microseconds since 1970
+MAX_CLOSED_REQUESTS = 100  # with a decision: it does not lock the ledger for long
 MAX_INTEGER = 2**63 - 1  # of a database
 
 # -- the ledger's row ----------------------------------------------------------------------------------------------------
@@ -206,30 +207,31 @@ def write_standing(session: Session, standing: LedgerStanding) -> None:
     session.run(WRITE_LEDGER, [*counts, json.dumps(standing.state)])
 
 
-def release_expired(session: Session, standing: LedgerStanding, *, all_requests: bool = False) -> LedgerStanding:
-    """Close requests whose time is over: promises that were not redeemed are released."""
+def release_expired(
+    session: Session, standing: LedgerStanding, *, all_requests: bool = False, write: bool = True
+) -> LedgerStanding:
+    """Release promises whose time is over. Only a transaction that writes closes their requests."""
     if not standing.has_open_promises:
         return standing
     ends = standing.terms.ends if standing.terms.keeps_promises else NO_END
-    while True:
-        groups = session.fetch(COUNT_EXPIRED, (ends, standing.now))
-        for early, released, expected, paid, held, expired, waited in (map(int, row) for row in groups):
-            changes = {
-                "promised": standing.promised - released,
-                "expired": standing.expired + expired,
-                "settled_paid": standing.settled_paid + paid,
-                "settled_wait": standing.settled_wait + (0 if standing.terms.keeps_promises else waited),
-            }
-            if early:
-                changes["open_expected"] = standing.open_expected - expected
-                changes["settled_expected"] = standing.settled_expected + expected
-            else:
-                changes["late_face"] = standing.late_face - held
-            standing = replace(standing, **changes)  # type: ignore[arg-type]
-        if groups:
-            session.run(CLOSE_EXPIRED, (standing.now,))
-        if not groups or not all_requests:
-            return standing
+    requests = standing.now, MAX_INTEGER if all_requests else MAX_CLOSED_REQUESTS
+    groups = session.fetch(COUNT_EXPIRED, (ends, *requests))
+    for early, released, expected, paid, held, expired, waited in (map(int, row) for row in groups):
+        changes = {
+            "promised": standing.promised - released,
+            "expired": standing.expired + expired,
+            "settled_paid": standing.settled_paid + paid,
+            "settled_wait": standing.settled_wait + (0 if standing.terms.keeps_promises else waited),
+        }
+        if early:
+            changes["open_expected"] = standing.open_expected - expected
+            changes["settled_expected"] = standing.settled_expected + expected
+        else:
+            changes["late_face"] = standing.late_face - held
+        standing = replace(standing, **changes)  # type: ignore[arg-type]
+    if groups and write:
+        session.run(CLOSE_EXPIRED, requests)
+    return standing
 
 
 # -- decisions -----------------------------------------------------------------------------------------------------------
@@ -394,16 +396,16 @@ def redeem_promise(session: Session, now: int, request: str, customer: str, amou
         hint = "the most that a level may cost is reserved when it is given: raise its cost there"
         refuse_entry(f"a redemption of {format_money(value)}, but {promised}", hint)
     standing = read_standing(session, now)
-    late = bool(closed) or (expires is not None and expires <= now)
+    ended = expires is not None and expires <= now
+    late = bool(closed) or ended  # closed before its end: a clock was ahead when something was decided
     if late:
         standing = release_expired(session, standing, all_requests=True)
-        ended = f"the promise ended at {format_time(expires)}"
-        if standing.terms.late == "refuse":
-            refuse_entry(ended, "its money was released; a ledger with late='accept' takes it while there is room")
+        problem = f"the promise ended at {format_time(expires)}" if ended else "the money of the promise was released"
+        if ended and standing.terms.late == "refuse":
+            refuse_entry(problem, "its money was released; a ledger with late='accept' takes it while there is room")
         if value > standing.room:
-            refuse_entry(
-                f"{ended}, and only {format_money(standing.room)} is left", "raise the total, and redeem again"
-            )
+            left = f"{problem}, and only {format_money(standing.room)} is left"
+            refuse_entry(left, "raise the total, and redeem again")
     if value > standing.left:  # only where promises hold while the budget lasts
         left = format_money(standing.left)
         problem = (
