@@ -221,3 +221,14 @@ def test_odd_columns_are_pointed_out(tmp_path: Path) -> None:
     text = guess_campaign(tmp_path / "log.csv", tmp_path / "campaign.toml")
     assert "# CHECK: column 'visits' is read as text, though all but 1 of its different values are numbers" in text
     assert "'much'" in text
+
+
+def test_a_column_within_which_levels_are_constant_is_proposed_as_the_cluster(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    village = rng.integers(0, 50, 800)
+    columns = {"vid": village, "age": rng.integers(18, 80, 800), "coupon": 5 * rng.integers(0, 3, 50)[village]}
+    text, _ = guessed(tmp_path, write_csv(tmp_path, {**columns, "bought": rng.integers(0, 2, 800)}))
+    assert line_of(text, "cluster").startswith('cluster = "vid"')
+    assert "constant within its 50 values" in line_of(text, "cluster")
+    by_row = {**columns, "coupon": 5 * rng.integers(0, 3, 800), "bought": rng.integers(0, 2, 800)}
+    assert "\ncluster =" not in guessed(tmp_path, write_csv(tmp_path, by_row))[0]

@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.data.log_reader import log_from_arrays
+from largesse.data.log_reader import log_from_arrays, read_log
 from largesse.evaluation.log_checks import check_log, doctor, find_leaks, measure_explained
 from largesse.evaluation.overlap_and_balance import answer_level, measure_overlap
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.randomisation import measure_dependence
+from largesse.levels import Levels
 from largesse.propensity.estimate import encode_for_levels
 from largesse.records import Array, Checkup, Log, Overlap, Propensities
 from largesse.worlds.paper_simulations import simulate
@@ -64,7 +65,7 @@ def test_estimated_propensities_are_a_note_and_the_log_stays_fine(plain: Log) ->
 
 
 def test_an_evaluation_warns_of_missing_overlap_and_leaves_the_rest_to_the_checkup(plain: Log) -> None:
-    short = plain.take(np.arange(150))
+    short = replace(plain.take(np.arange(150)), notes=("a note",))
     warned = evaluate(short, np.zeros(150, dtype=int)).warnings
     assert {finding.topic for finding in warned} == {"rows of each level", "propensities"}
     assert set(warned) < set(doctor(short).warnings)
@@ -531,3 +532,51 @@ def test_a_rule_that_chose_the_levels_answers_no() -> None:
     for score in (x[:, 0], x[:, 0] + x[:, 1]):  # a column, and a rule that no single column shows
         found = checked(log_from_arrays(x, np.searchsorted([-0.5, 0.5], score), rng.integers(0, 2, N)))
         assert answers(found)["support"] == "no"
+
+
+def make_trial(villages: int = 80, rows: int = 2000, seed: int = 0, **roles: Any) -> Log:
+    """A trial by village, whose people resemble each other in six features and the response."""
+    rng = np.random.default_rng(seed)
+    village = rng.integers(0, villages, rows)
+    level = rng.permutation(np.arange(villages) % 4)[village]
+    features = {f"x{j}": rng.normal(size=villages)[village] + 0.3 * rng.normal(size=rows) for j in range(6)}
+    response = rng.random(rows) < 0.3 + 0.2 * (rng.normal(size=villages)[village] > 0)
+    table = {**features, "village": village + 100, "level": level, "bought": response.astype(int)}
+    levels = Levels(costs=[0, 1, 2, 3])
+    return read_log(table, level="level", response="bought", levels=levels, features=list(features), **roles)
+
+
+def test_a_trial_by_village_asks_for_its_cluster() -> None:
+    found = doctor(make_trial())
+    assert answers(found)["clusters"] == "careful"
+    assert 'cluster = "village"' in text(found, "clusters")
+    named = doctor(make_trial(cluster="village"))
+    assert answers(named)["clusters"] == "fine"
+    assert named.answer == "fine"
+    assert (named.dependence.units, found.dependence.units) == (80, 80)
+
+
+def test_the_balance_of_a_trial_by_village_allows_for_its_few_villages() -> None:
+    trials = [doctor(make_trial(60, seed=seed, cluster="village", propensity=[0.25] * 4)) for seed in range(20)]
+    assert {answers(found)["balance"] for found in trials} == {"fine"}
+    assert max(found.overlap.after.max() for found in trials) > 0.4  # by chance
+    assert max(found.overlap.beyond_chance.max() for found in trials) == 0
+
+
+def test_levels_that_look_randomised_are_offered_their_shares(plain: Log) -> None:
+    shares = np.bincount(plain.level) / len(plain)
+    assert f"propensities = [{shares[0]:.4g}, {shares[1]:.4g}" in text(doctor(plain), "randomisation")
+    given = doctor(replace(plain, propensity=np.full(len(plain), 0.2)))
+    assert "propensities =" not in text(given, "randomisation")
+
+
+def test_levels_drawn_within_strata_are_offered_the_strata() -> None:
+    rng = np.random.default_rng(7)
+    region = rng.integers(0, 4, 4000)
+    features = pa.table({"region": np.array(["N", "E", "S", "W"])[region], "x": rng.normal(size=4000) + 0.3 * region})
+    level = (rng.random(4000) < np.array([0.2, 0.4, 0.6, 0.8])[region]).astype(int)
+    found = doctor(log_from_arrays(features, level, rng.integers(0, 2, 4000)))
+    assert not found.randomised
+    assert 'propensity_strata = "region"' in text(found, "randomisation")
+    by_x = (rng.random(4000) < 0.2 + 0.3 * region / 3 + 0.3 * (features["x"].to_numpy() > 0)).astype(int)
+    assert "strata" not in text(doctor(log_from_arrays(features, by_x, rng.integers(0, 2, 4000))), "randomisation")

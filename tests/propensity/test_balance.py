@@ -58,7 +58,7 @@ def test_the_slope_is_zero_where_it_ends() -> None:
     rng = np.random.default_rng(3)
     Z = np.column_stack([np.ones(60), rng.normal(size=(60, 2))])
     odds, share, others = rng.normal(size=60), np.full(60, 1 / 100), np.array([0.4, 0.05, -0.02])
-    tilt = _fit_tilt(Z, odds, share, others)
+    tilt = _fit_tilt(Z, odds, share, others, 60)
     ridge = np.array([1e-6, 0.01, 0.01])
     slope = others - (share * np.exp(-(odds + Z @ tilt))) @ Z + ridge * tilt
     np.testing.assert_allclose(slope, 0, atol=1e-5)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.campaign.column_roles import MAX_LEVELS, DraftColumn, Guess, find_consequences, guess_roles
+from largesse.campaign.column_roles import IDENTIFIER, MAX_LEVELS, DraftColumn, Guess, find_consequences, guess_roles
 from largesse.campaign.level_order import LevelOrder, is_nothing, order_levels
 from largesse.data import (
     PLAIN_TEXT_ROLES,
@@ -24,6 +24,8 @@ from largesse.data import (
     as_floats,
     check_columns,
     decode_dictionary,
+    find_assignment_unit,
+    group_rows,
     kind_of,
     parse_text_columns,
     read_suggested,
@@ -57,7 +59,27 @@ class TableProfile:
         refuse("log", unknown_columns(known or {}, self.table.column_names))
         guess = guess_roles(list(self.columns.values()), self.table.num_rows, known)
         consequences = find_consequences(self.read, guess.roles)
-        return self.with_roles(replace(guess, left_out={**consequences, **guess.left_out}))
+        guess = replace(guess, left_out={**consequences, **guess.left_out})
+        return self.with_roles(guess if "cluster" in (known or {}) else self._propose_cluster(guess))
+
+    def _propose_cluster(self, guess: Guess) -> Guess:
+        """Propose as the cluster the column within which levels are constant, unless a finer role is enough."""
+        level = self.columns.get(guess.roles.get("level", ""))
+        if level is None or level.distinct > MAX_LEVELS or self.read.column(level.name).null_count:
+            return guess
+        skip = {name for name, why in guess.left_out.items() if why != IDENTIFIER}
+        skip |= {column for role, column in guess.roles.items() if role not in ("cluster", "customer")}
+        skip |= {
+            column.name for column in self.columns.values() if column.has_fractions
+        }  # a measure, not a name of groups
+        unit = find_assignment_unit(
+            self.read, group_rows(self.read.column(level.name)), skip, [*self.columns.keys() - guess.left_out.keys()]
+        )
+        named = [guess.roles[role] for role in ("cluster", "customer") if role in guess.roles]
+        if unit is None or any(unit.column == name or unit.groups >= self.columns[name].distinct for name in named):
+            return guess
+        left_out = {name: why for name, why in guess.left_out.items() if name != unit.column}
+        return replace(guess, roles={**guess.roles, "cluster": unit.column}, left_out=left_out, unit=unit.column)
 
     def with_roles(self, guess: Guess) -> CampaignDraft:
         """Return the draft in which columns have these roles."""
@@ -238,6 +260,7 @@ def guess_campaign(source: str | os.PathLike[str], out: str | os.PathLike[str] =
         *_write_parse(draft),
         "",
         "[levels]",
+        "# Levels are ordered: no customer should respond less to a dearer one. Arms without an order need a campaign each.",
         *_write_levels(draft),
         "on_redemption = false      # true: a cost is a face value, paid only to customers who respond: cost × response",
         "",
@@ -286,6 +309,8 @@ def _write_role(role: str, draft: CampaignDraft) -> str:
         customers, rows = draft.columns[column].distinct, draft.table.num_rows
         repeated = role == "customer" and customers < rows
         why = f": {customers:,} customers in {rows:,} rows; each is planned once, by their last row" if repeated else ""
+        if role == "cluster" and column == draft.guess.unit:
+            why = f": levels are constant within its {customers:,} values, as if they were given to groups of rows"
         return f"{role} = {to_toml(column)}    # CHECK{why}"
     if role in REQUIRED:
         names = [*others, *(name for name in draft.columns if name not in others)]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MAX_LEVELS = 20
 MIN_CLUSTERS = 10  # fewer stores or groups than this are a feature
 CHANCE = 1e-9  # probability below which a column is not filled only after responses by chance
+IDENTIFIER = "an identifier"
 AFTER_RESPONSE = "is filled only where there was a response"
 
 # Words of names.
@@ -82,6 +83,11 @@ class DraftColumn:
         """True if the values are 0 and 1."""
         return self.values is not None and self.distinct == 2 and bool(((self.values == 0) | (self.values == 1)).all())
 
+    @property
+    def has_fractions(self) -> bool:
+        """True if a value is not a whole number."""
+        return self.values is not None and bool((self.values != np.floor(self.values)).any())
+
     def matches(self, pattern: re.Pattern[str]) -> bool:
         """Test if a word of the name, or the name without spaces, matches."""
         return any(pattern.search(token) for token in (*self.tokens, "".join(self.tokens)))
@@ -103,6 +109,7 @@ class Guess:
     roles: Mapping[str, str]  # level and response may be missing
     others: Mapping[str, tuple[str, ...]]  # role → further columns that could be it, the likeliest first
     left_out: Mapping[str, str] = field(default_factory=dict)  # column → why it is not offered as a feature
+    unit: str = ""  # the column within whose values levels are constant, if it is proposed as the cluster
 
 
 def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, str] | None = None) -> Guess:
@@ -180,7 +187,7 @@ def _with_control(columns: Sequence[DraftColumn]) -> list[DraftColumn]:
 def _find_reason(column: DraftColumn) -> str:
     """Return why a column should not be a feature; empty if it may be one."""
     if column.is_id:
-        return "an identifier"
+        return IDENTIFIER
     if column.matches_now(OUTCOME) and column.values is not None:
         return "may have happened afterwards"
     if column.matches_now(TREATMENT) or any(CONTROL.search(word) for word in column.words):

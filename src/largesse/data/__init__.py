@@ -13,6 +13,8 @@ from largesse.data.arrow_columns import is_text as is_text
 from largesse.data.arrow_columns import kind_of as kind_of
 from largesse.data.arrow_columns import skip_reason as skip_reason
 from largesse.data.arrow_columns import word_codes as word_codes
+from largesse.data.assignment_unit import find_assignment_unit as find_assignment_unit
+from largesse.data.assignment_unit import group_rows as group_rows
 from largesse.data.binning import Grouping as Grouping
 from largesse.data.binning import Groups as Groups
 from largesse.data.binning import find_grouping as find_grouping

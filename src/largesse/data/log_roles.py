@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from largesse.data.assignment_unit import find_assignment_unit
 from largesse.data.parsing import parse_problems
 from largesse.data.propensity_checks import (
     GivenPropensities,
@@ -22,6 +23,8 @@ from largesse.levels import Levels
 from largesse.records import ROLES, Array, Log
 
 COLUMN_ROLES = tuple(role for role in ROLES if role != "features")
+# Within some of these, levels never vary.
+OUTCOME_ROLES = ("level", "response", "propensity", "cost_column", "logger", "weight")
 # Roles whose text is not dictionary-encoded.
 PLAIN_TEXT_ROLES = ("level", "logger", "cluster", "customer", "propensity_strata")
 
@@ -106,7 +109,11 @@ def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
         if not check.problems:
             check.problems += propensity_problems(choices, name)
     name, notes = named["response"], tuple(check.notes)
-    return Log(used, codes, outcome, levels, propensity, policy, groups, weights, ids, costs, notes, name, paid)
+    log = Log(used, codes, outcome, levels, propensity, policy, groups, weights, ids, costs, notes, name, paid)
+    if check.problems:
+        return log
+    skip = {named[role] for role in OUTCOME_ROLES if role in named} | {*(levels.cost_columns or ())}
+    return replace(log, unit=find_assignment_unit(check.table, codes, skip, used.column_names, named.get("cluster")))
 
 
 def _read_propensity(

@@ -18,7 +18,7 @@ from largesse.data import GivenPropensities, find_doubtful_levels, group_column
 from largesse.errors import join_some, percent, plural
 from largesse.evaluation.overlap_and_balance import measure_levels, measure_overlap
 from largesse.evaluation.policy_estimates import MIN_RATIO_CLUSTERS
-from largesse.evaluation.randomisation import measure_dependence
+from largesse.evaluation.randomisation import find_strata, measure_dependence
 from largesse.evaluation.response_curves import MeanCurve, measure_curve
 from largesse.levels import PER_UNIT
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities, find_unsupported
@@ -36,7 +36,7 @@ from largesse.records import (
     UnsupportedCells,
     sort_findings,
 )
-from largesse.stats import assign_folds, shuffle_rows, t_quantile
+from largesse.stats import assign_folds, shuffle_rows, t_estimate, t_quantile
 
 MAX_BALANCE_ROWS = 100_000  # balance and independence need no more
 MAX_LEAK_ROWS = 50_000
@@ -49,6 +49,7 @@ MAX_ROW_SHARE = 0.02  # of all weight
 MAX_CLIPPED_SHARE = 0.01  # of the rows
 MAX_FEATURE_DIFFERENCE = 0.5  # standard deviations after weighting: features from before the level hardly differ more
 MAX_BALANCED_DIFFERENCE = 0.1  # standard deviations
+MAX_WIDENING = 1.1  # of standard errors, if rows that got their level together count as one
 MAX_UNSUPPORTED_SHARE = 0.5  # of the customers, or of the levels that they could get
 MAX_OTHER_SHARE = 0.05  # of the probability of another level, relative to that of all customers, under a fixed rule
 MAX_LISTED_CELLS = 4
@@ -81,16 +82,17 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         encode_for_levels(log, MAX_BALANCE_ROWS, seed) if features is None else features.sample(MAX_BALANCE_ROWS, seed)
     )
     overlap = measure_overlap(log, propensities.own, sample)
-    cluster = None if log.cluster is None else log.cluster[sample.rows]
-    dependence = measure_dependence(sample.X, log.level[sample.rows], cluster, seed=seed)
+    group = None if log.assigned is None else log.assigned[sample.rows]
+    dependence = measure_dependence(sample.X, log.level[sample.rows], group, seed=seed)
     dependence = replace(dependence, sampled=dependence.sampled or len(sample.rows) < len(log))
+    design = _propose_propensities(log, propensities, dependence, sample, group, seed)
     curve = measure_curve(log, propensities.own)
     unsupported = find_unsupported(log, seed)
     leaks, heavy = find_leaks(log, seed), _find_heavy(log, propensities.own)
     findings = [
         *_check_levels(log.levels.titles, overlap.rows, overlap.effective, overlap.smallest, overlap.answers),
         *_check_support(unsupported, log, propensities),
-        _check_randomisation(dependence, propensities, overlap),
+        _check_randomisation(dependence, propensities, overlap, design),
         _check_propensities(propensities),
         *_check_propensity_sums(log),
         _check_balance(overlap),
@@ -99,6 +101,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         *_check_costs(log, propensities.own),
         *_check_redemption(log),
         _check_leaks(leaks, min(MAX_LEAK_ROWS, len(log.seen)), len(log)),
+        *_check_assignment(log),
         *_check_customers(log),
         *_check_clusters(log),
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
@@ -193,24 +196,47 @@ def _measure_fixed(log: Log, propensities: Propensities) -> float:
     return float(np.average(other <= 0, weights=log.weights))
 
 
-def _check_randomisation(dependence: Dependence, propensities: Propensities, overlap: Overlap) -> Finding:
-    """Check that levels do not depend on the features."""
+def _check_randomisation(dependence: Dependence, propensities: Propensities, overlap: Overlap, design: str) -> Finding:
+    """Check that levels do not depend on the features; `design` says how to give the propensities of randomised levels."""
     topic, p = "randomisation", f"p {'<' if dependence.p < 0.002 else '='} {max(dependence.p, 0.002):.2g}"
-    if dependence.sampled:
-        p += f", on a sample of {plural(dependence.units, dependence.of)}"
+    tested = f" on a sample of {plural(dependence.units, dependence.of)}" if dependence.sampled else ""
+    if dependence.of == "cluster" and not tested:
+        tested = f" of {plural(dependence.units, 'group')} of rows"
     if dependence.p >= MAX_SIGNIFICANT_P:
-        return Finding(topic, "fine", f"Levels look randomised: they do not follow the features ({p}).")
-    text = f"Levels are not randomised: they follow the features ({p})."
+        meaning = f"{percent(dependence.p)} of logs with random levels depend on them as much or more"
+        text = f"Levels look randomised: a test{tested} finds no dependence on the features ({p}: {meaning})."
+        return Finding(topic, "fine", f"{text} {design}".rstrip())
+    meaning = f"so do fewer than {percent(MAX_SIGNIFICANT_P)} of logs with random levels"
+    text = f"Levels are not randomised: a test{tested} finds that they depend on the features ({p}: {meaning})."
     if propensities.source == "estimated":
         more = (
             "Comparisons are corrected for the features in the log, but not for anything else that decided the level."
         )
-        return Finding(topic, "careful", f"{text} {more}")
-    left = float(overlap.after.max(initial=0.0))
+        return Finding(topic, "careful", f"{text} {more} {design}".rstrip())
+    left = float(overlap.beyond_chance.max(initial=0.0))
     if left <= MAX_BALANCED_DIFFERENCE:
         return Finding(topic, "fine", f"{text} The given propensities account for it: weighting restores balance.")
     more = f"The given propensities do not account for all of it: differences of up to {left:.2f} sd remain."
     return Finding(topic, "careful", f"{text} {more}")
+
+
+def _propose_propensities(
+    log: Log, propensities: Propensities, dependence: Dependence, sample: LevelFeatures, group: Array | None, seed: int
+) -> str:
+    """Propose the propensities of levels that look randomised, for everybody or within strata; else return an empty text."""
+    if propensities.source == "given":
+        return ""
+    if dependence.p >= MAX_SIGNIFICANT_P:
+        shares = np.bincount(log.level, weights=log.weights, minlength=len(log.levels)) / log.weights.sum()
+        listed = ", ".join(f"{share:.4g}" for share in shares)
+        line = f"propensities = [{listed}] under [levels]"
+        return f"If they were drawn with the same probabilities for everybody, use these instead of estimates: {line}."
+    rows = sample.rows if log.sample is None else np.searchsorted(log.sample.rows, sample.rows)
+    strata = find_strata(log.seen.features.take(rows), sample.X, log.level[sample.rows], group, seed)
+    if strata is None:
+        return ""
+    line = f'propensity_strata = "{strata.column}" under [columns]'
+    return f"Within the values of {strata.column!r} they look randomised (p = {strata.p:.2g}): if they were drawn so, {line}."
 
 
 def _check_propensities(propensities: Propensities) -> Finding:
@@ -243,20 +269,46 @@ def _check_propensity_sums(log: Log) -> list[Finding]:
 
 def _check_balance(overlap: Overlap) -> Finding:
     """Check that customers of different levels have the same features after weighting."""
+    beyond = overlap.beyond_chance
     unbalanced = [
-        name for name, after in zip(overlap.features, overlap.after, strict=True) if after > 2 * MAX_BALANCED_DIFFERENCE
+        name for name, after in zip(overlap.features, beyond, strict=True) if after > 2 * MAX_BALANCED_DIFFERENCE
     ]
-    largest = f"{float(overlap.after.max(initial=0.0)):.2f} sd"
-    largest += f" in a sample of {plural(overlap.sampled, 'row')}" if overlap.sampled else ""
+    sampled = f" in a sample of {plural(overlap.sampled, 'row')}" if overlap.sampled else ""
+    largest = float(overlap.after.max(initial=0.0))
     if not unbalanced:
-        text = f"After weighting, customers of different levels are alike (largest difference {largest})."
+        chance = ", which is chance" if largest > 2 * MAX_BALANCED_DIFFERENCE else ""
+        text = f"After weighting, customers of different levels are alike (largest difference {largest:.2f} sd{sampled}{chance})."
         return Finding("balance", "fine", text)
     names = ", ".join(repr(name) for name in unbalanced[:3]) + (" and others" if len(unbalanced) > 3 else "")
-    text = f"After weighting, customers of different levels still differ in {names} (by up to {largest})."
+    text = f"After weighting, customers of different levels still differ in {names} (by up to {beyond.max():.2f} sd{sampled})."
     more = "Comparisons between levels depend on the model there."
-    if overlap.after.max() > MAX_FEATURE_DIFFERENCE:
+    if beyond.max() > MAX_FEATURE_DIFFERENCE:
         more += " A column that was known before the level was chosen has to stay: without it, the difference remains unseen."
     return Finding("balance", "careful", f"{text} {more}")
+
+
+def _check_assignment(log: Log) -> list[Finding]:
+    """Check that rows that got their level together are in one cluster; no finding where rows got levels one by one."""
+    unit = log.unit
+    if unit is None or (log.cluster is not None and _lies_within(unit.code, log.cluster)):
+        return []
+    level_means = np.bincount(log.level, weights=log.response) / np.maximum(np.bincount(log.level), 1)
+    residual = log.response - level_means[log.level]
+    by_unit, by_row = (t_estimate(residual, log.weight, group).se for group in (unit.code, log.cluster))
+    widening = by_unit / by_row if by_row > 0 else 1.0
+    groups = plural(unit.groups, "group")
+    text = f"Levels are constant within {unit.column!r} ({groups} of rows): rows of a group did not get them independently."
+    more = f'If levels were given to these groups, name them: cluster = "{unit.column}" under [columns].'
+    if widening <= MAX_WIDENING:
+        return [Finding("clusters", "note", f"{text} {more} Standard errors of mean responses hardly change.")]
+    more += f" Without it intervals are too narrow: standard errors of mean responses are {widening:.1f} times as large by group."
+    return [Finding("clusters", "careful", f"{text} {more}")]
+
+
+def _lies_within(inner: Array, outer: Array) -> bool:
+    """Test if every group of rows `inner` (n,) lies in one group of `outer` (n,)."""
+    _, first, code = np.unique(inner, return_index=True, return_inverse=True)
+    return bool((outer[first][code] == outer).all())
 
 
 def _check_customers(log: Log) -> list[Finding]:
@@ -412,6 +464,8 @@ def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
     for name in log.features.column_names:
         code = group_column(log.features.column(name).take(rows), N_LEAK_GROUPS).code
         for of, target in targets.items():
+            if of == "level" and log.unit is not None and log.unit.column == name:
+                continue  # its values are known to have had one level
             share = measure_explained(code, target, half)
             if share >= SUSPECTED_LEAK:
                 leaks.append(Leak(name, of, share))

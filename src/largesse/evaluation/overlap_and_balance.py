@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from largesse.evaluation.randomisation import number_units
 from largesse.propensity import LevelFeatures
 from largesse.records import MIN_LEVEL_ROWS, Array, Log, Overlap
+from largesse.stats import t_quantile
 
 N_PROPENSITY_BINS = 10
 MAX_BALANCE_FEATURES = 12
 MIN_EFFECTIVE_LEVEL_ROWS = 100.0
 MIN_LEVEL_PROPENSITY = 0.01
+MAX_FALSE_DIFFERENCES = 0.01  # share of randomised logs in which any difference exceeds its limit by chance
 
 
 def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Overlap:
     """Measure the rows of each level, and the balance of encoded features before and after weighting."""
     rows, effective, smallest, answers = measure_levels(log, propensity)
-    names, by_level = _measure_balance(log, propensity, features)
+    names, by_level, beyond_chance = _measure_balance(log, propensity, features)
     before, after = np.abs(by_level).max(axis=2, initial=0.0)
     edges = np.linspace(0.0, 1.0, N_PROPENSITY_BINS + 1)
     return Overlap(
@@ -30,6 +33,7 @@ def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Ove
         edges=edges,
         counts=np.array([np.histogram(propensity[log.level == k], edges)[0] for k in range(len(log.levels))]),
         by_level=by_level,
+        beyond_chance=beyond_chance,
         sampled=len(features.rows) if len(features.rows) < len(log) else 0,
     )
 
@@ -58,20 +62,53 @@ def count_effective(weight: Array) -> float:
     return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def _measure_balance(log: Log, propensity: Array, features: LevelFeatures) -> tuple[tuple[str, ...], Array]:
-    """Return the features that differ most between levels, and their differences (before and after, features, K)."""
+def _measure_balance(log: Log, propensity: Array, features: LevelFeatures) -> tuple[tuple[str, ...], Array, Array]:
+    """Return the features that differ most between levels, their differences (before and after, features, K), and those beyond chance.
+
+    Beyond chance (features,) is the largest difference after weighting that is larger than what randomised levels leave.
+    """
     K = len(log.levels)
     if not features.names:
-        return (), np.zeros((2, 0, K))
+        return (), np.zeros((2, 0, K)), np.zeros(0)
     X, level = features.X.astype(np.float64), log.level[features.rows]
     plain = log.weights[features.rows] if features.weight is None else features.weight
     inverse = plain / propensity[features.rows]
     columns = np.stack([_compare_levels(X, level, K, weight, plain) for weight in (plain, inverse)])
+    limits = _bound_chance(X, level, K, inverse, plain, None if log.assigned is None else log.assigned[features.rows])
+    excess = np.where(np.abs(columns[1]) > limits, np.abs(columns[1]), 0.0).max(axis=1)
     sources = np.array(features.sources)
     # A feature of several columns is shown by the one that differs most at each level.
     by_feature = np.stack([_take_largest(columns[:, sources == name]) for name in features.names], axis=1)
-    order = np.argsort(-np.abs(by_feature).max(axis=(0, 2), initial=0.0), kind="stable")[:MAX_BALANCE_FEATURES]
-    return tuple(features.names[j] for j in order), by_feature[:, order]
+    beyond = np.array([excess[sources == name].max() for name in features.names])
+    order = np.lexsort((-np.abs(by_feature).max(axis=(0, 2), initial=0.0), -beyond))[:MAX_BALANCE_FEATURES]
+    return tuple(features.names[j] for j in order), by_feature[:, order], beyond[order]
+
+
+def _bound_chance(X: Array, level: Array, K: int, inverse: Array, plain: Array, group: Array | None) -> Array:
+    """Return per column and level (columns, K) the largest difference that randomised levels leave, in standard deviations.
+
+    Levels were given to units: groups of rows, or single rows. A level's mean has the variance of the units' sums of deviations,
+    divided by the effective number of units at the level, less the part of the finite set of units that has the level.
+    """
+    numbered = number_units(level, group)
+    code = np.arange(len(level)) if numbered is None else numbered
+    units = int(code.max()) + 1
+    mean = np.average(X, axis=0, weights=plain)
+    deviations = (X - mean) * plain[:, None]
+    spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=plain))
+    if numbered is not None:
+        deviations = np.stack([np.bincount(code, weights=column, minlength=units) for column in deviations.T], axis=1)
+    spread[spread == 0] = np.inf
+    per_unit = np.sqrt((deviations**2).mean(axis=0)) * units / plain.sum() / spread  # (columns,) in standard deviations
+    limits = np.full((X.shape[1], K), np.inf)
+    coverage = 1 - MAX_FALSE_DIFFERENCES / limits.size
+    for k in range(K):
+        at_level = np.bincount(code[level == k], weights=inverse[level == k], minlength=units)
+        effective = count_effective(at_level)
+        if effective > 1:
+            fraction = np.count_nonzero(at_level) / units
+            limits[:, k] = per_unit * np.sqrt((1 - fraction) / effective) * t_quantile(effective - 1, coverage)
+    return limits
 
 
 def _take_largest(columns: Array) -> Array:

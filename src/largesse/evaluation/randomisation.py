@@ -2,41 +2,63 @@
 
 Two kernels on the features: linear, which detects shifted means, and random Fourier features of a Gaussian, which detect
 any dependence. Levels are one-hot, each scaled by its share, so that a rare level counts as much as a common one. The
-smaller of the two p-values is itself compared with permutations, so the test has the size it claims.
+smaller of the two p-values is itself compared with permutations, so the test has the size it claims. Within strata, levels are
+permuted within them: a column whose strata leave no dependence may be the one within which levels were drawn.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from largesse.records import Array, Dependence
+from largesse.data import group_column
+from largesse.records import Array, Dependence, Strata
 from largesse.stats import one_thread, sample_rows, standardise
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 N_PERMUTATIONS = 499
 MAX_TEST_ROWS = 5_000  # more would show only dependence too weak to matter
 N_FOURIER_FEATURES = 128
 PERMUTATIONS_PER_BLOCK = 50
+MAX_STRATA, MIN_STRATUM_UNITS = 60, 20  # values of a column, and rows or units of each
+MIN_STRATA_SCORE = 4.0  # of the dependence of levels on strata, in standard deviations
+MAX_TESTED_STRATA = 3  # columns
+MIN_STRATA_P = 0.05  # of independence within strata
+MIN_UNIT_LEVEL_SHARE = 0.98  # of the rows, with the most frequent level of their unit: a few may be recorded wrongly
 
 
 def measure_dependence(
-    X: Array, level: Array, cluster: Array | None = None, *, permutations: int = N_PERMUTATIONS, seed: int = 0
+    X: Array,
+    level: Array,
+    cluster: Array | None = None,
+    *,
+    strata: Array | None = None,
+    permutations: int = N_PERMUTATIONS,
+    seed: int = 0,
 ) -> Dependence:
-    """Test the independence of features (n, p) and levels (n,), permuting clusters if levels were assigned to clusters."""
+    """Test the independence of features (n, p) and levels (n,), permuting clusters if levels were assigned to clusters.
+
+    With `strata` (n,) it is the independence within strata.
+    """
     rng = np.random.default_rng(seed)
     Z = standardise(X)
     kernels, of = [Z, _make_fourier(Z, rng)], "row"
-    if cluster is not None:
-        _, first, code = np.unique(cluster, return_index=True, return_inverse=True)
-        if len(first) < len(level) and (level[first][code] == level).all():  # levels were assigned to whole clusters
-            of, level, kernels = "cluster", level[first], [_average_clusters(kernel, code) for kernel in kernels]
+    if (unit := number_units(level, cluster)) is not None:  # levels were assigned to whole clusters
+        of, level = "cluster", _find_common(level, unit)
+        strata = None if strata is None else _find_common(strata, unit)
+        kernels = [_average_clusters(kernel, unit) for kernel in kernels]
+    strata = np.zeros(len(level), dtype=np.int64) if strata is None else strata
     sampled = len(level) > MAX_TEST_ROWS
     if sampled:
         rows = sample_rows(len(level), MAX_TEST_ROWS, rng)
-        kernels, level = [kernel[rows] for kernel in kernels], level[rows]
+        kernels, level, strata = [kernel[rows] for kernel in kernels], level[rows], strata[rows]
     if len(np.unique(level)) < 2 or Z.shape[1] == 0:
         return Dependence(1.0, 0.0, len(level), of, sampled)
     with one_thread():
-        statistics = np.stack([_measure_permutations(kernel, level, permutations, seed) for kernel in kernels])
+        statistics = np.stack([_measure_permutations(kernel, level, strata, permutations, seed) for kernel in kernels])
     # Values that differ only by rounding are ties, and a tie is no evidence.
     slack = 1e-9 * np.abs(statistics).max(axis=1)
     ranks = [(row[None, :] >= row[:, None] - s).sum(axis=1) for row, s in zip(statistics, slack, strict=True)]
@@ -45,20 +67,97 @@ def measure_dependence(
     return Dependence(p, float(statistics[0, 0] / max(statistics[0, 1:].mean(), 1e-300)), len(level), of, sampled)
 
 
-def _measure_permutations(Z: Array, level: Array, permutations: int, seed: int) -> Array:
-    """Return HSIC of the levels as logged, then of each permutation: (1 + permutations,)."""
+def number_units(level: Array, group: Array | None) -> Array | None:
+    """Return the numbers (n,) of the groups to which levels were assigned; None if levels (n,) vary within groups, or without groups.
+
+    >>> number_units(np.array([1, 1, 0]), np.array([7, 7, 3])), number_units(np.array([1, 0, 0]), np.array([7, 7, 3]))
+    (array([1, 1, 0]), None)
+    """
+    if group is None:
+        return None
+    _, unit = np.unique(group, return_inverse=True)
+    constant = (_find_common(level, unit)[unit] == level).mean() >= MIN_UNIT_LEVEL_SHARE
+    return unit if constant and int(unit.max()) + 1 < len(unit) else None
+
+
+def _find_common(values: Array, unit: Array) -> Array:
+    """Return the most frequent value (units,) of each unit, of whole numbers (n,) from 0 up."""
+    K, units = int(values.max()) + 1, int(unit.max()) + 1
+    return np.bincount(unit * K + values, minlength=units * K).reshape(units, K).argmax(axis=1)
+
+
+def find_strata(features: pa.Table, X: Array, level: Array, group: Array | None = None, seed: int = 0) -> Strata | None:
+    """Return the column within whose values levels (n,) look randomised though they depend on it; None if there is none.
+
+    `features` and their encoding X (n, p) are those of the rows; rows of a `group` (n,) got their levels together.
+    """
+    unit = number_units(level, group)
+    level_of = level if unit is None else _find_common(level, unit)
+    scored = []
+    for name in features.column_names:
+        grouping = group_column(features.column(name), MAX_STRATA)
+        if (
+            len(grouping.labels) > MAX_STRATA
+            or not len(np.unique(grouping.code)) >= 2
+            or _is_binned(features.column(name))
+        ):
+            continue
+        stratum = grouping.code if unit is None else _find_common(grouping.code, unit)
+        if unit is not None and (stratum[unit] != grouping.code).any():
+            continue  # levels of whole units were drawn within strata of units
+        score, smallest = _score_dependence(stratum, level_of)
+        if score > MIN_STRATA_SCORE and smallest >= MIN_STRATUM_UNITS:
+            scored.append((score, name, grouping.code))
+    for _, name, code in sorted(scored, key=lambda item: -item[0])[:MAX_TESTED_STRATA]:
+        within = measure_dependence(X, level, group, strata=code, seed=seed)
+        if within.p >= MIN_STRATA_P:
+            return Strata(name, len(np.unique(code)), within.p)
+    return None
+
+
+def _is_binned(column: pa.ChunkedArray) -> bool:
+    """Test if a column has more values than strata: a range of numbers is no stratum."""
+    return len(column.unique()) > MAX_STRATA + 1
+
+
+def _score_dependence(stratum: Array, level: Array) -> tuple[float, int]:
+    """Return the likelihood ratio of levels and strata, and the units of the smallest stratum.
+
+    The ratio is in standard deviations from its mean without dependence.
+    """
+    K = int(level.max()) + 1
+    counts = np.bincount(stratum * K + level, minlength=(int(stratum.max()) + 1) * K).reshape(-1, K).astype(np.float64)
+    counts = counts[counts.sum(axis=1) > 0]
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    ratio = 2 * float(np.where(counts > 0, counts * np.log(np.maximum(counts, 1) / expected), 0.0).sum())
+    freedom = max((len(counts) - 1) * (K - 1), 1)
+    return (ratio - freedom) / np.sqrt(2 * freedom), int(counts.sum(axis=1).min())
+
+
+def _measure_permutations(Z: Array, level: Array, strata: Array, permutations: int, seed: int) -> Array:
+    """Return HSIC of the levels as logged, then of each permutation within strata: (1 + permutations,)."""
     rng = np.random.default_rng(seed)  # the same permutations for every kernel
-    Z = (Z - Z.mean(axis=0)).astype(np.float32)
+    _, stratum = np.unique(strata, return_inverse=True)
+    order = np.argsort(stratum, kind="stable")  # sorted by stratum, a permutation of all rows is one within strata
+    Z, level, stratum = Z[order], level[order], stratum[order]
+    Z = (Z - _average_clusters(Z, stratum)[stratum]).astype(np.float32)
     _, code = np.unique(level, return_inverse=True)
     shares = np.bincount(code) / len(code)
     out = np.empty(1 + permutations)
     for start in range(0, len(out), PERMUTATIONS_PER_BLOCK):
         stop = min(start + PERMUTATIONS_PER_BLOCK, len(out))
-        shuffled = [code if j == 0 else rng.permutation(code) for j in range(start, stop)]
+        shuffled = [code if j == 0 else _permute_within(code, stratum, rng) for j in range(start, stop)]
         hot = np.concatenate([np.eye(len(shares), dtype=np.float32)[c] for c in shuffled], axis=1)
         sums = (Z.T @ hot).reshape(Z.shape[1], stop - start, len(shares))
         out[start:stop] = (sums.astype(np.float64) ** 2 / shares).sum(axis=(0, 2)) / len(code) ** 2
     return out
+
+
+def _permute_within(code: Array, stratum: Array, rng: np.random.Generator) -> Array:
+    """Permute codes (n,) of rows that are sorted by stratum (n,) within strata."""
+    if stratum[0] == stratum[-1]:
+        return rng.permutation(code)
+    return np.asarray(code[np.lexsort((rng.random(len(code)), stratum))])
 
 
 def _make_fourier(Z: Array, rng: np.random.Generator) -> Array:

@@ -4,7 +4,8 @@ Held-out propensities are right on average but err at random in each direction: 
 means of two levels is remaining confounding. So each level's logits get a small linear correction (a tilt), found by the loss
 whose minimum balances exactly: at η = logit, Σ_own exp(−η) + Σ_others η has slope zero where Σ_own (1 + exp(−η)) x =
 Σ_all x, and 1 + exp(−η) is the weight 1/ρ (Tan 2020; Zhao 2019). A ridge, larger the fewer rows there are per column,
-keeps many features from making extreme weights. The correction uses levels and features only, never a response.
+keeps many features from making extreme weights; where whole groups got their levels together, it counts groups. The
+correction uses levels and features only, never a response.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from largesse.records import Array
 from largesse.stats import logit, minimise, shuffle_rows, sigmoid
 
-BALANCE_RIDGE = 0.2  # multiplied by the columns per row of the level
+BALANCE_RIDGE = 0.2  # multiplied by the columns per row, or per group of rows, of the level
 MIN_BALANCED_ROWS = 30  # effective rows; levels with fewer are not corrected
 LOGIT_MARGIN = 0.005  # distance of propensities from 0 and 1 at which logits are clipped
 MAX_TILT_STEPS = 30
@@ -55,15 +56,19 @@ class Tilts:
         return np.column_stack([np.ones(len(X)), scaled])
 
 
-def balance_propensities(propensity: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> Array:
+def balance_propensities(
+    propensity: Array, X: Array, level: Array, weight: Array, seed: int = 0, group: Array | None = None
+) -> Array:
     """Correct the propensities (n,) of the logged levels until features X (n, p) are balanced."""
-    return learn_tilts(propensity, X, level, weight, seed)[1]
+    return learn_tilts(propensity, X, level, weight, seed, group)[1]
 
 
-def learn_tilts(propensity: Array, X: Array, level: Array, weight: Array, seed: int = 0) -> tuple[Tilts, Array]:
+def learn_tilts(
+    propensity: Array, X: Array, level: Array, weight: Array, seed: int = 0, group: Array | None = None
+) -> tuple[Tilts, Array]:
     """Fit the corrections of propensities (n,) to encoded features X (n, p), and apply them.
 
-    Returns the corrections and the corrected propensities (n,).
+    Rows of a `group` (n,) got their levels together. Returns the corrections and the corrected propensities (n,).
     """
     empty = Tilts(X.mean(axis=0), X.std(axis=0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
     Z = empty.standardise(X)
@@ -80,6 +85,7 @@ def learn_tilts(propensity: Array, X: Array, level: Array, weight: Array, seed: 
             logit(propensity[level_rows], LOGIT_MARGIN),
             weight[level_rows] / weight[fitting_rows].sum(),
             other_means,
+            len(level_rows) if group is None else len(np.unique(group[level_rows])),
         )
     coef = np.array(list(tilts_by_level.values())).reshape(len(tilts_by_level), Z.shape[1])
     tilts = replace(empty, levels=np.array(list(tilts_by_level), dtype=np.int64), coef=coef)
@@ -92,12 +98,12 @@ def _count_effective_rows(weight: Array) -> float:
     return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
-def _fit_tilt(Z: Array, logits: Array, share: Array, other_means: Array) -> Array:
+def _fit_tilt(Z: Array, logits: Array, share: Array, other_means: Array, units: int) -> Array:
     """Fit the correction (q,) of one level's logits.
 
-    It takes the level's rows, and the weighted feature sums (q,) of rows at other levels.
+    It takes the level's rows, the weighted feature sums (q,) of rows at other levels, and the number of rows or groups at the level.
     """
-    ridge = np.full(Z.shape[1], BALANCE_RIDGE * Z.shape[1] / len(Z))
+    ridge = np.full(Z.shape[1], BALANCE_RIDGE * Z.shape[1] / units)
     ridge[0] = 1e-6
 
     def loss(tilt: Array) -> float:

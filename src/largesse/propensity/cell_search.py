@@ -54,7 +54,7 @@ def find_unsupported(log: Log, seed: int = 0) -> UnsupportedCells:
     features = [feature for name in some.features.column_names if (feature := _read_feature(name, some)) is not None]
     if not features:
         return UnsupportedCells()
-    units = 1.0 if some.clusters is None else some.clusters / len(some)
+    units = 1.0 if some.assigned is None else len(np.unique(some.assigned)) / len(some)
     search = _CellSearch(features, some.level, len(log.levels), units, some.propensity)
     cells = [cell for level in range(len(log.levels)) for cell in search.find_cells(level)]
     return _summarise(log, [_describe(cell, features) for cell in _merge_words(_merge_levels(cells))])

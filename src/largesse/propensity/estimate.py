@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from largesse.data import Encoder
+from largesse.data import Encoder, kind_of
 from largesse.progress import advance, track
 from largesse.propensity.balance import MAX_PROPENSITY_ROWS, balance_propensities, learn_tilts
 from largesse.propensity.models import (
@@ -43,7 +43,7 @@ MIN_PROPENSITY = 0.01
 INVERSE_PENALTIES = (1.0, 0.1, 0.03, 0.01)  # of ridge regressions; the largest within one standard error is preferred
 MAX_PROPENSITY_SELECTION_ROWS = 10_000  # more rows only make the choice slower
 PROPENSITY_SELECTION_FOLDS = 3
-MIN_TREE_ROWS_PER_LEVEL = 500  # with fewer, trees only learn noise
+MIN_TREE_ROWS_PER_LEVEL = 500  # or units: with fewer, trees only learn noise
 MIN_LOGGER_ROWS = 200  # logging policies with fewer rows are pooled
 
 FitClassifier: TypeAlias = Callable[[Array, Array, Array, int], Classifier]  # from X, target, weight, K
@@ -59,10 +59,11 @@ def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelF
         return Propensities(log.propensity, "given")
     features = encode_for_levels(log, fold=fold, seed=seed) if features is None else features
     seen, seen_fold = log.seen, fold if log.sample is None else fold[log.sample.rows]
+    unit = None if seen.unit is None else seen.unit.code
     with one_thread():
         estimate = _estimate(seen, seen_fold, seed, features)
         propensity = estimate.probabilities[np.arange(len(seen)), seen.level]
-        propensity = balance_propensities(propensity, features.X, seen.level, seen.weights, seed)
+        propensity = balance_propensities(propensity, features.X, seen.level, seen.weights, seed, unit)
         if log.sample is not None:
             propensity = _predict_outside_sample(log, propensity, estimate.learn(), seed)
     return _raise_to_floor(propensity, log.weights, estimate.model)
@@ -83,7 +84,8 @@ def _estimate(log: Log, fold: Array, seed: int, features: LevelFeatures) -> _Out
     Several logging policies are learnt separately and mixed.
     """
     logger, K, weight = _pool_loggers(log), len(log.levels), log.weight
-    level_rows = _ClassificationRows(features.X, log.level, log.scaled_weights, K)
+    unit = None if log.unit is None else log.unit.code
+    level_rows = _ClassificationRows(features.X, log.level, log.scaled_weights, K, unit)
     if logger is None:
         levels_fit = _crossfit(level_rows, fold, seed)
         calibration = _learn_calibration(levels_fit.held, log.level, weight)
@@ -131,7 +133,8 @@ def _predict_outside_sample(log: Log, sample_propensity: Array, scorer: Propensi
     rows = outside[np.sort(shuffle_rows(len(outside), MAX_PROPENSITY_ROWS, seed))]
     encoded = np.concatenate(list(log.sample.map(scorer.encode_and_predict, None, rows)))
     X, predicted = encoded[:, :-K].astype(np.float32), encoded[np.arange(len(rows)), log.level[rows] - K]
-    tilts, propensity[rows] = learn_tilts(predicted, X, log.level[rows], log.weights[rows], seed)
+    group = None if log.unit is None else log.unit.code[rows]
+    tilts, propensity[rows] = learn_tilts(predicted, X, log.level[rows], log.weights[rows], seed, group)
     if len(rows) < len(outside):
         balanced, start = replace(scorer, model=replace(scorer.model, tilts=tilts)), 0
         for predicted in log.sample.map(balanced, None, outside):
@@ -170,6 +173,17 @@ class _ClassificationRows:
     target: Array  # (n,) in 0..K−1
     weight: Array  # (n,)
     K: int
+    group: Array | None = None  # (n,) codes of the units that got their classes together
+
+    def take(self, rows: Array) -> _ClassificationRows:
+        """Return some of the rows."""
+        group = None if self.group is None else self.group[rows]
+        return _ClassificationRows(self.X[rows], self.target[rows], self.weight[rows], self.K, group)
+
+    @property
+    def units(self) -> Array:
+        """Numbers (n,) of the rows' units; of a row without a group, its own."""
+        return np.arange(len(self.target)) if self.group is None else np.unique(self.group, return_inverse=True)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +199,7 @@ def _crossfit(data: _ClassificationRows, fold: Array, seed: int, training: Array
     """Predict classes (n,) out of fold by models that are fitted to the rows in `training` only."""
     training = np.ones(len(fold), dtype=bool) if training is None else training
     rng = np.random.default_rng(seed)
-    name, fit = _choose_classifier(data, rng.permutation(np.flatnonzero(training))[:MAX_PROPENSITY_SELECTION_ROWS])
+    name, fit = _choose_classifier(data.take(rng.permutation(np.flatnonzero(training))[:MAX_PROPENSITY_SELECTION_ROWS]))
 
     def learn(rows: Array) -> Classifier:
         return fit(data.X[rows], data.target[rows], data.weight[rows], data.K)
@@ -200,20 +214,27 @@ def _crossfit(data: _ClassificationRows, fold: Array, seed: int, training: Array
     return _OutOfFoldClasses(probabilities, name, lambda: learn(training_rows))
 
 
-def _choose_classifier(data: _ClassificationRows, selection_rows: Array) -> tuple[str, FitClassifier]:
+def _choose_classifier(data: _ClassificationRows) -> tuple[str, FitClassifier]:
     """Choose between boosted trees and logistic regressions of several penalties by held-out loss.
 
     Returns the name of the classifier and the function that fits it.
 
-    Trees must be better than the best logistic regression by more than one standard error.
+    Trees must be better than the best logistic regression by more than one standard error. Whole units are held out: the features
+    of a village tell the level of its other rows, but not of other villages. Where regressions predict other units no better
+    than the levels' shares do, as in a trial by village, the shares are chosen.
     """
-    X, target, weight, K = data.X[selection_rows], data.target[selection_rows], data.weight[selection_rows], data.K
+    X, target, weight, K = data.X, data.target, data.weight, data.K
     if X.shape[1] == 0 or len(np.unique(target)) < 2:
         return "shares", _fit_shares
-    fold = np.arange(len(selection_rows)) % PROPENSITY_SELECTION_FOLDS
+    units = data.units
+    fold = units % PROPENSITY_SELECTION_FOLDS
     inverse_penalty, logistic_losses = _compare_inverse_penalties(X, target, weight, K, fold)
-    if len(selection_rows) >= MIN_TREE_ROWS_PER_LEVEL * K and _trees_win(X, target, weight, K, fold, logistic_losses):
+    if units.max() + 1 >= MIN_TREE_ROWS_PER_LEVEL * K and _trees_win(X, target, weight, K, fold, logistic_losses):
         return "boosting", _fit_trees
+    if data.group is not None and logistic_losses @ weight >= weight @ _held_out_losses(
+        _fit_shares, X, target, weight, K, fold
+    ):
+        return "shares", _fit_shares
     return "logistic", _make_logistic_fit(inverse_penalty)
 
 
@@ -356,7 +377,7 @@ def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold
 
     At most `max_rows` random rows are encoded; with folds (n,), text is encoded without the levels of a row's own fold.
 
-    Of a large log, the sample is encoded.
+    Of a large log, the sample is encoded. The words of a unit of assignment are left out: each had one level.
 
     >>> from largesse.data import log_from_arrays
     >>> encode_for_levels(log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0])).X.shape
@@ -366,9 +387,12 @@ def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold
     rows = np.arange(len(seen)) if max_rows is None else sample_rows(len(seen), max_rows, seed)
     encoded_log = seen if len(rows) == len(seen) else seen.take(rows)
     rows, weight = (rows, None) if sample is None else (sample.rows[rows], encoded_log.weight)
-    encoder = Encoder()
+    encoder, table = Encoder(), encoded_log.features
+    unit = None if seen.unit is None or seen.unit.column not in table.column_names else seen.unit.column
+    if unit is not None and kind_of(table.column(unit).type) == "text":
+        table = table.drop_columns(unit)
     X = encoder.fit_transform(
-        encoded_log.features, encoded_log.level, discrete=True, seed=seed, fold=None if fold is None else fold[rows]
+        table, encoded_log.level, discrete=True, seed=seed, fold=None if fold is None else fold[rows]
     )
     return LevelFeatures(X, rows, tuple(encoder.features), tuple(encoder.sources), encoder, weight)
 

@@ -16,6 +16,7 @@ from largesse.records.checkup import Dependence as Dependence
 from largesse.records.checkup import HeavyRow as HeavyRow
 from largesse.records.checkup import Leak as Leak
 from largesse.records.checkup import Overlap as Overlap
+from largesse.records.checkup import Strata as Strata
 from largesse.records.customer_shift import CustomerShift as CustomerShift
 from largesse.records.customer_shift import UnknownValues as UnknownValues
 from largesse.records.display import Card as Card
@@ -53,6 +54,7 @@ from largesse.records.explanation import find_next_levels as find_next_levels
 from largesse.records.exploration import Exploration as Exploration
 from largesse.records.exploration import Precision as Precision
 from largesse.records.input_tables import ROLES as ROLES
+from largesse.records.input_tables import AssignmentUnit as AssignmentUnit
 from largesse.records.input_tables import Customers as Customers
 from largesse.records.input_tables import Log as Log
 from largesse.records.input_tables import Roles as Roles

@@ -32,6 +32,7 @@ class Overlap:
     edges: Array  # histogram of the propensities of logged levels
     counts: Array  # (K, bins)
     by_level: Array  # (before and after, features, K) signed differences
+    beyond_chance: Array  # (features,) largest difference after weighting that chance does not explain, or 0
     sampled: int = 0  # rows that differences were measured on; 0: on all. Everything else counts all rows
 
 
@@ -44,6 +45,15 @@ class Dependence:
     units: int  # rows or clusters that were permuted
     of: str = "row"  # "row" or "cluster": what was permuted
     sampled: bool = False  # whether the units are a sample of all
+
+
+@dataclass(frozen=True)
+class Strata:
+    """A column within whose values levels look randomised, though they depend on it."""
+
+    column: str
+    strata: int
+    p: float  # of independence within strata
 
 
 @dataclass(frozen=True)

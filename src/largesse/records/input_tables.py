@@ -51,6 +51,19 @@ class Roles(TypedDict, total=False):
 
 
 @dataclass(frozen=True, eq=False)
+class AssignmentUnit:
+    """Groups of rows within which the level never varies, such as the villages of a trial."""
+
+    column: str
+    code: Array  # (n,) int64, the group of every row
+    groups: int
+
+    def take(self, index: Array) -> AssignmentUnit:
+        """Return the groups of some rows."""
+        return replace(self, code=self.code[index])
+
+
+@dataclass(frozen=True, eq=False)
 class Log(DisplayMixin):
     """Checked log of past decisions: n rows of features, level, response and optional columns.
 
@@ -73,6 +86,7 @@ class Log(DisplayMixin):
     paid: Array | None = None  # (n,) float64, zero or more: what the row really cost, when costs are observed
     sample: Sample | None = None  # of a log too large for memory, whose `features` have no columns
     response_value: float | None = None  # value of one unit of response, in the unit of costs
+    unit: AssignmentUnit | None = None  # groups within which levels are constant, as far as the log shows
 
     def __len__(self) -> int:
         return len(self.level)
@@ -159,6 +173,11 @@ class Log(DisplayMixin):
         return None if last is None or len(last) == len(self) else last
 
     @property
+    def assigned(self) -> Array | None:
+        """Codes (n,) of the groups that got their levels together: those of the unit of assignment, or clusters; None for rows."""
+        return self.cluster if self.unit is None else self.unit.code
+
+    @property
     def weights(self) -> Array:
         """Weights (n,) of the rows; ones if the log has no weights."""
         return np.ones(len(self)) if self.weight is None else self.weight
@@ -197,6 +216,7 @@ class Log(DisplayMixin):
             response_name=self.response_name,
             paid=select(self.paid),
             response_value=self.response_value,
+            unit=None if self.unit is None else self.unit.take(index),
         )
 
     @property
