@@ -180,3 +180,12 @@ def test_numbers_of_any_width_are_read(kind: Any) -> None:
 def test_one_level_is_what_everybody_gets() -> None:
     for wish in ({}, {"exact": True}):
         assert allocate(np.ones((3, 1)), [2.0], 2, **wish).levels.tolist() == [0, 0, 0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("size", [2.0**-400, 2.0**400])
+@pytest.mark.parametrize("worth", [2.0**-400, 2.0**400])
+def test_the_unit_of_money_and_response_does_not_matter(size: float, worth: float, exact: bool) -> None:
+    plan = allocate(CURVES * worth, np.array(COSTS) * size, 1.5 * size, exact=exact)
+    assert plan.levels.tolist() == [1, 2]
+    assert plan.gap <= 1e-12 * plan.value

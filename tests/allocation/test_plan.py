@@ -31,6 +31,16 @@ def test_plans_keep_their_budget_exactly_and_certify_their_gap(kind: Any) -> Non
         assert paid_by(levels, costs, curves.shape) <= budget * n + step.max() + 1e-9
 
 
+def test_budgets_that_floats_cannot_write_are_kept_and_met() -> None:
+    plan = allocate(np.tile([0.1, 0.5], (3, 1)), [0.1, 0.4], budget=0.1)
+    assert plan.spend <= 0.1 == plan.budget
+    dimes = allocate(np.tile([0.0, 1.0], (10, 1)), [0.0, 0.1], total=sum([0.1] * 10))  # 0.9999999999999999
+    assert paid_by(dimes.levels, np.array([0.0, 0.1]), (10, 2)) <= sum([0.1] * 10)
+    costs = np.array([[3.931862852], [3.055738491], [0.436795492]])
+    assert allocate(np.ones((3, 1)), costs, float(np.mean(costs)) * (1 - 1e-15)).levels.tolist() == [0, 0, 0]
+    assert frontier(np.full((6, 1), 0.5), [0.7]).at(0.7) == pytest.approx(0.5)
+
+
 def test_unit_steps_and_concave_curves_leave_no_gap_at_whole_budgets() -> None:
     rng = np.random.default_rng(3)
     curves, costs = concave(rng, 20, 5)
