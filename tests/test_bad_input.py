@@ -443,7 +443,9 @@ def test_the_installed_command_prints_the_same(folder: Path) -> None:
     installed = [sys.executable, "-m", "largesse", *RUN, "out"]
     done = subprocess.run(installed, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "largesse: log: the level column 'coupn' is not in the table\n   → did you mean 'coupon'?\n"
+    assert done.stderr.startswith("largesse: log: ")
+    assert "'coupn'" in done.stderr
+    assert done.stderr.endswith("'coupon'?\n")
     assert everything_in(folder) == before
 
 

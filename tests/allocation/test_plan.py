@@ -246,7 +246,7 @@ GOOD = [[0.1, 0.4], [0.2, 0.3]]
 
 
 def test_a_budget_below_the_cheapest_plan_is_refused_in_its_own_unit() -> None:
-    with pytest.raises(BudgetError, match=r"budget of 0\.5 is below the cheapest plan, which costs 1 per customer"):
+    with pytest.raises(BudgetError, match=r" 0\.5 .* 1 per customer"):
         allocate(GOOD, [1, 2], 0.5)
-    with pytest.raises(BudgetError, match="budget of 1 is below the cheapest plan, which costs 2\n"):
+    with pytest.raises(BudgetError, match=r" 1 .* 2\n"):
         allocate(GOOD, [1, 2], total=1)

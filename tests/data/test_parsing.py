@@ -143,9 +143,9 @@ def test_customers_are_read_as_the_log_was() -> None:
 def test_invalid_settings_and_words_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputError, match="decimal komma"):
         read({"age": "decimal komma"})
-    with pytest.raises(InputError, match="'prise', which is not in the table"):
+    with pytest.raises(InputError, match="'prise'"):
         read({"prise": "decimal comma"})
-    with pytest.raises(InputError, match=r"not dates, the day first throughout: 'soon'\n.*write all dates alike"):
+    with pytest.raises(InputError, match="'soon'"):
         read_table({"since": ["03.02.2024", "soon"]}, parse={"since": "day first"})
 
 

@@ -115,7 +115,7 @@ def test_dates_times_and_numbers_as_text_are_read_as_in_a_csv_file(tmp_path: Pat
         found = RowEncoder(ENCODER).encode([plain(since=text)]).matrix
         np.testing.assert_array_equal(found, ENCODER.transform(read_table(tmp_path / "one.csv")))
     for text in ("2024-02-30", "soon", "3/4/2024"):
-        with pytest.raises(InputError, match="'since' holds text; in the log it held dates"):
+        with pytest.raises(InputError, match=r"'since' .*text.*dates"):
             RowEncoder(ENCODER).encode([plain(since=text)])
 
 

@@ -223,7 +223,7 @@ def test_schemas_of_several_files_are_merged_or_refused() -> None:
     files = [Path("a.csv"), Path("b.csv")]
     first, second = pa.schema({"age": pa.int32()}), pa.schema({"age": pa.float64()})
     assert merge_schemas(files, [first, second], "log") == second
-    with pytest.raises(InputError, match="'age' has different types in the 2 files"):
+    with pytest.raises(InputError, match=r"'age' .*2 files"):
         merge_schemas(files, [first, pa.schema({"age": pa.string()})], "log")
-    with pytest.raises(InputError, match=r"b.csv and a.csv do not have the same columns: city"):
+    with pytest.raises(InputError, match=r"b.csv .*a.csv .*: city"):
         merge_schemas(files, [first, pa.schema({"age": pa.int32(), "city": pa.string()})], "log")

@@ -224,7 +224,7 @@ def test_all_mistakes_are_named_in_one_error() -> None:
 def test_the_few_words_among_numbers_are_named_and_hints_can_be_copied() -> None:
     """One typing error in a column of amounts is found; a column's name with a space is quoted in TOML."""
     amounts = {"coupon": [0, 1] * 4, "spent on it": ["0,50", "1,25", "two", "0,00", "3,10", "0,00", "0,00", "9,99"]}
-    with pytest.raises(InputError, match=r"column 'spent on it' holds text in 1 row: 'two'"):
+    with pytest.raises(InputError, match=r"'spent on it' .*1 row.*'two'"):
         read_log(amounts, level="coupon", response="spent on it", levels=Levels([0, 1]))
     with pytest.raises(InputError) as caught:
         read_log(amounts | {"spent on it": ["much"] * 8}, level="coupon", response="spent on it", levels=Levels([0, 1]))

@@ -88,7 +88,7 @@ def test_invalid_seeds_budgets_and_levels_are_refused() -> None:
             policy.calibrate(data()[0], odd)
     with pytest.raises(NotFittedError, match="no price yet"):
         Policy(fitted("Linear"), LEVELS).decide(data()[0])
-    with pytest.raises(InputError, match="fitted with 3 levels, but 2 are given"):
+    with pytest.raises(InputError, match=r"3 .*2 "):
         Policy(fitted("Linear"), Levels(costs=[0, 1]), price=0.1)
 
 

@@ -56,7 +56,7 @@ def test_the_seed_decides(clusters: int | None) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 11])
 def test_too_few_or_too_many_folds_are_refused(count: int) -> None:
-    with pytest.raises(InputError, match=f"{count} folds of a log with 10 rows"):
+    with pytest.raises(InputError, match=f"{count} .* 10 "):
         assign_folds(log_of(10), count)
 
 

@@ -66,5 +66,5 @@ def test_a_missing_package_says_what_to_install(package: str, monkeypatch: pytes
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
     _load_people.cache_clear()
-    with pytest.raises(MissingPartError, match=rf"'{package}' is not installed\n   → pip install 'largesse\[demo\]'"):
+    with pytest.raises(MissingPartError, match=rf"'{package}'.*\n.*largesse\[demo\]"):
         read_thornton()

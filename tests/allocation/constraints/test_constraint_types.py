@@ -176,10 +176,10 @@ def test_a_kind_from_outside_has_a_shadow_price_and_words() -> None:
 def test_an_impossible_kind_from_outside_is_named_with_what_would_help() -> None:
     curves, costs, everybody = np.zeros((10, 3)), np.array([0.0, 1.0, 2.0]), Segments(["a"] * 10)
     too_much = Constraints(further=[SegmentSpend(21.0, everybody, "a")])
-    with pytest.raises(BudgetError, match="the spend on a segment is 21, but every plan comes to at most 20"):
+    with pytest.raises(BudgetError, match=r"the spend on a segment .*21.* 20"):
         allocate(curves, costs, 3.0, constraints=too_much)
     clash = Constraints(caps={1: 9, 2: 0}, further=[SegmentSpend(9.5, everybody, "a")])
-    with pytest.raises(BudgetError, match=r"together with the other rules\n.*lower the spend on a segment to 9$"):
+    with pytest.raises(BudgetError, match=r"\n.*the spend on a segment to 9$"):
         allocate(curves, costs, 3.0, constraints=clash)
     region = Segments([0, 1] * 5)
     with pytest.raises(InputError, match="most is -1"):

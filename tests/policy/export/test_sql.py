@@ -102,7 +102,7 @@ def test_every_model_is_written_or_refused_by_name() -> None:
     assert set(model_classes().values()) == set(COMPILERS)
     model = BART()
     model.encoder_, model.levels_ = fitted("linear").encoder_, 4
-    with pytest.raises(InputError, match=r"BART cannot be written(?s:.)*to_tree"):
+    with pytest.raises(InputError, match=r"BART(?s:.)*to_tree"):
         Policy(model, make_policy("linear").levels, price=0.1).to_sql()
 
 
@@ -148,7 +148,7 @@ def test_names_are_quoted_by_the_dialects_own_rules() -> None:
     assert "`who```" in query
     assert "'O\\'Brien\\\\town'" in query
     assert '"group by"' not in query
-    with pytest.raises(InputError, match="bigquery cannot have a column of the name 'post\"code'"):
+    with pytest.raises(InputError, match=r"bigquery .*'post\"code'"):
         make_policy("stack").to_sql("bigquery")
 
 

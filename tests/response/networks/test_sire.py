@@ -204,10 +204,10 @@ def test_bad_settings_are_refused_together_in_words(settings: dict[str, Any], hi
 def test_settings_that_do_not_fit_the_log_are_refused() -> None:
     with pytest.raises(InputError, match="IRE: 2 things are wrong"):
         flat(IRE, kappa="cvv", optimiser="none").fit(*arrays())
-    with pytest.raises(InputError, match=r"head='cdf' is for responses in \[0, 1\]"):
+    with pytest.raises(InputError, match="head='cdf'"):
         sire(head="cdf").fit(*arrays(kind="amounts"))
     for loggers in (None, np.zeros(240, dtype=int)):
-        with pytest.raises(InputError, match="needs a log that names two or more logging policies"):
+        with pytest.raises(InputError, match="kappa='loggers'"):
             sire(kappa="loggers").fit(named_log(loggers))
 
 
