@@ -33,7 +33,7 @@ from largesse.pipeline.local_engine import Local
 from largesse.pipeline.planner import make_plan
 from largesse.pipeline.spark import ClusterError, Spark, check_spark, open_session, spark_engine
 from largesse.pipeline.spark.chunked_tables import ChunkedTable
-from largesse.pipeline.spark.session import explain_failure, find_java
+from largesse.pipeline.spark.session import _start, explain_failure, find_java
 from largesse.pipeline.spark.spark_engine import SparkCustomers
 from largesse.pipeline.spark.tasks import ChunkCosts
 from largesse.policy import Policy
@@ -374,6 +374,10 @@ def test_an_unknown_engine_and_options_without_spark_are_refused(options: dict[s
         pass
 
 
+def lack_grpc(*_: object) -> None:
+    raise RuntimeError("[PACKAGE_NOT_INSTALLED] grpcio >= 1.67.0 must be installed; however, it was not found.")
+
+
 def test_a_missing_or_old_part_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pyspark = pytest.importorskip("pyspark")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -382,6 +386,10 @@ def test_a_missing_or_old_part_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
     check_spark(needs_java=False)  # Spark Connect is only a client
     with pytest.raises(MissingPartError, match="Java 17"), open_session():
         pass
+    with monkeypatch.context() as patch:
+        patch.setattr(pyspark.sql.SparkSession.Builder, "getOrCreate", lack_grpc)
+        with pytest.raises(ClusterError, match=r"pyspark\[connect\]"):
+            _start("sc://127.0.0.1:1")
     with monkeypatch.context() as patch:
         patch.setattr(pyspark, "__version__", "3.5.1")
         with pytest.raises(MissingPartError, match=r"3\.5\.1"):

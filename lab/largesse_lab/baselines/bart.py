@@ -122,8 +122,9 @@ class BART(ResponseModel):
         self.logging_ = _logging(X, log) if self.propensity else None
         rows = np.arange(len(log)) if log.weight is None else _as_often(log.weight, self.seed)
         response = log.response[rows]
-        if np.ptp(response) == 0:  # nothing to learn, and a probit of nothing is infinite
-            self.probit_, self.draws_ = False, constant_draw(float(response[0]))
+        # Without differences a probit is infinite, and too few rows make no tree: stochtree refuses them.
+        if np.ptp(response) == 0 or len(response) <= 2 * self.leaf_rows:
+            self.probit_, self.draws_ = False, constant_draw(float(response.mean()))
             return
         columns = np.column_stack([self._columns(X), log.level]).astype(np.float64)
         with one_thread():

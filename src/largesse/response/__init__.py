@@ -20,6 +20,7 @@ from largesse.response.curve_draws import fit_curve_posterior as fit_curve_poste
 from largesse.response.fold_ensemble import ModelScorer as ModelScorer
 from largesse.response.fold_ensemble import predict_held_out as predict_held_out
 from largesse.response.hurdle import Hurdle as Hurdle
+from largesse.response.level_thresholds import TINY_PROBABILITY as TINY_PROBABILITY
 from largesse.response.level_thresholds import Thresholds as Thresholds
 from largesse.response.linear import Linear as Linear
 from largesse.response.model_catalogue import check_model_name as check_model_name

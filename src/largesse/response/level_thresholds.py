@@ -40,6 +40,7 @@ THRESHOLD_TOLERANCE = 1e-7  # of the mean loss
 THRESHOLD_STIFFNESS = 0.01  # shrinks the lines' heights to the usual thresholds
 MIN_THRESHOLD_PROBABILITY = 0.005  # the usual probability of any threshold, at least
 THRESHOLD_BLOCK_ROWS = 65_536
+TINY_PROBABILITY = 1e-300  # zero below: an exported policy cannot compute smaller ones
 MANY_FEATURES = 100  # with more, `Stack` and `SIRE` by default give every level coefficients of its own
 MIN_PROBABILITY = 1e-9  # a probability whose logarithm is taken
 
@@ -55,7 +56,9 @@ class Lines:
         """Return the probabilities (n, K) of a threshold of at most each level, from features (n, p)."""
         # A plain sum, not a matrix product: a row's curve must not depend on which rows come with it.
         score = np.einsum("ij,jk->ik", X.astype(np.float64), self.coef) + self.intercept
-        return np.minimum(np.cumsum(softmax(score)[:, :-1], axis=1), 1.0)
+        probability = softmax(score)[:, :-1]
+        probability[probability < TINY_PROBABILITY] = 0.0
+        return np.minimum(np.cumsum(probability, axis=1), 1.0)
 
 
 @final

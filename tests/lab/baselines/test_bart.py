@@ -165,3 +165,13 @@ def test_on_a_rough_surface_it_clearly_beats_the_levels_means_when_shrunk() -> N
     curves = Stack(models=[BART(draws=100)], folds=3).fit(sim.log).predict(fresh.features)
     means = np.bincount(sim.level, sim.response) / np.bincount(sim.level)
     assert np.sqrt(((curves - fresh.truth) ** 2).mean()) < 0.9 * np.sqrt(((means - fresh.truth) ** 2).mean())
+
+
+@pytest.mark.parametrize("rows", [4, 9, 10, 11, 12])
+def test_too_few_rows_for_a_tree_give_the_mean(rows: int) -> None:
+    response = np.arange(rows) * 1.5
+    model = BART(**SMALL).fit(log_from_arrays(np.arange(rows)[::-1, None] * 1.0, np.arange(rows) % 2, response))
+    curves = model.predict(np.ones((3, 1)))
+    assert np.isfinite(curves).all()
+    if rows <= 10:
+        np.testing.assert_allclose(curves, response.mean())

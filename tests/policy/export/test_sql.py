@@ -14,7 +14,7 @@ from largesse.policy import Policy
 from largesse.policy.export.compiler import COMPILERS
 from largesse.policy.export.sql import DIALECTS, VELTKAMP_FACTOR
 from largesse.records import Customers
-from largesse.response import Additive, Boosting, Linear, model_classes
+from largesse.response import Additive, Boosting, Linear, Thresholds, model_classes
 from largesse_lab.baselines import BART
 from support.exports import (
     MODELS,
@@ -196,3 +196,52 @@ def test_postgresql_decides_like_the_policy(server: Server) -> None:
             ordered = [place[who] for who in table["customer"].to_pylist()]
             names = ("customer", "level", "level_number", "expected_response", "expected_cost")
             assert_same(dict(zip(names, zip(*ordered, strict=True), strict=True)), policy, table)
+
+
+def test_levels_are_the_same_where_exponentials_underflow(server: Server) -> None:
+    import psycopg
+    from onnxruntime import InferenceSession
+
+    rng = np.random.default_rng(1)
+    x, level = rng.normal(50, 20, 4000), rng.integers(0, 3, 4000)
+    bought = (rng.random(4000) < 1 / (1 + np.exp(-(-1 + 0.04 * (x - 50) + 0.3 * level)))).astype(float)
+    log = log_from_arrays(x[:, None], level, bought, levels=Levels(costs=[0, 5, 10], on_redemption=True))
+    policy = Policy(Thresholds(penalty=0.001).fit(log), log.levels).calibrate(log, 1.0)
+    name = log.features.column_names[0]
+    values = -(10.0 ** np.linspace(0, 9, 200))
+    table = pa.table({"customer": np.arange(200), name: values})
+    levels = policy.decide(table.drop_columns(["customer"]))
+    curves = policy.model.predict(table.drop_columns(["customer"]))
+    assert ((curves == 0).all(axis=1)).any()
+    assert np.array_equal(np.asarray(run_duckdb(policy.to_sql("duckdb"), table)["level_number"]), levels)
+    session = InferenceSession(policy.to_onnx())
+    assert np.array_equal(session.run(["level_number"], policy.onnx_inputs(table))[0].ravel(), levels)
+    with psycopg.connect(f"postgresql://largesse@/postgres?host={server.folder}") as database:
+        database.execute(f'CREATE TEMPORARY TABLE customers (customer integer, "{name}" float8)')
+        with database.cursor().copy("COPY customers FROM STDIN") as copy:
+            for row in zip(range(200), values.tolist(), strict=True):
+                copy.write_row(row)
+        rows = database.execute(f"{policy.to_sql('postgresql')} ORDER BY 1").fetchall()
+    assert [row[2] for row in rows] == levels.tolist()
+
+
+def test_postgresql_reads_numbers_of_any_type(server: Server) -> None:
+    import psycopg
+
+    policy = make_policy("linear")
+    age = odd_customers(300)["age"].to_numpy(zero_copy_only=False)
+    age = np.where(np.abs(age) < 1e6, age, 45.5).astype(np.float32)
+    kinds = {"group by": "text", 'post"code': "text", "member": "boolean", "since": "timestamp", "visits": "integer"}
+    others = ", ".join(f'"{name.replace(chr(34), 2 * chr(34))}" {kind}' for name, kind in kinds.items())
+    table = pa.table({"age": age.astype(np.float64), **{name: pa.nulls(len(age)) for name in kinds}})
+    expected = policy.explain(table)
+    with psycopg.connect(f"postgresql://largesse@/postgres?host={server.folder}") as database:
+        for kind in ("real", "float8", "numeric"):
+            database.execute("DROP TABLE IF EXISTS customers")
+            database.execute(f"CREATE TEMPORARY TABLE customers (customer integer, age {kind}, {others})")
+            with database.cursor().copy("COPY customers (customer, age) FROM STDIN") as copy:
+                for row in enumerate(age.tolist()):
+                    copy.write_row(row)
+            rows = database.execute(f"{policy.to_sql('postgresql')} ORDER BY 1").fetchall()
+            responses = expected.curves[range(len(age)), expected.levels]
+            np.testing.assert_allclose([row[3] for row in rows], responses, rtol=1e-14)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INSTALL = "pip install 'largesse[spark]'"
+INSTALL_CONNECT = "pip install 'pyspark[connect]'"  # the parts of a client of Spark Connect
 JAVA = "install Java 17 or 21 (Debian: default-jre-headless), or set JAVA_HOME"
 SPARK_SETTINGS = {  # of a session that is started here; a session of the user keeps its own
     "spark.ui.enabled": "false",
@@ -102,6 +103,8 @@ def _start(master: str | None) -> SparkSession:
             session: SparkSession = builder.getOrCreate()
     except Exception as error:
         hint = f"is {master!r} a master that can be reached? Else {JAVA}" if master else JAVA
+        if "PACKAGE_NOT_INSTALLED" in str(error):
+            hint = INSTALL_CONNECT
         raise ClusterError("spark", [Problem(f"Spark did not start: {first_line(error)}", hint)]) from error
     return session
 

@@ -41,6 +41,7 @@ from largesse.response import (
     IRE,
     SIRE,
     TILT_REACH,
+    TINY_PROBABILITY,
     Additive,
     Boosting,
     Hurdle,
@@ -226,6 +227,7 @@ def _compile_boosting(model: Any, X: Value) -> Value:
 def _compile_thresholds(model: Any, X: Value) -> Value:
     low, high = model.range_
     begins = softmax(affine(X, model.lines_.coef, model.lines_.intercept))
+    begins = where_less(begins, TINY_PROBABILITY, 0.0, begins)  # exponentials underflow at different numbers
     reached = smaller(cumulate(pick(begins, range(model.levels_))), 1.0)
     return reached if (low, high) == (0.0, 1.0) else reached * (high - low) + low
 

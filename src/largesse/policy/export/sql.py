@@ -164,10 +164,12 @@ def _adapt(node: Any, dialect: str) -> Any:
     if isinstance(node, exp.Literal) and not node.is_string and "e" in node.name:
         return exp.var(f"float8 '{node.name}'")  # a bare number would be a decimal
     if isinstance(node, exp.Cast) and node.is_type("double") and isinstance(node.this, exp.Column) and node.this.table:
-        # There is no cast from boolean, and text keeps every digit.
-        text = f"CAST({node.this.sql('duckdb')} AS VARCHAR)"
-        cases = "WHEN 'true' THEN 1 WHEN 'false' THEN 0"
-        return parse_one(f"CASE {text} {cases} ELSE CAST({text} AS DOUBLE) END", read="duckdb")
+        # There is no cast from boolean, and text keeps every digit; but that of a float32 is another float64.
+        column = node.this.sql("duckdb")
+        text = f"CAST({column} AS VARCHAR)"
+        cases = f"WHEN {text} = 'true' THEN 1 WHEN {text} = 'false' THEN 0"
+        cases += f" WHEN CAST(PG_TYPEOF({column}) AS VARCHAR) = 'real' THEN CAST(CAST({text} AS REAL) AS DOUBLE)"
+        return parse_one(f"CASE {cases} ELSE CAST({text} AS DOUBLE) END", read="duckdb")
     if (
         isinstance(node, exp.Cast)
         and node.is_type("float")
