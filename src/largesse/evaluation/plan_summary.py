@@ -20,9 +20,9 @@ from largesse.records import (
     BudgetSize,
     BudgetSlider,
     CustomerGroup,
-    CustomerShift,
     ExplorationSummary,
     FeatureGroups,
+    Finding,
     LevelsByGroup,
     LevelTotals,
     PlannedTotals,
@@ -197,7 +197,7 @@ def summarise_plan(
     points: Sequence[BudgetPoint] = (),
     excuse: str = "",
     exploration: ExplorationSummary | None = None,
-    shift: CustomerShift | None = None,
+    warnings: Sequence[Finding] = (),
 ) -> PlanSummary:
     """Summarise a plan from counts of all customers; `labels` (K,) name the levels, `points` are the plans at other budgets."""
     counted = order_plans(plan, counts, points)
@@ -218,7 +218,7 @@ def summarise_plan(
         frontier=BudgetSlider(tuple(stops), excuse),
         shadow=dict(shadow or {}),
         exploration=exploration,
-        shift=shift,
+        warnings=tuple(warnings),
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from largesse.errors import LargesseError, Problem, fail, refuse, suggest
 from largesse.evaluation import (
     ESTIMATORS,
     check_shift,
-    compare_customers,
     examine_held_out,
     match_customers,
     measure_spending,
@@ -35,7 +34,6 @@ from largesse.progress import report_to, start_stage
 from largesse.propensity import find_unsupported
 from largesse.records import (
     Checkup,
-    CustomerShift,
     Finding,
     HeldOutPredictions,
     Log,
@@ -115,13 +113,13 @@ def run(
                 bar_unsupported=campaign.planning.bars,
             )
             with engine.score(policy, customers, folder, report_progress, held_out) as scored:
-                shift = None
+                warnings: Sequence[Finding] = ()
                 if campaign.customers is not None:
-                    log, log_scores, shift = match_scores(campaign, policy, log, log_scores, scored)
+                    log, log_scores, warnings = match_scores(campaign, policy, log, log_scores, scored)
                 if strict:
                     refuse_unanswered(log_scores.checkup.findings)
                 result = make_plan(campaign, policy, scored, report_progress, variance)
-                planned = files.write_plan(folder, result, scored, report_progress, shift=shift)
+                planned = files.write_plan(folder, result, scored, report_progress, warnings=warnings)
                 n_customers, budget = scored.n, campaign.planning.average(scored.n)
 
             study = judge_plan(campaign, log, log_scores, budget, n_customers)
@@ -197,10 +195,10 @@ def score_log(
 
 def match_scores(
     campaign: Campaign, policy: Policy, log: Log, log_scores: LogScores, customers: ScoredCustomers
-) -> tuple[Log, LogScores, CustomerShift]:
-    """Weight the scores of a log to the customers of a plan, and add the findings about them to its checkup.
+) -> tuple[Log, LogScores, Sequence[Finding]]:
+    """Weight the scores of a log to the customers of a plan, add the findings about them to its checkup, and return these, too.
 
-    Also returns the log that the scores belong to: of a log that is larger than memory, its sample.
+    Of a log that is larger than memory, the scores are those of its sample, which is returned with them.
     """
     start_stage("comparing customers with the log", len(log.seen))
     scores, held = log_scores.scores, log_scores.held
@@ -210,9 +208,8 @@ def match_scores(
     # Of rows and customers, the same model predicts the curves: held-out curves would tell them apart.
     curves = policy.expect(log).responses
     weight, shift = match_customers(log, curves, customers.draw(), campaign.seed)
-    checkup = log_scores.checkup.add(check_shift(shift))
-    compared = replace(shift, effective=None, remaining=())  # as `plan` compares them, without the scores
-    return log, LogScores(held, replace(scores, weight=weight), checkup), compared
+    findings = check_shift(shift)
+    return log, LogScores(held, replace(scores, weight=weight), log_scores.checkup.add(findings)), findings
 
 
 def score_customers(log: Log, scores: Scores) -> Scores | None:
@@ -277,14 +274,14 @@ def plan(
             campaign = replace(campaign, customers=str(Path(customers).absolute()))
         files.check_table(out, source, campaign.log)
         with open_scored(home, campaign, source, engine, progress) as (policy, variance, scored):
-            shift = find_shift(campaign, engine, scored) if source else None
+            warnings = compare_with_log(campaign, policy, engine, scored) if source else ()
             result = make_plan(campaign, policy, scored, progress, variance)
             with file_transaction() as batch:
                 new = files.renew_run_folder(batch, home)
                 if out and files.is_elsewhere(out, home) and (home / files.PLANNING_STEP.file).exists():
                     batch.discard(home)
                 copy = batch.add_file(out) if out else None
-                planned = files.write_plan(new, result, scored, progress, copy, raw_ids=raw_ids, shift=shift)
+                planned = files.write_plan(new, result, scored, progress, copy, raw_ids=raw_ids, warnings=warnings)
                 files.write_text(new / files.CAMPAIGN_FILE, campaign.text)
                 surer = campaign.planning.budget_confidence != before.planning.budget_confidence
                 other_plan = (surer and not policy.levels.certain) or campaign.customers != before.customers
@@ -292,11 +289,15 @@ def plan(
         return {**planned, "dropped": [name for name in dropped if not (home / name).exists()]}
 
 
-def find_shift(campaign: Campaign, engine: Engine, customers: ScoredCustomers) -> CustomerShift | None:
-    """Compare the customers of a plan with those of the campaign's log; None if the log can no longer be read."""
-    with suppress(LargesseError, OSError):
-        return compare_customers(engine.read_log(campaign), customers.draw().features, campaign.seed)[0]
-    return None
+def compare_with_log(
+    campaign: Campaign, policy: Policy, engine: Engine, customers: ScoredCustomers
+) -> Sequence[Finding]:
+    """Return the findings about customers who are not those of the campaign's log; none if it can no longer be read."""
+    try:
+        log = engine.read_log(campaign).seen
+    except (LargesseError, OSError):
+        return ()
+    return check_shift(match_customers(log, policy.expect(log).responses, customers.draw(), campaign.seed)[1])
 
 
 @contextmanager

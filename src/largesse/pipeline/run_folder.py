@@ -13,7 +13,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +41,8 @@ from largesse.pipeline.out_of_fold_cache import make_key, tabulate_scores
 from largesse.pipeline.table_writer import write_table
 from largesse.progress import advance, start_stage
 from largesse.records import (
-    CustomerShift,
     Estimate,
+    Finding,
     FitSummary,
     HeldOutPredictions,
     Log,
@@ -233,7 +233,7 @@ def write_plan(
     out: str | Path | None = None,
     *,
     raw_ids: bool = False,
-    shift: CustomerShift | None = None,
+    warnings: Sequence[Finding] = (),
 ) -> dict[str, Any]:
     """Write the plan (to `out`, too, if given) and its policy; return the numbers for the report.
 
@@ -254,7 +254,7 @@ def write_plan(
         points=result.points,
         excuse=result.excuse,
         exploration=result.exploration,
-        shift=shift,
+        warnings=warnings,
     )
     return write_step(folder, PLANNING_STEP, summary)
 

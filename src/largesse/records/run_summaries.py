@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from largesse.records.checkup import Checkup
-from largesse.records.customer_shift import CustomerShift
 from largesse.records.evaluation import (
     BestBudget,
     Choice,
@@ -229,7 +228,7 @@ class PlanSummary:
     frontier: BudgetSlider
     shadow: dict[str, float] = field(default_factory=dict)  # constraint → value of one more unit of its limit
     exploration: ExplorationSummary | None = None
-    shift: CustomerShift | None = None  # of the customers against those of the log, if they are others
+    warnings: tuple[Finding, ...] = ()  # about customers who are not those of the log
 
 
 # -- evaluation -----------------------------------------------------------------------------------------------------------
