@@ -85,5 +85,5 @@ def test_customers_whom_no_row_is_like_are_refused() -> None:
     log, curves = make_log()
     weight, shift = match_customers(log, curves, draw_customers(40.0, ["Graz"]))
     assert shift.unknown == 1
-    assert np.array_equal(weight, log.scaled_weights)
+    assert np.array_equal(weight, log.weights)
     assert check_shift(shift)[0].answer == "no"

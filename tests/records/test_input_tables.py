@@ -67,9 +67,9 @@ def test_the_fingerprint_tells_logs_apart() -> None:
 def test_weights_are_ones_where_none_are_given() -> None:
     log = read(columns={"heavy": np.arange(N)}, weight="heavy")
     np.testing.assert_array_equal(log.weights, np.arange(N))
-    assert log.scaled_weights.mean() == pytest.approx(1)
+    assert log.weights.mean() == pytest.approx(1)
     np.testing.assert_array_equal(read().weights, np.ones(N))
-    np.testing.assert_array_equal(read().scaled_weights, np.ones(N))
+    np.testing.assert_array_equal(read().weights, np.ones(N))
 
 
 def test_clusters_are_counted_among_the_rows_that_are_left() -> None:

@@ -69,7 +69,7 @@ def score_rows(log: Log, held: HeldOutPredictions, propensities: Propensities) -
         level=log.level,
         response=log.response,
         paid=paid,
-        weight=log.scaled_weights,
+        weight=log.weights,
         cluster=log.cluster,
         face=_take_face(log) if levels.on_redemption else None,
         paid_as="observed" if levels.observed else "redeemed" if levels.on_redemption else "listed",

@@ -81,11 +81,11 @@ def match_customers(log: Log, curves: Array, customers: CustomerSample, seed: in
     some = customers.take(sample_rows(len(customers.features), MAX_MATCHED_CUSTOMERS, seed))
     shift, is_known = compare_customers(log, some.features, seed)
     if not is_known.any():
-        return log.scaled_weights, shift.measure(0.0, ())
+        return log.weights, shift.measure(0.0, ())
     known = some.take(np.flatnonzero(is_known))
     both = _stack(log, curves, known)
     propensity = estimate_propensities(both, assign_folds(both, MATCHING_FOLDS, seed), seed).own[: len(log)]
-    weight = log.scaled_weights * (1 - propensity) / propensity
+    weight = log.weights * (1 - propensity) / propensity
     weight /= weight.mean()
     effective = float(weight.sum() ** 2 / (weight @ weight))
     drawn = np.random.default_rng(seed).choice(len(log), min(len(log), MAX_MATCHED_CUSTOMERS), p=weight / weight.sum())
@@ -146,7 +146,7 @@ def _stack(log: Log, curves: Array, customers: CustomerSample) -> Log:
         }
         tables.append(pa.table(columns))
     level = np.repeat([0, 1], [len(log), len(customers.features)])
-    weight = np.concatenate([log.scaled_weights, np.ones(len(customers.features))])
+    weight = np.concatenate([log.weights, np.ones(len(customers.features))])
     both = pa.concat_tables(tables, promote_options="permissive")
     return Log(both, level, np.zeros(len(level)), Levels(costs=[0, 1]), weight=weight)
 

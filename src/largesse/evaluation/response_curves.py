@@ -40,7 +40,7 @@ class MeanCurve:
 
 def measure_curve(log: Log, propensity: Array) -> MeanCurve:
     """Measure the mean response at each level, its interval, and every fall from a cheaper level to a dearer one."""
-    weight, rare = log.scaled_weights, is_sparse_amount(log.response)
+    weight, rare = log.weights, is_sparse_amount(log.response)
     raw, weighted, rows = [], [], []
     for k in range(len(log.levels)):
         at_level = log.level == k

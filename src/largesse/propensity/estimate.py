@@ -85,7 +85,7 @@ def _estimate(log: Log, fold: Array, seed: int, features: LevelFeatures) -> _Out
     """
     logger, K, weight = _pool_loggers(log), len(log.levels), log.weight
     unit = None if log.unit is None else log.unit.code
-    level_rows = _ClassificationRows(features.X, log.level, log.scaled_weights, K, unit)
+    level_rows = _ClassificationRows(features.X, log.level, log.weights, K, unit)
     if logger is None:
         levels_fit = _crossfit(level_rows, fold, seed)
         calibration = _learn_calibration(levels_fit.held, log.level, weight)
@@ -98,9 +98,7 @@ def _estimate(log: Log, fold: Array, seed: int, features: LevelFeatures) -> _Out
         return _OutOfFoldLevels(calibration(levels_fit.held), levels_fit.name, learn)
     logger_encoder = Encoder()
     X_loggers = logger_encoder.fit_transform(log.features, logger, discrete=True, seed=seed, fold=fold)
-    loggers_fit = _crossfit(
-        _ClassificationRows(X_loggers, logger, log.scaled_weights, int(logger.max()) + 1), fold, seed
-    )
+    loggers_fit = _crossfit(_ClassificationRows(X_loggers, logger, log.weights, int(logger.max()) + 1), fold, seed)
     logger_calibration = _learn_calibration(loggers_fit.held, logger, weight)
     logger_shares, by_logger = logger_calibration(loggers_fit.held), []  # (n, S) the policy that a row like this meets
     mixture = np.zeros((len(log), K))

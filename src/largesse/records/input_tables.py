@@ -78,7 +78,7 @@ class Log(DisplayMixin):
     propensity: Array | None = None  # (n,) float64: probability with which the row's own level was chosen
     logger: Array | None = None  # (n,) int64 codes of the logging policy
     cluster: Array | None = None  # (n,) int64 codes
-    weight: Array | None = None  # (n,) float64
+    weight: Array | None = None  # (n,) float64, scaled to mean one; None if all are equal
     customer: pa.Array | None = None
     costs: Array | None = None  # (n, K) float64, when costs are per customer
     notes: tuple[str, ...] = ()
@@ -87,6 +87,12 @@ class Log(DisplayMixin):
     sample: Sample | None = None  # of a log too large for memory, whose `features` have no columns
     response_value: float | None = None  # value of one unit of response, in the unit of costs
     unit: AssignmentUnit | None = None  # groups within which levels are constant, as far as the log shows
+
+    def __post_init__(self) -> None:
+        # Models, folds and estimates must not depend on the unit of weights.
+        if self.weight is not None and len(self.weight):
+            equal = self.weight.min() == self.weight.max()
+            object.__setattr__(self, "weight", None if equal else self.weight / self.weight.mean())
 
     def __len__(self) -> int:
         return len(self.level)
@@ -181,11 +187,6 @@ class Log(DisplayMixin):
     def weights(self) -> Array:
         """Weights (n,) of the rows; ones if the log has no weights."""
         return np.ones(len(self)) if self.weight is None else self.weight
-
-    @property
-    def scaled_weights(self) -> Array:
-        """Weights (n,) of the rows, scaled to mean one."""
-        return np.ones(len(self)) if self.weight is None else self.weight / self.weight.mean()
 
     @property
     def fingerprint(self) -> str:

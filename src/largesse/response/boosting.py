@@ -74,9 +74,12 @@ class Boosting(ResponseModel):
             n_iter_no_change=20,
             random_state=self.seed,
         )
+        # Training stops by an absolute tolerance: amounts are fitted in units of their standard deviation.
+        unit = 1.0 if log.binary else float(log.response.std()) or 1.0
         with one_thread(X.size):
-            model.fit(np.column_stack([X, log.level.astype(np.float32)]), log.response, sample_weight=log.weight)
-        self.trees_ = boosted_trees(model)
+            rows = np.column_stack([X, log.level.astype(np.float32)])
+            model.fit(rows, log.response / unit, sample_weight=log.weight)
+        self.trees_ = boosted_trees(model, unit)
 
     def _curves(self, X: Array) -> Array:
         score = self.trees_.scores(X, self.levels_)

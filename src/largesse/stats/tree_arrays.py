@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -84,9 +84,10 @@ def row_blocks(n: int) -> Iterator[slice]:
 # -- conversion from scikit-learn -----------------------------------------------------------------------------------------
 
 
-def boosted_trees(model: Any) -> BoostedTrees:
-    """Extract the trees of a fitted HistGradientBoosting model with numeric features only."""
-    return BoostedTrees(float(np.ravel(model._baseline_prediction)[0]), collect_trees(model))
+def boosted_trees(model: Any, unit: float = 1.0) -> BoostedTrees:
+    """Extract the trees of a fitted HistGradientBoosting model with numeric features only; scores are times a unit."""
+    trees = collect_trees(model)
+    return BoostedTrees(float(np.ravel(model._baseline_prediction)[0]) * unit, replace(trees, value=trees.value * unit))
 
 
 def collect_trees(model: Any) -> Trees:
