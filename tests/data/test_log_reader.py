@@ -125,7 +125,7 @@ def test_every_value_and_setting_matters_but_not_its_storage() -> None:
     log = read_log(digest_table(), level="y", response="r", levels=Levels([0, 1]))
     others = [
         replace(log, levels=Levels(costs=[0, 2])),
-        replace(log, weight=np.ones(4)),
+        replace(log, weight=np.array([1.0, 2.0, 1.0, 2.0])),
         replace(log, cluster=log.level),
     ]
     assert len({digest_log(one) for one in (log, *others)}) == 4

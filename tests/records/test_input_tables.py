@@ -39,14 +39,15 @@ def test_take_keeps_every_part_of_the_chosen_rows() -> None:
     rows = np.array([7, 3, 3, 30])
     part = log.take(rows)
     assert len(part) == 4
-    for name in ("level", "response", "propensity", "logger", "cluster", "weight", "costs"):
+    for name in ("level", "response", "propensity", "logger", "cluster", "costs"):
         np.testing.assert_array_equal(getattr(part, name), getattr(log, name)[rows])
+    np.testing.assert_allclose(part.weights, rows / rows.mean())
     assert part.customer is not None
     assert part.customer.to_pylist() == rows.tolist()
     assert part.features["age"].to_pylist() == log.features["age"].take(rows).to_pylist()
     mask = np.zeros(N, dtype=bool)
     mask[[3, 7]] = True
-    np.testing.assert_array_equal(log.take(mask).weight, [3, 7])
+    np.testing.assert_allclose(log.take(mask).weights, [0.6, 1.4])
     assert (part.levels, part.notes, part.response_name) == (log.levels, log.notes, log.response_name)
 
 
@@ -64,12 +65,12 @@ def test_the_fingerprint_tells_logs_apart() -> None:
     assert log.fingerprint != log.take(np.arange(N - 1)).fingerprint
 
 
-def test_weights_are_ones_where_none_are_given() -> None:
+def test_weights_have_mean_one_and_equal_ones_are_none() -> None:
     log = read(columns={"heavy": np.arange(N)}, weight="heavy")
-    np.testing.assert_array_equal(log.weights, np.arange(N))
-    assert log.weights.mean() == pytest.approx(1)
+    np.testing.assert_allclose(log.weights, np.arange(N) / np.arange(N).mean())
     np.testing.assert_array_equal(read().weights, np.ones(N))
-    np.testing.assert_array_equal(read().weights, np.ones(N))
+    assert read(columns={"heavy": np.full(N, 1 / N)}, weight="heavy").weight is None
+    assert not log.take(np.zeros(3, dtype=np.int64)).weights.any()  # rows without any weight have none
 
 
 def test_clusters_are_counted_among_the_rows_that_are_left() -> None:

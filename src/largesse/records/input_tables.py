@@ -90,7 +90,7 @@ class Log(DisplayMixin):
 
     def __post_init__(self) -> None:
         # Models, folds and estimates must not depend on the unit of weights.
-        if self.weight is not None and len(self.weight):
+        if self.weight is not None and self.weight.any():
             equal = self.weight.min() == self.weight.max()
             object.__setattr__(self, "weight", None if equal else self.weight / self.weight.mean())
 
