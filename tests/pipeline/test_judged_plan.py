@@ -38,7 +38,7 @@ def true_value(table: pa.Table, planned: pa.Table) -> float:
 
 RULES: dict[str, dict[str, Any]] = {
     "caps": {"caps": {"five": 200, "ten": 100}},
-    "shares": {"shares": {"ten": 0.25}},
+    "shares": {"shares": {"none": 0.85}},
     "segments": {"segment": "city", "segment_budgets": {"Graz": 300.0}},
     "barred": {"barred": {"city": {"Linz": ["ten", "five"]}}},
     "explore": {"explore": 0.3},
@@ -99,7 +99,7 @@ def test_numbers_are_for_the_customers_of_the_plan(tmp_path: Path) -> None:
     later = tmp_path / "later.parquet"
     pa.parquet.write_table(customers, later)
     planned = plan(tmp_path / "own", str(later))
-    assert [finding["topic"] for finding in planned["warnings"]] == ["your customers"]
+    assert [finding["topic"] for finding in planned["customer_warnings"]] == ["your customers"]
     assert not (tmp_path / "own" / "evaluation.json").exists()
     judged = judge(tmp_path / "own")
     assert judged["value"]["estimate"] == pytest.approx(other["value"]["estimate"])

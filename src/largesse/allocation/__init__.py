@@ -34,6 +34,7 @@ from largesse.allocation.plans_by_budget import find_budget_points as find_budge
 from largesse.allocation.plans_by_budget import mix_two_levels as mix_two_levels
 from largesse.allocation.plans_by_budget import sum_at_prices as sum_at_prices
 from largesse.allocation.price.hull import as_rows as as_rows
+from largesse.allocation.supported_levels import allow_cheapest as allow_cheapest
 from largesse.allocation.supported_levels import bar_options as bar_options
 from largesse.allocation.supported_levels import copy_options as copy_options
 from largesse.allocation.supported_levels import replace_levels as replace_levels

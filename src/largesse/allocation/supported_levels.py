@@ -14,6 +14,18 @@ from largesse.records import Array
 COPY_DISADVANTAGE = 1e-6  # relative, of the response of a copied option: above the rounding of single precision
 
 
+def allow_cheapest(supported: Array | None) -> Array | None:
+    """Return the mask (n, K) of the levels that a plan may give: the supported ones, and the cheapest, which no budget forbids.
+
+    None: all.
+    """
+    if supported is None:
+        return None
+    allowed = supported.copy()
+    allowed[:, 0] = True
+    return allowed
+
+
 def replace_options(allowed: Array) -> Array:
     """Return the supported level (n, K) of each option, by a mask (n, K); a row without any keeps all its options.
 

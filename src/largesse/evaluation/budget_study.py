@@ -126,8 +126,7 @@ def study_scores(
     safety = recommend_policy(log, scores, plan.policy, rules, estimator=estimator, learnt=True)
     options: Any = {"estimator": estimator, "seed": seed}
     evaluation = evaluate_scores(log, scores, candidate, checkup.propensity, checkup.warnings, **options)
-    guessed = None if scores.allowed is not None else mark_supported(checkup.unsupported, log)
-    evaluation = bound_unsupported(scores, plan.policy, evaluation, guessed)
+    evaluation = bound_unsupported(scores, plan.policy, evaluation, mark_supported(checkup.unsupported, log))
     verdict = give_verdict(log, scores, plan.policy, rules, safety, evaluation.warnings, **options)
     points, best = trace_frontier(scores, plans, estimator), None
     if response_value is not None:

@@ -197,7 +197,7 @@ def summarise_plan(
     points: Sequence[BudgetPoint] = (),
     excuse: str = "",
     exploration: ExplorationSummary | None = None,
-    warnings: Sequence[Finding] = (),
+    customer_warnings: Sequence[Finding] = (),
 ) -> PlanSummary:
     """Summarise a plan from counts of all customers; `labels` (K,) name the levels, `points` are the plans at other budgets."""
     counted = order_plans(plan, counts, points)
@@ -218,7 +218,7 @@ def summarise_plan(
         frontier=BudgetSlider(tuple(stops), excuse),
         shadow=dict(shadow or {}),
         exploration=exploration,
-        warnings=tuple(warnings),
+        customer_warnings=tuple(customer_warnings),
     )
 
 

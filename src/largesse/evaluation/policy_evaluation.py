@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import Constraints
+from largesse.allocation import Constraints, allow_cheapest
 from largesse.errors import Problem, fail, integer_problems, percent, plural, refuse, repr_short, suggest
 from largesse.evaluation.crossfitted_scores import crossfit, hold_out_rows, restrict_scores, score_rows
 from largesse.evaluation.estimators import ESTIMATORS
@@ -30,6 +30,7 @@ from largesse.evaluation.policy_estimates import (
 )
 from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.evaluation.profit_estimate import estimate_profit
+from largesse.evaluation.unsupported_bounds import bound_unsupported
 from largesse.evaluation.verdict import give_verdict
 from largesse.progress import report_to, start_stage, subrange
 from largesse.propensity import estimate_propensities, find_unsupported, mark_supported
@@ -127,11 +128,14 @@ def evaluate(
     supported = mark_supported(cells, log)
     warnings = (*warn_of_overlap(log, propensities), *_warn_of_cells(log, candidate.policy, scores, cells, supported))
     if learnt:
-        scores = restrict_scores(scores, supported)
-        candidate = learn_policy(candidate, scores, _restrict_rules(constraints, supported))
+        allowed = allow_cheapest(supported)
+        scores = restrict_scores(scores, allowed)
+        candidate = learn_policy(candidate, scores, _restrict_rules(constraints, allowed))
     assert candidate.policy is not None
     options: Any = {"estimator": estimator, "seed": seed}
     evaluation = evaluate_scores(log, scores, candidate, propensities, warnings, interval=interval, **options)
+    if learnt:
+        evaluation = bound_unsupported(scores, candidate.policy, evaluation, supported)
     rules = learn_rules(log, scores, candidate.policy) if constraints is None else None
     safety = recommend_policy(log, scores, candidate.policy, rules, estimator=estimator, learnt=learnt)
     verdict = give_verdict(log, scores, candidate.policy, rules, safety, evaluation.warnings, **options)
@@ -194,7 +198,7 @@ def examine_held_out(
             propensities = propensities or estimate_propensities(log, held.fold, seed, features)
         scores, checkup = score_rows(log, held, propensities), check_log(log, propensities, features, seed)
         if bar:
-            scores = restrict_scores(scores, mark_supported(checkup.unsupported.join(cells), log))
+            scores = restrict_scores(scores, allow_cheapest(mark_supported(checkup.unsupported.join(cells), log)))
         return scores, checkup
 
 
@@ -292,12 +296,12 @@ def learn_policy(candidate: Candidate, scores: Scores, constraints: Constraints 
     return candidate.follow(plan_held_out(scores, candidate.budget, planner=planner), scores)
 
 
-def _restrict_rules(constraints: Constraints | None, supported: Array | None) -> Constraints | None:
-    """Return constraints by which rows get supported levels (n, K) only."""
-    if constraints is None or supported is None:
+def _restrict_rules(constraints: Constraints | None, allowed: Array | None) -> Constraints | None:
+    """Return constraints by which rows get allowed levels (n, K) only."""
+    if constraints is None or allowed is None:
         return constraints
-    eligible = supported if constraints.eligible is None else np.asarray(constraints.eligible, dtype=bool)
-    both = eligible & supported
+    eligible = allowed if constraints.eligible is None else np.asarray(constraints.eligible, dtype=bool)
+    both = eligible & allowed
     return replace(constraints, eligible=np.where(both.any(axis=1, keepdims=True), both, eligible))
 
 

@@ -1,7 +1,7 @@
 """Bounds of the value of a plan that gives levels without support, about which the log is silent.
 
-A customer's response at such a level is at least that at the nearest supported level, which costs no more, and at most the largest
-response of the log. Intervals are widened to both ends.
+A customer's response at such a level is at least that at the nearest cheaper level with support, and at most that at the nearest
+dearer one; without such a level, it is between the smallest and the largest response of the log. Intervals are widened to both ends.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from largesse.allocation import copy_options, replace_options
 from largesse.errors import percent
-from largesse.evaluation.estimators import gives_levels, weighted_mean
+from largesse.evaluation.estimators import gives_levels, keep_supported, weighted_mean
 from largesse.records import Array, Estimate, Evaluation, Finding, Reference, Scores
 
 
@@ -22,30 +21,43 @@ def bound_unsupported(scores: Scores, policy: Array, evaluation: Evaluation, sup
 
     An evaluation of a policy that gives none of them is returned as it is.
     """
-    if supported is None or scores.allowed is not None:
+    if supported is None:
         return evaluation
-    probability = (
-        np.eye(scores.gamma.shape[1])[policy] if gives_levels(policy) else np.broadcast_to(policy, supported.shape)
-    )
+    policy = keep_supported(scores, policy)
+    K = supported.shape[1]
+    probability = np.eye(K)[policy] if gives_levels(policy) else np.broadcast_to(policy, supported.shape)
     guessed = probability * ~supported
     share = weighted_mean(guessed.sum(axis=1), scores.weight)
     if share <= 0:
         return evaluation
-    lowest = copy_options(scores.gamma, replace_options(supported))
-    ends = (lowest, np.broadcast_to(scores.response.max(), lowest.shape))
-    low, high = (weighted_mean((guessed * (end - scores.gamma)).sum(axis=1), scores.weight) for end in ends)
-    low, high = min(low, 0.0), max(high, 0.0)
+    low, high = (
+        weighted_mean((guessed * (end - scores.gamma)).sum(axis=1), scores.weight)
+        for end in _find_ends(scores, supported)
+    )
     text = (
-        f"The plan gives {percent(share)} of the customers levels that their kind never got. Nothing says what these bring: the "
-        f"intervals reach from no more than a supported level brings to the largest response of the log."
+        f"The plan gives {percent(share)} of the customers a level that their kind never got. Nothing says what it brings: the "
+        "intervals reach from the response at the next cheaper level to that at the next dearer one, or to the ends of all responses."
     )
     return replace(
         evaluation,
-        value_interval=(evaluation.value_interval[0] + low, evaluation.value_interval[1] + high),
-        references=_widen(evaluation.references, low, high),
-        uniform=_widen(evaluation.uniform, low, high),
+        value_interval=(evaluation.value_interval[0] + min(low, 0.0), evaluation.value_interval[1] + max(high, 0.0)),
+        references=_widen(evaluation.references, min(low, 0.0), max(high, 0.0)),
+        uniform=_widen(evaluation.uniform, min(low, 0.0), max(high, 0.0)),
         warnings=(Finding("support", "careful", text), *evaluation.warnings),
     )
+
+
+def _find_ends(scores: Scores, supported: Array) -> tuple[Array, Array]:
+    """Return the lowest and the highest scores (n, K) of levels without support."""
+    low, high = scores.gamma.copy(), scores.gamma.copy()
+    least, most = float(scores.response.min()), float(scores.response.max())
+    for k in range(low.shape[1]):
+        below = low[:, k - 1] if k else least
+        low[:, k] = np.where(supported[:, k], low[:, k], below)
+    for k in reversed(range(high.shape[1])):
+        above = high[:, k + 1] if k + 1 < high.shape[1] else most
+        high[:, k] = np.where(supported[:, k], high[:, k], above)
+    return low, high
 
 
 def _widen(references: Sequence[Reference], low: float, high: float) -> tuple[Reference, ...]:

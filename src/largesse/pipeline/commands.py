@@ -119,7 +119,7 @@ def run(
                 if strict:
                     refuse_unanswered(log_scores.checkup.findings)
                 result = make_plan(campaign, policy, scored, report_progress, variance)
-                planned = files.write_plan(folder, result, scored, report_progress, warnings=warnings)
+                planned = files.write_plan(folder, result, scored, report_progress, customer_warnings=warnings)
                 n_customers, budget = scored.n, campaign.planning.average(scored.n)
 
             study = judge_plan(campaign, log, log_scores, budget, n_customers)
@@ -281,7 +281,9 @@ def plan(
                 if out and files.is_elsewhere(out, home) and (home / files.PLANNING_STEP.file).exists():
                     batch.discard(home)
                 copy = batch.add_file(out) if out else None
-                planned = files.write_plan(new, result, scored, progress, copy, raw_ids=raw_ids, warnings=warnings)
+                planned = files.write_plan(
+                    new, result, scored, progress, copy, raw_ids=raw_ids, customer_warnings=warnings
+                )
                 files.write_text(new / files.CAMPAIGN_FILE, campaign.text)
                 surer = campaign.planning.budget_confidence != before.planning.budget_confidence
                 other_plan = (surer and not policy.levels.certain) or campaign.customers != before.customers

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from largesse.allocation import PriceSums, allocate, check_task, decide_at_price, sum_at_prices
+from largesse.allocation import PriceSums, allocate, allow_cheapest, check_task, decide_at_price, sum_at_prices
 from largesse.campaign import Campaign
 from largesse.data import read_log
 from largesse.errors import Problem, fail
@@ -106,7 +106,7 @@ class Local:
                 elif isinstance(customers, Customers):
                     predicted, paid = predict_in_blocks(policy.model, customers, tracked=True)
                     curves, costs = check_task(
-                        *policy.options.price(predicted, paid, policy.options.mark_supported(customers.features))
+                        *policy.options.price(predicted, paid, policy.options.mark_allowed(customers.features))
                     )
                     scored = LocalCustomers(source, curves, costs, _sample_features(policy, source))
                 elif isinstance(source, CustomerStream):
@@ -253,8 +253,8 @@ def _score_batches(policy: Policy, source: CustomerStream, stack: ExitStack, nea
         if part.customer is not None:
             hashes.append(hash_customers(part.customer))
         if not wrong:  # else only what is wrong with others is still of interest
-            supported = policy.options.mark_supported(part.features)
-            costs = _append_scores(files, policy.options, *predict_in_blocks(policy.model, part), supported)
+            allowed = policy.options.mark_allowed(part.features)
+            costs = _append_scores(files, policy.options, *predict_in_blocks(policy.model, part), allowed)
             places = np.searchsorted(chosen, [start, start + len(part)])
             sampled.append(part.features.take(chosen[slice(*places)] - start))
         start += len(part)
@@ -272,14 +272,14 @@ def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: P
     assert source.log is not None and source.log.sample is not None  # noqa: PT018 - only such logs are not in memory
     log, sample, levels, start = source.log, source.log.sample, policy.levels, 0
     log_rows = np.arange(len(log)) if source.rows is None else source.rows
-    supported = mark_supported(policy.options.cells, log)
+    allowed = allow_cheapest(mark_supported(policy.options.cells, log))
     files = [stack.enter_context(scratch_file(near)) for _ in range(2)]
     scorer = ModelScorer(policy.model, count_cores())
     for scored in sample.map(scorer, scorer.features, log_rows):
         rows = log_rows[start : start + len(scored)]
         curves, paid = scored[:, : len(levels)], None if log.costs is None else log.costs[rows]
         paid = scored[:, len(levels) :] if scored.shape[1] > len(levels) else paid
-        costs = _append_scores(files, policy.options, curves, paid, None if supported is None else supported[rows])
+        costs = _append_scores(files, policy.options, curves, paid, None if allowed is None else allowed[rows])
         start += len(scored)
         advance(start / source.n)
     curves, own = (_map_array(file, len(levels)) for file in files)
@@ -287,10 +287,10 @@ def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: P
 
 
 def _append_scores(
-    files: Sequence[ScratchFile], options: PolicyOptions, curves: Array, paid: Array | None, supported: Array | None
+    files: Sequence[ScratchFile], options: PolicyOptions, curves: Array, paid: Array | None, allowed: Array | None
 ) -> Array:
     """Append curves (n, K), and expected costs if they differ between customers, to their files; return the costs."""
-    curves, costs = options.price(curves, paid, supported)
+    curves, costs = options.price(curves, paid, allowed)
     for file, values in zip(files, check_task(curves, costs)[: costs.ndim], strict=False):
         file.append(np.ascontiguousarray(values, dtype=np.float64).data.cast("B"))
     return costs

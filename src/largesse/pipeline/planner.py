@@ -65,8 +65,8 @@ def make_plan(
         if settings.aimed or settings.constrained or settings.exact:
             start_stage("planning with all customers in memory", n)
             everyone, curves, costs = customers.collect()
-            supported = policy.options.mark_supported(everyone.features)
-            constraints = _make_constraints(campaign, everyone, supported) if settings.constrained else None
+            allowed = policy.options.mark_allowed(everyone.features)
+            constraints = _make_constraints(campaign, everyone, allowed) if settings.constrained else None
             scaled = costs if scale == 1.0 else costs * scale
         if settings.aimed:
             exploration, rule = plan_exploration(
@@ -176,11 +176,11 @@ def _plan_others(
     return {"points": tuple(constrained[::-1]), "listed": np.stack(levels[::-1]) if levels else None}
 
 
-def _make_constraints(campaign: Campaign, customers: Customers, supported: Array | None) -> Constraints:
-    """Return the campaign's constraints for these customers, who get supported levels (n, K) only."""
+def _make_constraints(campaign: Campaign, customers: Customers, allowed: Array | None) -> Constraints:
+    """Return the campaign's constraints for these customers, who get allowed levels (n, K) only."""
     settings, table = campaign.planning, customers.features
     refuse("customers", _find_missing(settings, table.column_names))
-    eligible = _restrict(find_eligible(customers, campaign.levels, settings), supported)
+    eligible = _restrict(find_eligible(customers, campaign.levels, settings), allowed)
     return Constraints(**{**settings.constraints, "segment": _read_segments(settings, customers), "eligible": eligible})
 
 
@@ -205,11 +205,11 @@ def _read_segments(settings: Planning, customers: Customers) -> Array | None:
     return np.array([str(value) for value in customers.features.column(settings.segment).to_pylist()])
 
 
-def _restrict(eligible: Array | None, supported: Array | None) -> Array | None:
-    """Return the levels (n, K) that are eligible and supported; only eligible ones for customers without any such level."""
-    if eligible is None or supported is None:
-        return supported if eligible is None else eligible
-    both = eligible & supported
+def _restrict(eligible: Array | None, allowed: Array | None) -> Array | None:
+    """Return the levels (n, K) that are eligible and allowed; only eligible ones for customers without any such level."""
+    if eligible is None or allowed is None:
+        return allowed if eligible is None else eligible
+    both = eligible & allowed
     return np.where(both.any(axis=1, keepdims=True), both, eligible)
 
 
@@ -238,7 +238,7 @@ class ExploringPlanner:
 
 
 def make_fold_planner(
-    campaign: Campaign, log: Log, customers: int, variance: ResponseVariance, supported: Array | None = None
+    campaign: Campaign, log: Log, customers: int, variance: ResponseVariance, allowed: Array | None = None
 ) -> FoldPlanner | None:
     """Return the planner of the log's rows under the rules for a number of customers; None without rules.
 
@@ -254,7 +254,7 @@ def make_fold_planner(
 
     table = log.features if log.sample is None else pa.concat_tables(log.sample.batches(columns or names[:1]))
     rows = Customers(table, log.customer)
-    eligible = _restrict(find_eligible(rows, campaign.levels, settings, others=True), supported)
+    eligible = _restrict(find_eligible(rows, campaign.levels, settings, others=True), allowed)
     if settings.explore:
         return ExploringPlanner(settings, eligible, variance, campaign.seed)
     parts: dict[str, Any] = {"segment": _read_segments(settings, rows), "eligible": eligible}

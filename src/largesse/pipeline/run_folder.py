@@ -233,7 +233,7 @@ def write_plan(
     out: str | Path | None = None,
     *,
     raw_ids: bool = False,
-    warnings: Sequence[Finding] = (),
+    customer_warnings: Sequence[Finding] = (),
 ) -> dict[str, Any]:
     """Write the plan (to `out`, too, if given) and its policy; return the numbers for the report.
 
@@ -254,7 +254,7 @@ def write_plan(
         points=result.points,
         excuse=result.excuse,
         exploration=result.exploration,
-        warnings=warnings,
+        customer_warnings=customer_warnings,
     )
     return write_step(folder, PLANNING_STEP, summary)
 

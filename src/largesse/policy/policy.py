@@ -13,6 +13,7 @@ import numpy as np
 from largesse.allocation import (
     EVEN,
     Constraints,
+    allow_cheapest,
     bar_options,
     correct_costs,
     decide_at_price,
@@ -87,19 +88,19 @@ class PolicyOptions:
     levels: Levels
     cells: UnsupportedCells = field(default_factory=UnsupportedCells)
 
-    def mark_supported(self, features: pa.Table) -> Array | None:
+    def mark_allowed(self, features: pa.Table) -> Array | None:
         """Return the mask (n, K) of the levels that customers with these features may get; None if no level is barred."""
-        return find_supported(self.cells, features, len(self.levels)) if self.cells else None
+        return allow_cheapest(find_supported(self.cells, features, len(self.levels))) if self.cells else None
 
-    def price(self, curves: Array, paid: Array | None, supported: Array | None) -> tuple[Array, Array]:
+    def price(self, curves: Array, paid: Array | None, allowed: Array | None) -> tuple[Array, Array]:
         """Return the responses (n, K) and expected costs (K,) or (n, K) of customers' options.
 
         `paid` are customers' own costs (n, K), if they differ. A barred level is never the best; see `allocation.bar_options`.
         """
         costs = expected_costs(self.levels, curves, paid)
-        if supported is None:
+        if allowed is None:
             return curves, costs
-        return bar_options(curves, np.broadcast_to(costs, curves.shape), supported)
+        return bar_options(curves, np.broadcast_to(costs, curves.shape), allowed)
 
 
 @final
@@ -128,7 +129,7 @@ class Policy:
     unsupported
         Kinds of customers who never got some levels in the log: `doctor(log).unsupported`.
     bar_unsupported
-        Whether such customers never get these levels.
+        Whether such customers never get these levels; the cheapest is never barred.
 
     Examples
     --------
@@ -352,8 +353,8 @@ class Policy:
             hint = "look for features far outside the log that it learnt from"
             fail("policy", Problem("the model predicts numbers that are missing or infinite", hint))
         options = self.options
-        supported = options.mark_supported(_take_features(customers)) if options.cells else None
-        curves, costs = options.price(curves, get_customer_costs(self.model, customers), supported)
+        allowed = options.mark_allowed(_take_features(customers)) if options.cells else None
+        curves, costs = options.price(curves, get_customer_costs(self.model, customers), allowed)
         return curves, costs if self.scale == 1.0 else costs * self.scale
 
     @property

@@ -228,7 +228,7 @@ class PlanSummary:
     frontier: BudgetSlider
     shadow: dict[str, float] = field(default_factory=dict)  # constraint → value of one more unit of its limit
     exploration: ExplorationSummary | None = None
-    warnings: tuple[Finding, ...] = ()  # about customers who are not those of the log
+    customer_warnings: tuple[Finding, ...] = ()  # about customers who are not those of the log
 
 
 # -- evaluation -----------------------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def print_plan(numbers: Numbers, path: Path, folder: Path) -> None:
     if numbers["exploration"]:
         text = write_exploration(numbers["exploration"], numbers["customers"], units)
         _print_line(console, f"It explores for {numbers['exploration']['goal']}. {text}")
-    print_warnings(numbers["warnings"], console)
+    print_warnings(numbers["customer_warnings"], console)
     _print_line(console, f"Wrote {path}")
     if "report.html" in numbers.get("dropped", ()):
         steps = ("evaluate", "report") if "evaluation.json" in numbers["dropped"] else ("report",)

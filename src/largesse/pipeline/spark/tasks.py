@@ -137,7 +137,7 @@ def _score(
     K = len(options.levels)
     scored = scorer(customers.features)
     curves, paid = scored[:, :K], scored[:, K:] if scored.shape[1] > K else customers.costs
-    curves, costs = check_task(*options.price(curves, paid, options.mark_supported(customers.features)))
+    curves, costs = check_task(*options.price(curves, paid, options.mark_allowed(customers.features)))
     columns: dict[str, Any] = {} if customers.customer is None else {"customer": customers.customer}
     columns |= {FEATURE + name: customers.features.column(name) for name in features}
     rest = pa.table(columns) if columns else None

@@ -106,15 +106,16 @@ def _compile_barred(policy: Any) -> Value | None:
     cells, kinds = policy.options.cells.cells, policy.model.encoder_.kinds
     if not cells:
         return None
-    outside = [constant(1.0)] * len(policy.levels)
+    barred: list[Value | None] = [None] * len(policy.levels)
+    inside = constant(0.0)
     for cell in cells:
-        inside = constant(1.0)
-        for condition in cell.conditions:
-            inside = inside * _compile_condition(condition, kinds[condition.feature])
+        conditions = [_compile_condition(condition, kinds[condition.feature]) for condition in cell.conditions]
+        inside = reduce(lambda left, right: left * right, conditions)
         for level in cell.levels:
-            outside[level] = outside[level] * (constant(1.0) - inside)
-    any_left = reduce(larger, outside)  # a customer for whom every level is barred may get all of them
-    return join([any_left * (constant(1.0) - left) for left in outside])
+            known = barred[level]
+            barred[level] = inside if known is None else larger(known, inside)
+    barred[0] = None  # the cheapest is never barred
+    return join([inside * 0.0 if part is None else part for part in barred])
 
 
 def _compile_condition(condition: CellCondition, kind: str) -> Value:
