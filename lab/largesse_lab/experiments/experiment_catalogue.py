@@ -23,6 +23,7 @@ from largesse_lab.experiments import (
     simulation_comparison,
     table1,
     table2,
+    verdict_calibration,
     winner_curse,
 )
 from largesse_lab.experiments.experiment_definition import Experiment
@@ -42,6 +43,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         hard_log_coverage.HARD_LOGS_EXPERIMENT,
         gain_lower_bounds.BOUND_EXPERIMENT,
         winner_curse.CURSE_EXPERIMENT,
+        verdict_calibration.VERDICTS_EXPERIMENT,
         redemption_overspend.OVERSPEND_EXPERIMENT,
         profit_intervals.PROFIT_EXPERIMENT,
         checkup_alarms.FALSE_ALARMS_EXPERIMENT,

@@ -32,7 +32,7 @@ from largesse.evaluation.profit_estimate import trace_profit
 from largesse.evaluation.response_curves import trace_features
 from largesse.evaluation.spend_by_price import measure_spending
 from largesse.evaluation.unsupported_bounds import bound_unsupported
-from largesse.evaluation.verdict import give_verdict
+from largesse.evaluation.verdict import count_needed_rows, give_verdict
 from largesse.propensity import mark_supported
 from largesse.records import (
     Checkup,
@@ -44,7 +44,6 @@ from largesse.records import (
     LogFacts,
     MixValue,
     NamedEstimate,
-    NeededRows,
     PlanSummary,
     Progress,
     ResponseCurves,
@@ -60,11 +59,9 @@ from largesse.records import (
 )
 from largesse.stats import one_thread
 
-DETECTABLE_ERRORS = 1.96 + 0.84  # standard errors: a gain this far from zero is shown in four of five logs
 RULED_BUDGET_STEP = (
     3  # of the budgets of a frontier, every third has a plan under rules: each takes a search of its own
 )
-MAX_LOG_MULTIPLE = 1000  # the rows of the log: no company has more
 
 
 def make_study(
@@ -256,15 +253,3 @@ def _interpolate_gain(
 def value_mix(mixes: Sequence[MixValue], spend: float) -> float:
     """Return the value of the best uniform mix at an average spend, from its values at the costs of levels."""
     return float(np.interp(spend, [mix.spend for mix in mixes], [mix.value for mix in mixes]))
-
-
-def count_needed_rows(rows: int, gain: Estimate) -> NeededRows | None:
-    """Return the rows needed to show a gain that a log of `rows` rows leaves open; None where estimate or standard error is zero.
-
-    >>> count_needed_rows(1000, Estimate(0.02, 0.02, -0.02, 0.06))
-    NeededRows(times=7.839999999999999, rows=7839.999999999999)
-    """
-    if not (gain.estimate and gain.se and math.isfinite(gain.estimate) and math.isfinite(gain.se)):
-        return None
-    times = (DETECTABLE_ERRORS * gain.se / abs(gain.estimate)) ** 2
-    return NeededRows(times, rows * times if times <= MAX_LOG_MULTIPLE else None)

@@ -2,14 +2,15 @@
 
 Two measurements of the same gain are combined by their precision:
 
-- *The model's.* The out-of-fold curves promise a gain. Its uncertainty is the spread of the gain over draws of curves from their
-  posterior (`response.fit_curve_posterior`), each draw compared with its own best mix.
-- *The log's.* The doubly robust gain with its standard error. Fold models learn from a share of the rows, so the gain of the
-  model of all rows is larger by a small part of the expected gain.
+- *The model's.* The out-of-fold curves promise a gain. Draws of curves from their posterior (`response.fit_curve_posterior`), each
+  compared with its own best mix, have a smaller mean gain, since the best mix of a draw is better than that of the mean curves.
+  The expectation lies between the two, and the spread of the draws is its scale. Errors have a t distribution of 1.5 degrees of
+  freedom: where the posterior is wrong, it is very wrong.
+- *The log's.* The doubly robust gain with its standard error.
 
-Three numbers calibrate the first: `MODEL_FACTOR` multiplies the promise, `DRAW_FACTOR` the spread of the draws, and
-`HIDDEN_FACTOR` the variance that grows with promise and noise: what a log cannot show, its model does not promise either. They
-were fitted on random worlds; see docs/results/verdicts.md. Where the two measurements exclude each other, the log is believed.
+Three numbers calibrate the first: `DRAW_SHARE`, the way from the promise to the mean of the draws; `DRAW_FACTOR`, which multiplies
+the spread; and `MIN_SPREAD`, in standard errors of the log's gain, since a log that shows little cannot tell its model everything.
+They were fitted on random worlds; see docs/results/verdicts.md. Where the two measurements exclude each other, the log is believed.
 
 The option with the largest expected gain is recommended if it is probable enough, else the mix. What was done before is an option
 if it costs no more. Every gain is over the best mix at the option's own spend, so options of different spends can be compared.
@@ -19,11 +20,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation import copy_options, mix_two_levels, replace_options
+from largesse.allocation import copy_options, expected_costs, mix_two_levels, replace_options
 from largesse.evaluation.estimators import gives_levels
 from largesse.evaluation.one_column_rule import FoldRules
 from largesse.evaluation.policy_estimates import average_levels, compare_mix, score_log, take_mean
@@ -34,26 +35,29 @@ from largesse.records import (
     Finding,
     GainEvidence,
     Log,
+    NeededRows,
     Recommendation,
     Scores,
     Verdict,
 )
 from largesse.response import fit_curve_posterior
-from largesse.stats import one_thread, sample_rows
+from largesse.stats import one_thread, sample_rows, t_quantile
 
 N_CURVE_DRAWS = 100
 MAX_DRAW_ROWS = 20_000  # rows whose curves are drawn
 MAX_POSTERIOR_ROWS = 200_000  # rows that the posterior is fitted to
 MIN_VERDICT_ROWS = 100
-MODEL_FACTOR, DRAW_FACTOR, HIDDEN_FACTOR = 1.15, 1.5, 0.4
+DRAW_SHARE, DRAW_FACTOR, MIN_SPREAD = 0.3, 0.6, 0.06  # calibration of the model's gain; see above
+MODEL_FREEDOM = 1.5  # degrees of freedom of the model's errors
 ROUNDING = 1e-12  # smaller gains and standard errors are rounding errors
 CONTRADICTION = 2.5  # standard errors of the difference between model and log
 PROBABLE, IMPROBABLE = 0.6, 0.4  # between them there is no difference worth having
 VERY_PROBABLE = 0.8
 PROBABILITY_RANGE = (0.01, 0.99)
 SAME_SPEND = 0.01  # what was done before may cost this much more, relative to the plan
-Z95 = 1.959963984540054
-DETECTABLE = Z95 + 0.84  # standard errors of a gain that four of five logs show
+MANY_FREEDOM = 1e9  # degrees of freedom of a normal distribution
+DETECTABLE_ERRORS = 1.96 + 0.84  # standard errors: a gain this far from zero is shown in four of five logs
+MAX_LOG_MULTIPLE = 1000  # the rows of the log: no company has more
 MUTE_TOPICS = ("support", "propensities", "order of levels", "training log")  # findings that leave nothing to say
 
 
@@ -131,13 +135,17 @@ def _find_obstacle(log: Log, gain: Estimate, warnings: Sequence[Finding]) -> str
 # -- the model's expectation ------------------------------------------------------------------------------------------
 
 
-def promise_gains(
-    log: Log, scores: Scores, policies: Sequence[Array], seed: int = 0
-) -> list[tuple[float, float]] | None:
-    """Return the gain of each policy that the curves promise, and its standard deviation over draws of curves.
+@dataclass(frozen=True)
+class PromisedGain:
+    """Gain of a policy that out-of-fold curves promise, and its mean and standard deviation over draws of the curves."""
 
-    None if the curves have no uncertainty.
-    """
+    promise: float
+    mean: float
+    deviation: float
+
+
+def promise_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int = 0) -> list[PromisedGain] | None:
+    """Return the gain of each policy by the model; None if there is nothing to draw curves from."""
     n = len(scores.level)
     some = sample_rows(n, MAX_POSTERIOR_ROWS, seed)
     weight = scores.weight.copy()
@@ -156,10 +164,14 @@ def promise_gains(
         promises = [_promise(curves, costs, share, row_weight) for share in shares]
         drawn = np.empty((N_CURVE_DRAWS, len(shares)))
         for b, draw in enumerate(posterior.draw(N_CURVE_DRAWS, places, seed)):
+            paid = costs
+            if log.levels.on_redemption:
+                face = None if log.costs is None else log.costs[rows]
+                paid = copy_options(np.broadcast_to(expected_costs(log.levels, draw, face), draw.shape), supported)
             copied = copy_options(draw, supported)
-            paid = costs * (copied / np.maximum(curves, 1e-12)) if scores.paid_as == "redeemed" else costs
             drawn[b] = [_promise(copied, paid, share, row_weight) for share in shares]
-    return [(promise, float(column.std(ddof=1))) for promise, column in zip(promises, drawn.T, strict=True)]
+    moments = zip(promises, drawn.mean(axis=0).tolist(), drawn.std(axis=0, ddof=1).tolist(), strict=True)
+    return [PromisedGain(*three) for three in moments]
 
 
 def _weigh_levels(policy: Array, weight: Array, K: int) -> Array:
@@ -178,34 +190,39 @@ def _promise(curves: Array, costs: Array, share: Array, weight: Array) -> float:
 # -- both together ----------------------------------------------------------------------------------------------------
 
 
-def combine_evidence(name: str, log: Estimate, promise: tuple[float, float] | None) -> GainEvidence:
-    """Combine the log's estimate of a gain with the promised gain and its spread over draws."""
-    if promise is None:
-        return GainEvidence(name, log, _find_probability(log), None, log)
-    gain, spread = promise
-    expected = MODEL_FACTOR * gain
-    se = math.sqrt((DRAW_FACTOR * spread) ** 2 + HIDDEN_FACTOR * abs(gain) * log.se)
-    model = _as_estimate(expected, se)
-    apart = log.estimate - expected
-    if apart and abs(apart) > CONTRADICTION * math.hypot(se, log.se):
-        return GainEvidence(name, log, _find_probability(log), model, log, contradiction=True)
-    if log.se <= ROUNDING or se <= ROUNDING:
-        both = log if log.se <= ROUNDING else model
-    else:
-        share = log.se**2 / (log.se**2 + se**2)  # of the model
-        both = _as_estimate(share * expected + (1 - share) * log.estimate, math.sqrt(share) * se)
-    return GainEvidence(name, both, _find_probability(both), model, log)
+def combine_evidence(name: str, log: Estimate, model: PromisedGain | None) -> GainEvidence:
+    """Combine the log's estimate of a gain with the model's, by precision."""
+    if model is None:
+        return GainEvidence(name, log, find_probability(log.estimate, log.se), None, log)
+    expected = model.promise + DRAW_SHARE * (model.mean - model.promise)
+    se = math.hypot(DRAW_FACTOR * model.deviation, MIN_SPREAD * log.se)
+    alone = _as_estimate(expected, se, MODEL_FREEDOM)
+    if log.se <= ROUNDING:  # a policy that gives everyone the same: the mix itself
+        return GainEvidence(name, log, find_probability(log.estimate, log.se), alone, log)
+    if abs(log.estimate - expected) > CONTRADICTION * math.hypot(se, log.se):
+        return GainEvidence(name, log, find_probability(log.estimate, log.se), alone, log, contradiction=True)
+    share = log.se**2 / (log.se**2 + se**2)  # of the model
+    mean, both = share * expected + (1 - share) * log.estimate, math.sqrt(share) * se
+    freedom = MODEL_FREEDOM / share**2  # Welch–Satterthwaite: the log's errors are normal
+    return GainEvidence(name, _as_estimate(mean, both, freedom), find_probability(mean, both, freedom), alone, log)
 
 
-def _as_estimate(mean: float, se: float) -> Estimate:
-    return Estimate(mean, se, mean - Z95 * se, mean + Z95 * se)
+def _as_estimate(mean: float, se: float, freedom: float) -> Estimate:
+    half = t_quantile(freedom) * se
+    return Estimate(mean, se, mean - half, mean + half)
 
 
-def _find_probability(gain: Estimate) -> float:
-    """Return the probability of a gain above zero, kept away from 0 and 1."""
-    if abs(gain.estimate) <= ROUNDING and gain.se <= ROUNDING:
+def find_probability(mean: float, se: float, freedom: float = math.inf) -> float:
+    """Return the probability of a gain above zero, kept away from 0 and 1.
+
+    >>> find_probability(0.0, 1.0), find_probability(9.0, 1.0)
+    (0.5, 0.99)
+    """
+    from scipy.special import stdtr
+
+    if abs(mean) <= ROUNDING and se <= ROUNDING:
         return 0.5
-    probability = 0.5 * math.erfc(-gain.estimate / max(gain.se, ROUNDING) / math.sqrt(2))
+    probability = float(stdtr(min(freedom, MANY_FREEDOM), mean / max(se, ROUNDING)))
     return min(max(probability, PROBABILITY_RANGE[0]), PROBABILITY_RANGE[1])
 
 
@@ -219,12 +236,13 @@ def _decide(options: tuple[GainEvidence, ...], safety: Recommendation, rows: int
     better = [option for option in options if option.probability >= PROBABLE and option.gain.estimate > 0]
     best = max(better, key=lambda option: option.gain.estimate, default=None)
     judged = best if best is not None and best.name == "rule" else plan
+    needed = count_needed_rows(rows, replace(judged.log, estimate=judged.gain.estimate))
     verdict = Verdict(
         recommended="mix" if best is None else best.name,
         grade=_grade(judged, bounds[judged.name]),
         options=options,
         at_least=bounds["plan"],
-        needed_rows=_count_needed_rows(judged, rows),
+        needed_rows=None if needed is None or judged.gain.estimate <= 0 else needed.rows,
     )
     if judged.contradiction:
         text = "The model expects another gain than the log shows; the verdict follows the log alone."
@@ -242,7 +260,13 @@ def _grade(option: GainEvidence, at_least: float | None) -> str:
     return "no difference" if option.probability > IMPROBABLE else "rather not"
 
 
-def _count_needed_rows(option: GainEvidence, rows: int) -> float | None:
-    """Return the rows of a log like this one that alone shows the expected gain, in four of five cases."""
-    gain = option.gain.estimate
-    return rows * (DETECTABLE * option.log.se / gain) ** 2 if gain > 0 and option.log.se > 0 else None
+def count_needed_rows(rows: int, gain: Estimate) -> NeededRows | None:
+    """Return the rows needed to show a gain that a log of `rows` rows leaves open; None where estimate or standard error is zero.
+
+    >>> count_needed_rows(1000, Estimate(0.02, 0.02, -0.02, 0.06))
+    NeededRows(times=7.839999999999999, rows=7839.999999999999)
+    """
+    if not (gain.estimate and gain.se and math.isfinite(gain.estimate) and math.isfinite(gain.se)):
+        return None
+    times = (DETECTABLE_ERRORS * gain.se / abs(gain.estimate)) ** 2
+    return NeededRows(times, rows * times if times <= MAX_LOG_MULTIPLE else None)
