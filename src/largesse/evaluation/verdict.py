@@ -199,7 +199,8 @@ def combine_evidence(name: str, log: Estimate, model: PromisedGain | None) -> Ga
     alone = _as_estimate(expected, se, MODEL_FREEDOM)
     if log.se <= ROUNDING:  # a policy that gives everyone the same: the mix itself
         return GainEvidence(name, log, find_probability(log.estimate, log.se), alone, log)
-    if abs(log.estimate - expected) > CONTRADICTION * math.hypot(se, log.se):
+    wide = se * t_quantile(MODEL_FREEDOM) / t_quantile(MANY_FREEDOM)  # of a normal interval as long as the model's
+    if abs(log.estimate - expected) > CONTRADICTION * math.hypot(wide, log.se):
         return GainEvidence(name, log, find_probability(log.estimate, log.se), alone, log, contradiction=True)
     share = log.se**2 / (log.se**2 + se**2)  # of the model
     mean, both = share * expected + (1 - share) * log.estimate, math.sqrt(share) * se
