@@ -259,10 +259,10 @@ def tabulate_sizes(summary: Summary) -> str:
     for size in summary["sizes"]:
         first, last = size["seeds"]
         body.append([f"{size['rows']:,}", f"{first}–{last}", str(size["worlds"]), *_write_measures(size["all"])])
-    return write_table(["rows", "seeds", "worlds", *MEASURES], body)
+    return write_table(["rows", "seeds", "worlds", *VERDICT_COLUMNS], body)
 
 
-MEASURES = (
+VERDICT_COLUMNS = (
     "truly better", "always-plan skill", "followed skill", "recommended", "of these worse", "calibration error",
     "cannot say", "coverage, both", "coverage, log", "bias of the log ± se", "proved (worse)",
 )  # fmt: skip
@@ -294,7 +294,7 @@ def _tabulate_regimes(size: Summary) -> str:
     body = [
         [f"{cell['trait']}: {cell['group']}", str(cell["plans"]), *_write_measures(cell)] for cell in size["regimes"]
     ]
-    return write_table(["regime", "plans", *MEASURES], body)
+    return write_table(["regime", "plans", *VERDICT_COLUMNS], body)
 
 
 VERDICTS_EXPERIMENT = Experiment(
