@@ -20,7 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
-from largesse.allocation import EVEN, Constraints, Correction, allocate, correct_costs, decide_at_price, frontier
+from largesse.allocation import EVEN, Constraints, Correction, allocate, decide_at_price, frontier
 from largesse.errors import BudgetError
 from largesse.evaluation.estimators import keep_supported, weighted_mean
 from largesse.evaluation.influence import Influence, widen_interval
@@ -143,7 +143,7 @@ def plan_held_out(
         curves, costs = _multiply_weights(scores, rows)
         correction = Correction()
         if spending is not None:
-            correction = correct_costs(curves, costs, budget, spending.without(place), confidence)
+            correction = spending.correct(place, budget, confidence)
             costs = costs * correction.scale
         scales.append(correction.scale)
         if planner is not None:
