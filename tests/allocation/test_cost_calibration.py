@@ -37,7 +37,7 @@ def follow(curves: Array, costs: Array, ratio: float, error: float = 0.0) -> Spe
 @pytest.mark.parametrize("budget", [0.2, 0.8, 1.1])
 def test_the_plan_really_costs_its_budget(ratio: float, budget: float) -> None:
     curves, costs = make()
-    found = correct_costs(curves, costs, budget, follow(curves, costs, ratio))
+    found = correct_costs(curves, costs, budget, follow(curves, costs, ratio), 0.5)
     assert found.scale == pytest.approx(ratio, rel=0.02)
     plan = allocate(curves, costs * found.scale, budget)
     really = ratio * costs[np.arange(len(curves)), plan.levels].mean()
@@ -59,11 +59,12 @@ def test_customers_whose_costs_differ_from_the_logs_are_corrected_by_the_same_ra
 
 def test_an_uncertain_ratio_counts_less_than_a_certain_one() -> None:
     curves, costs = make()
-    scales = [correct_costs(curves, costs, 0.8, follow(curves, costs, 1.3, error)).scale for error in (0.0, 0.1, 0.5)]
+    spendings = [follow(curves, costs, 1.3, error) for error in (0.0, 0.1, 0.5)]
+    scales = [correct_costs(curves, costs, 0.8, spending, 0.5).scale for spending in spendings]
     assert scales[0] > scales[1] > scales[2] > 1.0
     assert scales[1] == pytest.approx(1.15, rel=0.01)  # as sure of the model as of the log
     few = replace(follow(curves, costs, 1.3, 0.1), noise=0.2)  # hardly any row of the log cost anything
-    assert correct_costs(curves, costs, 0.8, few).scale > 1.27
+    assert correct_costs(curves, costs, 0.8, few, 0.5).scale > 1.27
 
 
 def test_more_confidence_costs_a_larger_margin_and_is_what_the_plan_then_has() -> None:

@@ -48,8 +48,8 @@ def test_one_run_and_its_steps_give_the_same_plan_for_observed_costs(paying: Pat
     commands.report(paying / "steps")
     assert everything_in(paying / "steps") == everything_in(paying / "run")
     plan = pq.read_table(paying / "run" / "plan.parquet")
-    assert plan["expected_cost"].to_numpy().mean() == pytest.approx(2.5, rel=0.05)
-    assert shown["planned"]["confidence"] == pytest.approx(0.5, abs=0.05)
+    assert 2.0 < plan["expected_cost"].to_numpy().mean() < 2.5  # less a margin
+    assert shown["planned"]["confidence"] == pytest.approx(0.9, abs=0.01)
     assert (shown["observed"], shown["model"]["name"]) == (True, "Linear")
     policy = lg.Policy.load(paying / "run" / "policy.largesse")
     assert isinstance(policy.model, lg.WithCosts)

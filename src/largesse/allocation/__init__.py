@@ -16,7 +16,7 @@ from largesse.allocation.constraints.constraint_types import Limit as Limit
 from largesse.allocation.constraints.constraint_types import Rule as Rule
 from largesse.allocation.constraints.constraint_types import Segments as Segments
 from largesse.allocation.constraints.constraint_types import Setting as Setting
-from largesse.allocation.cost_calibration import EVEN as EVEN
+from largesse.allocation.cost_calibration import BUDGET_CONFIDENCE as BUDGET_CONFIDENCE
 from largesse.allocation.cost_calibration import Correction as Correction
 from largesse.allocation.cost_calibration import correct as correct
 from largesse.allocation.cost_calibration import correct_costs as correct_costs

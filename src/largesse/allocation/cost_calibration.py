@@ -22,7 +22,7 @@ from largesse.allocation.plan import frontier
 from largesse.records import Array, SpendingCurve
 from largesse.stats import t_quantile
 
-EVEN = 0.5  # the true spend is as likely above the budget as below it
+BUDGET_CONFIDENCE = 0.9  # default probability that the true spend is within the budget
 # How far the true spend lies from what models expect of held-out plans: the root mean square over simulations, rounded; and
 # this many standard errors of what the log's rows cost: with one, plans of random worlds that were to keep their budget with a
 # confidence of 95 % kept it in 90 % of them.
@@ -47,7 +47,7 @@ class Correction:
 
 
 def correct_costs(
-    curves: Array, costs: Array, budget: float, spending: SpendingCurve | None, confidence: float = EVEN
+    curves: Array, costs: Array, budget: float, spending: SpendingCurve | None, confidence: float = BUDGET_CONFIDENCE
 ) -> Correction:
     """Return the correction with which a plan for these customers costs `budget` on average.
 
@@ -76,12 +76,12 @@ def correct_costs(
     return correct(np.array([front.spend[0], *map(front.budget_at, spending.price)]), budget, spending, confidence)
 
 
-def budget_at(expected: Array, spend: float, spending: SpendingCurve, confidence: float = EVEN) -> float:
+def budget_at(expected: Array, spend: float, spending: SpendingCurve, confidence: float = BUDGET_CONFIDENCE) -> float:
     """Return the budget at which a plan is expected to cost `spend`: the inverse of `correct`."""
     return float(np.interp(spend, expected, _aim(expected, spending, confidence)[0]))
 
 
-def correct(expected: Array, budget: float, spending: SpendingCurve, confidence: float = EVEN) -> Correction:
+def correct(expected: Array, budget: float, spending: SpendingCurve, confidence: float = BUDGET_CONFIDENCE) -> Correction:
     """Return the correction for customers, from their expected costs (m + 1,) at falling prices.
 
     That is at their cheapest levels, and at each price of `spending`.
@@ -97,7 +97,7 @@ def correct(expected: Array, budget: float, spending: SpendingCurve, confidence:
 def _aim(expected: Array, spending: SpendingCurve, confidence: float) -> tuple[Array, Array, Array]:
     """Return the budgets (m + 1,) at which expected spends are met, their ratios, and the ratios' standard errors."""
     ratio, error = _ratios(spending)
-    beyond = t_quantile(1e9, 2 * confidence - 1) if confidence > EVEN else 0.0
+    beyond = t_quantile(1e9, 2 * confidence - 1)
     return _rising(expected * (ratio + beyond * error)), ratio, error
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation.cost_calibration import EVEN, budget_at, correct
+from largesse.allocation.cost_calibration import BUDGET_CONFIDENCE, budget_at, correct
 from largesse.records import Array, SpendingCurve
 from largesse.stats import draw_levels_of_rows
 
@@ -82,7 +82,7 @@ def sum_at_prices(curves: Array, costs: Array, prices: Sequence[float]) -> Price
 def find_budget_points(
     sums_at: Callable[[Sequence[float]], PriceSums],
     spending: SpendingCurve | None = None,
-    confidence: float = EVEN,
+    confidence: float = BUDGET_CONFIDENCE,
     *,
     explore: float = 0.0,
     worth: float | None = None,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.allocation import CONSTRAINT_SETTINGS, EVEN, Setting
+from largesse.allocation import CONSTRAINT_SETTINGS, BUDGET_CONFIDENCE, Setting
 from largesse.errors import (
     Problem,
     as_number,
@@ -61,7 +61,7 @@ class Planning:
     segment: str | None = None  # column
     constraints: dict[str, Any] = field(default_factory=dict)  # argument of `Constraints` → its value, without defaults
     explore_for: str = AT_RANDOM  # goal of exploration: "evaluation" or "learning"
-    budget_confidence: float = EVEN  # probability that the true cost is within the budget, where costs are uncertain
+    budget_confidence: float = BUDGET_CONFIDENCE  # probability that the true cost is within the budget, where costs are uncertain
     barred: Barred = field(default_factory=dict)  # levels that customers with this value may not get
     fixed: dict[str, int] = field(default_factory=dict)  # customer → the level they get
     unsupported: str = BAR  # or "allow": levels for the kinds of customers who never got them
@@ -156,7 +156,7 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
             hint = 'add a line under [plan]: segment = "…", the column that names each customer\'s segment'
             problems.append(Problem(f"plan.{setting.word} without plan.segment", hint))
         constraints[setting.word] = table
-    confidence = section.get("budget_confidence", EVEN)
+    confidence = section.get("budget_confidence", BUDGET_CONFIDENCE)
     problems += (wrong_confidence := confidence_problems(confidence, "plan.budget_confidence"))
     unsupported = section.get("unsupported", BAR)
     if unsupported not in (BAR, ALLOW):
@@ -171,7 +171,7 @@ def planning_from(section: dict[str, Any], levels: Levels | None, problems: list
         segment=segment if isinstance(segment, str) else None,
         constraints={word: value for word, value in constraints.items() if value},
         explore_for=explore_for,
-        budget_confidence=EVEN if wrong_confidence else confidence,
+        budget_confidence=BUDGET_CONFIDENCE if wrong_confidence else confidence,
         barred=_read_barred(section, levels, problems),
         fixed=_read_fixed(section, levels, problems),
         unsupported=BAR if unsupported not in (BAR, ALLOW) else unsupported,

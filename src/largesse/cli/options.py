@@ -33,7 +33,7 @@ Confidence = Annotated[
     float | None,
     typer.Option(
         "--confidence",
-        help="Probability, from 0.5, that the true cost is within the budget, where it depends on what customers do.",
+        help="Probability (default 0.9) that the true cost is within the budget, where it depends on what customers do.",
     ),
 ]
 Explore = Annotated[

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import EVEN
+from largesse.allocation import BUDGET_CONFIDENCE
 from largesse.evaluation.crossfitted_scores import hold_out_rows
 from largesse.evaluation.estimators import ESTIMATORS, weight_responses
 from largesse.evaluation.frontier_estimate import (
@@ -72,7 +72,7 @@ def make_study(
     estimator: str = "dr",
     folds: int = 5,
     seed: int = 0,
-    confidence: float = EVEN,
+    confidence: float = BUDGET_CONFIDENCE,
     progress: Progress | None = None,
 ) -> Study:
     """Study a model at a budget, and at every other budget, on rows that did not train it.
@@ -100,7 +100,7 @@ def study_scores(
     *,
     estimator: str = "dr",
     seed: int = 0,
-    confidence: float = EVEN,
+    confidence: float = BUDGET_CONFIDENCE,
     shuffled: ShuffledPredictions | None = None,
     planner: FoldPlanner | None = None,
 ) -> Study:

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
-from largesse.allocation import EVEN, Constraints, Correction, allocate, decide_at_price, frontier
+from largesse.allocation import BUDGET_CONFIDENCE, Constraints, Correction, allocate, decide_at_price, frontier
 from largesse.errors import BudgetError
 from largesse.evaluation.estimators import keep_supported, weighted_mean
 from largesse.evaluation.influence import Influence, widen_interval
@@ -109,7 +109,7 @@ def plan_at_budgets(
     scores: Scores,
     budgets: Iterable[float],
     spending: FoldSpending | None = None,
-    confidence: float = EVEN,
+    confidence: float = BUDGET_CONFIDENCE,
     planner: FoldPlanner | None = None,
 ) -> tuple[HeldOutPlan, ...]:
     """Plan the log's rows at each of several average budgets; see `plan_held_out`. No plan is made where rules forbid all."""
@@ -124,7 +124,7 @@ def plan_held_out(
     scores: Scores,
     budget: float,
     spending: FoldSpending | None = None,
-    confidence: float = EVEN,
+    confidence: float = BUDGET_CONFIDENCE,
     planner: FoldPlanner | None = None,
 ) -> HeldOutPlan:
     """Plan the log's rows at an average budget, each fold like a new set of customers.

@@ -12,7 +12,7 @@ import operator
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -21,7 +21,7 @@ import numpy as np
 from largesse.allocation import PriceSums, allocate, allow_cheapest, check_task, decide_at_price, sum_at_prices
 from largesse.campaign import Campaign
 from largesse.data import read_log
-from largesse.errors import Problem, fail
+from largesse.errors import BudgetError, Problem, fail
 from largesse.evaluation import (
     MAX_SUMMARY_ROWS,
     CustomerSample,
@@ -102,7 +102,7 @@ class Local:
                 if log_scores is not None:
                     expected = np.broadcast_to(log_scores.expected_costs, log_scores.curves.shape)
                     curves, costs = check_task(log_scores.curves, expected)
-                    scored = LocalCustomers(source, curves, costs, _sample_features(policy, source))
+                    scored = LocalCustomers(source, curves, costs, _sample_features(policy, source), log_scores.fold)
                 elif isinstance(customers, Customers):
                     predicted, paid = predict_in_blocks(policy.model, customers, tracked=True)
                     curves, costs = check_task(
@@ -145,6 +145,7 @@ class LocalCustomers:
     curves: Array  # (n, K)
     costs: Array  # (1, K) or (n, K), as expected
     sample: FeatureSample
+    fold: Array | None = None  # (n,) held-out customers, whose curves are those of their fold's models
 
     @property
     def n(self) -> int:
@@ -163,9 +164,15 @@ class LocalCustomers:
         return functools.reduce(operator.add, sums)
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> Plan:
-        """Return the best plan within an average or a total budget, all costs times `scale`."""
+        """Return the best plan within an average or a total budget, all costs times `scale`.
+
+        Each fold of held-out customers is planned within the average, like the folds of an evaluation: at a common price, folds
+        whose models expect more by chance would be preferred.
+        """
         costs = self.costs if len(self.costs) > 1 else self.costs[0]
-        return allocate(self.curves, costs if scale == 1.0 else costs * scale, budget, total=total)
+        costs = costs if scale == 1.0 else costs * scale
+        plan = allocate(self.curves, costs, budget, total=total)
+        return plan if self.fold is None else _plan_folds(plan, self.curves, costs, self.fold)
 
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
         """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest."""
@@ -231,6 +238,20 @@ class LocalCustomers:
 
     def _rows_of_costs(self, rows: Any) -> Array:
         return self.costs[rows] if len(self.costs) > 1 else self.costs
+
+
+def _plan_folds(plan: Plan, curves: Array, costs: Array, fold: Array) -> Plan:
+    """Return a plan with the levels of plans of the folds; unchanged if the cheapest plan of a fold costs more."""
+    levels, costs = np.empty_like(plan.levels), np.broadcast_to(costs, curves.shape)
+    try:
+        for f in np.unique(fold):
+            rows = fold == f
+            levels[rows] = allocate(curves[rows], costs[rows], plan.budget).levels
+    except BudgetError:
+        return plan
+    rows = np.arange(len(levels))
+    spend = min(float(costs[rows, levels].mean()), plan.budget)
+    return replace(plan, levels=levels, value=float(curves[rows, levels].mean()), spend=spend)
 
 
 def _sample_features(policy: Policy, source: CustomerSource) -> FeatureSample:

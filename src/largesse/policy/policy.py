@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from largesse.allocation import (
-    EVEN,
+    BUDGET_CONFIDENCE,
     Constraints,
     allow_cheapest,
     bar_options,
@@ -178,7 +178,7 @@ class Policy:
         explore: float | None = None,
         explore_for: str | None = None,
         log: Log | None = None,
-        confidence: float = EVEN,
+        confidence: float = BUDGET_CONFIDENCE,
     ) -> Policy:
         """Return this policy at the price where customers like these cost `budget` on average, exploration included.
 

@@ -21,7 +21,7 @@ export function rulesOf(run) {
     segmentBudgets: texts(plan.segment_budgets),
     barred: Object.entries(plan.barred ?? {}).flatMap(([column, values]) => Object.entries(values).flatMap(([value, levels]) => levels.map((level) => ({ column, value, level: String(level) })))),
     fixed: Object.entries(plan.fixed ?? {}).map(([customer, level]) => `${customer}, ${level}`).join("\n"),
-    sure: String(plan.budget_confidence ?? 0.5),
+    sure: String(plan.budget_confidence ?? 0.9),
   };
 }
 
@@ -121,7 +121,7 @@ function fixedPart(run, asked, keep) {
 
 function surePart(asked, keep) {
   const options = SURE.some(([value]) => value === asked.sure) ? SURE : [[asked.sure, asked.sure], ...SURE];
-  return fold("How surely the budget must hold", asked.sure !== "0.5", "Where the cost depends on who responds, nobody knows it exactly beforehand.",
+  return fold("How surely the budget must hold", asked.sure !== "0.9", "Where the cost depends on who responds, nobody knows it exactly beforehand.",
     make("label", { for: "sure" }, "The true cost stays within the budget"), menu({ id: "sure" }, options, asked.sure, (value) => { asked.sure = value; keep(); }));
 }
 
