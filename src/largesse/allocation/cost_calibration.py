@@ -81,7 +81,9 @@ def budget_at(expected: Array, spend: float, spending: SpendingCurve, confidence
     return float(np.interp(spend, expected, _aim(expected, spending, confidence)[0]))
 
 
-def correct(expected: Array, budget: float, spending: SpendingCurve, confidence: float = BUDGET_CONFIDENCE) -> Correction:
+def correct(
+    expected: Array, budget: float, spending: SpendingCurve, confidence: float = BUDGET_CONFIDENCE
+) -> Correction:
     """Return the correction for customers, from their expected costs (m + 1,) at falling prices.
 
     That is at their cheapest levels, and at each price of `spending`.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.allocation import CONSTRAINT_SETTINGS, BUDGET_CONFIDENCE, Setting
+from largesse.allocation import BUDGET_CONFIDENCE, CONSTRAINT_SETTINGS, Setting
 from largesse.errors import (
     Problem,
     as_number,
@@ -61,7 +61,9 @@ class Planning:
     segment: str | None = None  # column
     constraints: dict[str, Any] = field(default_factory=dict)  # argument of `Constraints` → its value, without defaults
     explore_for: str = AT_RANDOM  # goal of exploration: "evaluation" or "learning"
-    budget_confidence: float = BUDGET_CONFIDENCE  # probability that the true cost is within the budget, where costs are uncertain
+    budget_confidence: float = (
+        BUDGET_CONFIDENCE  # probability that the true cost is within the budget, where costs are uncertain
+    )
     barred: Barred = field(default_factory=dict)  # levels that customers with this value may not get
     fixed: dict[str, int] = field(default_factory=dict)  # customer → the level they get
     unsupported: str = BAR  # or "allow": levels for the kinds of customers who never got them

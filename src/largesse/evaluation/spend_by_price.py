@@ -100,7 +100,9 @@ def measure_spending(scores: Scores) -> FoldSpending | None:
 
 def _spread_prices(curves: Array, costs: Array) -> tuple[Array, Array]:
     """Return falling prices (m,) whose plans have evenly spread expected costs, and their places (m,) from 0 to 1."""
-    prices, first = np.unique(-_find_prices(curves, costs, shares := np.linspace(0.0, 1.0, N_PRICES)), return_index=True)
+    prices, first = np.unique(
+        -_find_prices(curves, costs, shares := np.linspace(0.0, 1.0, N_PRICES)), return_index=True
+    )
     return -prices, shares[first]
 
 
