@@ -56,8 +56,10 @@ class FoldSpending:
     def _make_curve(self, folds: Array) -> SpendingCurve:
         mass = float(self.weight[folds].sum())
         expected, honest = (sums[:, folds].sum(axis=1) / mass for sums in (self.expected, self.honest))
-        columns = (self.price, expected, honest, self.reach)
-        return SpendingCurve(*(tuple(map(float, column)) for column in columns), self.noise)
+        price, expected, honest, reach = (
+            tuple(map(float, column)) for column in (self.price, expected, honest, self.reach)
+        )
+        return SpendingCurve(price, expected, honest, reach, self.noise)
 
 
 def measure_spending(scores: Scores) -> FoldSpending | None:
