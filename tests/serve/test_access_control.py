@@ -1,5 +1,6 @@
 """Requests need the token, the right host and origin, and a body of limited size; others are refused."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,6 +50,16 @@ def test_the_token_in_the_first_address_becomes_a_cookie_that_scripts_cannot_rea
     assert {"httponly", "samesite=strict", "path=/"} <= set(cookie.lower().split("; "))
 
 
+def test_the_code_in_a_browsers_command_line_counts_once() -> None:
+    for first in ("right", "wrong"):
+        app = AuthMiddleware(ECHO, replace(POLICY, code="right"))
+        answers = [knock(app, f"/?code={code}", headers=[HOST]) for code in (first, "right", "")]
+        assert [answer.status for answer in answers] == [303 if first == "right" else 401, 401, 401]
+    assert f"largesse-8137={TOKEN}" not in answers[1].headers.get("set-cookie", "")
+    assert send("/?code=", HOST).status == 401
+    assert send("/?code=None", HOST).status == 401
+
+
 @pytest.mark.parametrize("key", [BEARER, COOKIE, ("Cookie", f'odd={{"a":1}}; b; =c; {COOKIE[1]}; d=')])
 @pytest.mark.parametrize("host", ["127.0.0.1:8137", "localhost:8137", "LOCALHOST:8137"])
 def test_cookie_or_bearer_opens(key: tuple[str, str], host: str) -> None:
@@ -70,6 +81,9 @@ def test_without_the_token_the_answer_is_401(target: str, headers: list[tuple[st
     assert answer.status == 401
     assert "token" in answer.json["error"]["message"]
     assert TOKEN.encode() not in answer.body
+    page = send(target, HOST, *headers, ("Accept", "text/html"))  # a page for people at the address that they open
+    assert page.status == 401
+    assert (page.body.startswith(b"<!doctype html>"), b"token" in page.body) == (target.partition("?")[0] == "/", True)
 
 
 HOSTS = ("evil.example", "127.0.0.1", "127.0.0.1:80", "evil.example:8137", "", "127.0.0.1:8137.")

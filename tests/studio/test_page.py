@@ -253,6 +253,19 @@ def test_what_was_typed_survives_a_reload_and_the_way_back(browser: Any, place: 
         page.go_back()
         page.wait_for_selector("#budget")
         assert page.input_value("#budget") == "1,70"
+        other = page.context.new_page()  # another tab, and the same table chosen again
+        other.goto(page.url)
+        other.wait_for_selector("#budget")
+        assert other.input_value("#budget") == "1,70"
+        other.evaluate("location.hash = '#/'")
+        open_table(other)
+        other.wait_for_selector("#budget")
+        assert (other.url != page.url, other.input_value("#budget"), other.input_value("#cost-2")) == (
+            True,
+            "1,70",
+            "10",
+        )
+        other.close()
         check(watched, place)
 
 

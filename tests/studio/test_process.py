@@ -91,6 +91,12 @@ def test_a_log_is_examined_and_run_as_on_the_command_line_and_plans_are_tried_an
     line = running.client.get("/api/runs/first").json()
     assert line["kept"]
     assert set(line["segments"]) == {NASTY}
+    again = running.post("/api/tables/pick", {"run": "first"}).json()
+    assert (again["draft"]["budget"], again["draft"]["costs"]) == ("2.5", {"0": "0", "5": "5", "10": "10"})
+    assert again["roles"] == {**draft["roles"], "features": again["roles"]["features"]}
+    other = running.post("/api/campaign", {**draft, "table": again["id"], "budget": 1.0}).json()
+    assert (other["problems"], "budget = 1" in other["toml"]) == ([], True)
+    assert running.post("/api/tables/pick", {"run": "../first"}).status_code == 404
     before = everything_in(first)
     asked = {"budget": 1.5, "plan": {"caps": {"10": 9}}, "fixed": {"c00007": "5"}, "barred": {NASTY: {"Lima": ["10"]}}}
     tried = running.wait(running.post("/api/runs/first/what-if", asked))["result"]
@@ -150,6 +156,8 @@ UNREADABLE = {
     "..%2f..%2fescape.csv": b"\x00\x01\x02",
     "one.csv": b"a,b\n",
     "twice.csv": b"a,a\n1,2\n",
+    "campaign.xlsx": b"PK\x03\x04",
+    "campaign": b"a,b\n1,2\n",
 }
 
 
@@ -161,6 +169,7 @@ def test_unreadable_tables_are_refused_and_removed_and_thousands_of_columns_are_
         assert answer.status_code == 400, name
         assert answer.json()["error"]["problems"][0]["what"], name
         assert set(private.iterdir()) == before, name
+        assert str(private) not in answer.text, name
     wide = ",".join(f"c{k}" for k in range(3000)) + "\n" + "\n".join(",".join(["1"] * 3000) for _ in range(3))
     table = send(running, "wide.csv", wide.encode()).json()
     assert len(table["columns"]) == 3000

@@ -1,5 +1,6 @@
 """Where a studio works, and what it says when it cannot start."""
 
+import queue
 import sys
 from pathlib import Path
 
@@ -57,3 +58,16 @@ def test_a_quiet_studio_says_its_address_alone(tmp_path: Path, monkeypatch: pyte
     assert said[0].startswith("http://127.0.0.1:")
     app.open_studio(folder=tmp_path, port=0, browser=False, say=said.append)
     assert said[-1] == "The studio has stopped."
+
+
+def test_the_token_is_not_in_the_command_line_of_the_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(app, "run_server", lambda *_, **__: None)
+    monkeypatch.setattr(app, "has_screen", lambda: True)
+    monkeypatch.setattr(app.webbrowser, "open", opened.put)
+    said: list[str] = []
+    app.open_studio(folder=tmp_path, port=0, say=said.append)
+    token = said[0].partition("token=")[2].split()[0]
+    address = opened.get(timeout=10)
+    assert "/?code=" in address
+    assert token not in address

@@ -9,6 +9,7 @@ load anything from elsewhere. Starlette's TrustedHostMiddleware ignores the port
 from __future__ import annotations
 
 import asyncio
+import html
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -66,6 +67,8 @@ class AccessPolicy:
         Paths that need no token, such as a health check.
     hint
         The hint of the error if the token is missing or wrong.
+    code
+        Sets the cookie once, by ``/?code=…``: other users of the machine can read that address in the list of processes.
     """
 
     token: str | None = None
@@ -76,6 +79,7 @@ class AccessPolicy:
     unlimited_paths: frozenset[str] = frozenset()
     open_paths: frozenset[str] = frozenset()
     hint: str = "open the address that the command printed, with its token"
+    code: str | None = None
 
 
 class AuthMiddleware:
@@ -83,6 +87,7 @@ class AuthMiddleware:
 
     def __init__(self, app: App, policy: AccessPolicy) -> None:
         self.app, self.policy = app, policy
+        self._code = policy.code
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -90,7 +95,7 @@ class AuthMiddleware:
             await self.app(scope, receive, send)
             return
 
-        from starlette.datastructures import MutableHeaders
+        from starlette.datastructures import Headers, MutableHeaders
 
         started = False
 
@@ -107,6 +112,8 @@ class AuthMiddleware:
             response = self._check(scope)
         except RequestError as error:
             response = error_response(error)
+            if scope["path"] == "/" and "text/html" in Headers(scope=scope).get("accept", ""):
+                response = _error_page(error)
             response.headers["connection"] = "close"  # a body that follows is not read
         limited = scope["path"] not in self.policy.unlimited_paths
         try:
@@ -162,7 +169,9 @@ class AuthMiddleware:
         if policy.cookie is not None:
             if scope["path"] == "/" and scope["method"] == "GET":
                 query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-                if _is_equal(query.get("token", [""])[-1], policy.token):
+                code, self._code = self._code, None if "code" in query else self._code
+                by_code = code is not None and _is_equal(query.get("code", [""])[-1], code)
+                if by_code or _is_equal(query.get("token", [""])[-1], policy.token):
                     response = RedirectResponse("/", 303)
                     response.set_cookie(policy.cookie, policy.token, httponly=True, samesite="strict")
                     return response
@@ -171,6 +180,16 @@ class AuthMiddleware:
                     return None
                 raise RequestError(403, "another page asked for this", "open the address in a window of its own")
         raise RequestError(401, "the token is missing or wrong", policy.hint)
+
+
+def _error_page(error: RequestError) -> Response:
+    """Return an error as a page for people."""
+    from starlette.responses import HTMLResponse
+
+    problem = error.problems[0]
+    texts = (html.escape(f"{text[:1].upper()}{text[1:]}.") for text in (problem.what, problem.hint))
+    body = "".join(f"<p>{text}</p>" for text in texts)
+    return HTMLResponse(f"<!doctype html><meta charset=utf-8><title>largesse</title>{body}", error.status)
 
 
 def _limit(receive: Receive, max_bytes: int) -> Receive:

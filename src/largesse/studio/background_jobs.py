@@ -41,10 +41,12 @@ class WorkerProcess:
     ----------
     packages
         Imported while the process waits for its first task.
+    show
+        Makes texts of problems readable for people.
     """
 
-    def __init__(self, packages: Sequence[str] = ()) -> None:
-        self._packages = packages
+    def __init__(self, packages: Sequence[str] = (), show: Callable[[str], str] = lambda text: text) -> None:
+        self._packages, self._show = packages, show
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 
@@ -62,7 +64,11 @@ class WorkerProcess:
                 if "result" in event:
                     return event["result"]
                 if "error" in event:
-                    raise TaskError(event["error"]["subject"], read_problems(event["error"]["problems"]))
+                    problems = [
+                        Problem(self._show(problem.what), self._show(problem.hint))
+                        for problem in read_problems(event["error"]["problems"])
+                    ]
+                    raise TaskError(event["error"]["subject"], problems)
                 on_event(event)
             code = await process.wait()
         if code == -signal.SIGKILL:
@@ -143,8 +149,8 @@ class Job:
 class Jobs:
     """The jobs of a studio; `on_done` is called with each that succeeds."""
 
-    def __init__(self, on_done: Callable[[Job], None]) -> None:
-        self.worker = WorkerProcess(JOB_PACKAGES)
+    def __init__(self, on_done: Callable[[Job], None], show: Callable[[str], str]) -> None:
+        self.worker = WorkerProcess(JOB_PACKAGES, show)
         self.current: Job | None = None
         self._jobs: dict[str, Job] = {}
         self._task: asyncio.Task[None] | None = None

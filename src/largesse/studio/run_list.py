@@ -98,6 +98,18 @@ def _has_tables(campaign: Campaign) -> bool:
         return False
 
 
+def find_log(path: Path) -> Path:
+    """Return the log of a run; refuse one that is gone, or in several files."""
+    campaign = read_campaign(path)
+    try:
+        files = find_files(campaign.log, "table")
+    except LargesseError:
+        files = []
+    if len(files) != 1:
+        raise RequestError(409, f"the log of {path.name!r} is gone, or in several files", "choose the table itself")
+    return Path(files[0])
+
+
 def describe_rules(path: Path) -> dict[str, Any]:
     """Return the levels' costs and the rules of a run's campaign; empty if its file is damaged."""
     try:

@@ -47,7 +47,7 @@ def open_studio(
 
     home, name = find_home(run, folder)
     with listen(port, STUDIO_PORT) as bound, private_folder(home, PRIVATE_NAME) as private:
-        bound_port, token = bound.getsockname()[1], secrets.token_urlsafe(32)
+        bound_port, token, code = bound.getsockname()[1], secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         studio = Studio(StudioFolder(home, private), name)
         address = f"http://127.0.0.1:{bound_port}/?token={token}"
         if not quiet:
@@ -56,9 +56,10 @@ def open_studio(
             say(address)
         sys.stdout.flush()
         if browser and has_screen():  # without a screen, a browser would take over the terminal
-            # The socket listens already: the page waits until the server is ready.
-            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        run_server(AuthMiddleware(make_app(studio), access_policy(token, bound_port)), bound, studio.closing.set)
+            # The socket listens already: the page waits until the server is ready. The address is in the list of processes.
+            once = (f"http://127.0.0.1:{bound_port}/?code={code}",)
+            threading.Thread(target=webbrowser.open, args=once, daemon=True).start()
+        run_server(AuthMiddleware(make_app(studio), access_policy(token, bound_port, code)), bound, studio.closing.set)
         if not quiet:
             say("The studio has stopped.")
 
@@ -103,11 +104,19 @@ def make_app(studio: Studio) -> Starlette:
     return app
 
 
-def access_policy(token: str, port: int) -> AccessPolicy:
+def access_policy(token: str, port: int, code: str | None = None) -> AccessPolicy:
     """Return the access policy of a studio: the page that the address opens, on this machine."""
     hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost"))
     # Cookies do not depend on the port: the name keeps two studios apart.
-    return AccessPolicy(token, hosts, f"largesse-{port}", REQUIRED_HEADER, unlimited_paths=frozenset({"/api/tables"}))
+    return AccessPolicy(
+        token,
+        hosts,
+        f"largesse-{port}",
+        REQUIRED_HEADER,
+        unlimited_paths=frozenset({"/api/tables"}),
+        hint="open the address that `largesse studio` printed when it started: every start has a token of its own",
+        code=code,
+    )
 
 
 def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:

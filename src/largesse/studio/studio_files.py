@@ -29,6 +29,7 @@ UPLOAD_ENDINGS = (
     *(".csv.gz", ".tsv.gz", ".txt.gz", ".csv", ".tsv", ".txt"),
     *(".parquet", ".pq", ".arrow", ".feather", ".ipc"),
 )
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -164,6 +165,12 @@ class TableStore:
             raise RequestError(404, "there is no such table any more", "choose it again")
         return self._tables[key]
 
+    def show_names(self, text: str) -> str:
+        """Replace the paths of tables in a message by their names."""
+        for table in self._tables.values():
+            text = text.replace(str(table.path), table.name)
+        return text
+
     def upload_limit(self) -> int:
         """Return the number of bytes that may be uploaded now; some disk space stays free."""
         return max(min(self._max_bytes, shutil.disk_usage(self._private).free - MIN_FREE_BYTES), 0)
@@ -192,6 +199,9 @@ class TableStore:
         if not 0 < len(name) <= MAX_TABLE_NAME_LETTERS:
             hint = f"give one of 1 to {MAX_TABLE_NAME_LETTERS}"
             raise RequestError(400, f"the name of the table has {len(name)} letters", hint)
+        if name.lower().endswith(SPREADSHEETS):
+            hint = "save the sheet as CSV UTF-8 (File, Save as), and choose that file"
+            raise RequestError(400, f"{make_visible(name)} is a spreadsheet", hint)
         # The name is only shown: it never becomes a path.
         table = StudioTable(make_visible(name).replace("\n", " "), Path(), uploaded=True)
         self.home(table).mkdir(mode=0o700)

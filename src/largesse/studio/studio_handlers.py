@@ -53,8 +53,8 @@ class Studio:
     ) -> None:
         self.folder, self.open_run = folder, open_run
         self.tables = TableStore(folder.private, max_upload_bytes)
-        self.jobs = Jobs(self._complete)
-        self.inspector = WorkerProcess(("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute"))
+        self.jobs = Jobs(self._complete, self.tables.show_names)
+        self.inspector = WorkerProcess(("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute"), self.tables.show_names)
         self.what_ifs = run_list.WhatIfs(folder.private)
         self.closing = asyncio.Event()
         self._columns: dict[tuple[Path, int], dict[str, Any]] = {}
@@ -111,8 +111,13 @@ class Studio:
         return json_response(await self._inspect_first(table, "inspect"), 201)
 
     async def pick(self, request: Request) -> Response:
-        """Inspect a table of the folder, or the example."""
+        """Inspect a table of the folder, the example, or the log of a run with the run's settings as a draft."""
         content = await _read(request)
+        if isinstance(content.get("run"), str):
+            run = await asyncio.to_thread(self.folder.find_run, content["run"])
+            log = await asyncio.to_thread(run_list.find_log, run)
+            table = StudioTable(f"{run.name}: {log.name}", log, uploaded=False)
+            return json_response(await self._inspect_first(table, "again", folder=str(run)), 201)
         if content.get("example") == EXAMPLE:
             table, task = self.tables.prepare("Thornton 2008", ".parquet"), "example"
         else:
@@ -123,10 +128,10 @@ class Studio:
             table, task = StudioTable(path.name, path, uploaded=False), "inspect"
         return json_response(await self._inspect_first(table, task), 201)
 
-    async def _inspect_first(self, table: StudioTable, task: str) -> dict[str, Any]:
+    async def _inspect_first(self, table: StudioTable, task: str, **more: str) -> dict[str, Any]:
         self.tables.add(table)
         try:
-            table.inspection = await self.inspector.ask({"task": task, "path": str(table.path)})
+            table.inspection = await self.inspector.ask({"task": task, "path": str(table.path), **more})
         except BaseException:
             self.tables.drop(table.id)
             raise
@@ -150,7 +155,11 @@ class Studio:
         before, now = table.inspection, await self.inspector.ask(task)
         # Suggestions stay valid as long as the levels are the same.
         same = all(before["roles"][role] == now["roles"][role] for role in ("level", "response"))
-        keys = [*EXAMPLE_SUGGESTIONS, *(LEVEL_SUGGESTIONS if same and now["suggested_costs"] is None else ())]
+        keys = [
+            *("draft" for _ in range("draft" in before)),
+            *EXAMPLE_SUGGESTIONS,
+            *(LEVEL_SUGGESTIONS if same and now["suggested_costs"] is None else ()),
+        ]
         table.inspection = now | {key: before[key] for key in keys}
         return json_response(table.describe())
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse import pipeline
-from largesse.campaign import TableProfile, campaign_from, inspect_table, read_campaign
+from largesse.campaign import Campaign, TableProfile, campaign_from, inspect_table, read_campaign
 from largesse.errors import InputError, LargesseError, Problem
 from largesse.progress import Tracker, report_to, start_stage
 from largesse.serve import write_json
@@ -72,17 +72,50 @@ def write_example(path: str) -> dict[str, Any]:
 
     campaign, table = pipeline.demo_campaign()
     pq.write_table(table, path)
-    inspection = inspect_file(path, {**campaign.columns, "features": list(campaign.roles.get("features") or ())})
-    levels = {level["name"]: level for level in inspection["levels"]}
-    return inspection | {
-        "levels": [levels[label] for label in campaign.levels.labels],
-        "order_known": True,
+    return _inspect_log(path, campaign) | {
         "suggested_costs": list(campaign.levels.costs),
         "suggested_budget": campaign.planning.budget,
         "suggested_on_redemption": bool(campaign.levels.on_redemption),
         "suggested_unit": campaign.unit,
         "suggested_title": campaign.title,
     }
+
+
+def inspect_again(path: str, folder: str) -> dict[str, Any]:
+    """Inspect the log of a run, with the settings of the run as a draft of the page."""
+    campaign = read_campaign(Path(folder))
+    plan = tomllib.loads(campaign.text)["plan"]
+    spent = {key: plan.pop(key) for key in ("budget", "total") if key in plan}
+    kind = "total" if "total" in spent else "budget"
+    costs = campaign.levels.common_costs
+    draft = {
+        "names": list(campaign.levels.labels),
+        "settled": True,
+        "costs": {}
+        if costs is None
+        else {label: f"{cost:g}" for label, cost in zip(campaign.levels.labels, costs, strict=True)},
+        "contact": f"{campaign.levels.contact_cost:g}" if campaign.levels.contact_cost else "",
+        "onRedemption": campaign.levels.on_redemption is True,
+        "kind": kind,
+        "budget": f"{spent[kind]:.12g}" if kind in spent else "",
+        "unit": campaign.unit,
+        "responseUnit": campaign.response_unit,
+        "responseValue": "" if campaign.response_value is None else f"{campaign.response_value:.12g}",
+        "model": campaign.model,
+        "seed": campaign.seed,
+        "title": campaign.title,
+        "parse": dict(campaign.roles.get("parse") or {}),
+        "plan": plan,
+    }
+    return _inspect_log(path, campaign) | {"draft": draft}
+
+
+def _inspect_log(path: str, campaign: Campaign) -> dict[str, Any]:
+    """Inspect the log of a campaign, with its roles and the order of its levels."""
+    inspection = inspect_file(path, {**campaign.columns, "features": list(campaign.roles.get("features") or ())})
+    levels = {level["name"]: level for level in inspection["levels"] or ()}
+    known = [levels[label] for label in campaign.levels.labels if label in levels]
+    return inspection | {"levels": known, "order_known": True} if len(known) == len(levels) else inspection
 
 
 def check_draft(path: str, draft: dict[str, Any], keeps_log: bool, checkup: bool = False) -> dict[str, Any]:
@@ -172,6 +205,7 @@ def keep_what_if(folder: str, tried: str, out: str) -> dict[str, Any]:
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "inspect": inspect_file,
     "example": write_example,
+    "again": inspect_again,
     "campaign": check_draft,
     "doctor": examine_log,
     "run": run_campaign,

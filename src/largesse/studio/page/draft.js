@@ -1,11 +1,14 @@
-// What somebody has said about a table so far: kept in the browser's tab, so that a reload loses nothing.
+// What somebody has said about a table so far: kept by the browser, so that another tab and another start of the studio have it.
 
 import { readNumber } from "./words.js";
 
 export const FEATURE = "feature";
 export const IGNORED = "ignore";
-const VERSION = 1;
-const keyOf = (id) => `largesse-draft-${VERSION}-${id}`;
+const VERSION = 2;
+const PREFIX = "largesse-draft-";
+const MOST_KEPT = 20;
+/** The same table gets the same draft, also when it is chosen again. */
+const keyOf = (table) => `${PREFIX}${VERSION}-${table.name}-${table.bytes}-${table.rows}`;
 const isFeature = (role) => role === "feature" || role === "features";
 
 /** The draft of a table: as it was left, or the guesses. */
@@ -30,18 +33,25 @@ export function openDraft(table) {
     parse: {}, // column → how it is written, where it could be read in two ways
     runName: "",
     checkup: null,
+    plan: {}, // rules of a run that is made again
+    ...table.draft,
+    key: keyOf(table),
   };
   let draft = guessed;
   try {
-    const kept = JSON.parse(sessionStorage.getItem(keyOf(table.id)) ?? "null");
-    if (kept) draft = { ...guessed, ...kept, roleOf: { ...guessed.roleOf, ...kept.roleOf } };
+    const kept = JSON.parse(localStorage.getItem(guessed.key) ?? "null");
+    const checkup = kept?.table === table.id ? kept?.checkup : null; // of this start of the studio
+    if (kept) draft = { ...guessed, ...kept, checkup, table: table.id, roleOf: { ...guessed.roleOf, ...kept.roleOf } };
   } catch { /* what cannot be read is not there */ }
   return adoptLevels(draft, table);
 }
 
 export function saveDraft(draft) {
   try {
-    sessionStorage.setItem(keyOf(draft.table), JSON.stringify(draft));
+    localStorage.setItem(draft.key, JSON.stringify({ ...draft, saved: Date.now() }));
+    const saved = (key) => JSON.parse(localStorage.getItem(key)).saved ?? 0;
+    const keys = Object.keys(localStorage).filter((key) => key.startsWith(PREFIX));
+    for (const key of keys.sort((a, b) => saved(b) - saved(a)).slice(MOST_KEPT)) localStorage.removeItem(key);
   } catch { /* a full or forbidden store: the draft lasts as long as the page */ }
 }
 
@@ -115,7 +125,7 @@ export function toRequest(draft) {
     model: draft.model,
     seed: draft.seed,
     parse: draft.parse,
-    plan: {},
+    plan: draft.plan ?? {},
   };
 }
 

@@ -1,10 +1,11 @@
 // What a run leaves: files to take along, and the campaign file that does the same from the command line.
 
 import { fileOf, report, server } from "./api.js";
-import { button, make, put, say } from "./dom.js";
+import { button, make, put, refill, say } from "./dom.js";
+import { refusalBox } from "./messages.js";
 
 const FILES = {
-  "plan.csv": ["The plan as CSV", "Who gets which level, for a spreadsheet or a mailing tool."],
+  "plan.csv": ["The plan as CSV", "Who gets which level, for a spreadsheet or a mailing tool. Without a column of customer ids, customers are the rows, counted from 0."],
   "plan.parquet": ["The plan as Parquet", "The same, for programs."],
   "report.html": ["The report", "One file that opens in every browser, to show to others."],
   "campaign.toml": ["The campaign file", "Every setting of this run, defaults spelt out."],
@@ -17,12 +18,27 @@ export async function show(page, [, name]) {
   const has = (file) => run.files.includes(file) || (file === "plan.csv" && run.files.includes("plan.parquet"));
   put(page,
     make("h1", {}, "Take it along"),
-    make("p", { class: "lead" }, "Everything lies in the folder of the run, too."),
+    make("p", { class: "lead" }, "Everything but the CSV lies in the folder of the run, too."),
     make("ul", { class: "downloads" }, Object.entries(FILES).filter(([file]) => has(file)).map(([file, [title, words]]) => make("li", {},
       make("a", { class: "download", href: fileOf(name, file), download: file === "plan.csv" || file === "plan.parquet" ? `${name} ${file}` : file }, make("b", {}, title), make("span", { class: "small" }, words), make("span", { class: "small path" }, file))))),
     has("report.html") ? make("p", { class: "small" }, make("a", { href: report(name), target: "_blank", rel: "noopener" }, "Open the report in a tab of its own")) : null,
+    run.kept ? againPart(name) : null,
     run.toml ? campaignPart(run.toml, `largesse run campaign.toml --out "${name}"`) : null);
   return { title: `${name}: files`, run: name, tab: "Files" };
+}
+
+/** Opens the log of a run with the settings of the run, to change some and run again. */
+function againPart(name) {
+  const trouble = make("div", {});
+  const again = button("Change something and run again", async () => {
+    try {
+      const table = await server.pick({ run: name });
+      location.hash = `#/table/${encodeURIComponent(table.id)}`;
+    } catch (error) {
+      refill(trouble, refusalBox(error));
+    }
+  }, { id: "again" });
+  return make("section", {}, make("p", { class: "row-of-buttons" }, again), trouble);
 }
 
 /** A campaign file with its command, each with a button that copies it. */
