@@ -28,7 +28,7 @@ from largesse.pipeline.customers import choose_customers
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
 from largesse.pipeline.local_engine import Local
 from largesse.pipeline.out_of_fold_cache import make_key, read_scores
-from largesse.pipeline.planner import make_fold_planner, make_plan
+from largesse.pipeline.planner import check_feasible, make_fold_planner, make_plan
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
 from largesse.propensity import find_unsupported
@@ -89,6 +89,7 @@ def run(
         report_progress("reading", 0.0)
         log, campaign = _read_log(campaign, engine, table)
         customers = choose_customers(campaign, log, engine)
+        check_feasible(campaign, customers)
         with files.replace_run_folder(out) as folder:
             if table is not None:
                 files.write_log(folder / campaign.log, table)

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import BudgetPoint, Constraints, Correction, allocate, correct, find_budget_points
+from largesse.allocation import (
+    BudgetPoint,
+    Constraints,
+    Correction,
+    allocate,
+    correct,
+    expected_costs,
+    find_budget_points,
+)
 from largesse.campaign import Campaign, Planning, find_eligible
 from largesse.errors import BudgetError, Problem, refuse, suggest
 from largesse.evaluation import ConstrainedPlanner, FoldPlan, FoldPlanner
@@ -131,6 +139,27 @@ def make_plan(
     confidence = correction.confidence(plan.spend, plan.budget)
     plan = replace(plan, spend=plan.spend / scale * correction.ratio)  # the margin that confidence takes is not spent
     return PlanResult(plan, policy, scale, correction.ratio, confidence, **extras)
+
+
+def check_feasible(campaign: Campaign, customers: Any) -> None:
+    """Refuse a budget and rules that no plan can keep, from listed costs alone: before any model is fitted.
+
+    Where costs depend on responses, only that of a contact is certain. Customers who are not in memory are not checked.
+    """
+    if not isinstance(customers, Customers):
+        return
+    settings, levels = campaign.planning, campaign.levels
+    nothing = np.zeros((len(customers), len(levels)))
+    costs = np.zeros(len(levels)) if levels.observed else expected_costs(levels, nothing, customers.costs)
+    constraints = None
+    if settings.constrained:
+        constraints = replace(_make_constraints(campaign, customers, None), least_return=0.0)
+    allocate(nothing, costs, settings.budget, total=settings.total, constraints=constraints)
+    if settings.explore:
+        wide = np.broadcast_to(costs, nothing.shape)
+        remaining_budget(
+            float(wide.min(axis=1).mean()), float(wide.mean()), settings.average(len(customers)), settings.explore
+        )
 
 
 def _plan_within_budget(customers: ScoredCustomers, settings: Planning, scale: float) -> tuple[PricedPlan, Mixture]:
