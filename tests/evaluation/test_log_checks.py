@@ -553,7 +553,7 @@ def test_a_trial_by_village_asks_for_its_cluster() -> None:
     named = doctor(make_trial(cluster="village"))
     assert answers(named)["clusters"] == "fine"
     assert named.answer == "fine"
-    assert (named.dependence.units, found.dependence.units) == (80, 80)
+    assert (named.dependence.units, found.dependence.units) == (80, 2000)  # it is not assumed before it is named
 
 
 def test_the_balance_of_a_trial_by_village_allows_for_its_few_villages() -> None:

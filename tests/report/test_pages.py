@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.data import log_from_arrays
+from largesse.data import log_from_arrays, read_log
 from largesse.evaluation import doctor
 from largesse.io import read_record, to_json
 from largesse.levels import Levels
@@ -198,6 +198,20 @@ def test_the_checkup_shows_its_checks_and_names_a_leaking_column() -> None:
     assert found.scripts == 0
     assert found.ids == ["answer", "curve", "support", "rows"]
     assert "http" not in page
+
+
+def test_the_checkup_of_a_panel_shows_the_comparison_within_customers() -> None:
+    rng = np.random.default_rng(0)
+    table = {"id": np.arange(600) % 60, "x": rng.normal(size=600), "level": rng.integers(0, 2, 600)}
+    levels = Levels(costs=[0, 1], names=["0", "1"])
+    table["y"] = rng.normal(size=600) + table["level"]
+    log = read_log(table, level="level", response="y", levels=levels, customer="id")
+    numbers = describe_checkup(doctor(log), log, title="Panel")
+    page = render_checkup(json.loads(json.dumps(numbers)))
+    effect = numbers["within"]["within"][0]["estimate"]
+    assert 0.7 < effect < 1.3
+    assert f"+{effect:.1f}" in page
+    assert "Within customers" in page
 
 
 def make_check(answer: str = "no") -> Numbers:

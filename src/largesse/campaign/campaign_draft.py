@@ -69,9 +69,6 @@ class TableProfile:
             return guess
         skip = {name for name, why in guess.left_out.items() if why != IDENTIFIER}
         skip |= {column for role, column in guess.roles.items() if role not in ("cluster", "customer")}
-        skip |= {
-            column.name for column in self.columns.values() if column.has_fractions
-        }  # a measure, not a name of groups
         unit = find_assignment_unit(
             self.read, group_rows(self.read.column(level.name)), skip, [*self.columns.keys() - guess.left_out.keys()]
         )

@@ -83,11 +83,6 @@ class DraftColumn:
         """True if the values are 0 and 1."""
         return self.values is not None and self.distinct == 2 and bool(((self.values == 0) | (self.values == 1)).all())
 
-    @property
-    def has_fractions(self) -> bool:
-        """True if a value is not a whole number."""
-        return self.values is not None and bool((self.values != np.floor(self.values)).any())
-
     def matches(self, pattern: re.Pattern[str]) -> bool:
         """Test if a word of the name, or the name without spaces, matches."""
         return any(pattern.search(token) for token in (*self.tokens, "".join(self.tokens)))

@@ -36,8 +36,7 @@ class _Candidate:
 
     name: str
     groups: int
-    # Not the named cluster; a feature; with fractions: groups are named by ids, words or dates.
-    rank: tuple[bool, bool, bool]
+    rank: tuple[bool, bool]  # not the named cluster; a feature
 
 
 def find_assignment_unit(
@@ -65,7 +64,7 @@ def find_assignment_unit(
             continue
         column = table.column(name) if len(rows) == table.num_rows else table.column(name).take(rows)
         if groups := _count_units(column, level[rows]):
-            candidates.append(_Candidate(name, groups, (name != cluster, name in features, _has_fractions(column))))
+            candidates.append(_Candidate(name, groups, (name != cluster, name in features)))
     if not candidates:
         return None
     fewest = min(candidate.groups for candidate in candidates)
@@ -106,6 +105,8 @@ def _count_units(column: pa.ChunkedArray, level: Array) -> int:
     if kind == "text":
         return groups
     values = as_seconds(column) if kind == "date" else as_floats(column)
+    if kind == "number" and (values[np.isfinite(values)] % 1).any():
+        return 0  # a measure: groups are named by ids, words or dates
     first = np.unique(code, return_index=True)[1]
     ordered = np.argsort(values[first], kind="stable")
     return 0 if _follows_order(counts.argmax(axis=1)[ordered]) else groups
@@ -125,11 +126,3 @@ def _follows_order(level: Array) -> bool:
     K = int(np.count_nonzero(counts))
     expected = (m - 1) * (1 - float((counts * (counts - 1)).sum()) / (m * (m - 1)))
     return changes <= max(K - 1, min(MAX_RULE_SHARE * expected, MAX_RULE_CHANGES * K))
-
-
-def _has_fractions(column: pa.ChunkedArray) -> bool:
-    if kind_of(column.type) != "number":
-        return False
-    values = as_floats(column)
-    known = values[np.isfinite(values)]
-    return bool((known != np.floor(known)).any())

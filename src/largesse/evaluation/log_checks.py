@@ -20,6 +20,7 @@ from largesse.evaluation.overlap_and_balance import measure_levels, measure_over
 from largesse.evaluation.policy_estimates import MIN_RATIO_CLUSTERS
 from largesse.evaluation.randomisation import find_strata, measure_dependence
 from largesse.evaluation.response_curves import MeanCurve, measure_curve
+from largesse.evaluation.within_customers import compare_within
 from largesse.levels import PER_UNIT
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities, find_unsupported
 from largesse.records import (
@@ -27,6 +28,7 @@ from largesse.records import (
     Array,
     Checkup,
     Dependence,
+    Estimate,
     Finding,
     HeavyRow,
     Leak,
@@ -34,6 +36,8 @@ from largesse.records import (
     Overlap,
     Propensities,
     UnsupportedCells,
+    WithinComparison,
+    lies_within,
     sort_findings,
 )
 from largesse.stats import assign_folds, shuffle_rows, t_estimate, t_quantile
@@ -49,6 +53,8 @@ MAX_ROW_SHARE = 0.02  # of all weight
 MAX_CLIPPED_SHARE = 0.01  # of the rows
 MAX_FEATURE_DIFFERENCE = 0.5  # standard deviations after weighting: features from before the level hardly differ more
 MAX_BALANCED_DIFFERENCE = 0.1  # standard deviations
+# Of a comparison within customers: p-value of a disagreement, and its share of the larger effect.
+MAX_CHANCE_DISAGREEMENT, MIN_DISAGREEMENT, SEVERE_DISAGREEMENT = 0.001, 0.15, 1 / 3
 MAX_WIDENING = 1.1  # of standard errors, if rows that got their level together count as one
 MAX_UNSUPPORTED_SHARE = 0.5  # of the customers, or of the levels that they could get
 MAX_OTHER_SHARE = 0.05  # of the probability of another level, relative to that of all customers, under a fixed rule
@@ -86,7 +92,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
     dependence = measure_dependence(sample.X, log.level[sample.rows], group, seed=seed)
     dependence = replace(dependence, sampled=dependence.sampled or len(sample.rows) < len(log))
     design = _propose_propensities(log, propensities, dependence, sample, group, seed)
-    curve = measure_curve(log, propensities.own)
+    curve, within = measure_curve(log, propensities.own), compare_within(log, propensities.own, sample)
     unsupported = find_unsupported(log, seed)
     leaks, heavy = find_leaks(log, seed), _find_heavy(log, propensities.own)
     findings = [
@@ -100,9 +106,10 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         _check_level_order(curve, log.levels.titles),
         *_check_costs(log, propensities.own),
         *_check_redemption(log),
-        _check_leaks(leaks, min(MAX_LEAK_ROWS, len(log.seen)), len(log)),
+        _check_leaks(leaks, log),
         *_check_assignment(log),
         *_check_customers(log),
+        *_check_within(within, log.levels.titles),
         *_check_clusters(log),
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
     ]
@@ -120,6 +127,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         leaks=leaks,
         heavy=heavy,
         unsupported=unsupported,
+        within=within,
     )
 
 
@@ -290,7 +298,7 @@ def _check_balance(overlap: Overlap) -> Finding:
 def _check_assignment(log: Log) -> list[Finding]:
     """Check that rows that got their level together are in one cluster; no finding where rows got levels one by one."""
     unit = log.unit
-    if unit is None or (log.cluster is not None and _lies_within(unit.code, log.cluster)):
+    if unit is None or (log.cluster is not None and lies_within(unit.code, log.cluster)):
         return []
     level_means = np.bincount(log.level, weights=log.response) / np.maximum(np.bincount(log.level), 1)
     residual = log.response - level_means[log.level]
@@ -298,17 +306,11 @@ def _check_assignment(log: Log) -> list[Finding]:
     widening = by_unit / by_row if by_row > 0 else 1.0
     groups = plural(unit.groups, "group")
     text = f"Levels are constant within {unit.column!r} ({groups} of rows): rows of a group did not get them independently."
-    more = f'If levels were given to these groups, name them: cluster = "{unit.column}" under [columns].'
+    more = f'If levels were given to these groups, name them: cluster = "{unit.column}" under [columns]. Then all is judged by group.'
     if widening <= MAX_WIDENING:
         return [Finding("clusters", "note", f"{text} {more} Standard errors of mean responses hardly change.")]
     more += f" Without it intervals are too narrow: standard errors of mean responses are {widening:.1f} times as large by group."
     return [Finding("clusters", "careful", f"{text} {more}")]
-
-
-def _lies_within(inner: Array, outer: Array) -> bool:
-    """Test if every group of rows `inner` (n,) lies in one group of `outer` (n,)."""
-    _, first, code = np.unique(inner, return_index=True, return_inverse=True)
-    return bool((outer[first][code] == outer).all())
 
 
 def _check_customers(log: Log) -> list[Finding]:
@@ -320,6 +322,40 @@ def _check_customers(log: Log) -> list[Finding]:
         "decision. Without a table of customers, each customer of the log is planned once, by their last row in the table."
     )
     return [Finding("customers", "note", text)]
+
+
+def _check_within(within: WithinComparison | None, titles: tuple[str, ...]) -> list[Finding]:
+    """Check that levels differ within customers as they do among all; no finding where customers hardly got several levels."""
+    if within is None:
+        return []
+    topic, of, rows = (
+        f"within {within.of}s",
+        within.of,
+        zip(within.among, within.within, within.difference, strict=True),
+    )
+    shares = [
+        abs(d.estimate) / max(abs(a.estimate), abs(w.estimate), 1e-300) * (abs(d.estimate) > 3 * d.se)
+        for a, w, d in rows
+    ]
+    clear = within.p < MAX_CHANCE_DISAGREEMENT
+    place = int(np.argmax(shares)) if clear and max(shares) > 0 else len(shares) - 1
+    among, inside, level = within.among[place], within.within[place], within.levels[place + 1]
+    text = (
+        f"Among all rows, {titles[level]!r} brings {_write_effect(among)} more than {titles[within.levels[0]]!r}; within the "
+        f"{plural(within.groups, of)} who got several levels, {_write_effect(inside)}."
+    )
+    if not clear or max(shares) < MIN_DISAGREEMENT:
+        return [Finding(topic, "fine", f"{text} The two comparisons do not clearly disagree.")]
+    more = f"They disagree: {of}s who got more differ in something that the features do not hold, and it is in every estimate."
+    if max(shares) < SEVERE_DISAGREEMENT:
+        return [Finding(topic, "careful", f"{text} {more}")]
+    hint = f"Add a feature for it, such as the {of}'s earlier responses, or give some {of}s their levels at random."
+    return [Finding(topic, "no", f"{text} {more} {hint}")]
+
+
+def _write_effect(effect: Estimate) -> str:
+    """Write an effect with its 95 % interval."""
+    return f"{effect.estimate:.3g} ({effect.low:.3g} to {effect.high:.3g})".replace("-", "−")
 
 
 def _check_clusters(log: Log) -> list[Finding]:
@@ -431,8 +467,9 @@ def _check_redemption(log: Log) -> list[Finding]:
     return [Finding("costs", "careful", f"{text}. {more}")]
 
 
-def _check_leaks(leaks: tuple[Leak, ...], sampled: int, rows: int) -> Finding:
+def _check_leaks(leaks: tuple[Leak, ...], log: Log) -> Finding:
     """Check that no feature gives away the response, the level or the cost."""
+    sampled, rows = min(MAX_LEAK_ROWS, len(log.seen)), len(log)
     if not leaks:
         where = f" (checked on a sample of {plural(sampled, 'row')})" if sampled < rows else ""
         return Finding("suspicious features", "fine", f"No feature alone predicts the response or the level{where}.")
@@ -442,6 +479,10 @@ def _check_leaks(leaks: tuple[Leak, ...], sampled: int, rows: int) -> Finding:
         text = f"A feature nearly equals what it should predict: {named}."
         if all(leak.of == "level" for leak in leaks):
             more = "If it was set together with the level, leave it out; if it was known before, the level follows from it: keep it."
+            if log.unit is not None and log.unit.column == leaks[0].feature:
+                more += (
+                    " If levels were given to groups of rows that it names, such as villages, name it as the cluster."
+                )
         else:
             more = "Leave it out unless it was known before the level."
         return Finding("suspicious features", "no", f"{text} {more}")
@@ -457,6 +498,7 @@ def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
     rng = np.random.default_rng(seed)
     rows = np.sort(shuffle_rows(len(log), MAX_LEAK_ROWS, rng))
     half = rng.integers(0, 2, len(rows))
+    named_unit = "" if log.unit is None or log.assigned is not log.unit.code else log.unit.column
     targets = {"response": log.response[rows][:, None], "level": np.eye(len(log.levels))[log.level[rows]]}
     if log.paid is not None:
         targets["cost"] = log.paid[rows][:, None]
@@ -464,7 +506,7 @@ def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
     for name in log.features.column_names:
         code = group_column(log.features.column(name).take(rows), N_LEAK_GROUPS).code
         for of, target in targets.items():
-            if of == "level" and log.unit is not None and log.unit.column == name:
+            if of == "level" and named_unit == name:
                 continue  # its values are known to have had one level
             share = measure_explained(code, target, half)
             if share >= SUSPECTED_LEAK:

@@ -23,7 +23,7 @@ N_PERMUTATIONS = 499
 MAX_TEST_ROWS = 5_000  # more would show only dependence too weak to matter
 N_FOURIER_FEATURES = 128
 PERMUTATIONS_PER_BLOCK = 50
-MAX_STRATA, MIN_STRATUM_UNITS = 60, 20  # values of a column, and rows or units of each
+MAX_STRATA, MIN_STRATUM_UNITS = 200, 10  # values of a column, and rows or units of each
 MIN_STRATA_SCORE = 4.0  # of the dependence of levels on strata, in standard deviations
 MAX_TESTED_STRATA = 3  # columns
 MIN_STRATA_P = 0.05  # of independence within strata
@@ -105,8 +105,8 @@ def find_strata(features: pa.Table, X: Array, level: Array, group: Array | None 
         stratum = grouping.code if unit is None else _find_common(grouping.code, unit)
         if unit is not None and (stratum[unit] != grouping.code).any():
             continue  # levels of whole units were drawn within strata of units
-        score, smallest = _score_dependence(stratum, level_of)
-        if score > MIN_STRATA_SCORE and smallest >= MIN_STRATUM_UNITS:
+        score = _score_dependence(stratum, level_of)
+        if score > MIN_STRATA_SCORE:
             scored.append((score, name, grouping.code))
     for _, name, code in sorted(scored, key=lambda item: -item[0])[:MAX_TESTED_STRATA]:
         within = measure_dependence(X, level, group, strata=code, seed=seed)
@@ -120,18 +120,20 @@ def _is_binned(column: pa.ChunkedArray) -> bool:
     return len(column.unique()) > MAX_STRATA + 1
 
 
-def _score_dependence(stratum: Array, level: Array) -> tuple[float, int]:
-    """Return the likelihood ratio of levels and strata, and the units of the smallest stratum.
+def _score_dependence(stratum: Array, level: Array) -> float:
+    """Return the likelihood ratio of levels and strata, in standard deviations from its mean without dependence.
 
-    The ratio is in standard deviations from its mean without dependence.
+    It is 0 if a stratum has few units, or one level alone.
     """
     K = int(level.max()) + 1
     counts = np.bincount(stratum * K + level, minlength=(int(stratum.max()) + 1) * K).reshape(-1, K).astype(np.float64)
     counts = counts[counts.sum(axis=1) > 0]
+    if counts.sum(axis=1).min() < MIN_STRATUM_UNITS or (counts > 0).sum(axis=1).min() < 2:
+        return 0.0
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
     ratio = 2 * float(np.where(counts > 0, counts * np.log(np.maximum(counts, 1) / expected), 0.0).sum())
     freedom = max((len(counts) - 1) * (K - 1), 1)
-    return (ratio - freedom) / np.sqrt(2 * freedom), int(counts.sum(axis=1).min())
+    return float((ratio - freedom) / np.sqrt(2 * freedom))
 
 
 def _measure_permutations(Z: Array, level: Array, strata: Array, permutations: int, seed: int) -> Array:

@@ -59,11 +59,10 @@ def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelF
         return Propensities(log.propensity, "given")
     features = encode_for_levels(log, fold=fold, seed=seed) if features is None else features
     seen, seen_fold = log.seen, fold if log.sample is None else fold[log.sample.rows]
-    unit = None if seen.unit is None else seen.unit.code
     with one_thread():
         estimate = _estimate(seen, seen_fold, seed, features)
         propensity = estimate.probabilities[np.arange(len(seen)), seen.level]
-        propensity = balance_propensities(propensity, features.X, seen.level, seen.weights, seed, unit)
+        propensity = balance_propensities(propensity, features.X, seen.level, seen.weights, seed, _take_units(seen))
         if log.sample is not None:
             propensity = _predict_outside_sample(log, propensity, estimate.learn(), seed)
     return _raise_to_floor(propensity, log.weights, estimate.model)
@@ -84,8 +83,7 @@ def _estimate(log: Log, fold: Array, seed: int, features: LevelFeatures) -> _Out
     Several logging policies are learnt separately and mixed.
     """
     logger, K, weight = _pool_loggers(log), len(log.levels), log.weight
-    unit = None if log.unit is None else log.unit.code
-    level_rows = _ClassificationRows(features.X, log.level, log.weights, K, unit)
+    level_rows = _ClassificationRows(features.X, log.level, log.weights, K, _take_units(log))
     if logger is None:
         levels_fit = _crossfit(level_rows, fold, seed)
         calibration = _learn_calibration(levels_fit.held, log.level, weight)
@@ -131,8 +129,10 @@ def _predict_outside_sample(log: Log, sample_propensity: Array, scorer: Propensi
     rows = outside[np.sort(shuffle_rows(len(outside), MAX_PROPENSITY_ROWS, seed))]
     encoded = np.concatenate(list(log.sample.map(scorer.encode_and_predict, None, rows)))
     X, predicted = encoded[:, :-K].astype(np.float32), encoded[np.arange(len(rows)), log.level[rows] - K]
-    group = None if log.unit is None else log.unit.code[rows]
-    tilts, propensity[rows] = learn_tilts(predicted, X, log.level[rows], log.weights[rows], seed, group)
+    units = _take_units(log)
+    tilts, propensity[rows] = learn_tilts(
+        predicted, X, log.level[rows], log.weights[rows], seed, None if units is None else units[rows]
+    )
     if len(rows) < len(outside):
         balanced, start = replace(scorer, model=replace(scorer.model, tilts=tilts)), 0
         for predicted in log.sample.map(balanced, None, outside):
@@ -141,6 +141,11 @@ def _predict_outside_sample(log: Log, sample_propensity: Array, scorer: Propensi
             start += len(predicted)
             advance(start / len(outside))
     return propensity
+
+
+def _take_units(log: Log) -> Array | None:
+    """Return the units of assignment (n,) of a log; None if levels are not known to have been given to groups of rows."""
+    return None if log.unit is None or log.assigned is not log.unit.code else log.assigned
 
 
 def _pool_loggers(log: Log) -> Array | None:
@@ -386,8 +391,8 @@ def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold
     encoded_log = seen if len(rows) == len(seen) else seen.take(rows)
     rows, weight = (rows, None) if sample is None else (sample.rows[rows], encoded_log.weight)
     encoder, table = Encoder(), encoded_log.features
-    unit = None if seen.unit is None or seen.unit.column not in table.column_names else seen.unit.column
-    if unit is not None and kind_of(table.column(unit).type) == "text":
+    unit = seen.unit.column if seen.unit is not None and _take_units(seen) is not None else ""
+    if unit in table.column_names and kind_of(table.column(unit).type) == "text":
         table = table.drop_columns(unit)
     X = encoder.fit_transform(
         table, encoded_log.level, discrete=True, seed=seed, fold=None if fold is None else fold[rows]

@@ -17,6 +17,7 @@ from largesse.records.checkup import HeavyRow as HeavyRow
 from largesse.records.checkup import Leak as Leak
 from largesse.records.checkup import Overlap as Overlap
 from largesse.records.checkup import Strata as Strata
+from largesse.records.checkup import WithinComparison as WithinComparison
 from largesse.records.customer_shift import CustomerShift as CustomerShift
 from largesse.records.customer_shift import UnknownValues as UnknownValues
 from largesse.records.display import Card as Card
@@ -61,6 +62,7 @@ from largesse.records.input_tables import Roles as Roles
 from largesse.records.input_tables import RowTask as RowTask
 from largesse.records.input_tables import Sample as Sample
 from largesse.records.input_tables import find_last_rows as find_last_rows
+from largesse.records.input_tables import lies_within as lies_within
 from largesse.records.logged_policy_changes import LevelGain as LevelGain
 from largesse.records.logged_policy_changes import LevelTransition as LevelTransition
 from largesse.records.logged_policy_changes import LoggedPolicyChanges as LoggedPolicyChanges

@@ -57,6 +57,19 @@ class Strata:
 
 
 @dataclass(frozen=True)
+class WithinComparison:
+    """Effects of the levels above the first: among all rows, and within customers with several levels."""
+
+    of: str  # "customer" or "cluster": what rows are compared within
+    groups: int  # that have several levels
+    levels: tuple[int, ...]  # (L + 1,) the compared levels
+    among: tuple[Estimate, ...]  # (L,) difference to the first, rows weighted by 1 / propensity
+    within: tuple[Estimate, ...]  # (L,) the same, within customers
+    difference: tuple[Estimate, ...]  # (L,) among − within
+    p: float  # of no difference at any level
+
+
+@dataclass(frozen=True)
 class Leak:
     """A feature that alone explains most of the response, or of the level."""
 
@@ -92,6 +105,7 @@ class Checkup(DisplayMixin):
     heavy: tuple[HeavyRow, ...]
     unsupported: UnsupportedCells
     customers: int | None = None  # different ids, where customers have several rows
+    within: WithinComparison | None = None  # where customers or clusters got several levels
 
     @property
     def answer(self) -> str:

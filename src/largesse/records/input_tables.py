@@ -52,7 +52,10 @@ class Roles(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class AssignmentUnit:
-    """Groups of rows within which the level never varies, such as the villages of a trial."""
+    """Groups of rows within which the level never varies, such as the villages of a trial.
+
+    They count as groups that got their levels together where the log names them, or larger ones, as clusters.
+    """
 
     column: str
     code: Array  # (n,) int64, the group of every row
@@ -178,10 +181,12 @@ class Log(DisplayMixin):
         last = None if self.customer is None else find_last_rows(self.customer)
         return None if last is None or len(last) == len(self) else last
 
-    @property
+    @cached_property
     def assigned(self) -> Array | None:
-        """Codes (n,) of the groups that got their levels together: those of the unit of assignment, or clusters; None for rows."""
-        return self.cluster if self.unit is None else self.unit.code
+        """Codes (n,) of the groups that got their levels together: units of assignment within clusters, or the clusters; None for rows."""
+        if self.unit is None or self.cluster is None or not lies_within(self.unit.code, self.cluster):
+            return self.cluster
+        return self.unit.code
 
     @property
     def weights(self) -> Array:
@@ -244,6 +249,16 @@ class Log(DisplayMixin):
         assert self.paid is not None  # a log of observed costs is read with them
         sample = None if self.sample is None else replace(self.sample, log=self.sample.log.of_costs)
         return replace(self, response=self.paid, response_name="cost", paid=None, sample=sample, response_value=None)
+
+
+def lies_within(inner: Array, outer: Array) -> bool:
+    """Test if every group of rows `inner` (n,) lies in one group of `outer` (n,).
+
+    >>> lies_within(np.array([0, 1, 1]), np.array([5, 5, 5])), lies_within(np.array([5, 5, 5]), np.array([0, 1, 1]))
+    (True, False)
+    """
+    _, first, code = np.unique(inner, return_index=True, return_inverse=True)
+    return bool((outer[first][code] == outer).all())
 
 
 def find_last_rows(ids: pa.Array) -> Array:

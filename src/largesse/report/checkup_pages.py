@@ -77,6 +77,7 @@ def describe_checkup(
                 "levels": [{"name": name, "rows": int(n), "value": value, "raw": raw} for name, n, value, raw in rows]
             },
             "support": summarise_checkup(checkup),
+            "within": checkup.within,
             "leaks": checkup.leaks,
             "heavy": checkup.heavy,
             "notes": [note[:1].upper() + note[1:] for note in notes],
@@ -98,6 +99,7 @@ def view_checkup(numbers: Numbers, units: Units) -> View:
         "clusters": "" if clusters is None else write_count(clusters),
         "levels": view_levels(levels, units),
         "support": view_support(numbers, units),
+        "within": _view_within(numbers, units),
         "leaks": _view_leaks(numbers),
         "heavy": [
             {
@@ -109,6 +111,18 @@ def view_checkup(numbers: Numbers, units: Units) -> View:
             for row in numbers["heavy"]
         ],
     }
+
+
+def _view_within(numbers: Numbers, units: Units) -> View | None:
+    within = numbers["within"]
+    if within is None:
+        return None
+    first, *others = (numbers["levels"][level]["name"] for level in within["levels"])
+    rows = [
+        {"name": name, "among": units.write_gain(among), "within": units.write_gain(inside)}
+        for name, among, inside in zip(others, within["among"], within["within"], strict=True)
+    ]
+    return {"of": within["of"], "groups": write_count(within["groups"]), "first": first, "rows": rows}
 
 
 def _view_leaks(numbers: Numbers) -> list[View]:
