@@ -18,6 +18,7 @@ from largesse.evaluation.column_drift import measure_drift as measure_drift
 from largesse.evaluation.crossfitted_scores import compute_paid_costs as compute_paid_costs
 from largesse.evaluation.crossfitted_scores import crossfit as crossfit
 from largesse.evaluation.crossfitted_scores import hold_out_rows as hold_out_rows
+from largesse.evaluation.crossfitted_scores import restrict_scores as restrict_scores
 from largesse.evaluation.crossfitted_scores import score_rows as score_rows
 from largesse.evaluation.customer_weights import CustomerSample as CustomerSample
 from largesse.evaluation.customer_weights import check_shift as check_shift
@@ -53,6 +54,7 @@ from largesse.evaluation.policy_estimates import estimate_ratio as estimate_rati
 from largesse.evaluation.policy_estimates import estimate_uniform as estimate_uniform
 from largesse.evaluation.policy_estimates import estimate_value as estimate_value
 from largesse.evaluation.policy_estimates import find_best_mixes as find_best_mixes
+from largesse.evaluation.policy_estimates import predict_value as predict_value
 from largesse.evaluation.policy_estimates import score_level as score_level
 from largesse.evaluation.policy_estimates import score_log as score_log
 from largesse.evaluation.policy_estimates import score_policy as score_policy

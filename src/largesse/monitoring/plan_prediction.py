@@ -9,7 +9,7 @@ import numpy as np
 
 from largesse.allocation import allocate, correct_costs, decide_at_price
 from largesse.errors import Problem, fail
-from largesse.evaluation import estimate_value, measure_spending, plan_held_out
+from largesse.evaluation import FoldPlanner, estimate_value, measure_spending, plan_held_out, predict_value
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Estimate, Log, Scores
 
@@ -93,18 +93,22 @@ def match_decisions(prediction: Prediction, log: Log, decisions: pa.Table, *, se
 
 
 def add_errors(
-    prediction: Prediction, scores: Scores, budget: float, confidence: float, planned: float | None = None
+    prediction: Prediction,
+    scores: Scores,
+    budget: float,
+    confidence: float,
+    planned: float | None = None,
+    planner: FoldPlanner | None = None,
 ) -> Prediction:
     """Add the bias and the errors of the prediction, estimated on held-out rows of the old log.
 
     `planned` is the value that the plan stated for the log's own customers, which its model has seen; by default the
-    value that held-out models predict.
+    value that held-out models predict. A `planner` plans the log's rows under the rules of the plan.
     """
-    plan = plan_held_out(scores, budget, measure_spending(scores), confidence)
-    value, spend = estimate_value(scores, plan.levels)
+    plan = plan_held_out(scores, budget, measure_spending(scores), confidence, planner)
+    value, spend = estimate_value(scores, plan.policy)
     if planned is None:
-        rows = np.arange(len(scores.level))
-        planned = float(np.average(scores.curves[rows, plan.levels], weights=scores.weight))
+        planned = predict_value(scores.curves, plan.policy, scores.weight)
     correction = Estimate(value.estimate - planned, value.se, value.low - planned, value.high - planned)
     uncertain = not scores.certain and spend.estimate > 0 and np.isfinite(spend.se)
     return replace(prediction, honest=correction, spend_error=spend.se / spend.estimate if uncertain else 0.0)

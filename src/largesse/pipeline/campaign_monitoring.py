@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from largesse.allocation import allow_cheapest
 from largesse.campaign import Campaign, read_campaign
 from largesse.data import read_table
 from largesse.errors import LargesseError, Problem, fail, refuse
-from largesse.evaluation import measure_spending, plan_held_out, score_rows
+from largesse.evaluation import FoldPlanner, measure_spending, plan_held_out, restrict_scores, score_rows
+from largesse.exploration import ResponseVariance, measure_variance
 from largesse.monitoring import (
     CUSTOMER,
     PROPENSITY,
@@ -35,7 +37,9 @@ from largesse.pipeline.commands import LOCAL_ENGINE, recall_scores, silent
 from largesse.pipeline.engine_protocol import Engine
 from largesse.pipeline.log_assembly import OLD_ROLES
 from largesse.pipeline.out_of_fold_cache import make_key, read_scores
+from largesse.pipeline.planner import make_fold_planner
 from largesse.policy import Policy
+from largesse.propensity import mark_supported
 from largesse.records import CampaignCheck, Log, PowerAnalysis, Progress, Scores
 from largesse.report import describe_check, render_check
 
@@ -66,7 +70,7 @@ def check(
         progress("reading the new log", 0.0)
         new = _read_new(log, campaign, policy, decisions, served, engine)
         progress("reading the old log", 0.0)
-        old, scores = _read_old(home, campaign, policy, engine)
+        old, scores, planner = _read_old(home, campaign, policy, engine, planned["customers"])
         progress("comparing", 0.0)
         budget: float | None = planned["budget"]["average"]
         prediction = predict_for_log(policy, new, budget)
@@ -76,7 +80,8 @@ def check(
             # Of the log's own customers, whom the model saw, the plan predicts more than held-out models do.
             seen = campaign.customers is None and prediction.joined is not None and not served
             value = planned["planned"]["value"] if seen else None
-            prediction = add_errors(prediction, scores, budget, campaign.planning.budget_confidence, value)
+            confidence = campaign.planning.budget_confidence
+            prediction = add_errors(prediction, scores, budget, confidence, value, planner)
         if budget is not None and not campaign.planning.constrained and policy.price:
             price = find_price(policy, new, budget, planned["customers"], campaign.seed)
             prediction = replace(prediction, price=policy.price, price_now=price)
@@ -139,17 +144,31 @@ def _name_rows(decisions: pa.Table, table: pa.Table, key: str) -> pa.Table:
     return named.drop_columns([REQUEST]) if REQUEST in named.column_names else named
 
 
-def _read_old(home: Path, campaign: Campaign, policy: Policy, engine: Engine) -> tuple[OldLog | None, Scores | None]:
-    """Return the log that the model learnt from and its out-of-fold scores, each None if missing."""
+def _read_old(
+    home: Path, campaign: Campaign, policy: Policy, engine: Engine, customers: int
+) -> tuple[OldLog | None, Scores | None, FoldPlanner | None]:
+    """Return the log that the model learnt from, its out-of-fold scores, and the planner of its rows; None where missing."""
     try:
         log = engine.read_log(campaign)
     except (LargesseError, OSError):
-        return None, None
+        return None, None, None
     cached, seen = read_scores(home / files.SCORES_FILE, make_key(campaign, log), log), log.seen
     scores = None if cached is None or cached[1] is None else score_rows(log, cached[0], cached[1])
+    if scores is not None:
+        scores = restrict_scores(scores, allow_cheapest(mark_supported(policy.options.cells, log)))
     curves = policy.model.predict(seen) if scores is None or log.sample is not None else scores.curves
     residual = seen.response - curves[np.arange(len(seen)), seen.level]
-    return OldLog(seen.features, residual, seen.cluster, seen.binary), scores
+    old = OldLog(seen.features, residual, seen.cluster, seen.binary)
+    return old, scores, None if scores is None else find_fold_planner(campaign, log, scores, customers)
+
+
+def find_fold_planner(campaign: Campaign, log: Log, scores: Scores, customers: int) -> FoldPlanner | None:
+    """Return the planner of the log's rows under the rules of a campaign; None without rules that the log can judge."""
+    variance = measure_variance(log, scores.curves) if campaign.planning.aimed else ResponseVariance()
+    try:
+        return make_fold_planner(campaign, log, customers, variance, scores.allowed)
+    except LargesseError:
+        return None
 
 
 def power(
@@ -175,6 +194,8 @@ def power(
         scores = recall_scores(home, campaign, log, progress).scores
         budget = planned["budget"]["average"]
         budget = float("inf") if budget is None else budget
-        held_out = plan_held_out(scores, budget, measure_spending(scores), campaign.planning.budget_confidence)
-        plan = as_probabilities(held_out.levels.astype("int64"), scores)
+        planner = find_fold_planner(campaign, log, scores, planned["customers"])
+        confidence = campaign.planning.budget_confidence
+        held_out = plan_held_out(scores, budget, measure_spending(scores), confidence, planner)
+        plan = as_probabilities(held_out.policy, scores)
         return size_test(scores, find_arms(scores, plan, incumbent, log.levels), spec, log, planned["planned"]["price"])
