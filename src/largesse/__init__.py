@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from largesse.evaluation import compare as compare
     from largesse.evaluation import doctor as doctor
     from largesse.evaluation import evaluate as evaluate
+    from largesse.evaluation import make_study as make_study
     from largesse.levels import Levels as Levels
     from largesse.monitoring import power as power
     from largesse.pipeline.python_api import run as run
@@ -57,7 +58,7 @@ _PUBLIC_NAMES = {
     "allocation": "Constraints allocate frontier",
     "campaign": "Campaign read_campaign",
     "data": "log_from_arrays read_customers read_log",
-    "evaluation": "compare doctor evaluate",
+    "evaluation": "compare doctor evaluate make_study",
     "levels": "Levels",
     "monitoring": "power",
     "pipeline.python_api": "run show_report",

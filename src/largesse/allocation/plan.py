@@ -66,7 +66,7 @@ def allocate(
     limit = total_limit(n := len(curves), budget, total)
     average = limit / n if budget is None else float(budget)
     if constraints is not None:
-        rules = constraints.rules(*curves.shape)
+        rules = (constraints if labels is None else constraints.number_levels(labels)).rules(*curves.shape)
         limits = [Budget(limit), *(rule for rule in rules if isinstance(rule, Limit))]
         under = arrange_rules(limits, rules, curves.shape)
         return replace(plan_under_rules(curves, costs, under, average, exact), labels=labels)
@@ -82,7 +82,8 @@ def allocate(
     bound = max(bound, float(plan.value))
     # The exact mean is within the budget; spend / n is rounded and may be a bit above it.
     spend = min(float(plan.spend) / n, average)
-    return Plan(plan.levels, float(plan.value) / n, spend, solution.price, bound / n, average, labels=labels)
+    amounts: dict[str, Any] = {"labels": labels, "curves": curves, "costs": costs}
+    return Plan(plan.levels, float(plan.value) / n, spend, solution.price, bound / n, average, **amounts)
 
 
 def _check_options(constraints: Any, exact: Any) -> None:

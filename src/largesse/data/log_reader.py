@@ -212,10 +212,13 @@ def _argument_of(role: str) -> str:
 def feature_table(features: Any) -> pa.Table:
     """Convert features to an Arrow table.
 
-    The columns of an array are named x0, x1 and so on.
+    The columns of an array are named x0, x1 and so on. A list of dicts has one row each.
     """
     import pyarrow as pa
 
+    if isinstance(features, list) and features and all(isinstance(row, Mapping) for row in features):
+        with _convertible("features"):
+            return read_table(pa.Table.from_pylist(features), what="features")
     if isinstance(features, list | np.ndarray):
         with _convertible("features"):
             matrix = np.asarray(features)

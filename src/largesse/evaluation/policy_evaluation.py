@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from largesse.allocation import Constraints, allow_cheapest
-from largesse.errors import Problem, fail, integer_problems, percent, plural, refuse, repr_short, suggest
+from largesse.errors import (
+    Problem,
+    fail,
+    integer_problems,
+    percent,
+    plural,
+    refuse,
+    repr_short,
+    require_part,
+    suggest,
+)
 from largesse.evaluation.crossfitted_scores import crossfit, hold_out_rows, restrict_scores, score_rows
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.frontier_estimate import ConstrainedPlanner, plan_held_out
@@ -92,8 +103,9 @@ def evaluate(
     log
         Past decisions and their outcomes.
     policy
-        A `Policy` or a `BanditNet`; levels (n,) or probabilities (n, K) for the log's rows; or, with `budget`, a
-        response model: then the policy is learnt on this log and evaluated only on rows that did not train it.
+        A `Policy` or a `BanditNet`; levels (n,) or probabilities (n, K) for the log's rows; a function of a dataframe of
+        features that returns either, levels also by name; or, with `budget`, a response model: then the policy is learnt on this
+        log and evaluated only on rows that did not train it.
     budget
         Average cost per customer, with a model.
     constraints
@@ -122,6 +134,7 @@ def evaluate(
     if constraints is not None and candidate.policy is not None:
         hint = "give a model and a budget, or leave the constraints out"
         fail("evaluate", Problem("constraints are given for a policy that is already made", hint))
+    constraints = None if constraints is None else constraints.number_levels(log.levels.labels)
     held = hold_out_rows(log, candidate.model, folds=folds, seed=seed, progress=progress)
     propensities = estimate_propensities(log, held.fold, seed)
     scores, cells, learnt = score_rows(log, held, propensities), find_unsupported(log, seed), candidate.policy is None
@@ -269,12 +282,28 @@ def as_policy(log: Log, policy: Any, budget: float | None = None) -> Candidate:
     if hasattr(policy, "decide"):  # a policy without a response model, such as BanditNet
         warnings = _warn_if_seen(policy, log, "Evaluate it on a log that it was not trained on.")
         return Candidate(_check_array(policy.probabilities(log), log), warnings=warnings)
+    if callable(policy) and not hasattr(policy, "predict"):
+        return Candidate(_check_array(_call_policy(policy, log), log))
     if not hasattr(policy, "predict"):
         return Candidate(_check_array(policy, log))
     if budget is None:
         hint = "give the budget too: evaluate(log, model, budget=1.7)"
         fail("evaluate", Problem("a model alone does not say who gets what", hint))
     return Candidate(None, policy, budget)
+
+
+def _call_policy(policy: Callable[[Any], Any], log: Log) -> Any:
+    """Return the levels or probabilities that a function gives the rows of a log; names of levels become numbers."""
+    pandas = require_part("pandas", "", "evaluate", hint="pip install pandas: a function gets a dataframe of features")
+    chosen = np.asarray(policy(log.features.to_pandas()))
+    numbers = {label: number for number, label in enumerate(log.levels.labels)}
+    if chosen.dtype.kind in "OU" and chosen.ndim == 1:
+        unknown = [str(name) for name in pandas.unique(chosen) if str(name) not in numbers]
+        refuse(
+            "evaluate", [Problem(f"the function gives the level {name!r}", suggest(name, numbers)) for name in unknown]
+        )
+        return np.array([numbers[str(name)] for name in chosen])
+    return chosen
 
 
 def _from_policy(log: Log, policy: Any) -> Candidate:

@@ -27,6 +27,8 @@ class Plan(DisplayMixin):
     budget: float  # average per customer
     shadow: dict[str, float] = field(default_factory=dict)  # rule → value of one more unit of its limit
     labels: tuple[str, ...] | None = None  # (K,) names of the levels for tables, if known
+    curves: Array | None = field(default=None, repr=False)  # (n, K) expected responses that it was made from
+    costs: Array | None = field(default=None, repr=False)  # (1, K) or (n, K)
 
     @property
     def gap(self) -> float:
@@ -58,7 +60,7 @@ class Plan(DisplayMixin):
         )
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of row number, level number and, if known, level name of each customer."""
+        """Return a table of row number, level, expected response and expected cost of each customer, as far as known."""
         import pyarrow as pa
 
         columns = {
@@ -66,6 +68,10 @@ class Plan(DisplayMixin):
             **name_levels(self.levels, self.labels),
             "level_number": self.levels,
         }
+        for name, table in (("expected_response", self.curves), ("expected_cost", self.costs)):
+            if table is not None:
+                rows = np.arange(len(self)) if len(table) > 1 else 0
+                columns[name] = np.asarray(table[rows, self.levels], dtype=np.float64)
         return pa.table(columns)
 
 

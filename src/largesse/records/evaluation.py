@@ -251,11 +251,27 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(DisplayMixin):
     """Paired differences in value and spend between two policies."""
 
     value: Estimate
     spend: Estimate
+
+    def card(self) -> Card:
+        """Return a notebook table of the differences with their intervals."""
+        rows = [
+            (name, getattr(self, name).estimate, write_ends(getattr(self, name).interval))
+            for name in ("value", "spend")
+        ]
+        return Card("First policy less the second", ("", "difference", "95 %"), rows)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a table with one row for value and one for spend."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(
+            [{"of": name, **spread_estimate("difference", getattr(self, name))} for name in ("value", "spend")]
+        )
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter((self.value, self.spend))

@@ -184,7 +184,7 @@ class Constraints:
     eligible
         (n, K) whether a customer may get a level; everybody may get everything when it is not given.
     caps
-        Level → the most customers who may get it.
+        Level → the most customers who may get it. Levels are numbers; names where the `Levels` are known.
     shares
         Level → the smallest share of customers who must get it.
     segment
@@ -223,6 +223,21 @@ class Constraints:
             )
         refuse("constraints", list(dict.fromkeys(problems)))
         return rules
+
+    def number_levels(self, labels: Sequence[str]) -> Constraints:
+        """Return the constraints with the numbers of levels instead of their names."""
+        numbers = {label: number for number, label in enumerate(labels)}
+        tables: dict[str, Any] = {}
+        problems = []
+        for word in ("caps", "shares"):
+            table = getattr(self, word)
+            unknown = [level for level in table if isinstance(level, str) and level not in numbers]
+            problems += [Problem(f"{word} names the level {level!r}", suggest(level, labels)) for level in unknown]
+            tables[word] = {
+                numbers.get(level, level) if isinstance(level, str) else level: n for level, n in table.items()
+            }
+        refuse("constraints", problems)
+        return replace(self, **tables)
 
     def take(self, rows: Array, customers: int) -> Constraints:
         """Return the constraints of some rows (m,), which may repeat, in proportion to the number of `customers` of a plan.
