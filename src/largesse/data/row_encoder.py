@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -33,6 +32,7 @@ from largesse.records import Array
 Row = Mapping[str, Any]
 PLAIN_TYPES = {float, int, bool, type(None)}
 MAX_LISTED_CUSTOMERS = 5
+MAX_CACHED_DAYS = 50_000
 ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
@@ -93,6 +93,10 @@ class RowEncoder:
                 self._dates.append((learnt, place))
             place += len(learnt.names)
         self._centres, self._spreads = np.array(centres), np.array(spreads)
+        self._scalars = [
+            (*place, *scale) for place, scale in zip(self._numbers, zip(centres, spreads, strict=True), strict=True)
+        ]
+        self._days: dict[tuple[str, str | None], Array] = {}  # encoded days: most customers share a few thousand
         self._values = np.array([k for k, (_, at, _) in enumerate(self._numbers) if at >= 0], dtype=np.intp)
         self._places = np.array([at for _, at, _ in self._numbers if at >= 0], dtype=np.intp)
         self._gaps = np.array([k for k, (_, _, at) in enumerate(self._numbers) if at >= 0], dtype=np.intp)
@@ -124,8 +128,11 @@ class RowEncoder:
         """Return the matrix (n, p) of rows, or None if a value needs the rules of tables."""
         matrix = np.zeros((len(rows), self._width), dtype=np.float32)
         try:
-            columns = [[row[name] for row in rows] for name, _, _ in self._numbers]
-            if self._numbers:
+            if len(rows) == 1:
+                if not self._place_scalars(matrix[0], rows[0]):
+                    return None
+            elif self._numbers:
+                columns = [[row[name] for row in rows] for name, _, _ in self._numbers]
                 if not all(_is_plain(column) for column in columns):
                     return None
                 self._place_numbers(matrix, np.array(columns, dtype=np.float64).T)
@@ -137,11 +144,34 @@ class RowEncoder:
                 width = len(other)
                 matrix[:, place : place + width] = [known.get(text, other) for text in texts]
             for learnt, place in self._dates:
-                block = learnt.encode_seconds(np.array([_read_day(row[learnt.name]) for row in rows]))
-                matrix[:, place : place + block.shape[1]] = block
+                blocks = [self._encode_day(learnt, row[learnt.name]) for row in rows]
+                matrix[:, place : place + len(blocks[0])] = blocks
         except (KeyError, TypeError, OverflowError, ValueError):
             return None
         return matrix
+
+    def _place_scalars(self, matrix_row: Array, row: Row) -> bool:
+        """Place the numbers of a single row; return False if a value needs the rules of tables."""
+        for name, at, gap, centre, spread in self._scalars:
+            value = row[name]
+            if type(value) not in PLAIN_TYPES:
+                return False
+            known = value is not None and math.isfinite(value)
+            if at >= 0 and known:
+                deviation = (value - centre) / spread
+                matrix_row[at] = min(max(deviation, -MAX_STANDARD_DEVIATIONS), MAX_STANDARD_DEVIATIONS)
+            if gap >= 0 and not known:
+                matrix_row[gap] = 1.0
+        return True
+
+    def _encode_day(self, learnt: DateEncoder, text: str | None) -> Array:
+        """Return the encoded columns of a day."""
+        block = self._days.get((learnt.name, text))
+        if block is None:
+            block = learnt.encode_seconds(np.array([_read_day(text)]))[0]
+            if len(self._days) < MAX_CACHED_DAYS:
+                self._days[learnt.name, text] = block
+        return block
 
     def _place_numbers(self, matrix: Array, values: Array) -> None:
         known = np.isfinite(values)
@@ -204,7 +234,6 @@ def _read_stamps(values: list[Any]) -> Any:
         return stamps
 
 
-@lru_cache(maxsize=100_000)
 def _read_day(text: str | None) -> float:
     """Convert a day such as 2026-01-31 to seconds since 1970, and None to NaN.
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import html
 import secrets
-from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -20,7 +19,6 @@ from urllib.parse import parse_qs
 from largesse.serve.json_bodies import RequestError, error_response
 
 if TYPE_CHECKING:
-    from starlette.datastructures import Headers
     from starlette.responses import Response
 
 Scope = MutableMapping[str, Any]
@@ -43,6 +41,7 @@ SECURITY_HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
+RAW_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 @dataclass(frozen=True)
@@ -95,24 +94,21 @@ class AuthMiddleware:
             await self.app(scope, receive, send)
             return
 
-        from starlette.datastructures import Headers, MutableHeaders
-
         started = False
 
         async def send_with_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                headers = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
+                present = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(pair for pair in RAW_HEADERS if pair[0] not in present)]
             await send(message)
 
         try:
             response = self._check(scope)
         except RequestError as error:
             response = error_response(error)
-            if scope["path"] == "/" and "text/html" in Headers(scope=scope).get("accept", ""):
+            if scope["path"] == "/" and b"text/html" in dict(scope["headers"]).get(b"accept", b""):
                 response = _error_page(error)
             response.headers["connection"] = "close"  # a body that follows is not read
         limited = scope["path"] not in self.policy.unlimited_paths
@@ -128,12 +124,12 @@ class AuthMiddleware:
 
     def _check(self, scope: Scope) -> Response | None:
         """Refuse a request that is not let in; return a response for the address that sets the cookie."""
-        from starlette.datastructures import Headers
-
-        policy, headers = self.policy, Headers(scope=scope)
-        counts = Counter(bytes(name) for name, _ in scope["headers"])
-        if doubled := [name.decode() for name in SINGLE_HEADERS if counts[name] > 1]:
-            raise RequestError(400, f"the header {doubled[0]} came twice", "send it once")
+        policy = self.policy
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            if name in SINGLE_HEADERS and name.decode() in headers:
+                raise RequestError(400, f"the header {name.decode()} came twice", "send it once")
+            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
         if policy.hosts is not None and headers.get("host", "").lower() not in policy.hosts:
             raise RequestError(421, "this address is not ours", "use the address that the command printed")
         response = self._check_token(scope, headers)
@@ -143,7 +139,7 @@ class AuthMiddleware:
                 raise RequestError(403, "another page asked for this", "ask from the page itself")
             if (
                 policy.required_header is not None
-                and headers.get(policy.required_header[0]) != policy.required_header[1]
+                and headers.get(policy.required_header[0].lower()) != policy.required_header[1]
             ):
                 problem = f"the header {': '.join(policy.required_header)} is missing"
                 raise RequestError(403, problem, "send it with the request")
@@ -156,13 +152,14 @@ class AuthMiddleware:
             raise _too_large(policy.max_bytes)
         return response
 
-    def _check_token(self, scope: Scope, headers: Headers) -> Response | None:
-        from starlette.requests import cookie_parser
-        from starlette.responses import RedirectResponse
-
+    def _check_token(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
         policy = self.policy
         if policy.token is None or scope["path"] in policy.open_paths:
             return None
+
+        from starlette.requests import cookie_parser
+        from starlette.responses import RedirectResponse
+
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and _is_equal(bearer.strip(), policy.token):
             return None

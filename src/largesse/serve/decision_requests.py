@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -112,17 +111,18 @@ def _list(
 
 def _draw(probabilities: Array, version: str, request: str, names: Sequence[str]) -> Array:
     """Draw a level (n,) for each customer: the same for the same policy, request and name."""
-    uniform = np.array([_hash_to_uniform(version, request, name) for name in names])
-    levels = np.minimum((np.cumsum(probabilities, axis=1) <= uniform[:, None]).sum(axis=1), probabilities.shape[1] - 1)
-    # Rounding may end a sum short of one: then take the last level that has a probability.
-    for at in np.flatnonzero(probabilities[np.arange(len(levels)), levels] == 0):
-        levels[at] = np.flatnonzero(probabilities[at])[-1]
+    levels = np.empty(len(names), dtype=np.int64)
+    for at, (name, row) in enumerate(zip(names, probabilities.tolist(), strict=True)):
+        uniform = _hash_to_uniform(version, request, name)
+        # Rounding may end a sum short of one: then take the last level that has a probability.
+        possible = [level for level, probability in enumerate(row) if probability]
+        levels[at] = next((level for level in possible if (uniform := uniform - row[level]) < 0), possible[-1])
     return levels
 
 
 def _hash_to_uniform(version: str, request: str, customer: str) -> float:
     """Return a pseudo-random number in [0, 1) that depends on the arguments alone."""
-    digest = hashlib.blake2b(json.dumps([version, request, customer]).encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(write_json([version, request, customer]), digest_size=8).digest()
     return (int.from_bytes(digest) >> 11) / 2**53
 
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
@@ -214,7 +215,7 @@ class Service:
             response = Response(await work, media_type=media_type)
         except Exception as error:
             response = error_response(error)
-        self.metrics.count_answer(request.url.path, response.status_code, time.perf_counter() - start)
+        self.metrics.count_answer(request.scope["path"], response.status_code, time.perf_counter() - start)
         return response
 
     async def _run_in_thread(self, work: Callable[[], Returned]) -> Returned:
@@ -248,17 +249,18 @@ class Metrics:
         self._decisions = Counter("largesse_decisions", about, ["level"], registry=self._registry)
         about = "Seconds from the request to the answer of /v1/decide."
         self._seconds = Histogram("largesse_decide_seconds", about, buckets=LATENCY_BUCKETS, registry=self._registry)
+        self._find_counter = lru_cache(lambda metric, *labels: metric.labels(*labels))  # a counter of some labels
 
     def count_answer(self, path: str, status: int, seconds: float) -> None:
         """Count an answered request."""
-        self._requests.labels(path, str(status)).inc()
+        self._find_counter(self._requests, path, str(status)).inc()
         if path == "/v1/decide":
             self._seconds.observe(seconds)
 
     def count_decisions(self, decisions: list[dict[str, Any]]) -> None:
         """Count customers by the level that they got."""
-        for level, n in collections.Counter(decision["level"] for decision in decisions).items():
-            self._decisions.labels(level).inc(n)
+        for level, n in collections.Counter([decision["level"] for decision in decisions]).items():
+            self._find_counter(self._decisions, level).inc(n)
 
     def write(self, gauges: Mapping[str, float], version: str) -> bytes:
         """Return all metrics as Prometheus text, with the current gauges."""

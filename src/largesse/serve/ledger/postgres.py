@@ -24,6 +24,8 @@ POOLED_STATES = {
     "42P05",
 }  # a prepared statement is missing or doubled: a pooler gave this client another connection
 PREPARE_AFTER = 5  # executions
+LOCK_LEDGER = "SELECT id FROM ledger FOR UPDATE; "
+SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (SELECT max(id) FROM ledger)"
 TRANSACTION_SETTINGS = """SET LOCAL search_path TO {schema};
 SET LOCAL idle_in_transaction_session_timeout TO 60000;
 SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"""
@@ -79,23 +81,29 @@ class PostgresStore:
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[PostgresSession]:
         """Give a session that locks the ledger's row, or that reads one state of it."""
-        with self._begin("" if write else "ISOLATION LEVEL REPEATABLE READ, READ ONLY") as cursor:
-            if write:
-                cursor.execute("SELECT id FROM ledger FOR UPDATE")
-                if cursor.fetchone() is None:
-                    cursor.execute("LOCK TABLE ledger IN EXCLUSIVE MODE")  # only one worker fills it
-            yield PostgresSession(cursor, self._clock)
+        mode, first = (
+            ("", LOCK_LEDGER + SERVER_TIME) if write else ("ISOLATION LEVEL REPEATABLE READ, READ ONLY", SERVER_TIME)
+        )
+        with self._begin(mode, first) as cursor:
+            while cursor.nextset():  # the time is the last result
+                pass
+            now, locked_id = cursor.fetchone()
+            if write and locked_id is None:
+                cursor.execute("LOCK TABLE ledger IN EXCLUSIVE MODE")  # only one worker fills it
+            yield PostgresSession(cursor, self._clock.read(now))
 
     @contextmanager
-    def _begin(self, mode: str = "") -> Iterator[Any]:
+    def _begin(self, mode: str = "", first: str = "") -> Iterator[Any]:
         """Give the cursor of a transaction in the ledger's schema, which is on the disk when it ends.
 
-        The settings are those of the transaction: a pooler (PgBouncer) drops those of the connection without a word.
+        The settings are those of the transaction: a pooler (PgBouncer) drops those of the connection without a word. The `first`
+        statements are sent with them, in one message.
         """
         connection = self._connect()
         with connection.cursor() as cursor:
             try:
-                cursor.execute(f"BEGIN {mode}; {TRANSACTION_SETTINGS.format(schema=self._schema)}", prepare=False)
+                settings = TRANSACTION_SETTINGS.format(schema=self._schema)
+                cursor.execute(f"BEGIN {mode}; {settings}; {first}", prepare=False)
                 yield cursor
                 cursor.execute("COMMIT")
             except BaseException as error:
@@ -150,13 +158,12 @@ class PostgresStore:
 class PostgresSession:
     """A transaction of a PostgreSQL database."""
 
-    def __init__(self, cursor: Any, clock: SteadyClock) -> None:
-        self._cursor, self._clock = cursor, clock
+    def __init__(self, cursor: Any, now: int) -> None:
+        self._cursor, self._now = cursor, now
 
     def now(self) -> int:
-        """Return the time of the server: the clocks of machines may differ."""
-        sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-        return self._clock.read(int(self.fetch(sql)[0][0]))
+        """Return the time of the server when it gave the lock: the clocks of machines may differ."""
+        return self._now
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
