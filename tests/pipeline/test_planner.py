@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from largesse.campaign import read_campaign
@@ -39,3 +41,16 @@ def test_costs_on_redemption_are_not_refused_for_their_face_value(shop: Path) ->
     text = CAMPAIGN.replace("budget = 2.5", IMPOSSIBLE["share"]).replace(*REDEEMED).replace("0.9", "0.2")
     (shop / "campaign.toml").write_text(text, encoding="utf-8")
     assert commands.run(read_campaign(shop), shop / "run")["money"]["levels"][2]["share"] >= 0.2
+
+
+@pytest.mark.parametrize("more", ["explore = 0.3", 'explore_for = "evaluation"\nexplore = 0.2'])
+@pytest.mark.parametrize("seed", range(4))
+def test_drawn_levels_cost_no_more_than_the_budget(shop: Path, more: str, seed: int) -> None:
+    text = CAMPAIGN.replace("budget = 2.5", f"budget = 2.5\n{more}").replace("[model]", f"[model]\nseed = {seed}")
+    (shop / "campaign.toml").write_text(text, encoding="utf-8")
+    planned = commands.run(read_campaign(shop), shop / "run")["planned"]
+    plan = pq.read_table(shop / "run" / "plan.parquet")
+    paid = np.array([0, 5, 10])[plan["level_number"].to_numpy()]
+    assert paid.mean() == pytest.approx(planned["spend"])
+    assert 2.1 < planned["spend"] <= 2.5
+    assert np.array_equal(paid, plan["expected_cost"].to_numpy())

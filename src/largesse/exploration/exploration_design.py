@@ -21,6 +21,7 @@ import numpy as np
 
 from largesse.allocation import Constraints, allocate, mix_two_levels
 from largesse.errors import BudgetError, Problem
+from largesse.exploration.budget_draw import RESERVE, measure_deviation
 from largesse.exploration.mixture import mix_levels, remaining_budget
 from largesse.records import Array, Plan
 
@@ -133,15 +134,20 @@ def design_log(task: ExplorationTask, rate: float, goal: str = "evaluation") -> 
         weight = weigh_levels(task.planned, task.incumbent, [eye[plan.levels] for plan in task.near])
     spread = np.sqrt(weight * task.variance) * task.allowed
     terms = np.stack([-task.curves, task.costs])
-    limits = np.array([loss - task.plan.value, min(task.plan.budget, float(task.costs.max()))])
+    # The drawn levels cost more or less than expected: a reserve keeps them within the budget.
+    reserve = RESERVE * measure_deviation(random, task.costs) / len(random)
     # The prices that are right where little is explored.
     lost = np.maximum((task.planned * task.net_value).sum(axis=1, keepdims=True) - task.net_value, 0.0)
     price = (float((spread * np.sqrt(lost)).sum(axis=1).mean()) / loss) ** 2 if loss > 0 else 0.0
     start = np.array([price, price * task.plan.price])
-    probabilities, prices, excess = solve_neyman(spread, terms, limits, least, start)
-    if not excess <= MAX_EXCESS:
+    for budget in (task.plan.budget - reserve, task.plan.budget):
+        limits = np.array([loss - task.plan.value, min(budget, float(task.costs.max()))])
+        probabilities, prices, excess = solve_neyman(spread, terms, limits, least, start)
+        if excess <= MAX_EXCESS:
+            break
+    else:
         _refuse()
-    return Design(_keep_budget(probabilities, task), random, limits, prices)
+    return Design(_keep_budget(probabilities, task, budget), random, limits, prices)
 
 
 def weigh_levels(planned: Array, incumbent: Array, near: Sequence[Array]) -> Array:
@@ -172,13 +178,13 @@ def _explore_at_random(task: ExplorationTask, rate: float) -> tuple[Array, float
     return mixed, max(task.plan.value - task.value(mixed), 0.0)
 
 
-def _keep_budget(probabilities: Array, task: ExplorationTask) -> Array:
-    """Return probabilities (n, K) that cost no more than the budget, in any order of summation.
+def _keep_budget(probabilities: Array, task: ExplorationTask, budget: float) -> Array:
+    """Return probabilities (n, K) that cost no more than a budget, in any order of summation.
 
     The solver stops within its accuracy, on either side of a limit; the excess moves to the cheapest level. Where levels cost
     the same, nothing can be lowered, and the sum is the budget up to rounding.
     """
-    K, budget = probabilities.shape[1], task.plan.budget
+    K = probabilities.shape[1]
     cheapest = np.eye(K)[np.where(task.allowed, task.costs, np.inf).argmin(axis=1)]
     rounding = (probabilities.size + 8) * np.finfo(np.float64).eps  # two sums of as many floats differ by no more
     spend = task.spend(probabilities)

@@ -10,11 +10,11 @@ import numpy as np
 
 from largesse.allocation import Constraints
 from largesse.errors import Problem, as_number, fail, integer_problems, join_some, refuse, repr_short, suggest
+from largesse.exploration.budget_draw import draw_within
 from largesse.exploration.exploration_design import GOALS, ExplorationTask, design_log, make_task
 from largesse.exploration.exploration_rule import ExplorationRule, find_rule
 from largesse.exploration.response_variance import ResponseVariance
 from largesse.records import Array, Decisions, Exploration, Log, Precision
-from largesse.stats import draw_levels
 
 AT_RANDOM = "random"  # instead of a goal: a share of the customers gets random levels
 DEFAULT_RATE = 0.05  # of exploration, where only its goal is given
@@ -77,7 +77,7 @@ def plan_exploration(
     constraints: Constraints | None = None,
     seed: int = 0,
 ) -> tuple[Exploration, ExplorationRule | None]:
-    """Plan within the budget, explore around the plan, and draw the levels.
+    """Plan within the budget, explore around the plan, and draw the levels, which together keep the budget.
 
     Curves are (n, K), costs (K,) or (n, K), the incumbent's probabilities (n, K), by default those of the best uniform mix.
     Also returns the rule for customers who are not in the plan, if there is one.
@@ -85,7 +85,7 @@ def plan_exploration(
     eligible = None if constraints is None else constraints.eligible
     task = make_task(curves, costs, variance.at(curves), budget, incumbent, eligible)
     design = design_log(task, rate, goal)
-    levels = draw_levels(design.probabilities, seed)
+    levels = draw_within(design.probabilities, task.costs, task.plan.budget * len(task.costs), seed)
     propensity = design.probabilities[np.arange(len(levels)), levels]
     drawn, random, none = (
         _measure(name, task, probabilities)

@@ -66,6 +66,9 @@ class ScoredCustomers(Protocol):
     def mean_costs(self, price: float, *, scale: float = 1.0) -> tuple[float, float]:
         """Return the average cost, times `scale`, at a price: the cheapest of equally good levels taken, or the dearest."""
 
+    def draw_costs(self, plan: PlanResult, seeds: Sequence[int], /) -> Array:
+        """Return the total costs (m,), times the plan's scale, of the levels that a plan which explores draws with seeds (m,)."""
+
     def collect(self) -> tuple[Customers, Array, Array]:
         """Return all customers in memory: with all their features, curves (n, K) and expected costs (K,) or (n, K)."""
 
@@ -125,6 +128,14 @@ class PlanResult:
         probabilities = mix_levels(np.eye(curves.shape[1])[levels], self.explore)
         drawn = draw_levels_of_rows(probabilities, rows, self.seed)
         return drawn, probabilities[np.arange(len(rows)), drawn]
+
+    def draw_costs(self, batch: tuple[Array, Array, Array], seeds: Sequence[int]) -> Array:
+        """Return the total costs (m,), times the scale, of the levels that seeds (m,) draw for the customers of a batch."""
+        rows, curves, costs = batch
+        costs, places = costs * self.scale, np.arange(len(rows))
+        probabilities = mix_levels(np.eye(curves.shape[1])[self.plan.decide(rows, curves, costs)], self.explore)
+        wide = np.broadcast_to(costs, curves.shape)
+        return np.array([wide[places, draw_levels_of_rows(probabilities, rows, seed)].sum() for seed in seeds])
 
     def count_others(self, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:
         """Count the levels of groups at other budgets, and their expected costs: see `allocation.count_at_budgets`."""

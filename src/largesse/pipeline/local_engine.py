@@ -189,6 +189,12 @@ class LocalCustomers:
         )
         return float(low), float(high)
 
+    def draw_costs(self, plan: PlanResult, seeds: Sequence[int], /) -> Array:
+        """Return the total costs (m,), times the plan's scale, of the levels that a plan which explores draws with seeds (m,)."""
+        starts = range(0, self.n, SCORING_BATCH_ROWS)
+        costs = map_in_threads(lambda start: plan.draw_costs(self.batch(start, SCORING_BATCH_ROWS), seeds), starts)
+        return functools.reduce(operator.add, costs)
+
     def collect(self) -> tuple[Customers, Array, Array]:
         """Return all customers in memory: with all their features, curves (n, K) and expected costs (K,) or (n, K)."""
         import pyarrow as pa

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,11 @@ from largesse.campaign import Campaign, Planning, find_eligible
 from largesse.errors import BudgetError, Problem, refuse, suggest
 from largesse.evaluation import ConstrainedPlanner, FoldPlan, FoldPlanner
 from largesse.exploration import (
+    RESERVE,
     Mixture,
     ResponseVariance,
     calibrate_mixture,
+    find_seed,
     plan_exploration,
     remaining_budget,
     split_ties,
@@ -34,6 +37,7 @@ from largesse.progress import report_to, start_stage
 from largesse.records import Array, Customers, ExplorationPrecision, ExplorationSummary, Log, Plan, Progress
 
 BINARY_VARIANCE = ResponseVariance()  # of yes or no: it follows from the probability
+N_TRIED_SEEDS = 16  # of random levels, for the standard deviation of their total cost
 MAX_OTHER_BUDGETS = 20  # under constraints, each with a plan of its own
 MAX_CELLS_OF_OTHER_PLANS = 200_000  # customers × levels for which these are made
 TOO_MANY = (
@@ -87,10 +91,12 @@ def make_plan(
                 constraints=constraints,
                 seed=campaign.seed,
             )
+            drawn = exploration.decisions.levels
+            paid = np.broadcast_to(scaled, curves.shape)[np.arange(n), drawn]
             plan = Plan(
-                levels=exploration.decisions.levels,
+                levels=drawn,
                 value=exploration.value,
-                spend=min(exploration.spend, exploration.budget),
+                spend=min(float(paid.mean()), exploration.budget),
                 price=exploration.price,
                 bound=exploration.value + exploration.given_up,  # the value of the plan without exploration
                 budget=exploration.budget,
@@ -124,8 +130,8 @@ def make_plan(
                 else:
                     extras = _plan_others(curves, costs, constraints, points, correct_for)
             else:
-                plan, mixture = _plan_within_budget(customers, settings, scale)
-                extras = {"points": points, "explore": settings.explore, "seed": campaign.seed}
+                plan, mixture, seed = _plan_within_budget(campaign, policy, customers, scale)
+                extras = {"points": points, "explore": settings.explore, "seed": seed}
     policy = replace(
         policy,
         price=mixture.price,
@@ -162,25 +168,40 @@ def check_feasible(campaign: Campaign, customers: Any) -> None:
         )
 
 
-def _plan_within_budget(customers: ScoredCustomers, settings: Planning, scale: float) -> tuple[PricedPlan, Mixture]:
-    """Return the best plan within the budget, all costs times `scale`, and its rule; a share of customers may explore.
+def _plan_within_budget(
+    campaign: Campaign, policy: Policy, customers: ScoredCustomers, scale: float
+) -> tuple[PricedPlan, Mixture, int]:
+    """Return the best plan within the budget, all costs times `scale`, its rule, and the seed of its random levels.
 
-    The value and spend of a plan that explores are expected ones.
+    The levels that the seed draws for the share of customers who explore keep the budget, too.
     """
-    explore, n = settings.explore, customers.n
+    settings, n, seed = campaign.planning, customers.n, campaign.seed
+    explore = settings.explore
     plan: Any
     if not explore:
         plan = customers.allocate(settings.budget, total=settings.total, scale=scale)
-        return plan, split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget)
+        return plan, split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget), seed
     sums, budget = customers.sums_at(()), settings.average(n)
     random_cost = float(sums.level_costs.mean()) / n * scale
     random_response = float(sums.level_responses.mean()) / n
-    rest = remaining_budget(float(sums.mean_spend[0]) * scale, random_cost, budget, explore)
-    plan = customers.allocate(rest, scale=scale)
+    cheapest = float(sums.mean_spend[0]) * scale
+    rest = remaining_budget(cheapest, random_cost, budget, explore)
+
+    def plan_for(rest: float) -> tuple[PricedPlan, Callable[[Sequence[int]], Array], float]:
+        """Return the plan of those who do not explore, the total costs of seeds, and their expectation."""
+        plan = customers.allocate(rest, scale=scale)
+        cost_of = partial(customers.draw_costs, PlanResult(plan, policy, scale, explore=explore))
+        return plan, cost_of, n * ((1 - explore) * plan.spend + explore * random_cost)
+
+    plan, cost_of, expected = plan_for(rest)
+    deviation = float(np.sqrt(np.mean((cost_of(range(N_TRIED_SEEDS)) - expected) ** 2)))
+    if explore < 1:
+        reserve = RESERVE * deviation / n / (1 - explore)
+        plan, cost_of, expected = plan_for(max(rest - reserve, cheapest))
+    seed, spent = find_seed(cost_of, seed, expected, n * budget)
     mixture = split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), rest, explore)
     value, bound = ((1 - explore) * planned + explore * random_response for planned in (plan.value, plan.bound))
-    spend = (1 - explore) * plan.spend + explore * random_cost
-    return replace(plan, value=value, bound=bound, spend=min(spend, budget), budget=budget), mixture
+    return replace(plan, value=value, bound=bound, spend=min(spent / n, budget), budget=budget), mixture, seed
 
 
 def _plan_others(

@@ -52,6 +52,7 @@ from largesse.pipeline.spark.tasks import (
     TableSpec,
     check_rows,
     common_costs,
+    draw_chunk,
     find_ids,
     find_repeats,
     list_plan,
@@ -408,6 +409,12 @@ class SparkCustomers:
         self.sample = batch, table.take(chosen).select(list(self.features))
         low, high = np.sum([part["costs"] for part in parts], axis=0) / self.n
         return float(low), float(high)
+
+    def draw_costs(self, plan: PlanResult, seeds: Sequence[int], /) -> Array:
+        """Return the total costs (m,), times the plan's scale, of the levels that a plan which explores draws with seeds (m,)."""
+        part = replace(plan, policy=cast(Policy, plan.policy.options))
+        task = partial(draw_chunk, part, tuple(seeds), self.costs)
+        return self.chunks.sum(task, "drawing levels", "scores")["costs"]
 
     def collect(self) -> tuple[Customers, Array, Array]:
         """Refuse customers who are on the executors: `Spark.open_customers` reads those that are needed at once."""

@@ -252,6 +252,13 @@ def sum_chunk(prices: Sequence[float], costs: ChunkCosts, first: int, scores: pa
     return vars(sum_at_prices(*costs.read(first, scores)[1:], prices))
 
 
+def draw_chunk(
+    plan: PlanResult, seeds: Sequence[int], costs: ChunkCosts, first: int, scores: pa.Buffer
+) -> dict[str, Array]:
+    """Return the total costs (m,) of the levels that a plan draws with seeds (m,) for a chunk's customers."""
+    return {"costs": plan.draw_costs(costs.read(first, scores), seeds)}
+
+
 def survey_chunk(
     price: float,
     scale: float,
