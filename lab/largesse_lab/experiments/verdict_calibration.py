@@ -1,9 +1,9 @@
 """Calibration of verdicts: stated probabilities against frequencies, and the skill of users who follow the recommendation.
 
-Every seed is a world of its own (`largesse.worlds.draw_world`) with a log of some rows and fresh customers. The default model learns
-from the log and its plan is judged as a user would (`give_verdict`), at two budgets. The true gain is that of the model of all rows
-and its plan for the fresh customers, over the truly best uniform mix at the same spend. A user who follows the verdict has the skill
-of the recommended option: 0 for the mix, and where the log cannot say.
+Every seed is a world of its own (`largesse.worlds.draw_world`) with a log of some rows and fresh customers. The default model
+learns from the log, and its plan is judged as by `evaluate`, without the checks of `doctor`, at two budgets. The true gain is that
+of the plan for the fresh customers by the model of all rows, over the truly best uniform mix at the same spend. A user who follows
+the verdict has the skill of the recommended option: 0 for the mix, and where the log cannot say.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import allocate
-from largesse.evaluation import examine_held_out, give_verdict, learn_rules, plan_held_out, recommend_policy
+from largesse.evaluation import give_verdict, learn_rules, plan_held_out, recommend_policy, score_rows, warn_of_overlap
+from largesse.propensity import estimate_propensities
 from largesse.records import Array, Estimate, HeldOutPredictions, Progress, Verdict
 from largesse.response import make_model
 from largesse.stats import assign_folds, one_thread
@@ -82,13 +83,14 @@ def judge_verdicts(
     log: RandomLog, held: HeldOutPredictions, fresh: FreshCurves, budgets: Sequence[float], seed: int
 ) -> list[dict[str, Any]]:
     """Return the verdict and the truth about its options at every budget."""
-    scores, checkup = examine_held_out(log.log, held, seed)
+    propensities = estimate_propensities(log.log, held.fold, seed)
+    scores, warnings = score_rows(log.log, held, propensities), warn_of_overlap(log.log, propensities)
     records = []
     for budget in budgets:
         plan = plan_held_out(scores, budget)
         rules = learn_rules(log.log, scores, plan.levels)
         safety = recommend_policy(log.log, scores, plan.levels, rules, learnt=True)
-        verdict = give_verdict(log.log, scores, plan.levels, rules, safety, checkup.warnings, seed=seed)
+        verdict = give_verdict(log.log, scores, plan.levels, rules, safety, warnings, seed=seed)
         truth = {"plan": fresh.judge(allocate(fresh.curves, log.costs, budget).levels, budget)}
         truth["before"] = fresh.judge(fresh.customers.propensities, budget)
         if rules is not None:

@@ -35,6 +35,7 @@ from largesse.evaluation.frontier_estimate import trace_frontier as trace_fronti
 from largesse.evaluation.influence import join_intervals as join_intervals
 from largesse.evaluation.log_checks import doctor as doctor
 from largesse.evaluation.log_checks import measure_explained as measure_explained
+from largesse.evaluation.log_checks import warn_of_overlap as warn_of_overlap
 from largesse.evaluation.one_column_rule import RULE_GROUPS as RULE_GROUPS
 from largesse.evaluation.one_column_rule import SimpleRule as SimpleRule
 from largesse.evaluation.one_column_rule import learn_rules as learn_rules

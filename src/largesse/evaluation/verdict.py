@@ -47,7 +47,7 @@ N_CURVE_DRAWS = 100
 MAX_DRAW_ROWS = 20_000  # rows whose curves are drawn
 MAX_POSTERIOR_ROWS = 200_000  # rows that the posterior is fitted to
 MIN_VERDICT_ROWS = 100
-DRAW_SHARE, DRAW_FACTOR, MIN_SPREAD = 0.3, 0.6, 0.06  # calibration of the model's gain; see above
+DRAW_SHARE, DRAW_FACTOR, MIN_SPREAD = 0.3, 0.7, 0.06  # calibration of the model's gain; see above
 MODEL_FREEDOM = 1.5  # degrees of freedom of the model's errors
 ROUNDING = 1e-12  # smaller gains and standard errors are rounding errors
 CONTRADICTION = 2.5  # standard errors of the difference between model and log
@@ -234,7 +234,9 @@ def _decide(options: tuple[GainEvidence, ...], safety: Recommendation, rows: int
     plan, bounds = options[0], {"plan": safety.options[0].at_least}
     if len(safety.options) > 1:
         bounds["rule"] = safety.options[1].at_least
-    better = [option for option in options if option.probability >= PROBABLE and option.gain.estimate > 0]
+    # A simpler choice than the plan is not made on evidence that contradicts itself.
+    sound = [option for option in options if option.name == "plan" or not option.contradiction]
+    better = [option for option in sound if option.probability >= PROBABLE and option.gain.estimate > 0]
     best = max(better, key=lambda option: option.gain.estimate, default=None)
     judged = best if best is not None and best.name == "rule" else plan
     needed = count_needed_rows(rows, replace(judged.log, estimate=judged.gain.estimate))
