@@ -53,6 +53,21 @@ def test_requests_in_one_transaction_are_decided_one_after_the_other(ledger: Led
     assert ledger.audit().matches
 
 
+def test_a_request_twice_in_one_transaction_is_decided_once(ledger: Ledger) -> None:
+    first, other = (DecisionRequest("1", make_offers(list(names))) for names in ("ab", "cd"))
+    many = [DecisionRequest(f"m{k}", make_offers(["a"], face=(0, 0, 0))) for k in range(1100)]
+    results = ledger.decide_together([first, first, other, *many], Dearest(), now=START)
+    decided, repeated, refused = results[:3]
+    assert isinstance(refused, LedgerError)
+    assert isinstance(decided, LedgerDecisions)
+    assert isinstance(repeated, LedgerDecisions)
+    assert (repeated.levels.tolist(), repeated.repeated) == (decided.levels.tolist(), True)
+    assert (ledger.standing(now=START).requests, ledger.standing(now=START).promised) == (1101, 20_000_000)
+    assert ledger.audit().matches
+    again = ledger.decide_together(many, Dearest(), now=START)
+    assert all(isinstance(each, LedgerDecisions) and each.repeated for each in again)
+
+
 def test_a_repeated_request_gets_the_same_answer_and_costs_nothing(ledger: Ledger) -> None:
     first = ledger.decide("1", make_offers(["a", "b"]), Dearest(), policy="v1", now=START)
     again = ledger.decide("1", make_offers(["a", "b"]), Dearest(), policy="v2", now=START + DAY)

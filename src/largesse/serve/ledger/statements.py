@@ -28,6 +28,7 @@ from largesse.serve.ledger.ledger_records import (
     LedgerTerms,
     LevelChooser,
     Redemption,
+    is_id,
 )
 from largesse.serve.ledger.money_time import format_money, format_time
 from largesse.serve.ledger.postgres import PostgresSession
@@ -92,10 +93,20 @@ CREATE = (
 
 READ_LEDGER = f"SELECT {', '.join((*TERMS, *COUNTS))}, state, plan FROM ledger"  # noqa: S608  names of our own
 WRITE_LEDGER = f"UPDATE ledger SET {', '.join(f'{name} = ?' for name in COUNTS)}, state = ?"  # noqa: S608
-FIND_REQUEST = "SELECT number, digest, policy, decided_at, expires_at FROM request WHERE id = ?"
+FIND_REQUESTS = "SELECT id, number, digest, policy, decided_at, expires_at FROM request WHERE id IN"
 READ_DECISIONS = """SELECT customer, level, propensity, response, price, reason, at_once, face, expected
 FROM decision WHERE number = ? ORDER BY place"""
 DECISION_TYPES = (np.int64, *(np.float64,) * 3, *(np.int64,) * 4)  # of these columns, after the customer
+DECISION_ARRAYS = {  # column → array of `LedgerDecisions`
+    "level": "levels",
+    "at_once": "at_once",
+    "face": "face",
+    "expected": "expected",
+    "propensity": "propensity",
+    "response": "responses",
+    "price": "price",
+    "reason": "reason",
+}
 FIND_DECISION = """SELECT r.number, r.expires_at, r.closed, d.face, d.paid, d.redeemed_at
 FROM request r JOIN decision d ON d.number = r.number WHERE r.id = ? AND d.customer = ?"""
 PAY = "UPDATE decision SET paid = ?, redeemed_at = ? WHERE number = ? AND customer = ?"
@@ -141,6 +152,7 @@ ALL_DECISIONS = """SELECT r.id, d.customer, d.level, d.propensity, d.response, d
 FROM request r JOIN decision d ON d.number = r.number WHERE r.number > ? AND r.number <= ? ORDER BY r.number, d.place"""
 
 NO_END = 2**62  # microseconds since 1970
+MAX_QUERY_VALUES = 1000
 MAX_CLOSED_REQUESTS = 100  # with a decision: it does not lock the ledger for long
 MAX_INTEGER = 2**63 - 1  # of a database
 
@@ -243,13 +255,23 @@ def decide_requests(
     """Decide requests in turn; a refused request writes nothing, and its error is returned."""
     results: list[LedgerDecisions | LargesseError] = []
     standing: LedgerStanding | None = None
+    ids = [request.request for request in requests if is_id(request.request)]
+    known: dict[str, tuple[Any, ...]] = {}
+    for first in range(0, len(ids), MAX_QUERY_VALUES):
+        some = ids[first : first + MAX_QUERY_VALUES]
+        known |= {row[0]: row[1:] for row in session.fetch(f"{FIND_REQUESTS} ({', '.join('?' * len(some))})", some)}
+    new: dict[str, tuple[str, LedgerDecisions]] = {}
     for request in requests:
         try:
             refuse("request", request.problems())
-            digest = request.digest
-            known_rows = session.fetch(FIND_REQUEST, (request.request,))
-            if known_rows:
-                results.append(_recall(session, request.request, digest, known_rows[0]))
+            name, digest = request.request, request.digest
+            if name in new:  # in this very batch
+                digest_before, decided = new[name]
+                _compare_digests(name, digest_before, digest, decided.decided_at)
+                results.append(replace(decided, repeated=True))
+                continue
+            if name in known:
+                results.append(_recall(session, name, digest, known[name]))
                 continue
             if standing is None:
                 standing = release_expired(session, read_standing(session, now))
@@ -258,10 +280,11 @@ def decide_requests(
         except LargesseError as error:
             results.append(error)
             continue
-        _write_decisions(session, decided, digest, standing.requests + 1)
+        new[name] = digest, decided
         standing = _count_decisions(standing, decided, choice)
         results.append(decided)
     if standing is not None:
+        _write_decisions(session, list(new.values()), standing.requests + 1 - len(new))
         write_standing(session, standing)
     return results
 
@@ -271,9 +294,7 @@ def _recall(session: Session, request: str, digest: str, row: tuple[Any, ...]) -
     number, digest_before, policy, decided_at, expires_at = row
     if type(decided_at) is not int or not isinstance(expires_at, int | None) or not isinstance(policy, str):
         refuse_damaged()
-    if digest_before != digest:
-        problem = f"the request {request!r} was answered at {format_time(decided_at)} with other content"
-        refuse_entry(problem, "give every request an id of its own; repeat one only as it was")
+    _compare_digests(request, digest_before, digest, decided_at)
     try:
         customers, *columns = zip(*session.fetch(READ_DECISIONS, (number,)), strict=True)
         arrays: list[Any] = [np.array(column, dtype=kind) for column, kind in zip(columns, DECISION_TYPES, strict=True)]
@@ -284,6 +305,13 @@ def _recall(session: Session, request: str, digest: str, row: tuple[Any, ...]) -
         *(request, tuple(customers), levels, propensity, responses, price, reason),
         *(*money, policy, decided_at, expires_at, True),
     )
+
+
+def _compare_digests(request: str, digest_before: Any, digest: str, decided_at: int) -> None:
+    """Refuse a request with other content than before."""
+    if digest_before != digest:
+        problem = f"the request {request!r} was answered at {format_time(decided_at)} with other content"
+        refuse_entry(problem, "give every request an id of its own; repeat one only as it was")
 
 
 def _apply_choice(request: DecisionRequest, choice: ChosenLevels, standing: LedgerStanding) -> LedgerDecisions:
@@ -321,31 +349,33 @@ def _exact_sum(amounts: Array) -> int:
     return sum(amounts.tolist())
 
 
-def _write_decisions(session: Session, decided: LedgerDecisions, digest: str, number: int) -> None:
-    """Add a request and its decisions."""
-    request = {
-        "number": number,
-        "id": decided.request,
-        "digest": digest,
-        "policy": decided.policy,
-        "decided_at": decided.decided_at,
-        "expires_at": decided.expires_at,
-        "closed": int(not (decided.face > 0).any()),
+def _write_decisions(session: Session, decided: Sequence[tuple[str, LedgerDecisions]], first: int) -> None:
+    """Add requests, given with their digests, and their decisions; `first` is the number of the first request."""
+    if not decided:
+        return
+    requests = {
+        "number": range(first, first + len(decided)),
+        "id": [each.request for _, each in decided],
+        "digest": [digest for digest, _ in decided],
+        "policy": [each.policy for _, each in decided],
+        "decided_at": [each.decided_at for _, each in decided],
+        "expires_at": [each.expires_at for _, each in decided],
+        "closed": [int(not (each.face > 0).any()) for _, each in decided],
     }
-    session.insert("request", {name: [value] for name, value in request.items()})
-    columns = {
-        "level": decided.levels,
-        "at_once": decided.at_once,
-        "face": decided.face,
-        "expected": decided.expected,
-        "propensity": decided.propensity,
-        "response": decided.responses,
-        "price": decided.price,
-        "reason": decided.reason,
+    session.insert("request", requests)
+    columns: dict[str, list[Any]] = {
+        "number": [],
+        "customer": [],
+        "place": [],
+        **{name: [] for name in DECISION_ARRAYS},
     }
-    n = len(decided)
-    names: dict[str, Any] = {"number": [number] * n, "customer": decided.customers, "place": range(n)}
-    session.insert("decision", names | {name: column.tolist() for name, column in columns.items()})
+    for number, (_, each) in enumerate(decided, first):
+        columns["number"] += [number] * len(each)
+        columns["customer"] += each.customers
+        columns["place"] += range(len(each))
+        for name, attribute in DECISION_ARRAYS.items():
+            columns[name] += getattr(each, attribute).tolist()
+    session.insert("decision", columns)
 
 
 def _count_decisions(standing: LedgerStanding, decided: LedgerDecisions, choice: ChosenLevels) -> LedgerStanding:
