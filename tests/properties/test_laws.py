@@ -1,0 +1,115 @@
+"""Laws of units: weights, responses, costs and features may be written in any unit, and nothing changes but rounding."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import largesse as lg
+from largesse.evaluation import evaluate
+from largesse.levels import Levels
+from largesse.records import Array, Log
+from largesse.response import ResponseModel, Thresholds
+from support.examples import examples
+
+MODELS: dict[str, type[ResponseModel]] = {
+    "linear": lg.Linear, "additive": lg.Additive, "boosting": lg.Boosting, "hurdle": lg.Hurdle, "thresholds": Thresholds,
+}  # fmt: skip
+FACTORS = st.sampled_from([1e-6, 1e-3, 0.3, 3.0, 7.0, 1e4, 1e8])
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A random log of yes/no responses or of amounts, with or without weights."""
+
+    seed: int
+    binary: bool
+    weighted: bool
+    levels: int
+
+    @property
+    def log(self) -> Log:
+        rng, n, K = np.random.default_rng(self.seed), 160, self.levels
+        x, z, city = rng.normal(size=n), rng.exponential(size=n), rng.choice(["a", "b", "c"], n)
+        level = rng.integers(0, K, n)
+        mean = 0.2 + 0.1 * (x > 0) + 0.4 * level / K * (city == "a")
+        yes = (rng.random(n) < mean).astype(float)
+        yes[:K], yes[K : 2 * K] = 1.0, 0.0
+        level[: 2 * K] = np.tile(np.arange(K), 2)
+        response = yes if self.binary else yes * np.round(rng.lognormal(3, 0.5, n), 2)
+        weight = rng.uniform(0.2, 3, n) if self.weighted else None
+        features = pa.table({"x": x, "z": z, "city": city})
+        propensity = np.full(n, 1 / K)
+        return Log(features, level, response, Levels(costs=[2.0 * k for k in range(K)]), propensity, weight=weight)
+
+
+LOGS = st.builds(Drawn, st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.integers(2, 4))
+
+
+def fit(name: str, log: Log) -> Array:
+    return MODELS[name]().fit(log).predict(log.features)
+
+
+def is_fitting(name: str, drawn: Drawn) -> bool:
+    """A hurdle is for amounts; thresholds need no more than yes or no."""
+    return {"hurdle": not drawn.binary, "thresholds": drawn.binary}.get(name, True)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@examples(3)
+@given(drawn=LOGS, factor=FACTORS)
+def test_a_model_does_not_depend_on_the_unit_of_weights(name: str, drawn: Drawn, factor: float) -> None:
+    if is_fitting(name, drawn):
+        log = drawn.log
+        equal = replace(log, weight=factor * (np.ones(len(log)) if log.weight is None else log.weight))
+        np.testing.assert_allclose(fit(name, equal), fit(name, log), rtol=1e-5, atol=1e-7 * log.response.max())
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "thresholds"])
+@examples(3)
+@given(drawn=LOGS, factor=FACTORS)
+def test_amounts_may_have_any_unit(name: str, drawn: Drawn, factor: float) -> None:
+    log = replace(drawn, binary=False).log
+    scaled = fit(name, replace(log, response=factor * log.response)) / factor
+    np.testing.assert_allclose(scaled, fit(name, log), rtol=1e-4, atol=1e-5 * log.response.max())
+
+
+@examples(3)
+@given(drawn=LOGS, factor=FACTORS)
+def test_estimates_follow_the_units_of_weights_and_responses(drawn: Drawn, factor: float) -> None:
+    log = drawn.log
+    levels = np.arange(len(log)) % drawn.levels
+    known, weighted = evaluate(log, levels), replace(log, weight=factor * log.weights)
+    for result, unit in (
+        (evaluate(weighted, levels), 1.0),
+        *(() if drawn.binary else ((evaluate(replace(log, response=factor * log.response), levels), factor),)),
+    ):
+        for ours, other in ((known.value, result.value), (known.value_se, result.value_se)):
+            assert other / unit == pytest.approx(ours, rel=1e-4, abs=1e-6 * log.response.max())
+        assert result.spend == pytest.approx(known.spend)
+
+
+@examples(3)
+@given(drawn=LOGS, factor=FACTORS, share=st.floats(0, 1))
+def test_costs_and_budget_may_have_any_unit(drawn: Drawn, factor: float, share: float) -> None:
+    log = drawn.log
+    curves, costs = np.sort(fit("linear", log), axis=1), np.asarray(log.levels.costs, dtype=float)
+    budget = share * costs.max()
+    plan, other = lg.allocate(curves, costs, budget), lg.allocate(curves, factor * costs, factor * budget)
+    assert other.value == pytest.approx(plan.value, rel=1e-9)
+    assert other.spend / factor == pytest.approx(plan.spend, rel=1e-9, abs=1e-12)
+    assert other.price * factor == pytest.approx(plan.price, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["linear", "additive", "boosting"])
+@examples(3)
+@given(drawn=LOGS, factor=FACTORS, shift=st.sampled_from([0.0, -3.0, 100.0]))
+def test_numbers_of_customers_may_have_any_unit(name: str, drawn: Drawn, factor: float, shift: float) -> None:
+    log = drawn.log
+    changed: Any = log.features.set_column(0, "x", pa.array(factor * (log.features["x"].to_numpy() + shift)))
+    curves = MODELS[name]().fit(replace(log, features=changed)).predict(changed)
+    np.testing.assert_allclose(curves, fit(name, log), rtol=1e-3, atol=1e-4 * log.response.max())
