@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import typer
 
 from largesse import cli
 from largesse.campaign import guess_campaign
+from largesse.cli.options import exit_unanswered
 from largesse.evaluation import ESTIMATORS
 from largesse.records import ROLES
 from largesse.response import list_models
@@ -154,6 +156,14 @@ def test_a_log_that_cannot_answer_has_a_code_of_its_own(
     assert not Path("campaign-run").exists()
     assert call("run", "campaign.toml").code == 20
     assert Path("campaign-run", "report.html").exists()
+
+
+def test_a_verdict_that_cannot_say_has_that_code_too() -> None:
+    fine = [{"answer": "careful"}]
+    exit_unanswered(fine, {"recommended": "mix"})
+    with pytest.raises(typer.Exit) as stopped:
+        exit_unanswered(fine, {"recommended": None})
+    assert stopped.value.exit_code == 20
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ import pytest
 from largesse.allocation import allocate
 from largesse.data import log_from_arrays
 from largesse.evaluation import make_study, summarise_jointly, summarise_study
-from largesse.evaluation.budget_study import count_needed_rows, estimate_at, interpolate, value_mix
+from largesse.evaluation.budget_study import estimate_at, interpolate, value_mix
 from largesse.levels import Levels
-from largesse.records import BudgetSlider, Estimate, NeededRows, PlanSummary, SliderPlan, StudySummary
+from largesse.records import BudgetSlider, Estimate, PlanSummary, SliderPlan, StudySummary
 from largesse.response import Linear
 from support.plans import summarise
 
@@ -71,8 +71,6 @@ def test_every_stop_has_estimates_or_none(run: tuple[PlanSummary, StudySummary])
         assert not found.judged
     for found in beyond:
         assert (found.value, found.gain, found.profit) == (None, None, None)
-    assert joint.needed_rows == count_needed_rows(300, study.versus[0].difference)
-    assert summarise_jointly(plan, replace(study, versus=())).needed_rows is None
 
 
 def test_an_estimate_lies_on_the_line_between_two() -> None:
@@ -94,18 +92,3 @@ def test_the_value_of_the_best_mix_lies_on_a_line_between_the_costs_of_levels(
     for point in targeting.points:
         assert value_mix(targeting.mixes, point.spend) - offset == pytest.approx(point.uniform, abs=1e-9)
     assert value_mix(targeting.mixes, 9.0) == targeting.mixes[-1].value
-
-
-@pytest.mark.parametrize(
-    ("estimate", "se", "times"),
-    [(0.02, 0.02, 7.84), (-0.01, 0.01, 7.84), (1e-5, 0.02, None), (0.02, math.nan, 0), (0.0, 0.1, 0), (0.1, 0.0, 0)],
-)
-def test_needed_rows_grow_with_the_square_of_the_error(estimate: float, se: float, times: float | None) -> None:
-    found = count_needed_rows(1000, Estimate(estimate, se, -1.0, 1.0))
-    if times == 0:
-        assert found is None
-    elif times is None:
-        assert found is not None
-        assert found.rows is None
-    else:
-        assert found == NeededRows(pytest.approx(times), pytest.approx(1000 * times))

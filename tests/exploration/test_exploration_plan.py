@@ -3,7 +3,10 @@ import pytest
 
 import largesse as lg
 from largesse.errors import InputError
+from largesse.evaluation import crossfit
+from largesse.exploration import ResponseVariance, plan_exploration, plan_next_log
 from largesse.policy import Policy
+from largesse.records import Estimate, GainEvidence, Verdict
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +118,37 @@ def test_odd_wishes_are_refused(made: tuple[lg.Log, Policy], wrong: dict[str, ob
     log, policy = made
     with pytest.raises(InputError, match=words):
         policy.explore(log, **({"budget": 1.5} | wrong))  # type: ignore[arg-type]
+
+
+# -- the log that settles a verdict -------------------------------------------------------------------------------------
+
+
+def judge_gain(gain: float, grade: str = "best bet", recommended: str = "plan", se: float = 0.02) -> Verdict:
+    found = Estimate(gain, se, gain - 2 * se, gain + 2 * se)
+    needed = 600 * (2.8 * se / gain) ** 2
+    return Verdict(recommended, grade, (GainEvidence("plan", found, 0.9, found, found),), needed_rows=needed)
+
+
+def test_the_next_log_gives_up_at_most_half_of_the_gain_and_would_show_it(made: tuple[lg.Log, Policy]) -> None:
+    log, _ = made
+    scores = crossfit(log, lg.Linear(penalty=1.0))
+    rates = []
+    for gain in (0.5, 0.002, 0.0005, 1e-6):
+        found = plan_next_log(scores, judge_gain(gain), 600, 1.5, ResponseVariance())
+        assert found is not None
+        rates.append(found.rate)
+        explored, _ = plan_exploration(scores.curves, scores.expected_costs, 1.5, ResponseVariance(), rate=found.rate)
+        assert found.given_up == pytest.approx(explored.given_up, rel=1e-3)
+        assert found.given_up <= gain / 2 or found.rate == 0.01
+        # The expected gain is 2.8 standard errors of such a log.
+        assert 2.8 * explored.this.gain_se * np.sqrt(600 / found.customers) == pytest.approx(gain, rel=1e-3)
+    assert rates[0] == 0.1
+    assert sorted(rates, reverse=True) == rates
+    assert len(set(rates)) > 2
+
+
+def test_a_settled_verdict_and_one_for_another_option_need_no_exploration(made: tuple[lg.Log, Policy]) -> None:
+    log, _ = made
+    scores = crossfit(log, lg.Linear(penalty=1.0))
+    for verdict in (judge_gain(0.1, "proved"), judge_gain(0.1, recommended="rule"), Verdict(None, "cannot say")):
+        assert plan_next_log(scores, verdict, 600, 1.5, ResponseVariance()) is None

@@ -18,6 +18,7 @@ from largesse.evaluation import doctor
 from largesse.io import read_record, to_json
 from largesse.levels import Levels
 from largesse.records import (
+    GRADES,
     CampaignCheck,
     Drift,
     Estimate,
@@ -48,7 +49,8 @@ from support.pages import Page, visible
 Numbers = dict[str, Any]
 HOSTILE = "<script>alert(1)</script>"
 SEVERELY_HOSTILE = "</title></svg></style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\x00\n"
-KEYWORDS = ("binary", "fine", "note", "careful", "no", "estimated")  # strings that the page depends on
+# strings that the page depends on
+KEYWORDS = ("binary", "fine", "note", "careful", "no", "estimated", "plan", "rule", "mix", "before", *GRADES)
 
 
 # -- the report --------------------------------------------------------------------------------------------------------

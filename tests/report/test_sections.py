@@ -14,12 +14,12 @@ from largesse.report.number_format import MISSING_DASH, Units
 from largesse.report.page_rendering import write_answer
 from largesse.report.sections.budget_frontier import NOTHING_PAYS, describe_promises, view_frontier, view_slider
 from largesse.report.sections.decision_explanations import view_explanations, write_change
-from largesse.report.sections.gain_bounds import view_bounds
+from largesse.report.sections.gain_bounds import view_bounds, view_evidence
 from largesse.report.sections.key_figures import view_key_figures
 from largesse.report.sections.level_changes import summarise_moves, view_fall, view_matrix, view_transitions
 from largesse.report.sections.level_responses import view_groups, view_responses
 from largesse.report.sections.method_details import view_method
-from largesse.report.sections.next_steps import view_next_steps, write_needed_rows
+from largesse.report.sections.next_steps import view_exploration, write_needed_rows
 from largesse.report.sections.overlap_balance import view_support
 from largesse.report.sections.profit_by_budget import view_profit
 from largesse.report.sections.qini_curve import view_qini_curve
@@ -491,29 +491,47 @@ def test_the_next_step_is_about_the_budget_if_another_leaves_clearly_more(
 
 
 @pytest.mark.parametrize(
-    ("needed", "middle", "shown"),
+    ("needed", "grade", "shown"),
     [
-        ({"times": 7.84, "rows": 7840.0}, 0.02, [2.0, 7800, 7.8]),
-        ({"times": 7.84, "rows": 7840.0}, -0.02, [2.0, 7800, 7.8]),
-        ({"times": 1e6, "rows": None}, 0.02, [2.0]),
-        (None, 0.02, []),
+        (7840.0, "best bet", [7800, 32.7]),  # of a log of 240 rows
+        (1e9, "best bet", []),
+        (7840.0, "proved", []),
+        (None, "rather not", []),
     ],
 )
-def test_the_needed_rows_are_round_numbers(needed: Any, middle: float, shown: list[float]) -> None:
-    assert figures(write_needed_rows(needed, estimate(middle - 0.04, middle + 0.04), EURO)) == shown
-
-
-@pytest.mark.parametrize(
-    ("ends", "judged", "needed"),
-    [((0.01, 0.03), "pays", False), ((-0.03, -0.01), "loses", False), ((-0.01, 0.05), "open", True)],
-)
-def test_more_rows_are_asked_for_only_if_the_log_leaves_it_open(
-    binary: Numbers, ends: tuple[float, float], judged: str, needed: bool
+def test_the_needed_rows_are_round_numbers_and_only_of_what_is_open(
+    binary: Numbers, needed: float | None, grade: str, shown: list[float]
 ) -> None:
-    binary["versus"][0]["difference"] = estimate(*ends)
-    view = view_next_steps(binary, EURO)
-    assert view is not None
-    assert (view["judged"], bool(view["needed"])) == (judged, needed)
+    binary["verdict"] |= {"needed_rows": needed, "grade": grade}
+    text = write_needed_rows(binary)
+    assert figures(text) == shown
+    assert bool(text) == (needed is not None and grade != "proved")
+
+
+def test_the_exploration_that_settles_the_verdict_has_its_command_customers_and_cost(
+    binary: Numbers, amount: Numbers
+) -> None:
+    next_log = {"rate": 0.05, "customers": 20_000.0, "given_up": 0.004, "money": 0.1}
+    view = view_exploration(binary | {"next_log": next_log}, EURO)
+    assert "--explore 0.05 --explore-for evaluation" in view["command"]
+    assert figures(view["customers"]) == [20_000]
+    assert figures(view["cost"]) == [80, 0.4, 2000]  # responses in all, pp per customer, euros
+    view = view_exploration(amount | {"next_log": next_log | {"money": None}}, Units.of(amount))
+    assert figures(view["cost"]) == [80, 0.004]
+    assert view_exploration(binary | {"next_log": None}, EURO) == {}
+
+
+def test_the_evidence_is_the_model_the_log_and_both_together(binary: Numbers) -> None:
+    options = [option for option in binary["verdict"]["options"] if option["name"] == "plan"]
+    assert options
+    evidence = options[0] | {"model": estimate(0.01, 0.03), "log": estimate(-0.02, 0.06), "gain": estimate(0.0, 0.04)}
+    rows = view_evidence(evidence, EURO).rows
+    assert [figures(f"{row.number} {row.sub}") for row in rows] == [[2, 1, 3], [2, -2, 6], [2, 0, 4]]
+    for row in rows:
+        assert 'class="zero"' in row.figure
+        assert row.figure.count("<circle") == 1
+    assert len(view_evidence(evidence | {"model": None}, EURO).rows) == 2
+    assert view_evidence(None, EURO).rows == ()
 
 
 def test_checks_overlap_and_balance_are_shown(binary: Numbers) -> None:

@@ -102,7 +102,8 @@ def run(
 ) -> None:
     """Run a campaign: read, fit, plan, evaluate, report.
 
-    The exit code is for a scheduler: 0 success, 20 if the log cannot answer (a check returned no); 2 is an error.
+    The exit code is for a scheduler: 0 success, 20 if the log cannot say (so the verdict, or a check
+    returned no); 2 is an error.
     """
     spent = budget is not None or total is not None
     settings = read_campaign(campaign, optional=BUDGET_KEYS if spent else ()).spending(
@@ -299,4 +300,4 @@ def doctor(
 def _print_answer(answer: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
     numbers, warnings = {"run": str(folder), **answer}, answer["answer"]["warnings"]
     present(numbers, lambda: print_answer(answer, folder), as_json=as_json, quiet=quiet, warnings=warnings)
-    exit_unanswered(warnings)
+    exit_unanswered(warnings, answer["verdict"])

@@ -109,9 +109,10 @@ def present(
         print_warnings(warnings, to_stderr=True)
 
 
-def exit_unanswered(findings: Sequence[Mapping[str, Any]]) -> None:
-    """Exit with the code of "no" if the log cannot answer, for a scheduler."""
-    if any(finding["answer"] == "no" for finding in findings):
+def exit_unanswered(findings: Sequence[Mapping[str, Any]], verdict: Mapping[str, Any] | None = None) -> None:
+    """Exit with the code of "no" if a check returned it, or if the verdict is that the log cannot say, for a scheduler."""
+    silent = verdict is not None and verdict["recommended"] is None
+    if silent or any(finding["answer"] == "no" for finding in findings):
         raise typer.Exit(EXIT_CODES["no"])
 
 

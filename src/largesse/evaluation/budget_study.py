@@ -192,6 +192,7 @@ def summarise_study(study: Study) -> StudySummary:
         why=study.why,
         changes=study.transitions,
         verdict=_take_verdict(study),
+        next_log=study.next_log,
     )
 
 
@@ -204,7 +205,6 @@ def summarise_jointly(plan: PlanSummary, study: StudySummary) -> JointSummary:
     """Summarise a plan and an evaluation at the same budget."""
     return JointSummary(
         frontier=SliderEstimates(tuple(estimate_at(study, stop.budget) for stop in plan.frontier.stops)),
-        needed_rows=count_needed_rows(study.log.rows, study.versus[0].difference) if study.versus else None,
     )
 
 

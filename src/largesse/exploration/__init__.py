@@ -16,6 +16,7 @@ from largesse.exploration.exploration_plan import DEFAULT_RATE as DEFAULT_RATE
 from largesse.exploration.exploration_plan import as_probabilities as as_probabilities
 from largesse.exploration.exploration_plan import check_exploration as check_exploration
 from largesse.exploration.exploration_plan import plan_exploration as plan_exploration
+from largesse.exploration.exploration_plan import plan_next_log as plan_next_log
 from largesse.exploration.exploration_rule import ExplorationRule as ExplorationRule
 from largesse.exploration.exploration_rule import find_rule as find_rule
 from largesse.exploration.exploration_rule import load_spread as load_spread

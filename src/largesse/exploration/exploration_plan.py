@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sized
 from dataclasses import replace
 from typing import Any
@@ -9,15 +10,29 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import Constraints
-from largesse.errors import Problem, as_number, fail, integer_problems, join_some, refuse, repr_short, suggest
+from largesse.errors import (
+    BudgetError,
+    Problem,
+    as_number,
+    fail,
+    integer_problems,
+    join_some,
+    refuse,
+    repr_short,
+    suggest,
+)
 from largesse.exploration.budget_draw import draw_within
 from largesse.exploration.exploration_design import GOALS, ExplorationTask, design_log, make_task
 from largesse.exploration.exploration_rule import ExplorationRule, find_rule
 from largesse.exploration.response_variance import ResponseVariance
-from largesse.records import Array, Decisions, Exploration, Log, Precision
+from largesse.records import Array, Decisions, Exploration, Log, NextLog, Precision, Scores, Verdict
+from largesse.stats import sample_rows
 
 AT_RANDOM = "random"  # instead of a goal: a share of the customers gets random levels
 DEFAULT_RATE = 0.05  # of exploration, where only its goal is given
+NEXT_LOG_RATES = (0.1, 0.05, 0.02, 0.01)  # that are tried to settle a verdict
+MAX_GIVEN_UP = 0.5  # of the expected gain, while a log settles it
+MAX_DESIGN_ROWS = 20_000
 PRECISION_NAMES = ("this exploration", "levels at random", "no exploration")
 LIMITS_HINT = "exploration keeps a budget and eligible levels only: leave out one of them"
 
@@ -106,6 +121,34 @@ def plan_exploration(
     )
     # Eligible levels that happen to be all of them for these customers may be fewer for others.
     return exploration, find_rule(task, design, rate, goal, variance) if constraints is None else None
+
+
+def plan_next_log(
+    scores: Scores, verdict: Verdict, rows: int, budget: float, variance: ResponseVariance, seed: int = 0
+) -> NextLog | None:
+    """Find the exploration whose log would settle a verdict on the plan that scores of a log's rows give at a budget.
+
+    The rate is the largest that gives up at most a part of the expected gain. None if the verdict is settled or favours
+    another option, or if exploring does not fit within the budget.
+    """
+    plan = verdict.plan
+    if plan is None or verdict.recommended != "plan" or verdict.grade == "proved" or verdict.needed_rows is None:
+        return None
+    places = sample_rows(len(scores.level), MAX_DESIGN_ROWS, seed)
+    curves, costs = scores.curves[places], scores.expected_costs[places]
+    eligible = None if scores.allowed is None else Constraints(eligible=scores.allowed[places])
+    for rate in NEXT_LOG_RATES:
+        try:
+            options: Any = {"rate": rate, "constraints": eligible, "seed": seed}
+            found = plan_exploration(curves, costs, budget, variance, **options)[0].this
+        except BudgetError:
+            continue
+        if found.given_up <= MAX_GIVEN_UP * plan.gain.estimate or rate == NEXT_LOG_RATES[-1]:
+            log_se = plan.log.se * math.sqrt(rows / len(places))  # of as many rows as those of the design
+            customers = verdict.needed_rows * (found.gain_se / log_se) ** 2
+            money = found.money if math.isfinite(found.money) else None
+            return NextLog(rate, customers, found.given_up, money) if math.isfinite(customers) else None
+    return None
 
 
 def _measure(name: str, task: ExplorationTask, probabilities: Array) -> Precision:

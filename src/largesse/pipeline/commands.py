@@ -21,7 +21,7 @@ from largesse.evaluation import (
     summarise_jointly,
     take_scores,
 )
-from largesse.exploration import ResponseVariance, measure_variance
+from largesse.exploration import ResponseVariance, measure_variance, plan_next_log
 from largesse.io import file_transaction, read_record, to_json
 from largesse.pipeline import run_folder as files
 from largesse.pipeline.customers import choose_customers
@@ -411,7 +411,10 @@ def judge_plan(
         study = study_at()
         warnings = (Finding("constraints", "no", text), *study.evaluation.warnings)
         study = replace(study, evaluation=replace(study.evaluation, warnings=warnings))
-    return study
+    if settings.constrained or settings.explore or settings.exact or study.evaluation.verdict is None:
+        return study
+    verdict, seen = study.evaluation.verdict, measure_variance(log, scores.curves)
+    return replace(study, next_log=plan_next_log(scores, verdict, len(log), budget, seen, campaign.seed))
 
 
 # -- report -----------------------------------------------------------------------------------------------------------

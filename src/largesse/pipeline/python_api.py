@@ -64,7 +64,8 @@ class Run(dict[str, Any]):
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
 
     def __repr__(self) -> str:
-        return f"Run({str(self.folder)!r})"
+        answer = self.get("answer")
+        return f"Run({str(self.folder)!r}{'' if answer is None else ', ' + repr(answer['headline'])})"
 
     def _repr_html_(self) -> str:
         return self.report._repr_html_()

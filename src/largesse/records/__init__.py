@@ -53,6 +53,7 @@ from largesse.records.explanation import DecisionImportance as DecisionImportanc
 from largesse.records.explanation import Explanation as Explanation
 from largesse.records.explanation import find_next_levels as find_next_levels
 from largesse.records.exploration import Exploration as Exploration
+from largesse.records.exploration import NextLog as NextLog
 from largesse.records.exploration import Precision as Precision
 from largesse.records.input_tables import ROLES as ROLES
 from largesse.records.input_tables import AssignmentUnit as AssignmentUnit
@@ -91,7 +92,6 @@ from largesse.records.run_summaries import LevelsByGroup as LevelsByGroup
 from largesse.records.run_summaries import LevelTotals as LevelTotals
 from largesse.records.run_summaries import LogFacts as LogFacts
 from largesse.records.run_summaries import NamedEstimate as NamedEstimate
-from largesse.records.run_summaries import NeededRows as NeededRows
 from largesse.records.run_summaries import PlannedTotals as PlannedTotals
 from largesse.records.run_summaries import PlanSummary as PlanSummary
 from largesse.records.run_summaries import ResponseCurves as ResponseCurves

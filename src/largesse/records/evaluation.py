@@ -249,6 +249,13 @@ class Verdict:
         """True if model and log exclude each other about the plan."""
         return self.plan is not None and self.plan.contradiction
 
+    def __str__(self) -> str:
+        option = next((option for option in self.options if option.name == self.recommended), self.plan)
+        if option is None:
+            return f"{self.grade}: {self.reason}"
+        gain = f"{option.name} gains {_write_gain(option.gain)} with probability {option.probability:.2f}"
+        return f"{self.grade}, recommended: {self.recommended}; {gain}"
+
 
 @dataclass(frozen=True)
 class Comparison(DisplayMixin):
@@ -308,9 +315,9 @@ class Evaluation(DisplayMixin):
         value, spend = write_ends(self.value_interval), write_ends(self.spend_interval)
         other = self.references[0] if self.references else None
         against = "" if other is None else f"; against {other.name}: {_write_gain(other.difference)}"
-        return (
-            f"Evaluation(value={self.value:.4g} {value}, spend={self.spend:.4g} {spend}, {self.rows:,} rows{against})"
-        )
+        verdict = "" if self.verdict is None else f"; {self.verdict}"
+        numbers = f"value={self.value:.4g} {value}, spend={self.spend:.4g} {spend}, {self.rows:,} rows"
+        return f"Evaluation({numbers}{against}{verdict})"
 
     def card(self) -> Card:
         """Return a notebook table of the policy's value and spend, of comparisons and of warnings."""
@@ -329,6 +336,8 @@ class Evaluation(DisplayMixin):
             lines.insert(
                 0, f"Profit after costs: {self.profit.own.estimate:.4g} {write_ends(self.profit.own.interval)}"
             )
+        if self.verdict is not None:
+            lines.insert(0, f"Verdict: {self.verdict}")
         return Card(title, head, rows, lines)
 
     def to_arrow(self) -> pa.Table:

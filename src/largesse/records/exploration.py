@@ -30,6 +30,16 @@ class Precision:
     gain_se: float  # standard error of the plan's gain over its alternative
 
 
+@dataclass(frozen=True)
+class NextLog:
+    """Exploration around a plan whose log alone would show the expected gain, in four of five cases."""
+
+    rate: float  # exploration rate
+    customers: float  # that its log needs
+    given_up: float  # expected loss of response per customer
+    money: float | None  # its worth in budget, at the plan's price
+
+
 @dataclass(frozen=True, eq=False)
 class Exploration(DisplayMixin):
     """A randomised plan whose levels make the next log most informative for a given cost."""

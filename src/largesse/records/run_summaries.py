@@ -22,6 +22,7 @@ from largesse.records.evaluation import (
     Reference,
     Verdict,
 )
+from largesse.records.exploration import NextLog
 from largesse.records.input_tables import Log
 from largesse.records.logged_policy_changes import LoggedPolicyChanges
 from largesse.records.study import DecisionSummary, FeatureCurves
@@ -356,6 +357,7 @@ class StudySummary:
     why: DecisionSummary
     changes: LoggedPolicyChanges
     verdict: Verdict
+    next_log: NextLog | None = None  # see `Study.next_log`
 
 
 # -- plan and evaluation --------------------------------------------------------------------------------------------------
@@ -382,14 +384,6 @@ class SliderEstimates:
 
 
 @dataclass(frozen=True)
-class NeededRows:
-    """Size of a log that would confirm an estimated gain which this log leaves open."""
-
-    times: float  # multiple of the rows of this log
-    rows: float | None  # None if no log has as many
-
-
-@dataclass(frozen=True)
 class JointSummary:
     """Numbers of a run that combine its plan and its evaluation.
 
@@ -397,7 +391,6 @@ class JointSummary:
     """
 
     frontier: SliderEstimates
-    needed_rows: NeededRows | None  # None: nothing to compare with, or no gain at all
 
 
 def summarise_checkup(checkup: Checkup) -> Support:

@@ -22,6 +22,7 @@ from largesse.records.evaluation import (
     write_ends,
 )
 from largesse.records.explanation import DecisionImportance
+from largesse.records.exploration import NextLog
 from largesse.records.logged_policy_changes import LoggedPolicyChanges
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Study(DisplayMixin):
     why: DecisionSummary = DecisionSummary()
     groups: tuple[FeatureCurves, ...] = ()  # response curves of groups, by the features most associated with the plan
     best: BestBudget | None = None  # budget of the largest profit, if the log has the value of a response
+    next_log: NextLog | None = None  # that would settle the verdict; None if it is settled, or the plan cannot explore
 
     def __repr__(self) -> str:
         return f"Study({len(self.frontier)} budgets, {self.evaluation!r})"

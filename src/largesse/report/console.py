@@ -19,7 +19,7 @@ from largesse.report.number_format import (
 )
 from largesse.report.pacing_page import list_facts, view_method, write_notes
 from largesse.report.sentences import (
-    describe_bound,
+    describe_bounds,
     judge_profit,
     select_notes,
     select_urgent,
@@ -117,7 +117,6 @@ def print_judgement(numbers: Numbers, path: Path) -> None:
     _print_verdict(console, write_sentences(units, numbers))
     print_warnings(numbers["warnings"], console)
     _print_comparisons(console, numbers)
-    _print_padded(console, describe_bound(units, numbers["safety"]), below=1)
     _print_line(console, f"Wrote {path}")
 
 
@@ -140,6 +139,7 @@ def _print_comparisons(console: Console, numbers: Numbers) -> None:
         if row["profit_difference"]:
             gain += f"; after costs {units.profit.write_gain(row['profit_difference'])}"
         _print_padded(console, gain, style="dim")
+    _print_padded(console, describe_bounds(units, numbers["safety"]), above=1)
     if profit and judge_profit(numbers) != "loses":  # otherwise it is in the verdict
         _print_padded(console, write_best_budget(units, numbers), above=1)
     console.print()

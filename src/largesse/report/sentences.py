@@ -1,4 +1,4 @@
-"""Sentences of the report: the verdict, the profit, the lower bounds, exploration, and warnings."""
+"""Sentences of the report: the verdict, the lower bounds, the profit, exploration, and warnings."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from largesse.report.number_format import Numbers, Units, finite, is_zero_text, write_count, write_percent
+from largesse.report.number_format import (
+    THIN_SPACE,
+    Numbers,
+    NumberStyle,
+    Units,
+    finite,
+    is_zero_text,
+    write_count,
+    write_percent,
+)
 
 MIN_BUDGET_USE = 0.95  # share of the budget; a plan that uses less gets a note
 URGENT = ("no", "careful")  # answers of warnings, the most serious first
 RETURN_SPREAD = 0.01  # difference of returns that must be visible
 UNKNOWN_BEST_RANGE = 0.9  # of the range of budgets: the best one may be any of them
 FREE_COST = 1e-9
+MIN_PROBABILITY = 0.01  # that is shown
+MAX_LOG_MULTIPLE = 1000  # the rows of the log: no company has more
 REACH = 1.96  # standard errors of half a 95 % interval
 
 
@@ -34,91 +45,157 @@ def judge_profit(numbers: Numbers) -> str:
     return judge_gain(numbers["profit"]["gain"]) if numbers["profit"] else ""
 
 
+def write_sentences(units: Units, numbers: Numbers) -> dict[str, str]:
+    """Return the headline and the sentences below it; a campaign that loses money says so first."""
+    loss, below = write_loss(units, numbers), [write_evidence(units, numbers)]
+    if loss:
+        below = [write_profit(units, numbers), write_best_budget(units, numbers), _compare_at_same_cost(units, numbers)]
+    elif numbers["profit"]:
+        below.append(write_profit(units, numbers))
+    return {"headline": loss or write_headline(units, numbers), "verdict": " ".join(filter(None, below))}
+
+
+def find_evidence(verdict: Numbers) -> Numbers | None:
+    """Return the evidence for the recommended option, or for the plan if it is the mix; None if the log cannot say."""
+    options = {option["name"]: option for option in verdict["options"]}
+    return options.get(verdict["recommended"]) or options.get("plan")
+
+
+def is_same_for_all(verdict: Numbers) -> bool:
+    """Return True if the plan treats everyone the same, so that there is nothing to compare."""
+    evidence = find_evidence(verdict)
+    return verdict["recommended"] == "mix" and evidence is not None and judge_gain(evidence["gain"]) == "equal"
+
+
+def write_headline(units: Units, numbers: Numbers) -> str:
+    """Write the verdict in one sentence: its grade, the recommended option, and its probability or gain."""
+    verdict, same = numbers["verdict"], name_mix(numbers)
+    evidence, advised = find_evidence(verdict), verdict["recommended"]
+    if advised is None or evidence is None:
+        return f"The log cannot say whether this plan is better than {same} at the same cost."
+    probability = write_probability(evidence["probability"])
+    if advised == "before":
+        return (
+            f"Keep what was done before: it beats the best uniform mix at its cost with a probability of {probability}."
+        )
+    if advised == "mix":
+        if is_same_for_all(verdict):
+            return "There is nothing to choose at this budget: the plan treats everyone the same."
+        if verdict["grade"] == "rather not":
+            text = f"Rather not: choosing who gets what probably brings less than {same} at the same cost"
+            return f"{text} (a gain has a probability of {probability})."
+        return f"No difference worth having: take the simpler plan, {same}."
+    option = name_option(advised)
+    if verdict["grade"] == "proved":
+        return f"Proved: {option} brings {units.write_gain(evidence['gain'])} over {same} at the same cost."
+    if verdict["grade"] == "best bet":
+        return f"Best bet: {option} beats {same} at the same cost with a probability of {probability}."
+    return f"Slightly better: {option} beats {same} at the same cost with a probability of {probability} only."
+
+
+def write_evidence(units: Units, numbers: Numbers) -> str:
+    """Write the numbers behind the headline, and the size of a log that would settle it."""
+    verdict = numbers["verdict"]
+    evidence, advised = find_evidence(verdict), verdict["recommended"]
+    if advised is None or evidence is None:
+        return str(verdict["reason"])
+    parts = [_write_expected(units, evidence)]
+    if advised == "mix":
+        parts = [f"It is the same for everyone ({numbers['versus'][0]['detail']})."]
+        if not is_same_for_all(verdict):
+            parts = [_write_expected(units, evidence), _write_simpler(units, numbers, evidence)]
+    elif verdict["grade"] == "proved":
+        bound = write_bound(units, find_bounded(numbers, advised))
+        parts.append(f"This log alone shows it: the gain is at least {bound}, with 95 % confidence.")
+    elif advised == "before":
+        plan = verdict["options"][0]
+        parts.append(f"For this plan, it is {units.write_gain(plan['gain'])} at its own cost.")
+    else:
+        parts += [f"This log alone cannot prove it: {units.write_gain(evidence['log'])}.", write_settling(numbers)]
+    if advised == "rule":
+        parts.append(f"The rule: {numbers['safety']['options'][1]['detail']}.")
+    return " ".join(filter(None, [*parts, verdict["reason"]]))
+
+
+def _write_expected(units: Units, evidence: Numbers) -> str:
+    together = "the log alone" if evidence["contradiction"] or evidence["model"] is None else "model and log together"
+    return f"The expected gain is {units.write_gain(evidence['gain'])}, by {together}."
+
+
+def _write_simpler(units: Units, numbers: Numbers, evidence: Numbers) -> str:
+    """Name the simpler plan, and write what it saves and what it may give up."""
+    same, high = numbers["versus"][0], finite(evidence["gain"]["high"])
+    text = f"The simpler plan ({same['detail']}) costs the same and needs no model"
+    if high is None or high <= 0:
+        return f"{text}."
+    return f"{text}; it gives up at most {units.gain_style(evidence['gain']).text(high)}."
+
+
+def _compare_at_same_cost(units: Units, numbers: Numbers) -> str:
+    """Write in one sentence whether the plan beats the mix, for a campaign that loses money."""
+    verdict = numbers["verdict"]
+    if not verdict["options"] or is_same_for_all(verdict):
+        return ""
+    plan = verdict["options"][0]
+    probability = write_probability(plan["probability"])
+    gain = units.write_gain(plan["gain"])
+    return f"At the same cost, it beats {name_mix(numbers)} with a probability of {probability}: {gain}."
+
+
+def write_settling(numbers: Numbers) -> str:
+    """Write the exploration and the number of customers that will settle the verdict; empty if no log of a real size will."""
+    verdict, next_log = numbers["verdict"], numbers.get("next_log")
+    if next_log is not None and verdict["recommended"] == "plan":
+        rate, customers = f"{100 * next_log['rate']:g} %", write_about(next_log["customers"])
+        return f"Keep {rate} of the customers at random, and after {customers} customers you will know."
+    needed = finite(verdict["needed_rows"])
+    if needed is None or needed > MAX_LOG_MULTIPLE * numbers["log"]["rows"]:
+        return ""
+    return f"A log of {write_about(needed)} rows like these would."
+
+
+def write_about(count: object) -> str:
+    """Write a rough number with two digits.
+
+    >>> write_about(30784.8)
+    'about 31,000'
+    """
+    number = finite(count)
+    return f"about {write_count(None if number is None else float(f'{number:.1e}'))}"
+
+
+def write_probability(probability: float) -> str:
+    """Write a probability that is estimated: never as 0 % or 100 %.
+
+    >>> write_probability(0.9645), write_probability(0.9999)
+    ('96\u202f%', '99\u202f%')
+    """
+    number = min(max(float(probability), MIN_PROBABILITY), 1 - MIN_PROBABILITY)
+    return NumberStyle(0.01, suffix=f"{THIN_SPACE}%").text(number)
+
+
 def is_random_mix(reference: Numbers) -> bool:
     """Return True for a reference that draws levels at random, instead of giving everyone the same one."""
     return bool(reference["name"] != "everyone the same")
 
 
-def write_sentences(units: Units, numbers: Numbers) -> dict[str, str]:
-    """Return the headline and the verdict; a campaign that loses money says so first."""
-    loss, verdict = write_loss(units, numbers), [write_verdict(units, numbers)]
-    if loss:
-        verdict = [write(units, numbers) for write in (write_profit, write_best_budget, _write_choosing)]
-    elif numbers["profit"]:
-        verdict.append(write_profit(units, numbers))
-    headline = loss or write_headline(units, numbers)
-    return {"headline": headline, "verdict": " ".join(filter(None, verdict))}
+def name_mix(numbers: Numbers) -> str:
+    """Name the best uniform mix at the cost of the plan."""
+    return "a random mix of levels" if is_random_mix(numbers["versus"][0]) else "the same level for everyone"
 
 
-def write_headline(units: Units, numbers: Numbers) -> str:
-    """Write the verdict in one sentence: the gain of targeting over treating everyone the same at the same cost."""
-    same, rule = numbers["versus"][0], find_advised_rule(numbers["safety"])
-    judged, gain = judge_gain(same["difference"]), units.write_gain(same["difference"])
-    if judged == "pays":
-        return f"Choosing who gets what pays: {gain} over {same['name']} at the same cost."
-    if judged == "equal":
-        return "There is nothing to choose at this budget: the plan treats everyone the same."
-    if rule:
-        return f"A simple rule pays: at least {write_bound(units, rule)} at the same cost, with 95 % confidence."
-    if judged == "loses":
-        advice = "Draw levels at random" if is_random_mix(same) else "Give everyone the same"
-        return f"{advice}: at the same cost, choosing who gets what loses {gain}."
-    return "The log does not show that choosing who gets what pays."
-
-
-def write_verdict(units: Units, numbers: Numbers) -> str:
-    """Explain the headline: the comparison, the plan's lower bound, and the advice."""
-    same, rule = numbers["versus"][0], find_advised_rule(numbers["safety"])
-    judged = judge_gain(same["difference"])
-    reference = "a random mix of levels" if is_random_mix(same) else "giving everyone the same"
-    reference = f"{reference} at the same cost ({same['detail']})"
-    advice = f"The rule: {rule['detail']}." if rule else ""
-    compared = (
-        f"Compared with {reference}, {'this plan' if rule else 'choosing who gets what'} brings "
-        f"{units.write_gain(same['difference'])}"
-    )
-    if judged == "pays":
-        least = write_bound(units, numbers["safety"]["options"][0])
-        compared = f"It gains at least {least} over {reference}, with 95 % confidence."
-        if rule:
-            advice = f"A simple rule gains at least {write_bound(units, rule)}. {advice}"
-    elif judged == "equal":
-        compared = f"The plan is the same for everyone ({same['detail']})."
-        if rule:
-            advice = f"A simple rule gains at least {write_bound(units, rule)}, with 95 % confidence. {advice}"
-    elif judged == "loses":
-        compared += "."
-    else:
-        compared += ": the difference may be zero."
-        advice = advice or "The simpler plan is as good a choice."
-    return f"{compared} {advice}".strip()
-
-
-def _write_choosing(units: Units, numbers: Numbers) -> str:
-    """Say in one sentence whether choosing pays at the same cost, for a campaign that loses money."""
-    same, rule = numbers["versus"][0], find_advised_rule(numbers["safety"])
-    judged = judge_gain(same["difference"])
-    if rule:
-        return f"At the same cost, a simple rule gains at least {write_bound(units, rule)}."
-    if judged == "equal":
-        return ""
-    verb = {"pays": "gains", "loses": "loses"}.get(judged, "is not shown to gain")
-    return f"At the same cost, choosing who gets what {verb}: {units.write_gain(same['difference'])} against {same['name']}."
+def name_option(name: str) -> str:
+    """Name an option of the verdict within a sentence."""
+    return {"plan": "this plan", "rule": "a simple rule", "before": "what was done before"}[name]
 
 
 # -- lower bounds ------------------------------------------------------------------------------------------------------
 
 
-def find_advised(safety: Numbers) -> Numbers | None:
-    """Return the recommended option if its gain is certain; None if treating everyone the same is recommended."""
-    options = (row for row in safety["options"] if row["name"] == safety["recommended"])
-    return next((row for row in options if (finite(row["at_least"]) or 0.0) > 0), None)
-
-
-def find_advised_rule(safety: Numbers) -> Numbers | None:
-    """Return the recommended option if it is not the plan itself."""
-    advised = find_advised(safety)
-    return None if advised is None or advised["name"] == safety["options"][0]["name"] else advised
+def find_bounded(numbers: Numbers, name: str) -> Numbers:
+    """Return the plan or the rule with its lower bound."""
+    option: Numbers = numbers["safety"]["options"][1 if name == "rule" else 0]
+    return option
 
 
 def write_bound(units: Units, option: Numbers) -> str:
@@ -130,20 +207,13 @@ def write_bound(units: Units, option: Numbers) -> str:
     return text
 
 
-def describe_bound(units: Units, safety: Numbers) -> str:
-    """Write the lower bound of the recommended option's gain, which holds after choosing among the options."""
-    advised, options = find_advised(safety), safety["options"]
-    if advised is not None:
-        name = advised["name"][:1].upper() + advised["name"][1:]
-        bound = write_bound(units, advised)
-        return f"{name} gains at least {bound} over treating everyone the same at the same cost, with 95 % confidence."
-    if all(finite(row["at_least"]) is None for row in options):
+def describe_bounds(units: Units, safety: Numbers) -> str:
+    """Write the lower bounds that the log alone gives, which hold for all options together."""
+    known = [row for row in safety["options"] if finite(row["at_least"]) is not None]
+    if not known:
         return "There is no bound on the gain: too few responses."
-    names = " nor ".join(row["name"] for row in options)
-    verb = f"neither {names} is" if len(options) > 1 else f"{names} is not"
-    return (
-        f"There may be no gain: with 95 % confidence, {verb} shown to beat treating everyone the same at the same cost."
-    )
+    bounds = ", ".join(f"{row['name']} gains at least {write_bound(units, row)}" for row in known)
+    return f"This log alone, with 95 % confidence: {bounds} over the best uniform mix."
 
 
 # -- profit ------------------------------------------------------------------------------------------------------------

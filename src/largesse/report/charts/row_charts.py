@@ -20,9 +20,10 @@ MARKER_DISTANCE = 12.5  # pixels from a dot to the marks above and below it
 MIN_LABELLED_SHARE = 0.13  # a smaller segment is narrower than its own text on a phone
 
 
-def draw_gain_strip(axis: Axis, difference: Numbers, label: str) -> str:
-    """Draw a difference as a dot with its interval, around a line at zero."""
-    return _draw_strip(label, _draw_grid(axis), _draw_limit(axis, 0.0, "zero"), _draw_whisker(axis, difference, "gain"))
+def draw_gain_strip(axis: Axis, difference: Numbers, label: str, *, hollow: bool = False) -> str:
+    """Draw a difference as a dot, filled or hollow, with its interval, around a line at zero."""
+    whisker = _draw_whisker(axis, difference, "before" if hollow else "gain")
+    return _draw_strip(label, _draw_grid(axis), _draw_limit(axis, 0.0, "zero"), whisker)
 
 
 def draw_spend_strip(axis: Axis, spend: Numbers, budget: Any, label: str) -> str:

@@ -1,15 +1,17 @@
-"""Section with the lower bounds of the plan's gain and of a simple rule's."""
+"""Section with the evidence for the verdict, and the lower bounds of the gains of the plan and of a simple rule."""
 
 from __future__ import annotations
 
-from largesse.report.comparison_rows import view_reference
-from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite
-from largesse.report.sentences import describe_bound, write_bound
+from largesse.report.charts.axes import fit_axis
+from largesse.report.charts.row_charts import draw_gain_strip, draw_tick_strip
+from largesse.report.comparison_rows import FigureRow, FigureRows, show_nonzero_ends, view_reference
+from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite, label_interval, list_ends
+from largesse.report.sentences import describe_bounds, find_evidence, name_option, write_bound, write_probability
 
 
 def view_bounds(numbers: Numbers, units: Units) -> View:
-    """Return the bound in words, the rows of the table, and the guarantee in words."""
-    safety = numbers["safety"]
+    """Return the evidence as a figure, the bounds in words, the rows of the table, and the guarantee in words."""
+    safety, evidence = numbers["safety"], find_evidence(numbers["verdict"])
     rows = [
         view_reference(row, units) | {"gain": units.write_gain(row["gain"]), "bound": write_bound(units, row)}
         for row in safety["options"]
@@ -17,7 +19,48 @@ def view_bounds(numbers: Numbers, units: Units) -> View:
     rows += [
         view_reference(row, units) | {"gain": MISSING_DASH, "bound": MISSING_DASH} for row in numbers["versus"][:1]
     ]
-    return {"bound": describe_bound(units, safety), "rows": rows, "guarantee": _write_guarantee(safety, units)}
+    return {
+        "option": "" if evidence is None else name_option(evidence["name"]),
+        "evidence": view_evidence(evidence, units),
+        "others": [_write_other(row, units) for row in numbers["verdict"]["options"] if row is not evidence],
+        "reason": numbers["verdict"]["reason"],
+        "bound": describe_bounds(units, safety),
+        "rows": rows,
+        "guarantee": _write_guarantee(safety, units),
+    }
+
+
+def view_evidence(evidence: Numbers | None, units: Units) -> FigureRows:
+    """Return the gain that the model expects, that the log shows, and that follows from both, on one axis with zero."""
+    if evidence is None:
+        return FigureRows()
+    sources = [
+        ("The model expects", "from all customers’ curves", evidence["model"]),
+        ("This log says", "from what customers did", evidence["log"]),
+        (
+            "Both together",
+            f"a gain has a probability of {write_probability(evidence['probability'])}",
+            evidence["gain"],
+        ),
+    ]
+    sources = [source for source in sources if source[-1] is not None]
+    axis = fit_axis([0.0, *(end for *_, gain in sources for end in list_ends(gain))], 4, snug=True)
+    rows = []
+    for label, detail, gain in sources:
+        style = show_nonzero_ends(units.gain_style(gain), gain)
+        number, interval = style.text(gain["estimate"], signed=True), style.interval(gain, signed=True)
+        hollow = gain is not evidence["gain"]
+        figure = draw_gain_strip(axis, gain, f"{label}: {number}, {label_interval(interval)}", hollow=hollow)
+        rows.append(FigureRow(label, figure, number, detail, interval))
+    return FigureRows(
+        rows, draw_tick_strip(axis, units.difference(axis.ticks, axis.step, digits=1, short=True), signed=True)
+    )
+
+
+def _write_other(evidence: Numbers, units: Units) -> str:
+    """Write the gain of an option that is not the recommended one."""
+    name, gain = name_option(evidence["name"]), units.write_gain(evidence["gain"])
+    return f"{name[:1].upper()}{name[1:]}: {gain}; a gain has a probability of {write_probability(evidence['probability'])}."
 
 
 def _write_guarantee(safety: Numbers, units: Units) -> str:

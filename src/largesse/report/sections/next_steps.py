@@ -1,15 +1,19 @@
-"""Section with the recommended next steps."""
+"""Section with the recommended next steps, which follow the verdict."""
 
 from __future__ import annotations
 
-from largesse.report.number_format import Numbers, Units, View, write_count
+from typing import Any
+
+from largesse.report.number_format import Numbers, Units, View, finite
 from largesse.report.sentences import (
-    find_advised,
-    find_advised_rule,
-    is_random_mix,
-    judge_gain,
+    MAX_LOG_MULTIPLE,
+    find_evidence,
+    is_same_for_all,
     judge_profit,
+    name_mix,
+    name_option,
     select_urgent,
+    write_about,
     write_best_budget,
     write_exploration,
 )
@@ -19,35 +23,56 @@ def view_next_steps(numbers: Numbers, units: Units) -> View | None:
     """Return the words of the steps; None if the plan is compared with nothing."""
     if not numbers["versus"]:
         return None
-    same, best = numbers["versus"][0], numbers["best_budget"]
-    judged, loses = judge_gain(same["difference"]), judge_profit(numbers) == "loses"
-    simpler = "levels drawn at random" if is_random_mix(same) else "the same level for everyone"
-    rule, advised = find_advised_rule(numbers["safety"]), find_advised(numbers["safety"])
-    half = f"half of them to {'the simple rule' if rule else 'this plan'}, half to {simpler} at the same cost"
+    verdict, best, loses = numbers["verdict"], numbers["best_budget"], judge_profit(numbers) == "loses"
+    advised, same_for_all = verdict["recommended"], is_same_for_all(verdict)
     below_best = loses or (best is not None and not best["may_be_this"])
-    is_open = judged == "open" and advised is None
+    explored = write_exploration(numbers["exploration"], numbers["customers"], units)
+    tested = name_option(advised if advised == "rule" else "plan")
     return {
         "warned": bool(select_urgent(numbers["answer"]["warnings"])),
         "loses": loses,
         "best": write_best_budget(units, numbers) if below_best else "",
-        "judged": judged,
-        "simpler": f"{simpler}: {same['detail']}" if advised is None and judged != "equal" else "",
-        "rule": rule["detail"] if rule else "",
-        "test": f"Assign customers at random, {half}, and compare what the halves bring.",
-        "explored": write_exploration(numbers["exploration"], numbers["customers"], units),
-        "needed": write_needed_rows(numbers["needed_rows"], same["difference"], units) if is_open else "",
+        "recommended": advised,
+        "same_for_all": same_for_all,
+        "simpler": numbers["versus"][0]["detail"] if advised == "mix" and not same_for_all else "",
+        "rule": numbers["safety"]["options"][1]["detail"] if advised == "rule" else "",
+        "explore": {} if explored or loses else view_exploration(numbers, units),
+        "explored": explored,
+        "test": ""
+        if same_for_all
+        else f"Assign customers at random, half of them to {tested}, half to {name_mix(numbers)} at the same cost, and compare "
+        f"what the halves bring. {write_needed_rows(numbers)}".strip(),
     }
 
 
-def write_needed_rows(needed: Numbers | None, gain: Numbers, units: Units) -> str:
-    """Write the size of a log that would show a gain which this log leaves open."""
-    if needed is None:
+def view_exploration(numbers: Numbers, units: Units) -> View:
+    """Return the command that explores until the verdict is settled, with its customers and its cost; empty if none would."""
+    next_log = numbers.get("next_log")
+    if next_log is None:
+        return {}
+    customers, lost = next_log["customers"], next_log["given_up"]
+    total = {"estimate": lost * customers}
+    cost = f"{write_about(lost * customers)} responses"
+    if not units.binary:
+        cost = f"about {units.value_style(total).text(total['estimate'])} of response"
+    money = finite(next_log["money"])
+    return {
+        "command": f"largesse plan RUN --explore {next_log['rate']:g} --explore-for evaluation",
+        "customers": write_about(customers),
+        "cost": f"{cost} in all ({units.gain_style({'estimate': lost}).text(lost)} per customer)"
+        + ("" if money is None else f", worth {units.total(money * customers)} of budget"),
+    }
+
+
+def write_needed_rows(numbers: Numbers) -> str:
+    """Write the size of a log like this one that would show the expected gain; empty if the gain is shown or not expected."""
+    verdict, evidence = numbers["verdict"], find_evidence(numbers["verdict"])
+    needed: Any = finite(verdict["needed_rows"])
+    if needed is None or evidence is None or verdict["grade"] == "proved":
         return ""
-    size = units.gain_style(gain).text(abs(gain["estimate"]))
-    if needed["rows"] is None:
-        return f"The difference is so small ({size}) that no log of a realistic size would settle it."
-    rows, verb = write_count(float(f"{needed['rows']:.1e}")), "gains" if gain["estimate"] > 0 else "loses"
+    times = needed / numbers["log"]["rows"]
+    if times > MAX_LOG_MULTIPLE:
+        return "The expected gain is so small that no log of a realistic size would show it."
     return (
-        f"If choosing really {verb} {size}, a log of about {rows} rows, {needed['times']:.1f} times this one, would show it in "
-        "four of five cases."
+        f"A log like this one would show the expected gain with {write_about(needed)} rows, {times:.1f} times as many."
     )
