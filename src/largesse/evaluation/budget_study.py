@@ -32,7 +32,7 @@ from largesse.evaluation.profit_estimate import trace_profit
 from largesse.evaluation.response_curves import trace_features
 from largesse.evaluation.spend_by_price import measure_spending
 from largesse.evaluation.unsupported_bounds import bound_unsupported
-from largesse.evaluation.verdict import count_needed_rows, give_verdict
+from largesse.evaluation.verdict import give_verdict
 from largesse.propensity import mark_supported
 from largesse.records import (
     Checkup,

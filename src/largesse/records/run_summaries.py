@@ -384,6 +384,14 @@ class SliderEstimates:
 
 
 @dataclass(frozen=True)
+class NeededRows:
+    """Size of a log that would confirm an estimated gain which this log leaves open."""
+
+    times: float  # multiple of the rows of this log
+    rows: float | None  # None if no log has as many
+
+
+@dataclass(frozen=True)
 class JointSummary:
     """Numbers of a run that combine its plan and its evaluation.
 
