@@ -494,18 +494,22 @@ def test_the_next_step_is_about_the_budget_if_another_leaves_clearly_more(
     ("needed", "grade", "shown"),
     [
         (7840.0, "best bet", [7800, 32.7]),  # of a log of 240 rows
-        (1e9, "best bet", []),
+        (None, "best bet", []),
         (7840.0, "proved", []),
-        (None, "rather not", []),
     ],
 )
 def test_the_needed_rows_are_round_numbers_and_only_of_what_is_open(
     binary: Numbers, needed: float | None, grade: str, shown: list[float]
 ) -> None:
     binary["verdict"] |= {"needed_rows": needed, "grade": grade}
+    for row in binary["verdict"]["options"]:
+        row["gain"] = estimate(-0.01, 0.05)
     text = write_needed_rows(binary)
     assert figures(text) == shown
-    assert bool(text) == (needed is not None and grade != "proved")
+    assert bool(text) == (grade != "proved")
+    for row in binary["verdict"]["options"]:
+        row["gain"] = estimate(-0.05, 0.01)
+    assert write_needed_rows(binary) == ""
 
 
 def test_the_exploration_that_settles_the_verdict_has_its_command_customers_and_cost(

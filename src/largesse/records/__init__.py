@@ -92,6 +92,7 @@ from largesse.records.run_summaries import LevelsByGroup as LevelsByGroup
 from largesse.records.run_summaries import LevelTotals as LevelTotals
 from largesse.records.run_summaries import LogFacts as LogFacts
 from largesse.records.run_summaries import NamedEstimate as NamedEstimate
+from largesse.records.run_summaries import NeededRows as NeededRows
 from largesse.records.run_summaries import PlannedTotals as PlannedTotals
 from largesse.records.run_summaries import PlanSummary as PlanSummary
 from largesse.records.run_summaries import ResponseCurves as ResponseCurves

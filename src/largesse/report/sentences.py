@@ -23,7 +23,6 @@ RETURN_SPREAD = 0.01  # difference of returns that must be visible
 UNKNOWN_BEST_RANGE = 0.9  # of the range of budgets: the best one may be any of them
 FREE_COST = 1e-9
 MIN_PROBABILITY = 0.01  # that is shown
-MAX_LOG_MULTIPLE = 1000  # the rows of the log: no company has more
 REACH = 1.96  # standard errors of half a 95 % interval
 
 
@@ -149,9 +148,7 @@ def write_settling(numbers: Numbers) -> str:
         rate, customers = f"{100 * next_log['rate']:g} %", write_about(next_log["customers"])
         return f"Keep {rate} of the customers at random, and after {customers} customers you will know."
     needed = finite(verdict["needed_rows"])
-    if needed is None or needed > MAX_LOG_MULTIPLE * numbers["log"]["rows"]:
-        return ""
-    return f"A log of {write_about(needed)} rows like these would."
+    return "" if needed is None else f"A log of {write_about(needed)} rows like these would."
 
 
 def write_about(count: object) -> str:

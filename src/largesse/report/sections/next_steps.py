@@ -6,7 +6,6 @@ from typing import Any
 
 from largesse.report.number_format import Numbers, Units, View, finite
 from largesse.report.sentences import (
-    MAX_LOG_MULTIPLE,
     find_evidence,
     is_same_for_all,
     judge_profit,
@@ -68,11 +67,11 @@ def write_needed_rows(numbers: Numbers) -> str:
     """Write the size of a log like this one that would show the expected gain; empty if the gain is shown or not expected."""
     verdict, evidence = numbers["verdict"], find_evidence(numbers["verdict"])
     needed: Any = finite(verdict["needed_rows"])
-    if needed is None or evidence is None or verdict["grade"] == "proved":
+    if evidence is None or verdict["grade"] == "proved" or not (finite(evidence["gain"]["estimate"]) or 0.0) > 0:
         return ""
-    times = needed / numbers["log"]["rows"]
-    if times > MAX_LOG_MULTIPLE:
+    if needed is None:
         return "The expected gain is so small that no log of a realistic size would show it."
+    times = needed / numbers["log"]["rows"]
     return (
         f"A log like this one would show the expected gain with {write_about(needed)} rows, {times:.1f} times as many."
     )
