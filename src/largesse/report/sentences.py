@@ -22,7 +22,7 @@ URGENT = ("no", "careful")  # answers of warnings, the most serious first
 RETURN_SPREAD = 0.01  # difference of returns that must be visible
 UNKNOWN_BEST_RANGE = 0.9  # of the range of budgets: the best one may be any of them
 FREE_COST = 1e-9
-MIN_PROBABILITY = 0.01  # that is shown
+MIN_SHOWN_PROBABILITY = 0.01
 REACH = 1.96  # standard errors of half a 95 % interval
 
 
@@ -122,7 +122,7 @@ def _write_expected(units: Units, evidence: Numbers) -> str:
 
 
 def _write_simpler(units: Units, numbers: Numbers, evidence: Numbers) -> str:
-    """Name the simpler plan, and write what it saves and what it may give up."""
+    """Name the simpler plan, with its saving and the gain that it may give up."""
     same, high = numbers["versus"][0], finite(evidence["gain"]["high"])
     text = f"The simpler plan ({same['detail']}) costs the same and needs no model"
     if high is None or high <= 0:
@@ -167,7 +167,7 @@ def write_probability(probability: float) -> str:
     >>> write_probability(0.9645), write_probability(0.9999)
     ('96\u202f%', '99\u202f%')
     """
-    number = min(max(float(probability), MIN_PROBABILITY), 1 - MIN_PROBABILITY)
+    number = min(max(float(probability), MIN_SHOWN_PROBABILITY), 1 - MIN_SHOWN_PROBABILITY)
     return NumberStyle(0.01, suffix=f"{THIN_SPACE}%").text(number)
 
 
