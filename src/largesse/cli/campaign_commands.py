@@ -194,6 +194,12 @@ def plan(
     out: Annotated[
         Path | None, typer.Option("--out", help="Plan to write (.parquet, .csv, .feather); default: in the run folder.")
     ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--as", help="plan (by the policy), or what the evaluation compares it with: rule (simple) or mix."
+        ),
+    ] = "plan",
     raw_ids: Annotated[
         bool, typer.Option("--raw-ids", help="In CSV, write ids such as =1+1 as they are: spreadsheets compute them.")
     ] = False,
@@ -205,7 +211,9 @@ def plan(
     spent |= {"explore": explore, "explore_for": explore_for}
     about = {} if as_json or quiet else pipeline.describe_run(run_folder)
     with show_progress(as_json or quiet) as progress, choose_engine(engine, master, plan_to) as opened:
-        made = pipeline.plan(run_folder, customers, out=out, raw_ids=raw_ids, progress=progress, engine=opened, **spent)
+        made = pipeline.plan(
+            run_folder, customers, kind=kind, out=out, raw_ids=raw_ids, progress=progress, engine=opened, **spent
+        )
     path = out or run_folder / "plan.parquet"
     present(made, lambda: print_plan({**about, **made}, path, run_folder), as_json=as_json, quiet=quiet)
 

@@ -18,7 +18,7 @@ from largesse.data import Grouping, Groups, find_grouping, group_column, name_gr
 from largesse.evaluation.estimators import gives_levels
 from largesse.evaluation.policy_estimates import describe_mix
 from largesse.levels import Levels
-from largesse.records import Array, Log, Scores
+from largesse.records import Array, Log, RuleTable, Scores
 from largesse.stats import sample_rows
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ class SimpleRule:
     column: str
     groups: tuple[str, ...]
     shares: Array  # (groups, K)
+
+    def tabulate(self) -> RuleTable:
+        """Return the rule as a record."""
+        return RuleTable(self.column, self.groups, tuple(tuple(row) for row in self.shares.tolist()))
 
     def describe(self, levels: Levels) -> str:
         """Describe the rule in words; groups with the same levels are named together."""

@@ -81,7 +81,8 @@ def recommend_policy(
     safe = [option for option in reversed(options) if option.at_least is not None and option.at_least > 0]
     best = max(safe, key=lambda option: option.at_least or 0.0, default=None)  # of equal ones, the simpler
     mix = name_mix(compared[0][0].mean)
-    return Recommendation(tuple(options), mix if best is None else best.name, critical_value, reason)
+    table = None if rules is None else rules.whole.tabulate()
+    return Recommendation(tuple(options), mix if best is None else best.name, critical_value, reason, table)
 
 
 def _explain_no_guarantee(log: Log) -> str:

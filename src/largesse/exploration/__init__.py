@@ -7,7 +7,9 @@ their expectation.
 """
 
 from largesse.exploration.budget_draw import RESERVE as RESERVE
+from largesse.exploration.budget_draw import draw_within as draw_within
 from largesse.exploration.budget_draw import find_seed as find_seed
+from largesse.exploration.budget_draw import measure_deviation as measure_deviation
 from largesse.exploration.exploration_design import GOALS as GOALS
 from largesse.exploration.exploration_design import design_log as design_log
 from largesse.exploration.exploration_design import make_task as make_task

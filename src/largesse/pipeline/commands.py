@@ -29,6 +29,7 @@ from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
 from largesse.pipeline.local_engine import Local
 from largesse.pipeline.out_of_fold_cache import make_key, read_scores
 from largesse.pipeline.planner import check_feasible, make_fold_planner, make_plan
+from largesse.pipeline.simpler_plan import check_kind, make_simpler_plan
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
 from largesse.propensity import find_unsupported
@@ -254,6 +255,7 @@ def plan(
     folder: str | Path,
     customers: str | None = None,
     *,
+    kind: str = "plan",
     out: str | Path | None = None,
     raw_ids: bool = False,
     progress: Progress = silent,
@@ -263,33 +265,41 @@ def plan(
     """Plan for a table of customers with the model of a run folder; return the numbers of the plan.
 
     `budget`, `total` and `confidence` replace those of the campaign. The folder holds the plan afterwards; its other files stay if
-    they belong to this plan. With `out`, a folder that has a plan stays as it is, and the new plan is in `out` alone. CSV files get
+    they belong to this plan. A `kind` other than "plan" is the simple "rule" or the "mix" of the folder's evaluation: it goes to `out`
+    alone. With `out`, a folder that has a plan stays as it is, and the new plan is in `out` alone. CSV files get
     an apostrophe before text that would begin a formula, unless `raw_ids`.
     """
     files.check_table(out, customers)
     with files.hold_run_folder(folder) as home:
         before = read_campaign(home)
         campaign = before.spending(**spending)
+        elsewhere = out is not None and files.is_elsewhere(out, home)
+        check_kind(kind, campaign, out=elsewhere, spends=any(value is not None for value in spending.values()))
         source = customers or campaign.customers
         if customers is not None:
             campaign = replace(campaign, customers=str(Path(customers).absolute()))
         files.check_table(out, source, campaign.log)
         with open_scored(home, campaign, source, engine, progress) as (policy, variance, scored):
             warnings = compare_with_log(campaign, policy, engine, scored) if source else ()
-            result = make_plan(campaign, policy, scored, progress, variance)
+            if kind == "plan":
+                result = make_plan(campaign, policy, scored, progress, variance)
+            else:
+                planned = read_record(PlanSummary, files.read_step(home, files.PLANNING_STEP))
+                study = read_record(StudySummary, files.read_step(home, files.EVALUATION_STEP))
+                result = make_simpler_plan(kind, campaign, planned, study, policy, scored, engine)
             with file_transaction() as batch:
                 new = files.renew_run_folder(batch, home)
-                if out and files.is_elsewhere(out, home) and (home / files.PLANNING_STEP.file).exists():
+                if elsewhere and (home / files.PLANNING_STEP.file).exists():
                     batch.discard(home)
                 copy = batch.add_file(out) if out else None
-                planned = files.write_plan(
+                made = files.write_plan(
                     new, result, scored, progress, copy, raw_ids=raw_ids, customer_warnings=warnings
                 )
                 files.write_text(new / files.CAMPAIGN_FILE, campaign.text)
                 surer = campaign.planning.budget_confidence != before.planning.budget_confidence
                 other_plan = (surer and not policy.levels.certain) or campaign.customers != before.customers
                 dropped = files.drop_outdated(new, home, other_plan=other_plan)
-        return {**planned, "dropped": [name for name in dropped if not (home / name).exists()]}
+        return {**made, "dropped": [name for name in dropped if not (home / name).exists()]}
 
 
 def compare_with_log(

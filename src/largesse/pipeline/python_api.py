@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from largesse.campaign import CAMPAIGN_SECTIONS, Campaign, campaign_from, read_campaign
@@ -79,6 +79,15 @@ class Run(dict[str, Any]):
     def plan(self) -> pa.Table:
         """The plan, one row per customer."""
         return read_table(self.folder / files.PLAN_FILE, what="plan", plain=("customer", "level"))
+
+    def plan_as(self, kind: str) -> pa.Table:
+        """Return the plan by the policy ("plan"), by the simple "rule" or by the uniform "mix" of the evaluation."""
+        if kind == "plan":
+            return self.plan
+        with TemporaryDirectory(prefix="largesse-") as folder:
+            path = Path(folder) / files.PLAN_FILE
+            commands.plan(self.folder, kind=kind, out=path)
+            return read_table(path, what="plan", plain=("customer", "level"))
 
     @property
     def policy(self) -> Policy:

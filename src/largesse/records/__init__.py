@@ -45,6 +45,7 @@ from largesse.records.evaluation import Qini as Qini
 from largesse.records.evaluation import QiniPoint as QiniPoint
 from largesse.records.evaluation import Recommendation as Recommendation
 from largesse.records.evaluation import Reference as Reference
+from largesse.records.evaluation import RuleTable as RuleTable
 from largesse.records.evaluation import Scores as Scores
 from largesse.records.evaluation import ShuffledPredictions as ShuffledPredictions
 from largesse.records.evaluation import Verdict as Verdict

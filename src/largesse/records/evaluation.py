@@ -186,6 +186,15 @@ class PolicyOption:
 
 
 @dataclass(frozen=True)
+class RuleTable:
+    """Probabilities of levels in each group of one column."""
+
+    column: str
+    groups: tuple[str, ...]
+    shares: tuple[tuple[float, ...], ...]  # (groups, K)
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """The recommended policy, and lower bounds on the gains of the plan and of a simple rule."""
 
@@ -193,6 +202,7 @@ class Recommendation:
     recommended: str  # the name of the option with the largest `at_least`, if above zero; else that of the uniform mix
     reach: float  # standard errors from a gain to its bound, for all options together
     excuse: str = ""  # reason for the absence of guaranteed values
+    rule: RuleTable | None = None  # the simple rule among the options
 
     @property
     def chosen(self) -> PolicyOption | None:

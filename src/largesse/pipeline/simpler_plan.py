@@ -1,0 +1,86 @@
+"""Plans without the policy: levels drawn by the simple rule or the best uniform mix of a run's evaluation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from largesse.allocation import mix_two_levels
+from largesse.campaign import Campaign
+from largesse.data import find_grouping
+from largesse.errors import Problem, fail, suggest
+from largesse.evaluation import RULE_GROUPS
+from largesse.exploration import RESERVE, draw_within, measure_deviation
+from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers
+from largesse.policy import Policy
+from largesse.records import Array, Customers, Plan, PlanSummary, RuleTable, StudySummary
+
+PLAN_KINDS = ("plan", "rule", "mix")
+SIMPLER = "A plan without the policy has no price, so there are no plans at other budgets."
+
+
+def make_simpler_plan(
+    kind: str,
+    campaign: Campaign,
+    planned: PlanSummary,
+    study: StudySummary,
+    policy: Policy,
+    customers: ScoredCustomers,
+    engine: Engine,
+) -> PlanResult:
+    """Draw a level for every customer by the "rule" or the "mix" of an evaluation, at the spend of the plan.
+
+    The draw costs no more than the budget, as the model expects it.
+    """
+    everyone, curves, costs = customers.collect()
+    n, costs = len(curves), np.broadcast_to(costs, curves.shape)
+    if kind == "mix":
+        means = np.array([(level.value.estimate, level.spend.estimate) for level in study.uniform])
+        probabilities = np.tile(mix_two_levels(means[:, 0], means[:, 1], planned.planned.spend), (n, 1))
+    else:
+        probabilities = _apply_rule(study.safety.rule, campaign, everyone, engine)
+    budget = campaign.planning.average(n)
+    probabilities = _keep_budget(probabilities, costs, budget)
+    levels = draw_within(probabilities, costs, n * budget, campaign.seed)
+    rows = np.arange(n)
+    value = float((probabilities * curves).sum(axis=1).mean())
+    spend = float(costs[rows, levels].mean())
+    plan = Plan(levels, value, spend, price=float("nan"), bound=value, budget=budget)
+    return PlanResult(plan, policy, propensity=probabilities[rows, levels], excuse=SIMPLER)
+
+
+def check_kind(kind: str, campaign: Campaign, *, out: bool, spends: bool) -> None:
+    """Refuse an unknown kind of plan, and a plan without the policy that would not be that of the evaluation."""
+    if kind not in PLAN_KINDS:
+        fail("plan", Problem(f"--as {kind!r} is not known", suggest(kind, PLAN_KINDS)))
+    if kind == "plan":
+        return
+    if not out:
+        got = f"the plan of the {kind} needs a file of its own: the run folder keeps the plan of its policy"
+        fail("plan", Problem(got, "add --out plan.csv"))
+    if spends:
+        hint = "leave them out, or plan and evaluate with them first"
+        fail("plan", Problem(f"the {kind} belongs to the evaluation, and a budget or an exploration is given", hint))
+    if campaign.planning.constrained:
+        fail("plan", Problem(f"the {kind} keeps no rules, and the campaign has some", "take the plan: --as plan"))
+
+
+def _apply_rule(rule: RuleTable | None, campaign: Campaign, customers: Customers, engine: Engine) -> Array:
+    """Return the probabilities (n, K) of customers' levels by a rule; its groups are those of the log's column."""
+    if rule is None:
+        fail("plan", Problem("the evaluation of this run has no simple rule", "take the mix: --as mix"))
+    grouping = find_grouping(engine.read_log(campaign).seen.features.column(rule.column), RULE_GROUPS)
+    shares = dict(zip(rule.groups, rule.shares, strict=True))
+    others = np.mean(rule.shares, axis=0)  # of groups that the log does not have
+    table = np.array([shares.get(label, others) for label in grouping.labels])
+    return np.asarray(table[grouping.code(customers.features.column(rule.column))])
+
+
+def _keep_budget(probabilities: Array, costs: Array, budget: float) -> Array:
+    """Return probabilities (n, K) whose draws can cost the budget; the rest goes to the cheapest levels."""
+    expected, reserve = (probabilities * costs).sum(axis=1).mean(), RESERVE * measure_deviation(probabilities, costs)
+    cheapest = np.eye(costs.shape[1])[costs.argmin(axis=1)]
+    least = float(costs.min(axis=1).mean())
+    room, excess = expected - least, expected - (budget - reserve / len(costs))
+    if excess <= 0 or room <= 0:
+        return probabilities
+    return np.asarray(probabilities + min(excess / room, 1.0) * (cheapest - probabilities))
