@@ -357,3 +357,11 @@ def test_a_checkup_needs_neither_costs_nor_budget(costs: dict[str, Any]) -> None
     assert (levels.names, levels.costs) == (("none", "small", "big"), (0.0, 1.0, 2.0))
     with pytest.raises(InputError, match=r"costs"):
         campaign_from(given, optional=BUDGET_KEYS)
+
+
+def test_features_that_were_known_before_are_a_list_of_names() -> None:
+    text = SMALLEST.replace("[levels]", 'known_before = ["visits"]\n[levels]')
+    campaign = campaign_from(tomllib.loads(text))
+    assert campaign.roles["known_before"] == ["visits"]
+    assert campaign_from(tomllib.loads(campaign.text)) == campaign
+    assert "columns.known_before is 'visits'" in problems_of(text.replace('["visits"]', '"visits"'))

@@ -337,3 +337,9 @@ def test_arrays_make_a_log_with_costs() -> None:
     assert (log.paid.tolist(), log.levels.observed) == ([0, 2, 0, 3], True)
     with pytest.raises(InputError, match="paid has shape"):
         log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0], paid=[0, 2])
+
+
+def test_features_that_were_known_before_must_exist() -> None:
+    assert read(known_before=["age"]).known_before == ("age",)
+    assert "the known_before column 'agee' is not in the table" in refused(known_before=["agee"])
+    assert "known_before is the text 'age'" in refused(known_before="age")

@@ -110,6 +110,18 @@ def test_a_planted_leak_is_a_no(plain: Log) -> None:
     assert "'after' explains" in text(found, "suspicious features")
 
 
+def test_a_suspicious_feature_that_was_known_before_is_answered(plain: Log) -> None:
+    rng = np.random.default_rng(0)
+    features = plain.features.append_column("after", [plain.response + rng.normal(scale=0.1, size=len(plain))])
+    log = replace(plain, features=features, known_before=("after",))
+    found = doctor(log)
+    assert answers(found)["suspicious features"] == "fine"
+    assert "'after' explains" in text(found, "suspicious features")
+    both = replace(log, features=features.append_column("later", [plain.response]))
+    assert answers(doctor(both))["suspicious features"] == "no"
+    assert "'after'" not in text(doctor(both), "suspicious features")
+
+
 def check_rates(rates: list[float], n: int, seed: int = 3, **more: Any) -> Checkup:
     """Check a randomised log whose levels have these rates of response."""
     rng = np.random.default_rng(seed)

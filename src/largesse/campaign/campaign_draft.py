@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.campaign.column_roles import IDENTIFIER, MAX_LEVELS, DraftColumn, Guess, find_consequences, guess_roles
-from largesse.campaign.level_order import LevelOrder, is_nothing, order_levels
 from largesse.data import (
     PLAIN_TEXT_ROLES,
+    LevelOrder,
     Suggestion,
     as_floats,
     check_columns,
     decode_dictionary,
     find_assignment_unit,
     group_rows,
+    is_nothing,
     kind_of,
+    order_levels,
     parse_text_columns,
     read_suggested,
     read_table,

@@ -41,7 +41,7 @@ LEVEL_OPTIONS = (
     "response_value",
 )  # options of levels that stand at the top of a campaign file
 CAMPAIGN_SECTIONS = {
-    "columns": (*ROLES, "parse"),
+    "columns": (*ROLES, "known_before", "parse"),
     "levels": ("costs", "names", "doses", "dose_unit", "on_redemption", "contact_cost", "propensities"),
     "plan": KEYS,
     "model": ("name", "seed"),
@@ -275,13 +275,13 @@ def _read_roles(section: dict[str, Any], blanks: Collection[str], problems: list
         for role, name in section.items()
         if role in ROLES and role != "features" and not isinstance(name, str)
     ]
-    features = section.get("features", [""])
-    if not (isinstance(features, list) and features and all(isinstance(name, str) for name in features)):
-        problems.append(
-            Problem(f"columns.features is {repr_short(features)}", 'give a list of names: features = ["age", "city"]')
-        )
+    for word, example in (("features", '["age", "city"]'), ("known_before", '["visits last year"]')):
+        names = section.get(word, [""])
+        if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
+            hint = f"give a list of names: {word} = {example}"
+            problems.append(Problem(f"columns.{word} is {repr_short(names)}", hint))
     problems += [Problem(f"columns.{p.what}", p.hint) for p in parse_problems(section.get("parse", {}))]
-    roles: dict[str, Any] = {role: section[role] for role in (*ROLES, "parse") if role in section}
+    roles: dict[str, Any] = {role: section[role] for role in CAMPAIGN_SECTIONS["columns"] if role in section}
     return cast(Roles, roles)
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.campaign.level_order import is_nothing, split_words
-from largesse.data import as_floats, decode_dictionary, kind_of
+from largesse.data import as_floats, decode_dictionary, is_nothing, kind_of, split_words
 from largesse.records import Array
 
 if TYPE_CHECKING:

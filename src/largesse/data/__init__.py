@@ -27,6 +27,10 @@ from largesse.data.column_encoders import SECONDS_PER_DAY as SECONDS_PER_DAY
 from largesse.data.encoder import Encoder as Encoder
 from largesse.data.encoder import match_kinds as match_kinds
 from largesse.data.encoder import plain_columns as plain_columns
+from largesse.data.level_order import LevelOrder as LevelOrder
+from largesse.data.level_order import is_nothing as is_nothing
+from largesse.data.level_order import order_levels as order_levels
+from largesse.data.level_order import split_words as split_words
 from largesse.data.log_reader import check_customers as check_customers
 from largesse.data.log_reader import digest_log as digest_log
 from largesse.data.log_reader import feature_table as feature_table

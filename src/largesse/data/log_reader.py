@@ -63,6 +63,8 @@ def read_log(
         then; budgets hold for expected costs.
     features
         The columns to learn from; by default every column that has no other role.
+    known_before
+        Features that `doctor` suspects, but that were known before the level was chosen.
     most_rows, seed
         A log of more rows is read in batches: models learn from a random sample of `most_rows` of them, drawn from every
         level with this seed, and are judged by all. "auto": as many as fit into memory. None: all rows are in memory.

@@ -23,6 +23,7 @@ from largesse.levels import Levels
 from largesse.records import ROLES, Array, Log
 
 COLUMN_ROLES = tuple(role for role in ROLES if role != "features")
+LISTS = ("known_before", "parse")  # arguments that go with roles
 # Within some of these, levels never vary.
 OUTCOME_ROLES = ("level", "response", "propensity", "cost_column", "logger", "weight")
 # Roles whose text is not dictionary-encoded.
@@ -39,6 +40,7 @@ class RoleSpec:
     shares: Sequence[float] | None  # one propensity for each level
     parse: Mapping[str, Any]  # notations of columns
     absent: bool = False  # True if levels may have no rows
+    known_before: tuple[str, ...] = ()
 
     @property
     def coded(self) -> set[str]:
@@ -58,7 +60,8 @@ def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
     named = {role: str(roles[role]) for role in ROLES if role in COLUMN_ROLES and _is_name(roles.get(role))}
     features = None if roles.get("features") is None else [str(name) for name in roles["features"]]
     shares = None if _is_name(roles.get("propensity")) else roles.get("propensity")
-    return RoleSpec(levels, named, features, shares, roles.get("parse") or {}, bool(roles.get("absent")))
+    known = tuple(str(name) for name in roles.get("known_before") or ())
+    return RoleSpec(levels, named, features, shares, roles.get("parse") or {}, bool(roles.get("absent")), known)
 
 
 def _is_name(column: Any) -> bool:
@@ -97,6 +100,8 @@ def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
     taken = {column for role, column in named.items() if role != "propensity_strata"}
     used = check.select_features(listed, taken | {*(levels.cost_columns or ())})
     if not spec.absent:
+        for column in spec.known_before:
+            check.require(column, "known_before")
         check.check_support(codes, outcome, levels, weights)
     propensity = _read_propensity(check, present, shares, codes, levels)
     if propensity is not None:
@@ -113,7 +118,8 @@ def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
     if check.problems:
         return log
     skip = {named[role] for role in OUTCOME_ROLES if role in named} | {*(levels.cost_columns or ())}
-    return replace(log, unit=find_assignment_unit(check.table, codes, skip, used.column_names, named.get("cluster")))
+    unit = find_assignment_unit(check.table, codes, skip, used.column_names, named.get("cluster"))
+    return replace(log, known_before=spec.known_before, unit=unit)
 
 
 def _read_propensity(
@@ -134,11 +140,10 @@ def _read_propensity(
 
 def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
     """Return the problems of arguments that are unknown, missing or of the wrong type."""
-    features = roles.get("features")
     problems = [
-        Problem(f"there is no argument {role!r}", suggest(role, ("levels", "parse", *ROLES)))
+        Problem(f"there is no argument {role!r}", suggest(role, ("levels", *LISTS, *ROLES)))
         for role in roles
-        if role not in (*ROLES, "parse", "absent")
+        if role not in (*ROLES, *LISTS, "absent")
     ]
     problems += [
         Problem(f"the {role} column is not named", f"give {role}= the name of the column with {ROLES[role]}")
@@ -156,8 +161,10 @@ def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
         for role, column in roles.items()
         if role in COLUMN_ROLES and role != "propensity" and column is not None and not _is_name(column)
     ]
-    if isinstance(features, str):
-        problems.append(Problem(f"features is the text {features!r}", f"give a list: features=[{features!r}]"))
-    elif features is not None and not isinstance(features, list | tuple) and np.ndim(features) != 1:
-        problems.append(Problem(f"features is {repr_short(features)}", "give a list of the names of columns"))
+    for word in ("features", "known_before"):
+        names = roles.get(word)
+        if isinstance(names, str):
+            problems.append(Problem(f"{word} is the text {names!r}", f"give a list: {word}=[{names!r}]"))
+        elif names is not None and not isinstance(names, list | tuple) and np.ndim(names) != 1:
+            problems.append(Problem(f"{word} is {repr_short(names)}", "give a list of the names of columns"))
     return problems

@@ -9,6 +9,7 @@ from it looks excellent and its plans are useless. With the second no customers 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import comb
 
@@ -16,11 +17,13 @@ import numpy as np
 
 from largesse.data import GivenPropensities, find_doubtful_levels, group_column
 from largesse.errors import join_some, percent, plural
+from largesse.evaluation.group_falls import GroupFall, find_group_fall, states_order
 from largesse.evaluation.overlap_and_balance import measure_levels, measure_overlap
 from largesse.evaluation.policy_estimates import MIN_RATIO_CLUSTERS
 from largesse.evaluation.randomisation import find_strata, measure_dependence
-from largesse.evaluation.response_curves import MeanCurve, measure_curve
+from largesse.evaluation.response_curves import Fall, MeanCurve, measure_curve
 from largesse.evaluation.within_customers import compare_within
+from largesse.io import to_toml
 from largesse.levels import PER_UNIT
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities, find_unsupported
 from largesse.records import (
@@ -60,6 +63,7 @@ MAX_UNSUPPORTED_SHARE = 0.5  # of the customers, or of the levels that they coul
 MAX_OTHER_SHARE = 0.05  # of the probability of another level, relative to that of all customers, under a fixed rule
 MAX_LISTED_CELLS = 4
 SEVERE_FALL = 4.0  # standard errors
+MIN_LOWERED = 2.58  # standard errors by which every level lies below the first
 MAX_LISTED_FALLS = 3
 
 
@@ -103,7 +107,9 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         *_check_propensity_sums(log),
         _check_balance(overlap),
         _check_weights(log, propensities, heavy),
-        _check_level_order(curve, log.levels.titles),
+        _check_level_order(
+            log, curve, None if states_order(log.levels) else find_group_fall(log, propensities.own, seed)
+        ),
         *_check_costs(log, propensities.own),
         *_check_redemption(log),
         _check_leaks(leaks, log),
@@ -243,7 +249,7 @@ def _propose_propensities(
     strata = find_strata(log.seen.features.take(rows), sample.X, log.level[sample.rows], group, seed)
     if strata is None:
         return ""
-    line = f'propensity_strata = "{strata.column}" under [columns]'
+    line = f"propensity_strata = {to_toml(strata.column)} under [columns]"
     return f"Within the values of {strata.column!r} they look randomised (p = {strata.p:.2g}): if they were drawn so, {line}."
 
 
@@ -306,7 +312,7 @@ def _check_assignment(log: Log) -> list[Finding]:
     widening = by_unit / by_row if by_row > 0 else 1.0
     groups = plural(unit.groups, "group")
     text = f"Levels are constant within {unit.column!r} ({groups} of rows): rows of a group did not get them independently."
-    more = f'If levels were given to these groups, name them: cluster = "{unit.column}" under [columns]. Then all is judged by group.'
+    more = f"If levels were given to these groups, name them: cluster = {to_toml(unit.column)} under [columns]. Then groups are judged."
     if widening <= MAX_WIDENING:
         return [Finding("clusters", "note", f"{text} {more} Standard errors of mean responses hardly change.")]
     more += f" Without it intervals are too narrow: standard errors of mean responses are {widening:.1f} times as large by group."
@@ -346,7 +352,8 @@ def _check_within(within: WithinComparison | None, titles: tuple[str, ...]) -> l
     )
     if not clear or max(shares) < MIN_DISAGREEMENT:
         return [Finding(topic, "fine", f"{text} The two comparisons do not clearly disagree.")]
-    more = f"They disagree: {of}s who got more differ in something that the features do not hold, and it is in every estimate."
+    text = f"Levels differ otherwise within {of}s than among all rows. {text}"
+    more = f"So {of}s who got more differ in something that the features do not hold, and it is in every estimate."
     if max(shares) < SEVERE_DISAGREEMENT:
         return [Finding(topic, "careful", f"{text} {more}")]
     hint = f"Add a feature for it, such as the {of}'s earlier responses, or give some {of}s their levels at random."
@@ -410,25 +417,61 @@ def _check_weights(log: Log, propensities: Propensities, heavy: tuple[HeavyRow, 
 # -- responses --------------------------------------------------------------------------------------------------------
 
 
-def _check_level_order(curve: MeanCurve, labels: tuple[str, ...]) -> Finding:
-    """Check that the response rises with the level, as the models assume; a fall must be clear among all pairs together."""
+def _check_level_order(log: Log, curve: MeanCurve, group_fall: GroupFall | None) -> Finding:
+    """Check that the response rises with the level, as the models assume; a fall must be clear among all pairs together.
+
+    Where neither costs nor names state an order, a fall in a group of customers counts, too.
+    """
+    topic, labels = "order of levels", log.levels.titles
     threshold = _find_fall_threshold(len(labels))
     clear = [fall for fall in curve.falls if fall.sure > threshold]
+    if _lowers_everywhere(curve, len(labels), threshold):
+        return Finding(topic, "no", _ask_direction(curve, labels))
+    if group_fall is not None:
+        who = f"Customers whose {group_fall.group} ({plural(group_fall.rows, 'row')}) respond less to a later level"
+        text = f"The levels do not look ordered. {who}, {_describe_fall(group_fall.fall, labels)}; neither costs nor names order them."
+        more = (
+            "A plan assumes that a later level never brings less. Keep levels of which each is more than the one before, such as "
+            f"{labels[0]!r} and one other, in a campaign of their own; or give the levels their amounts as doses, in order."
+        )
+        return Finding(topic, "no", f"{text} {more}")
     if not clear:
         dips = sum(fall.low == fall.high + 1 for fall in curve.falls)
         more = f" ({dips} of {len(labels) - 1} steps dip within noise)" if dips else ""
-        return Finding("order of levels", "fine", f"The mean response does not clearly fall as the level rises{more}.")
-    first, *others = (
-        f"from {labels[fall.high]!r} to {labels[fall.low]!r} by {fall.by:.3g} ± {1.96 * fall.se:.2g}" for fall in clear
-    )
+        return Finding(topic, "fine", f"The mean response does not clearly fall as the level rises{more}.")
+    first, *others = (_describe_fall(fall, labels) for fall in clear)
     also = f" Also {', '.join(others[:MAX_LISTED_FALLS])}" if others else ""
     also += f" and {len(others) - MAX_LISTED_FALLS} more." if len(others) > MAX_LISTED_FALLS else "." if others else ""
     if clear[0].sure <= max(SEVERE_FALL, threshold):
         text = f"The mean response falls as the level rises, {first}.{also} The models assume that it never falls."
-        return Finding("order of levels", "careful", text)
+        return Finding(topic, "careful", text)
     text = f"The levels may be in the wrong order: the mean response clearly falls as the level rises, {first}.{also}"
-    more = "Put the cheapest level first; if the order is right, something outside the log decided who got more."
-    return Finding("order of levels", "no", f"{text} {more}")
+    more = (
+        "Put the cheapest level first. If the order is right and levels were drawn at random, more brings less there: leave that "
+        "level out; else something outside the log decided who got more."
+    )
+    return Finding(topic, "no", f"{text} {more}")
+
+
+def _describe_fall(fall: Fall, labels: tuple[str, ...]) -> str:
+    return f"from {labels[fall.high]!r} to {labels[fall.low]!r} by {fall.by:.3g} ± {1.96 * fall.se:.2g}"
+
+
+def _lowers_everywhere(curve: MeanCurve, levels: int, threshold: float) -> bool:
+    """Test if every level above the first has a clearly lower mean response than the first."""
+    lower = {fall.low for fall in curve.falls if fall.high == 0 and fall.sure > max(threshold, MIN_LOWERED)}
+    return len(lower) == levels - 1
+
+
+def _ask_direction(curve: MeanCurve, labels: tuple[str, ...]) -> str:
+    """Write the question if less of the response is better."""
+    first, *others = (f"{mean.estimate:.3g} at {label!r}" for label, mean in zip(labels, curve.weighted, strict=True))
+    means = f"{first}, {', '.join(others[:MAX_LISTED_FALLS])}" + (" …" if len(others) > MAX_LISTED_FALLS else "")
+    return (
+        f"Every level above the first clearly lowers the mean response: {means}. Plans want more of it. If less is better, as of "
+        "cancelled contracts or weeks without work, name a column of the opposite as the response: stayed = 1 − cancelled, or weeks "
+        "in work = 52 − weeks without. If more is better, the levels are in the wrong order, or they do harm."
+    )
 
 
 def _find_fall_threshold(levels: int) -> float:
@@ -468,25 +511,33 @@ def _check_redemption(log: Log) -> list[Finding]:
 
 
 def _check_leaks(leaks: tuple[Leak, ...], log: Log) -> Finding:
-    """Check that no feature gives away the response, the level or the cost."""
-    sampled, rows = min(MAX_LEAK_ROWS, len(log.seen)), len(log)
+    """Check that no feature gives away the response, the level or the cost, but those that were known before the level."""
+    topic, sampled = "suspicious features", min(MAX_LEAK_ROWS, len(log.seen))
+    sample = f"a sample of {plural(sampled, 'row')}" if sampled < len(log) else ""
+    answered = [leak for leak in leaks if leak.feature in log.known_before]
+    leaks = tuple(leak for leak in leaks if leak.feature not in log.known_before)
     if not leaks:
-        where = f" (checked on a sample of {plural(sampled, 'row')})" if sampled < rows else ""
-        return Finding("suspicious features", "fine", f"No feature alone predicts the response or the level{where}.")
-    named = ", ".join(f"{leak.feature!r} explains {percent(leak.explained)} of the {leak.of}" for leak in leaks[:3])
-    named += f" (in a sample of {plural(sampled, 'row')})" if sampled < rows else ""
-    if leaks[0].explained >= CERTAIN_LEAK:
-        text = f"A feature nearly equals what it should predict: {named}."
-        if all(leak.of == "level" for leak in leaks):
-            more = "If it was set together with the level, leave it out; if it was known before, the level follows from it: keep it."
-            if log.unit is not None and log.unit.column == leaks[0].feature:
-                more += (
-                    " If levels were given to groups of rows that it names, such as villages, name it as the cluster."
-                )
-        else:
-            more = "Leave it out unless it was known before the level."
-        return Finding("suspicious features", "no", f"{text} {more}")
-    return Finding("suspicious features", "careful", f"Suspicious: {named}. Was it known before the level was chosen?")
+        where = f" (checked on {sample})" if sample else ""
+        if not answered:
+            return Finding(topic, "fine", f"No feature alone predicts the response or the level{where}.")
+        return Finding(topic, "fine", f"{_describe_leaks(answered)}{where}, as a feature that was known before may.")
+    named = _describe_leaks(leaks) + (f" (in {sample})" if sample else "")
+    say = f"say so: known_before = {to_toml([leaks[0].feature])} under [columns]"
+    if leaks[0].explained < CERTAIN_LEAK:
+        text = f"Suspicious: {named}. If it only happened afterwards, leave it out; if it was known before the level was chosen, {say}."
+        return Finding(topic, "careful", text)
+    text = f"A feature nearly equals what it should predict: {named}."
+    if all(leak.of == "level" for leak in leaks):
+        more = f"If it was set with the level, leave it out; if it was known before, the level follows from it: keep it, and {say}."
+        if log.unit is not None and log.unit.column == leaks[0].feature:
+            more += " If it names groups that levels were given to, such as villages, name it as the cluster."
+    else:
+        more = f"If it only happened afterwards, leave it out; if it was known before the level was chosen, {say}."
+    return Finding(topic, "no", f"{text} {more}")
+
+
+def _describe_leaks(leaks: Sequence[Leak]) -> str:
+    return ", ".join(f"{leak.feature!r} explains {percent(leak.explained)} of the {leak.of}" for leak in leaks[:3])
 
 
 # -- leaks ------------------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def measure_curve(log: Log, propensity: Array) -> MeanCurve:
         )
         # The interval's reach allows for few clusters and heavy rows.
         reach = (fall.high - fall.low) / 2 / t_quantile(1e9)
-        floor = sum(_bound_variance(log, weighted[k], rows[k]) for k in (high, low))
+        floor = sum(bound_share_variance(weighted[k].estimate, rows[k]) for k in (high, low)) if log.binary else 0.0
         se = max(reach, float(np.sqrt(floor))) if np.isfinite(reach) else 0.0
         falls.append(Fall(high, low, fall.estimate, fall.se, fall.estimate / se if se > 0 else 0.0))
     return MeanCurve(tuple(raw), tuple(weighted), tuple(sorted(falls, key=lambda fall: -fall.sure)))
@@ -77,11 +77,9 @@ def _score_weighted_mean(log: Log, propensity: Array, weight: Array, level: int)
     return mean + ratio * (log.response - mean) / share, ratio * log.response / share
 
 
-def _bound_variance(log: Log, mean: Estimate, rows: float) -> float:
+def bound_share_variance(share: float, rows: float) -> float:
     """Return a lower bound of the squared standard error of a share: that of Agresti and Coull, never zero."""
-    if not log.binary:
-        return 0.0
-    share = (min(max(mean.estimate, 0.0), 1.0) * rows + 2) / (rows + 4)
+    share = (min(max(share, 0.0), 1.0) * rows + 2) / (rows + 4)
     return share * (1 - share) / (rows + 4)
 
 

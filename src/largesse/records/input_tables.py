@@ -46,6 +46,7 @@ class Roles(TypedDict, total=False):
     weight: str | None
     customer: str | None
     features: Sequence[str] | None
+    known_before: Sequence[str] | None  # suspicious features that were known before the level was chosen
     parse: Mapping[str, Any] | None  # notations of columns, where they are not plain
     absent: bool  # True if levels may have no rows, as in a log that is only compared with a plan
 
@@ -89,6 +90,7 @@ class Log(DisplayMixin):
     paid: Array | None = None  # (n,) float64, zero or more: what the row really cost, when costs are observed
     sample: Sample | None = None  # of a log too large for memory, whose `features` have no columns
     response_value: float | None = None  # value of one unit of response, in the unit of costs
+    known_before: tuple[str, ...] = ()  # suspicious features that were known before the level was chosen
     unit: AssignmentUnit | None = None  # groups within which levels are constant, as far as the log shows
 
     def __post_init__(self) -> None:
@@ -222,6 +224,7 @@ class Log(DisplayMixin):
             response_name=self.response_name,
             paid=select(self.paid),
             response_value=self.response_value,
+            known_before=self.known_before,
             unit=None if self.unit is None else self.unit.take(index),
         )
 
