@@ -197,7 +197,7 @@ def tabulate(records: Records) -> str:
         for model in models
     }
     head = ["log", "rows", "levels", "budget", "spend", "plan", "uniform mix", "plan − mix"]
-    head += ["at the same true spend", "verdict"]
+    head += ["at the same true spend", "by the log alone"]
     body = [_write_plan(cells[log, share, models[0]]) for log in logs for share in shares]
     parts = [f"Plans of `{models[0]}`, 95 % intervals in brackets.", write_table(head, body)]
     body = [
@@ -226,13 +226,13 @@ def _write_plan(record: dict[str, Any]) -> list[str]:
     numbers = [f"{record['budget']:.4g} ({record['share']:.0%})"]
     numbers += [_write_estimate(record[field]) for field in ("spend", "value", "uniform")]
     numbers += [_write_estimate(record[field], signed=True) for field in ("gain", "fair")]
-    return [f"{record['log']}: {DESCRIPTIONS[record['log']]}", *size, *numbers, give_verdict(*record["fair"][1:])]
+    return [f"{record['log']}: {DESCRIPTIONS[record['log']]}", *size, *numbers, judge_ends(*record["fair"][1:])]
 
 
-def give_verdict(low: float, high: float) -> str:
-    """Return the verdict of a gain's interval.
+def judge_ends(low: float, high: float) -> str:
+    """Classify a gain by the ends of its interval.
 
-    >>> give_verdict(-0.1, 0.3)
+    >>> judge_ends(-0.1, 0.3)
     'no difference beyond chance'
     """
     if not np.isfinite(high - low):

@@ -4,7 +4,7 @@ import pytest
 
 from largesse.evaluation import evaluate
 from largesse.response import Linear
-from largesse_lab.experiments.real_log_gains import GAIN_LOGS, give_verdict, measure, tabulate
+from largesse_lab.experiments.real_log_gains import GAIN_LOGS, judge_ends, measure, tabulate
 from largesse_lab.runner.experiment_request import Records, Request
 
 
@@ -53,4 +53,4 @@ def test_the_table_has_each_budget_and_level_means(thornton: Records) -> None:
     ],
 )
 def test_a_verdict_follows_from_the_interval(low: float, high: float, words: str) -> None:
-    assert give_verdict(low, high) == words
+    assert judge_ends(low, high) == words
