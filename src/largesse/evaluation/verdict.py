@@ -52,6 +52,7 @@ MODEL_FREEDOM = 1.5  # degrees of freedom of the model's errors
 ROUNDING = 1e-12  # smaller gains and standard errors are rounding errors
 CONTRADICTION = 2.5  # standard errors of the difference between model and log
 PROBABLE, IMPROBABLE = 0.6, 0.4  # between them there is no difference worth having
+CERTAIN = 0.95  # a gain that the log shows is proved if the model does not contradict it
 VERY_PROBABLE = 0.8
 PROBABILITY_RANGE = (0.01, 0.99)
 SAME_SPEND = 0.01  # what was done before may cost this much more, relative to the plan
@@ -254,7 +255,7 @@ def _decide(options: tuple[GainEvidence, ...], safety: Recommendation, rows: int
 
 
 def _grade(option: GainEvidence, at_least: float | None) -> str:
-    if at_least is not None and at_least > 0:
+    if at_least is not None and at_least > 0 and option.probability >= CERTAIN:
         return "proved"
     if option.probability >= VERY_PROBABLE:
         return "best bet"
