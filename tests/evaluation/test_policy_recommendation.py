@@ -44,37 +44,6 @@ def test_a_bound_never_says_more_than_the_interval_beside_it(log: Log, judged: t
         assert (option.at_least > 0) == (option.gain.low > 0)
 
 
-@pytest.mark.parametrize(
-    ("plan", "rule", "name"),
-    [
-        (0.2, 0.1, "this plan"),
-        (0.1, 0.2, "a simple rule"),
-        (0.1, 0.1, "a simple rule"),
-        (-0.2, 0.1, "a simple rule"),
-        (0.1, None, "this plan"),
-        (-0.2, -0.1, "a random mix"),
-        (-0.1, -0.2, "a random mix"),
-        (None, None, "a random mix"),
-    ],
-)
-def test_what_surely_gains_most_is_recommended_and_where_nothing_does_treating_everyone_alike(
-    log: Log,
-    judged: tuple[Scores, Array],
-    monkeypatch: pytest.MonkeyPatch,
-    plan: float | None,
-    rule: float | None,
-    name: str,
-) -> None:
-    least = iter((plan, rule))
-    monkeypatch.setattr(
-        "largesse.evaluation.policy_recommendation._bound_gain", lambda _gain, _critical_value: next(least)
-    )
-    found = recommend_policy(log, *judged, learn_rules(log, *judged), learnt=True)
-    assert found.recommended == name
-    assert (found.chosen is None) == (name == "a random mix")
-    assert found.chosen is None or found.chosen.name == name
-
-
 def test_the_critical_value_grows_as_options_differ() -> None:
     rng = np.random.default_rng(0)
     one, two = rng.standard_normal((2, 5000, 1))

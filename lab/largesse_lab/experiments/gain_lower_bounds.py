@@ -108,10 +108,17 @@ def _judge(log: Log, scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) 
     inside = [None if np.isnan(m.low) else bool(m.low <= t <= m.high) for m, t in zip(means, true, strict=True)]
     return {
         "options": options,
-        "chosen": 0 if safety.chosen is None else safety.options.index(safety.chosen),
+        "chosen": _choose_option(safety.options),
         "reach": safety.reach,
         "inside": inside,
     }
+
+
+def _choose_option(options: Sequence[PolicyOption]) -> int:
+    """Return the place of the option with the largest bound above zero, of equal ones the simpler; else that of the plan."""
+    bounds = [option.at_least or 0.0 for option in options]
+    best = max(reversed(range(len(bounds))), key=lambda place: bounds[place])
+    return best if bounds[best] > 0 else 0
 
 
 def _follow_plan(scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> list[Array]:

@@ -1,4 +1,4 @@
-"""Lower confidence bounds of gains, and the choice between the plan, a simple rule and a uniform mix.
+"""Lower confidence bounds, by the log alone, of the gains of a plan and of a simple rule over the best uniform mix.
 
 The gain of an option is measured against the best uniform mix at the option's own spend. With 95 % confidence the gains of *all*
 options lie above their bounds, so the bound of the chosen one holds after choosing (PoLeCe, arXiv 2502.10653). A bound
@@ -6,10 +6,6 @@ reaches q standard errors below the estimate, q the 95 % quantile of the largest
 multiplier bootstrap over rows or clusters. It never lies above the lower end of the option's own 95 % interval, which also
 allows for long tails: bound and interval agree. The mix of each fold is chosen on the other folds, as the plan and the rule
 are, so that none of them is judged by the rows that chose it. Where costs are not certain, gains allow for errors of the spends.
-
-The option with the largest bound is recommended if that bound is above zero. Otherwise the best uniform mix is: it is simpler, and
-nothing is shown to be better. As long as no option is shown to gain, bounds tell more about noise than about plans: on random
-worlds of 2,000 rows, a rule with the larger bound was the better option in one log of three.
 
 The *guaranteed value* needs no approximation at all: see `stats.bound_mean`. It exists where the log gives its propensities
 and responses lie between 0 and 1.
@@ -25,7 +21,6 @@ from largesse.evaluation.one_column_rule import FoldRules
 from largesse.evaluation.policy_estimates import (
     average_levels,
     compare_mix,
-    name_mix,
     score_policy,
     take_mean,
     take_means,
@@ -43,7 +38,7 @@ def recommend_policy(
     estimator: str = "dr",
     learnt: bool = False,
 ) -> Recommendation:
-    """Compare a policy, and a simple rule at the same spend, with the best uniform mix.
+    """Bound the gains of a policy, and of a simple rule at the same spend, over the best uniform mix.
 
     Parameters
     ----------
@@ -78,11 +73,8 @@ def recommend_policy(
         guaranteed = None if reason else _guarantee_value(scores, option, policy_folds, len(policies))
         bound = _bound_gain(gain, critical_value)
         options.append(PolicyOption(*name, *take_means(scores, influence), gain, bound, guaranteed, profit))
-    safe = [option for option in reversed(options) if option.at_least is not None and option.at_least > 0]
-    best = max(safe, key=lambda option: option.at_least or 0.0, default=None)  # of equal ones, the simpler
-    mix = name_mix(compared[0][0].mean)
     table = None if rules is None else rules.whole.tabulate()
-    return Recommendation(tuple(options), mix if best is None else best.name, critical_value, reason, table)
+    return Recommendation(tuple(options), critical_value, reason, table)
 
 
 def _explain_no_guarantee(log: Log) -> str:

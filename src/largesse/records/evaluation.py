@@ -196,18 +196,12 @@ class RuleTable:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The recommended policy, and lower bounds on the gains of the plan and of a simple rule."""
+    """Lower bounds, by the log alone, on the gains of the plan and of a simple rule; see `Verdict` for what to do."""
 
     options: tuple[PolicyOption, ...]  # the policy itself comes first
-    recommended: str  # the name of the option with the largest `at_least`, if above zero; else that of the uniform mix
     reach: float  # standard errors from a gain to its bound, for all options together
     excuse: str = ""  # reason for the absence of guaranteed values
     rule: RuleTable | None = None  # the simple rule among the options
-
-    @property
-    def chosen(self) -> PolicyOption | None:
-        """The recommended option; None if the best uniform mix is recommended."""
-        return next((option for option in self.options if option.name == self.recommended), None)
 
 
 GRADES = ("proved", "best bet", "slightly better", "no difference", "rather not", "cannot say")

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from largesse_lab.experiments.gain_lower_bounds import assign_groups, tabulate
+from largesse.records import Estimate, PolicyOption
+from largesse_lab.experiments.gain_lower_bounds import _choose_option, assign_groups, tabulate
 
 
 def option(at_least: float, named: float, best: float) -> dict[str, float]:
@@ -29,3 +31,15 @@ def test_fresh_customers_fall_into_the_groups_of_the_log() -> None:
     assert assign_groups(words, pa.chunked_array([["a", "d", "e", "new", None]])).tolist()[:4] == [0, 3, 4, 4]
     few = pa.chunked_array([[0, 1, 0, 1]])
     assert np.array_equal(assign_groups(few, few), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("plan", "rule", "chosen"),
+    [(0.2, 0.1, 0), (0.1, 0.2, 1), (0.1, 0.1, 1), (-0.2, 0.1, 1), (0.1, None, 0), (-0.2, -0.1, 0), (None, None, 0)],
+)
+def test_the_option_with_the_largest_bound_above_zero_is_chosen(
+    plan: float | None, rule: float | None, chosen: int
+) -> None:
+    some = Estimate(0.0, 1.0, -2.0, 2.0)
+    options = [PolicyOption("an option", "", some, some, some, bound, None) for bound in (plan, rule)]
+    assert _choose_option(options) == chosen
