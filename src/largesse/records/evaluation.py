@@ -196,7 +196,7 @@ class RuleTable:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Lower bounds, by the log alone, on the gains of the plan and of a simple rule; see `Verdict` for what to do."""
+    """Lower bounds, by the log alone, on the gains of the plan and of a simple rule; `Verdict` recommends."""
 
     options: tuple[PolicyOption, ...]  # the policy itself comes first
     reach: float  # standard errors from a gain to its bound, for all options together
