@@ -229,11 +229,11 @@ def score_alone(folder: Path) -> None:
     from largesse.data import open_batches
     from largesse.policy import Policy
     from largesse.records import Customers
-    from largesse.response import predict_in_blocks
+    from largesse.response import predict_curves_and_costs
 
     policy = Policy.load(folder / "run" / "policy.largesse")
     for table in open_batches(str(folder / "customers.parquet"), plain=["id"]).read():
-        predict_in_blocks(policy.model, Customers(table.drop_columns("id")))
+        predict_curves_and_costs(policy.model, Customers(table.drop_columns("id")))
 
 
 def plan_all(folder: Path) -> None:

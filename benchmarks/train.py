@@ -10,11 +10,11 @@ import time
 
 import jax
 import numpy as np
-from largesse.response.networks.training_jobs import Loop, TrainingJob
+from largesse.response.networks.training_jobs import TrainingJob, TrainingLoop
 
 from largesse.response.networks.network_settings import Balance, NetworkShape, Training
-from largesse.response.networks.sire_training import sire_program, steps_per_epoch
-from largesse.response.networks.training_runner import train
+from largesse.response.networks.sire_training import count_steps_per_epoch, make_sire_program
+from largesse.response.networks.training_runner import train_networks
 from largesse.worlds import simulate
 
 
@@ -37,11 +37,11 @@ def main() -> None:
         optimiser="adam", rate=3e-4, schedule="constant", decay=10.0, batch=128, epochs=100, patience=100
     )
     shape = NetworkShape(50, 5, "increments", width=512, depth=3)
-    program = sire_program(shape, training, Balance(kernel="linear", estimator="biased", normalise=True), 1500)
-    loop = Loop(training.epochs, steps_per_epoch(1500, training.batch), training.patience, stretch=10)
+    program = make_sire_program(shape, training, Balance(kernel="linear", estimator="biased", normalise=True), 1500)
+    loop = TrainingLoop(training.epochs, count_steps_per_epoch(1500, training.batch), training.patience, stretch=10)
     data = tuple(np.asarray(part, np.float32) for part in (X, np.eye(5)[sim.level], sim.response))
     start = time.perf_counter()
-    done = train(TrainingJob(program, loop, data, own, np.arange(models)))
+    done = train_networks(TrainingJob(program, loop, data, own, np.arange(models)))
     seconds = time.perf_counter() - start
     print(
         f"{models} networks on {jax.devices()[0]}: {seconds:.1f} s, compile included; mean held-out loss {done.loss.mean():.4f}"

@@ -4,7 +4,7 @@ import pytest
 from largesse.data import log_from_arrays
 from largesse.records import Array, Log
 from largesse.response import CurvePosterior, fit_curve_posterior
-from largesse.response.common_level_effects import fit_ladder_posterior
+from largesse.response.level_effect_estimation import fit_ladder_posterior
 from largesse.stats import sigmoid
 
 LADDER = np.array([0.0, 0.3, 0.5, 0.6])
@@ -28,7 +28,7 @@ def fit(log: Log, curves: Array, fold: Array, weight: Array | None = None) -> Cu
 
 def mean_increments(posterior: CurvePosterior, rows: int, count: int = 200) -> Array:
     """Return the mean curve of every draw, less its first level."""
-    means = np.array([curves.mean(axis=0) for curves in posterior.draw(count, np.arange(rows))])
+    means = np.array([curves.mean(axis=0) for curves in posterior.draw_curves(count, np.arange(rows))])
     return means - means[:, :1]
 
 
@@ -58,7 +58,7 @@ def test_deviations_that_the_rows_contradict_lose_their_share() -> None:
 
 def test_ladders_of_draws_never_fall() -> None:
     posterior = fit_ladder_posterior(np.array([0.3, 0.1]), 0.05 * np.eye(2), np.array([0.0, 0.5, 1.0]), 0.3)
-    ladders = posterior.draw(500, np.random.default_rng(0))
+    ladders = posterior.draw_ladders(500, np.random.default_rng(0))
     assert (ladders[:, 0] == 0).all()
     assert (np.diff(ladders, axis=1) >= -1e-12).all()
     assert posterior.weights.sum() == pytest.approx(1.0)
@@ -76,7 +76,7 @@ def test_rows_without_weight_do_not_count() -> None:
 def test_draws_are_repeatable_and_a_single_level_has_none() -> None:
     log, truth, fold = draw_log(500)
     posterior = fit(log, truth, fold)
-    first, again = (next(posterior.draw(1, np.arange(10), seed=4)) for _ in range(2))
+    first, again = (next(posterior.draw_curves(1, np.arange(10), seed=4)) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert first.shape == (10, 4)
     assert fit_curve_posterior(log, truth[:, :1], fold, np.ones(500), np.arange(500)) is None

@@ -8,10 +8,10 @@ from largesse.records import Array
 from largesse.response.ensemble_calibration import (
     MAX_SLOPE,
     MIN_SLOPE,
-    Calibration,
     HeldOutScores,
-    calibrate,
-    fit_slope,
+    ScoreCalibration,
+    fit_calibration,
+    fit_calibration_slope,
 )
 
 
@@ -34,15 +34,15 @@ def case(n: int = 20_000, slope: float = 1.0, *, binary: bool = True, seed: int 
 @pytest.mark.parametrize("slope", [0.7, 1.0, 1.4])
 def test_the_slope_of_held_out_rows_is_found(slope: float, binary: bool) -> None:
     scores, place, response = case(slope=slope, binary=binary)
-    assert fit_slope(held_out(scores, place, response, binary=binary)) == pytest.approx(slope, abs=0.05)
+    assert fit_calibration_slope(held_out(scores, place, response, binary=binary)) == pytest.approx(slope, abs=0.05)
 
 
 def test_weights_count_as_rows() -> None:
     scores, place, response = case(3000)
     weight = np.random.default_rng(1).integers(1, 4, 3000)
     many = [np.repeat(part, weight, axis=0) for part in (scores, place, response)]
-    weighed = fit_slope(replace(held_out(scores, place, response), weight=weight.astype(float)))
-    assert weighed == pytest.approx(fit_slope(held_out(*many)), abs=1e-4)
+    weighed = fit_calibration_slope(replace(held_out(scores, place, response), weight=weight.astype(float)))
+    assert weighed == pytest.approx(fit_calibration_slope(held_out(*many)), abs=1e-4)
 
 
 def test_a_mean_of_models_that_disagree_is_stretched_to_the_truth() -> None:
@@ -53,16 +53,16 @@ def test_a_mean_of_models_that_disagree_is_stretched_to_the_truth() -> None:
     models = truth + rng.normal(size=(M, n))
     response = truth + rng.normal(size=n)
     held, together = (np.repeat(base[:, None], 2, axis=1) for base in (models[0], models.mean(axis=0)))
-    found = calibrate(held_out(held, np.eye(2)[level], response, binary=False), together)
+    found = fit_calibration(held_out(held, np.eye(2)[level], response, binary=False), together)
     assert found.slope == pytest.approx(1 / 1.1, abs=0.03)
 
 
 def test_increments_stay_as_they_are() -> None:
     scores = np.random.default_rng(0).normal(size=(7, 4))
-    moved = Calibration(1.7, 0.3)(scores)
+    moved = ScoreCalibration(1.7, 0.3)(scores)
     np.testing.assert_allclose(np.diff(moved, axis=1), np.diff(scores, axis=1))
     np.testing.assert_allclose(moved.mean(axis=1) - 0.3, 1.7 * (scores.mean(axis=1) - 0.3))
-    assert Calibration()(scores) is scores
+    assert ScoreCalibration()(scores) is scores
 
 
 @pytest.mark.parametrize("flat", ["held", "together", "both"])
@@ -70,11 +70,11 @@ def test_models_that_are_the_same_for_everybody_are_left_alone(flat: str) -> Non
     scores, place, response = case(500)
     same: Any = np.zeros_like(scores)
     held, together = (same if flat in (name, "both") else scores for name in ("held", "together"))
-    assert calibrate(held_out(held, place, response), together) == Calibration()
+    assert fit_calibration(held_out(held, place, response), together) == ScoreCalibration()
 
 
 def test_a_wild_slope_is_kept_in_bounds() -> None:
     scores, place, _ = case(200)
     apart = (scores[:, 1] > 0).astype(float)
-    assert calibrate(held_out(scores, place, apart), scores).slope == MAX_SLOPE
-    assert calibrate(held_out(scores, place, 1 - apart), scores).slope == MIN_SLOPE
+    assert fit_calibration(held_out(scores, place, apart), scores).slope == MAX_SLOPE
+    assert fit_calibration(held_out(scores, place, 1 - apart), scores).slope == MIN_SLOPE

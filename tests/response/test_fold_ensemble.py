@@ -3,8 +3,8 @@ import pytest
 
 from largesse.data.log_reader import log_from_arrays
 from largesse.records import Log
-from largesse.response.common_level_effects import Link
-from largesse.response.fold_ensemble import fit_members, held_out_scores, mean_scores, predict_held_out
+from largesse.response.fold_ensemble import average_member_scores, fit_fold_copies, held_out_scores, predict_held_out
+from largesse.response.level_effect_estimation import Link
 from largesse.response.linear import Linear
 from largesse.stats import logit
 
@@ -21,12 +21,14 @@ def log() -> Log:
 def test_every_row_is_scored_by_the_model_that_did_not_see_it(log: Log) -> None:
     owner = Linear(penalty=0.1).fit(log)
     X = owner.encode(log)
-    (models,) = fit_members([Linear(penalty=0.1)], X, log, FOLD, owner)
+    (models,) = fit_fold_copies([Linear(penalty=0.1)], X, log, FOLD, owner)
     held = held_out_scores(models, X, FOLD, Link(True))
     for f, model in enumerate(models):
         np.testing.assert_allclose(held[f == FOLD], logit(model.predict(log))[f == FOLD], atol=1e-6)
     np.testing.assert_allclose(
-        mean_scores(models, X, Link(True)), np.mean([logit(m.predict(log)) for m in models], axis=0), atol=1e-6
+        average_member_scores(models, X, Link(True)),
+        np.mean([logit(m.predict(log)) for m in models], axis=0),
+        atol=1e-6,
     )
 
 

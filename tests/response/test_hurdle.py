@@ -13,19 +13,19 @@ from largesse.errors import InputError
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
-from largesse.response.common_level_effects import Link
-from largesse.response.fold_ensemble import fit_members, held_out_scores
+from largesse.response.fold_ensemble import fit_fold_copies, held_out_scores
 from largesse.response.hurdle import Hurdle
+from largesse.response.level_effect_estimation import Link
 from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes
 from largesse.response.networks.sire import SIRE
 from largesse.response.responder_amounts import (
     MIN_RESPONDERS,
-    Amounts,
+    ResponderAmounts,
+    contain_zeros_and_amounts,
     fit_amounts,
-    has_two_parts,
-    looks_two_part,
     mark_responders,
+    suit_hurdle_model,
 )
 from largesse.response.response_model import ResponseModel
 from largesse.stats import assign_folds
@@ -93,9 +93,9 @@ def test_fold_models_have_not_seen_their_fold(place: int) -> None:
     model = fitted(place)
     rows = log().take(np.arange(400))
     fold, X = assign_folds(rows, 2, 0), model.encode(rows)
-    (one,) = fit_members([MODELS[place]], X, rows, fold, model)
+    (one,) = fit_fold_copies([MODELS[place]], X, rows, fold, model)
     huge = np.where(fold == 0, 50.0, 1.0) * rows.response  # what the first fold holds must not matter to its model
-    (other,) = fit_members([MODELS[place]], X, replace(rows, response=huge), fold, model)
+    (other,) = fit_fold_copies([MODELS[place]], X, replace(rows, response=huge), fold, model)
     assert np.allclose(one[0].predict(fresh().table), other[0].predict(fresh().table))
     assert other[1].predict(fresh().table).mean() > 20 * one[1].predict(fresh().table).mean()
     assert np.isfinite(held_out_scores(one, X, fold, Link(False))).all()
@@ -145,13 +145,13 @@ def encoded(log: Log) -> tuple[Array, Encoder]:
     return encoder.fit_transform(log.features, log.response, seed=0), encoder
 
 
-def fit(log: Log) -> tuple[Amounts, Array]:
+def fit(log: Log) -> tuple[ResponderAmounts, Array]:
     X, encoder = encoded(log)
     return fit_amounts(X, log, encoder, "auto", 0), X
 
 
 @cache
-def plain_fit() -> tuple[Amounts, Array, Log]:
+def plain_fit() -> tuple[ResponderAmounts, Array, Log]:
     log = purchases()
     return *fit(log), log
 
@@ -172,15 +172,15 @@ def plain_fit() -> tuple[Amounts, Array, Log]:
 )
 def test_two_parts_are_zeros_and_amounts(responses: list[float], parts: bool, looks: bool) -> None:
     log = log_from_arrays(np.zeros((6, 1)), [0, 1] * 3, responses)
-    assert (has_two_parts(log), looks_two_part(log)) == (parts, looks)
+    assert (contain_zeros_and_amounts(log), suit_hurdle_model(log)) == (parts, looks)
 
 
 def test_few_zeros_and_zeros_without_weight_are_no_part_of_their_own() -> None:
     log = purchases(200)
     few = replace(log, response=np.where(np.arange(200) < 5, 0.0, log.response + 1.0))
     light = replace(log, weight=np.where(log.response > 0, 1.0, 1e-3))
-    assert has_two_parts(few)
-    assert [looks_two_part(each) for each in (log, few, light)] == [True, False, False]
+    assert contain_zeros_and_amounts(few)
+    assert [suit_hurdle_model(each) for each in (log, few, light)] == [True, False, False]
 
 
 def test_whether_is_one_for_every_amount() -> None:

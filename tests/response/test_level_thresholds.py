@@ -8,12 +8,12 @@ from largesse.data.log_reader import log_from_arrays
 from largesse.records import Array
 from largesse.response.level_thresholds import (
     MAX_AXES,
-    Lines,
-    Shares,
+    ResponseShares,
     Thresholds,
+    ThresholdScores,
     _Path,
     _usual_probabilities,
-    fit_lines,
+    fit_thresholds,
 )
 from largesse.response.linear import Linear
 from largesse.response.response_model import ResponseModel
@@ -24,11 +24,11 @@ from largesse.worlds.paper_simulations import simulate
 from largesse_lab.nested_labels import generate_nested, make_bandit
 
 
-def shares(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, Shares]:
+def shares(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, ResponseShares]:
     rng = np.random.default_rng(seed)
     X, level = rng.normal(size=(n, p)).astype(np.float32), rng.integers(0, K, n)
     response = (rng.random(n) < sigmoid(X[:, 0] + level - 1.0)).astype(float)
-    return X, Shares(level, response, np.full(n, 1.0 / n), K)
+    return X, ResponseShares(level, response, np.full(n, 1.0 / n), K)
 
 
 def test_the_slope_of_the_loss_is_right() -> None:
@@ -45,20 +45,20 @@ def test_features_turned_and_wider_than_rows_give_the_same_curves() -> None:
     X, rows = shares(n=40, p=6)
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(90, 90)))[0][:6]  # six directions among ninety
     wide = (X @ turn).astype(np.float32)
-    plain, turned = fit_lines(X, rows, 0.1), fit_lines(wide, rows, 0.1)
-    np.testing.assert_allclose(plain.curves(X), turned.curves(wide), atol=1e-3)
+    plain, turned = fit_thresholds(X, rows, 0.1), fit_thresholds(wide, rows, 0.1)
+    np.testing.assert_allclose(plain.predict_curves(X), turned.predict_curves(wide), atol=1e-3)
 
 
 def test_a_row_gets_the_same_curve_whoever_comes_with_it() -> None:
     rng = np.random.default_rng(0)
-    lines, X = Lines(rng.normal(size=(7, 4)), rng.normal(size=4)), rng.normal(size=(50, 7)).astype(np.float32)
-    assert np.array_equal(lines.curves(X)[:3], lines.curves(X[:3]))
+    lines, X = ThresholdScores(rng.normal(size=(7, 4)), rng.normal(size=4)), rng.normal(size=(50, 7)).astype(np.float32)
+    assert np.array_equal(lines.predict_curves(X)[:3], lines.predict_curves(X[:3]))
 
 
 def test_every_threshold_is_possible_at_first() -> None:
     level = np.tile([0, 1, 2], 10)
     for share in (np.zeros(30), np.ones(30), (level == 0).astype(float), (level == 2).astype(float)):
-        usual = _usual_probabilities(Shares(level, share, np.full(30, 1 / 30), 3))
+        usual = _usual_probabilities(ResponseShares(level, share, np.full(30, 1 / 30), 3))
         assert usual.min() > 0
         assert usual.sum() == pytest.approx(1)
 

@@ -277,10 +277,10 @@ def test_penalties_that_no_longer_gain_are_not_fitted(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("binary", [True, False])
 def test_fits_without_a_fold_are_those_of_the_other_rows(binary: bool) -> None:
     given, fold = made(*rows(300, binary=binary), binary), np.arange(300) % 3
-    fits = linear.fit_regression_folds(given, fold, 0.01)
+    fits = linear.fit_regression_by_fold(given, fold, 0.01)
     assert len(fits) == 3
     for f, fit in enumerate(fits):
-        alone = fit_regression(given.take(fold != f), penalty=0.01)
+        alone = fit_regression(given.take_rows(fold != f), penalty=0.01)
         np.testing.assert_allclose(fit.predict(given.X), alone.predict(given.X), atol=0.02)
 
 

@@ -21,7 +21,7 @@ from largesse.response.observed_cost_model import (
     Proportional,
     WithCosts,
     get_customer_costs,
-    predict_in_blocks,
+    predict_curves_and_costs,
 )
 from largesse.response.stacking import Stack
 
@@ -53,7 +53,7 @@ def test_costs_of_any_model_are_never_below_zero(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_defaults_are_the_stack_and_proportional_costs() -> None:
-    model, costs = WithCosts(seed=3).parts
+    model, costs = WithCosts(seed=3).unfitted_models
     assert (repr(model), repr(costs)) == (repr(Stack(seed=3)), repr(Proportional(seed=3)))
 
 
@@ -95,16 +95,19 @@ def test_a_damaged_spending_curve_is_refused(
 
 def test_what_is_expected_of_a_customer_does_not_depend_on_who_else_is_in_the_table() -> None:
     both, features = clone(MODEL).fit(log()), log().features
-    curves, costs = predict_in_blocks(both, Customers(features))
+    curves, costs = predict_curves_and_costs(both, Customers(features))
     assert costs is not None
     assert np.allclose(curves, both.predict(features), atol=1e-6)
     assert np.allclose(costs, both.predict_costs(features), atol=1e-6)
     ends = [0, 1, 2, 5, 100, 291, 300]
-    parts = [predict_in_blocks(both, Customers(features.slice(a, b - a)), workers=a % 3 + 1) for a, b in pairwise(ends)]
+    parts = [
+        predict_curves_and_costs(both, Customers(features.slice(a, b - a)), workers=a % 3 + 1)
+        for a, b in pairwise(ends)
+    ]
     assert np.array_equal(curves, np.concatenate([part for part, _ in parts]))
     assert np.array_equal(costs, np.concatenate([part for _, part in parts if part is not None]))
     own = np.ones((300, 3))
-    assert predict_in_blocks(both.model_, Customers(features, None, own))[1] is own
+    assert predict_curves_and_costs(both.model_, Customers(features, None, own))[1] is own
 
 
 SIZES = np.array([0.0, 2.0, 5.0])

@@ -56,7 +56,7 @@ def test_what_predicts_without_a_fold_predicts_its_rows_as_they_were_held_out(mo
     X = model.encode(LOG.features)
     for place in range(3):
         mine = place == FOLD
-        np.testing.assert_allclose(model.curves_without(X[mine], place), held.curves[mine], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(model.predict_without_fold(X[mine], place), held.curves[mine], rtol=1e-5, atol=1e-6)
 
 
 def test_without_features_there_is_nothing_to_shuffle() -> None:

@@ -18,8 +18,8 @@ from largesse.records import Array, Log
 from largesse.response import linear
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
-from largesse.response.common_level_effects import Link
-from largesse.response.fold_ensemble import mean_scores
+from largesse.response.fold_ensemble import average_member_scores
+from largesse.response.level_effect_estimation import Link
 from largesse.response.level_thresholds import Thresholds
 from largesse.response.linear import Linear
 from largesse.response.model_catalogue import model_classes
@@ -28,12 +28,12 @@ from largesse.response.stacking import (
     DEVIATION_PRECISION,
     SHRUNK_PRECISION,
     Blend,
-    Members,
+    MemberScores,
     Stack,
     blend_held_out,
     choose_blend,
-    deviation_precision,
-    unlink,
+    convert_to_responses,
+    increment_prior_precision,
 )
 from largesse.stats import assign_folds, response_loss
 from largesse.stats.links import sigmoid
@@ -128,16 +128,16 @@ def test_members_without_a_say_are_not_asked_about_customers(monkeypatch: pytest
         np.log(model.predict(X)) - np.log1p(-model.predict(X))
     )
     model.blend_ = replace(model.blend_, weights=np.array([1.0, 0.0]), shares=np.array([0.0, 0.1]))
-    assert model.blend_.used == [0, 1]
+    assert model.blend_.used_models == [0, 1]
     model.blend_ = replace(model.blend_, shares=np.zeros(2))
-    assert model.blend_.used == [0]
+    assert model.blend_.used_models == [0]
     curves = model.predict(X)
     monkeypatch.delattr(Boosting, "_curves")
     assert model.predict(X).tobytes() == curves.tobytes()
 
 
 def scores_of(model: Stack, X: Array) -> Array:
-    return np.array([mean_scores(member, model.encode(X), Link(True)) for member in model.members_])
+    return np.array([average_member_scores(member, model.encode(X), Link(True)) for member in model.members_])
 
 
 def test_increments_are_all_but_common_for_a_log_without_differences() -> None:
@@ -288,7 +288,7 @@ def test_thresholds_are_fitted_to_all_rows_for_new_customers_and_kept() -> None:
     X, level, response = data(400, own=0)
     model = Stack(models=[Thresholds(penalty=0.1)]).fit(X, level, response)
     assert isinstance(model.whole_[0], Thresholds)
-    assert 0 in model.blend_.used
+    assert 0 in model.blend_.used_models
     alone = Thresholds(penalty=0.1).fit(X, level, response)
     np.testing.assert_allclose(model.whole_[0]._curves(model.encode(X)), alone.predict(X), atol=1e-6)
     state, arrays = model.state()
@@ -353,7 +353,7 @@ def log_of(scores: Array, *, amounts: bool = False, seed: int = 0, **more: Any) 
 def blend_of(held: Array, log: Log, precision: float | None = None) -> Blend:
     fold = assign_folds(log, 5)
     return choose_blend(
-        Members(held, [DEVIATION_PRECISION if precision is None else precision] * len(held)), log, fold
+        MemberScores(held, [DEVIATION_PRECISION if precision is None else precision] * len(held)), log, fold
     )[0]
 
 
@@ -396,7 +396,7 @@ def test_responses_never_fall_in_the_level(link: Link) -> None:
     held = np.random.default_rng(2).normal(size=(2, 200, 3)) * 2
     scores = made(tilt=-1.0, shares=np.array([1.0, 1.0])).scores(held)
     assert (np.diff(scores, axis=1) < 0).any()
-    assert (np.diff(unlink(scores, link), axis=1) >= 0).all()
+    assert (np.diff(convert_to_responses(scores, link), axis=1) >= 0).all()
 
 
 # ---------------------------------------------------------------------------------------------- base and common increments
@@ -506,9 +506,9 @@ def test_few_rows_leave_real_deviations_shrunk_and_those_of_members_that_shrink_
 
 
 def test_how_firmly_deviations_are_held_depends_on_the_member() -> None:
-    assert deviation_precision(shrinks=False, only_base=False) == DEVIATION_PRECISION > SHRUNK_PRECISION
-    assert deviation_precision(shrinks=True, only_base=False) == SHRUNK_PRECISION
-    assert deviation_precision(shrinks=True, only_base=True) == np.inf
+    assert increment_prior_precision(shrinks=False, only_base=False) == DEVIATION_PRECISION > SHRUNK_PRECISION
+    assert increment_prior_precision(shrinks=True, only_base=False) == SHRUNK_PRECISION
+    assert increment_prior_precision(shrinks=True, only_base=True) == np.inf
 
 
 def test_that_folds_disagree_about_levels_says_nothing_about_customers() -> None:
@@ -516,7 +516,7 @@ def test_that_folds_disagree_about_levels_says_nothing_about_customers() -> None
     log = log_of(curves_of(base))
     fold = assign_folds(log, 5)
     ladders = np.random.default_rng(1).normal(size=(5, 4))[fold]
-    blend, choices = choose_blend(Members((base[:, None] + ladders)[None], [DEVIATION_PRECISION]), log, fold)
+    blend, choices = choose_blend(MemberScores((base[:, None] + ladders)[None], [DEVIATION_PRECISION]), log, fold)
     assert blend.shares.tolist() == [0.0]
     assert choices[0].name == "common increments"
 
@@ -531,7 +531,7 @@ def test_clusters_count_in_the_choice() -> None:
 
     def fitted(**more: Any) -> tuple[float, float]:
         many = log_from_arrays(np.zeros((6000, 1)), *again, levels=LEVELS, **more)
-        blend, choices = choose_blend(Members(held[:, copies], [DEVIATION_PRECISION]), many, assign_folds(many, 5))
+        blend, choices = choose_blend(MemberScores(held[:, copies], [DEVIATION_PRECISION]), many, assign_folds(many, 5))
         return blend.shares[0], max(choice.se for choice in choices)
 
     (alone, sure), (together, unsure) = fitted(), fitted(cluster=copies)
@@ -585,12 +585,12 @@ def test_the_curves_of_a_fold_do_not_depend_on_its_responses_once_members_are_fi
     log = log_from_arrays(
         np.zeros((n, 1)), level, (rng.random(n) < sigmoid(held[0, np.arange(n), level])).astype(float)
     )
-    fold, members = assign_folds(log, 5), Members(held, [DEVIATION_PRECISION, DEVIATION_PRECISION])
+    fold, members = assign_folds(log, 5), MemberScores(held, [DEVIATION_PRECISION, DEVIATION_PRECISION])
     turned = replace(log, response=np.where(fold == 2, 1 - log.response, log.response))
     curves, others = (blend_held_out(members, one, fold)[0] for one in (log, turned))
     assert np.array_equal(curves[fold == 2], others[fold == 2])
     assert not np.allclose(curves[fold == 1], others[fold == 1])
     assert (np.diff(curves, axis=1) >= 0).all()
     # The blend of all rows says nearly the same of them.
-    whole = unlink(choose_blend(members, log, fold)[0].scores(held), Link(True))
+    whole = convert_to_responses(choose_blend(members, log, fold)[0].scores(held), Link(True))
     assert np.abs(curves - whole).max() < 0.15

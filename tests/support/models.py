@@ -21,10 +21,10 @@ def flat(kind: Any, **settings: Any) -> Any:
 
 def summing_job(program: Any, n: int, models: int, loop: Any) -> Any:
     """Return a job whose models add up the rows that they draw, for a program of `summing_program`."""
-    from largesse.response.networks.trainer import row_sets
+    from largesse.response.networks.trainer import stack_row_sets
     from largesse.response.networks.training_types import TrainingJob
 
-    own = (*row_sets([np.arange(n)] * models, np.ones(n)), np.arange(1, models + 1, dtype=np.float32))
+    own = (*stack_row_sets([np.arange(n)] * models, np.ones(n)), np.arange(1, models + 1, dtype=np.float32))
     return TrainingJob(program, loop, (np.arange(n, dtype=np.float32) + n,), own, np.arange(models) % 2)
 
 
@@ -49,7 +49,7 @@ def leave_untrained() -> Iterator[list[int]]:
     """Leave networks at their first weights inside the block; yield how many models each training program was given."""
     import jax
 
-    from largesse.response.networks import TrainedNetworks, TrainingJob, use_runner
+    from largesse.response.networks import TrainedNetworks, TrainingJob, use_training_runner
 
     sizes: list[int] = []
 
@@ -60,5 +60,5 @@ def leave_untrained() -> Iterator[list[int]]:
         params = jax.tree.map(np.asarray, job.program.keep(job.program.start(job.seeds, job.model_data)))
         return TrainedNetworks(params, np.zeros(many, np.float32), np.zeros(many, np.int32))
 
-    with use_runner(start):
+    with use_training_runner(start):
         yield sizes

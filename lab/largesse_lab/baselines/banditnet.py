@@ -40,16 +40,16 @@ from largesse.propensity import estimate_propensities
 from largesse.records import Array, Customers, Log
 from largesse.response import Learner, Network, Training
 from largesse.response.networks import (
-    Loop,
     NetworkShape,
     TrainingJob,
+    TrainingLoop,
     TrainingProgram,
     check_depth,
     check_shapes,
     layers,
+    replace_auto_settings,
     setting_problems,
-    settle,
-    train,
+    train_networks,
     trainer,
 )
 from largesse.stats import assign_folds, hold_out, one_thread, softmax
@@ -505,7 +505,7 @@ class PolicyNetworks:
         if (self.shape.features, self.shape.levels) != (features, levels):
             raise ValueError(f"a network of {self.shape.features} features and {self.shape.levels} levels")
         check_depth(self.params, self.shape.depth)
-        check_shapes(self.params, {name: (models, *size) for name, size in layers.param_shapes(self.shape).items()})
+        check_shapes(self.params, {name: (models, *size) for name, size in layers.parameter_shapes(self.shape).items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -532,12 +532,15 @@ def train_policy_networks(
     rows: TrainingRows, shifts: Array, prices: Array, *, network: Network, training: Training, seed: int
 ) -> PolicyNetworks:
     """Train one network for each λ (M,) and η (M,), all from one seed: they differ by λ and η alone."""
-    network, training = settle(network, BANDITNET_NETWORK), settle(training, BANDITNET_TRAINING)
+    network, training = (
+        replace_auto_settings(network, BANDITNET_NETWORK),
+        replace_auto_settings(training, BANDITNET_TRAINING),
+    )
     size = (network.width, network.depth, network.activation, network.skip)
     shape = NetworkShape(rows.X.shape[1], rows.costs.shape[1], "free", *size, bounded=False)
     loop = loop_of_steps(training.steps, BANDITNET_CHECK_STEPS, training.patience)
-    learn = trainer.row_sets([np.flatnonzero(~rows.held)], rows.weight, training.batch)
-    stop = trainer.row_sets([np.flatnonzero(rows.held)], rows.weight, most=trainer.STOP_ROWS)
+    learn = trainer.stack_row_sets([np.flatnonzero(~rows.held)], rows.weight, training.batch)
+    stop = trainer.stack_row_sets([np.flatnonzero(rows.held)], rows.weight, most=trainer.STOP_ROWS)
     model_data = (
         *(np.repeat(array, len(shifts), axis=0) for array in (*learn, *stop)),
         shifts.astype(np.float32),
@@ -546,7 +549,7 @@ def train_policy_networks(
     numbers = (rows.X, rows.reward, rows.inverse, rows.costs)
     data = (rows.level.astype(np.int32), *(np.asarray(array, np.float32) for array in numbers))
     job = TrainingJob(policy_program(shape, training, loop), loop, data, model_data, np.full(len(shifts), seed))
-    return PolicyNetworks(shape, train(job).params)
+    return PolicyNetworks(shape, train_networks(job).params)
 
 
 def policy_loss(
@@ -561,12 +564,12 @@ def policy_loss(
 
 
 @functools.lru_cache(maxsize=8)
-def policy_program(shape: NetworkShape, training: Training, loop: Loop) -> TrainingProgram:
+def policy_program(shape: NetworkShape, training: Training, loop: TrainingLoop) -> TrainingProgram:
     """Return the training of policy networks.
 
     `data`: level, features, reward, 1/ρ, costs. `model_data`: rows and weights to train on, rows and weights to stop by, λ, η.
     """
-    sizes = layers.param_shapes(shape)
+    sizes = layers.parameter_shapes(shape)
     matrices = {name: len(size) == 2 for name, size in sizes.items()}
     optimiser = optax.adamw(training.rate, weight_decay=training.decay, mask=matrices)
 

@@ -39,17 +39,17 @@ from largesse.io import Shaped
 from largesse.records import Array, Log
 from largesse.response import Network, ResponseModel, Training
 from largesse.response.networks import (
-    Loop,
     ResponseScale,
     TrainingJob,
+    TrainingLoop,
     TrainingProgram,
     check_depth,
     check_shapes,
-    choose_least,
     is_bounded,
+    mark_lowest_loss,
+    replace_auto_settings,
     setting_problems,
-    settle,
-    train,
+    train_networks,
     trainer,
 )
 from largesse.stats import chosen_index, hold_out, one_thread
@@ -141,8 +141,8 @@ class CFRNet(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
 
         refuse("CFRNet", self._problems(log))
-        self.scale_ = ResponseScale.of(log.response)
-        alphas, training = strengths(self.alpha, ALPHAS), settle(self.training, CFRNET_TRAINING)
+        self.scale_ = ResponseScale.choose_scale(log.response)
+        alphas, training = strengths(self.alpha, ALPHAS), replace_auto_settings(self.training, CFRNET_TRAINING)
         objective = Objective(self.ipm, any(alpha > 0 for alpha in alphas), training.decay)
         loop = loop_of_steps(training.steps, CFRNET_CHECK_STEPS, training.patience)
         program = cfrnet_program(self._net(X.shape[1]), objective, training, loop)
@@ -150,7 +150,7 @@ class CFRNet(ResponseModel):
         data = (X.astype(np.float32), log.level.astype(np.int32), response)
         model_data, seeds = self._models(log, alphas)
         with one_thread(X.size * len(seeds)):
-            trained = train(TrainingJob(program, loop, data, model_data, seeds))
+            trained = train_networks(TrainingJob(program, loop, data, model_data, seeds))
         self._choose(alphas, trained.params, trained.loss)
 
     def _models(self, log: Log, alphas: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
@@ -159,10 +159,12 @@ class CFRNet(ResponseModel):
         held = hold_out(log, self.hold_out, self.seed)
         heads = self._heads(len(log.levels))
         inside = [np.isin(log.level, levels) for levels in heads]
-        learn = trainer.row_sets(
-            [np.flatnonzero(mine & ~held) for mine in inside], weight, settle(self.training, CFRNET_TRAINING).batch
+        learn = trainer.stack_row_sets(
+            [np.flatnonzero(mine & ~held) for mine in inside],
+            weight,
+            replace_auto_settings(self.training, CFRNET_TRAINING).batch,
         )
-        stop = trainer.row_sets([np.flatnonzero(mine & held) for mine in inside], weight, most=trainer.STOP_ROWS)
+        stop = trainer.stack_row_sets([np.flatnonzero(mine & held) for mine in inside], weight, most=trainer.STOP_ROWS)
         sample = np.array([self._sample_weights(log.level[~held], weight[~held], levels) for levels in heads])
         many, P = len(alphas), len(heads)
         parts = (*learn, *stop, np.array(heads, np.int32), sample.astype(np.float32))
@@ -182,7 +184,7 @@ class CFRNet(ResponseModel):
 
     def _choose(self, alphas: tuple[float, ...], params: dict[str, Array], losses: Array) -> None:
         each = losses.reshape(len(alphas), -1)  # (α, nets)
-        self.choices_ = choose_least([f"α {alpha:g}" for alpha in alphas], each.mean(axis=1), of="CFRNet: settings")
+        self.choices_ = mark_lowest_loss([f"α {alpha:g}" for alpha in alphas], each.mean(axis=1), of="CFRNet: settings")
         best, P = chosen_index(self.choices_), each.shape[1]
         self.alpha_ = alphas[best]
         self.params_ = {name: value[best * P : (best + 1) * P] for name, value in params.items()}
@@ -190,7 +192,9 @@ class CFRNet(ResponseModel):
     def _net(self, features: int) -> Any:
 
         log_loss = self.scale_.bounded if self.loss == "auto" else self.loss == "log"
-        return Net(features, len(self._heads(self.levels_)[0]), settle(self.network, CFRNET_NETWORK), log_loss)
+        return Net(
+            features, len(self._heads(self.levels_)[0]), replace_auto_settings(self.network, CFRNET_NETWORK), log_loss
+        )
 
     def _problems(self, log: Log) -> list[Problem]:
         """Return everything that is wrong with the settings, for this log."""
@@ -206,7 +210,7 @@ class CFRNet(ResponseModel):
 
     def _curves(self, X: Array) -> Array:
 
-        responses = self.scale_.restore(predict(self._net(X.shape[1]), self.params_, X))  # (nets, n, heads)
+        responses = self.scale_.restore_units(predict(self._net(X.shape[1]), self.params_, X))  # (nets, n, heads)
         # Every net of a pair has a head for level 0: these are averaged. A single net is its own average.
         curves = np.concatenate([responses[:, :, 0].mean(axis=0)[:, None], *responses[:, :, 1:]], axis=1)
         return np.clip(curves, 0.0, 1.0) if self.scale_.bounded else curves
@@ -304,7 +308,7 @@ def batch_loss(
 
 
 @functools.lru_cache(maxsize=32)
-def cfrnet_program(net: Net, objective: Objective, training: Training, loop: Loop) -> TrainingProgram:
+def cfrnet_program(net: Net, objective: Objective, training: Training, loop: TrainingLoop) -> TrainingProgram:
     """Return the training of CFRNets.
 
     `data`: features, level, response. `model_data`: rows and weights to train on, rows and weights to stop by, the levels (K,)

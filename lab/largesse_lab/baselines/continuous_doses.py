@@ -34,7 +34,7 @@ from largesse.errors import (
 from largesse.levels import Levels
 from largesse.records import MIN_LEVEL_ROWS, Array, Finding
 from largesse.response import SIRE, Configurable, Network, Training, copy_unfitted, encode_customers
-from largesse.response.networks import held_out_parts
+from largesse.response.networks import assign_held_out_folds
 from largesse.stats import estimate_skewed_mean, is_sparse_amount, one_thread, t_estimate
 
 DOSE_HEADS = ("shrunk", "elastic", "increments")  # whose increments are free to differ between knots
@@ -96,9 +96,9 @@ class DoseSIRE(Configurable):
         log = log_from_arrays(X, knot_weight.argmax(axis=1), response, levels=levels, weight=weight)
         self.encoder_ = Encoder()
         encoded = self.encoder_.fit_transform(log.features, log.response, seed=self.seed)
-        fold, parts = held_out_parts(log, self.folds, self.seed)
+        fold, parts = assign_held_out_folds(log, self.folds, self.seed)
         self.model_ = SIRE(**{name: value for name, value in self.get_params(deep=False).items() if name != "knots"})
-        self.model_.learn_parts(encoded, log, fold, parts, knot_weight)
+        self.model_.train_fold_networks(encoded, log, fold, parts, knot_weight)
         return self
 
     def _check(self, dose: Any, response: Any) -> Array:
@@ -135,7 +135,7 @@ class DoseSIRE(Configurable):
         below, share = _between(at, self.knots_)
         low, high = scores[:, below], scores[:, below + 1]
         # The upper knot bounds the line: rounding must not let a curve fall where two pieces meet.
-        return networks.scale.responses(np.minimum(low + share * (high - low), high))
+        return networks.scale.convert_scores(np.minimum(low + share * (high - low), high))
 
     def state(self) -> NoReturn:
         """Refuse to save the model: saved policies choose between levels."""

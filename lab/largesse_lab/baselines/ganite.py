@@ -35,17 +35,17 @@ from largesse.io import Shaped
 from largesse.records import Array, Log
 from largesse.response import Network, ResponseModel, Training
 from largesse.response.networks import (
-    Loop,
     ResponseScale,
     TrainingJob,
+    TrainingLoop,
     TrainingProgram,
     check_shapes,
-    choose_least,
+    mark_lowest_loss,
+    positive_integer_problems,
+    replace_auto_settings,
     setting_problems,
-    settle,
-    train,
+    train_networks,
     trainer,
-    whole_problems,
 )
 from largesse.stats import chosen_index, hold_out, one_thread
 from largesse_lab.baselines.network_helpers import (
@@ -122,7 +122,7 @@ class GANITE(ResponseModel):
 
     def _learn(self, X: Array, log: Log) -> None:
         refuse("GANITE", self._problems())
-        self.scale_ = ResponseScale.of(log.response)
+        self.scale_ = ResponseScale.choose_scale(log.response)
         alphas, betas = strengths(self.alpha, STRENGTHS), strengths(self.beta, STRENGTHS)
         level = np.eye(len(log.levels), dtype=np.float32)[log.level]
         data = (X.astype(np.float32), level, self.scale_.standardise(log.response).astype(np.float32))
@@ -134,10 +134,10 @@ class GANITE(ResponseModel):
     ) -> None:
         """Train the first block for every α in one program, then the second for every α and β in another."""
         gan, pairs = self._gan(data[0].shape[1]), list(product(range(len(alphas)), betas))
-        training = settle(self.training, GANITE_TRAINING)
+        training = replace_auto_settings(self.training, GANITE_TRAINING)
         loop = loop_of_steps(training.steps, GANITE_CHECK_STEPS, training.patience, last=True)
         model_data: tuple[Any, ...] = (*_repeat(rows, len(alphas)), np.array(alphas, np.float32))
-        first = train(
+        first = train_networks(
             TrainingJob(block_one(gan, loop), loop, data, model_data, np.full(len(alphas), 2 * self.seed))
         ).params
         source = np.array([i for i, _ in pairs])
@@ -148,9 +148,9 @@ class GANITE(ResponseModel):
         )
         loop = loop_of_steps(training.steps, GANITE_CHECK_STEPS, training.patience)
         program = block_two(gan, any(beta > 0 for beta in betas), loop)
-        second = train(TrainingJob(program, loop, data, model_data, np.full(len(pairs), 2 * self.seed + 1)))
+        second = train_networks(TrainingJob(program, loop, data, model_data, np.full(len(pairs), 2 * self.seed + 1)))
         names = [f"α {alphas[i]:g}, β {beta:g}" for i, beta in pairs]
-        self.choices_ = choose_least(names, second.loss, of="GANITE: settings")
+        self.choices_ = mark_lowest_loss(names, second.loss, of="GANITE: settings")
         best = chosen_index(self.choices_)
         self.alpha_, self.beta_ = alphas[source[best]], pairs[best][1]
         self.params_ = {name: value[best] for name, value in second.params.items()}
@@ -159,19 +159,22 @@ class GANITE(ResponseModel):
         """Return rows to train on with their weights, and rows to stop by with theirs, each (1, …)."""
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
         held = hold_out(log, self.hold_out, self.seed)
-        stop = trainer.row_sets([np.flatnonzero(held)], weight, most=trainer.STOP_ROWS)
-        return [*trainer.row_sets([np.flatnonzero(~held)], weight), *stop]
+        stop = trainer.stack_row_sets([np.flatnonzero(held)], weight, most=trainer.STOP_ROWS)
+        return [*trainer.stack_row_sets([np.flatnonzero(~held)], weight), *stop]
 
     def _gan(self, features: int) -> Any:
 
-        width, training = settle(self.network, GANITE_NETWORK).width, settle(self.training, GANITE_TRAINING)
+        width, training = (
+            replace_auto_settings(self.network, GANITE_NETWORK).width,
+            replace_auto_settings(self.training, GANITE_TRAINING),
+        )
         settings = (training.rate, training.batch, self.discriminator_steps)
         return Gan(features, self.levels_, width, self.scale_.bounded, *settings)
 
     def _problems(self) -> list[Problem]:
         wrong = setting_problems("network", self.network, GANITE_NETWORK)
         wrong += setting_problems("training", self.training, GANITE_TRAINING)
-        wrong += whole_problems(self, ("discriminator_steps",)) + share_problems(self.hold_out)
+        wrong += positive_integer_problems(self, ("discriminator_steps",)) + share_problems(self.hold_out)
         return wrong + strength_problems("alpha", self.alpha) + strength_problems("beta", self.beta)
 
     # -- predicting -------------------------------------------------------------------------------------------------
@@ -179,7 +182,7 @@ class GANITE(ResponseModel):
     def _curves(self, X: Array) -> Array:
 
         noise = np.random.default_rng(self.seed).random((NOISE_DRAWS, self.levels_), np.float32)
-        return self.scale_.restore(predict(self._gan(X.shape[1]), self.params_, X, noise))
+        return self.scale_.restore_units(predict(self._gan(X.shape[1]), self.params_, X, noise))
 
     def _check_learnt(self) -> None:
 
@@ -346,7 +349,7 @@ def _start(gan: Gan, optimiser: Any, names: Sequence[str]) -> Callable[..., Any]
     return lambda seeds, _model_data: start_by_seed(seeds, first)
 
 
-def _draw(gan: Gan, loop: Loop, numbers: int) -> Callable[..., Iterator[Any]]:
+def _draw(gan: Gan, loop: TrainingLoop, numbers: int) -> Callable[..., Iterator[Any]]:
     """Return a function that draws the rows (with replacement) and the noise of each step."""
 
     def draw(seed: int, model_data: Any, stretches: Sequence[Array]) -> Iterator[Any]:
@@ -373,7 +376,7 @@ def _take(data: Any, model_data: Any, places: jax.Array) -> tuple[jax.Array, ...
 
 
 @functools.lru_cache(maxsize=32)
-def block_one(gan: Gan, loop: Loop) -> TrainingProgram:
+def block_one(gan: Gan, loop: TrainingLoop) -> TrainingProgram:
     """Return block one. `data`: features, one-hot level (n, K), response. `model_data`: rows, weights, held-out rows, weights, α."""
     optimiser = optax.adam(gan.rate)
 
@@ -402,7 +405,7 @@ def block_one(gan: Gan, loop: Loop) -> TrainingProgram:
 
 
 @functools.lru_cache(maxsize=32)
-def block_two(gan: Gan, judged: bool, loop: Loop) -> TrainingProgram:
+def block_two(gan: Gan, judged: bool, loop: TrainingLoop) -> TrainingProgram:
     """Return block two. `model_data` as in block one, with β in the place of α, then the trained first generator.
 
     Without a judge (every β zero) no discriminator is trained.

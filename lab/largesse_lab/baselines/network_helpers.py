@@ -10,7 +10,7 @@ import numpy as np
 
 from largesse.errors import Problem, suggest
 from largesse.records import Array
-from largesse.response.networks import Loop
+from largesse.response.networks import TrainingLoop
 
 DISTINCT_ROWS = 20_000  # beyond these a batch may repeat a row: avoiding it would cost more than the step
 
@@ -56,14 +56,14 @@ def strengths(values: Any, grid: tuple[float, ...]) -> tuple[float, ...]:
 # -- starts and draws -----------------------------------------------------------------------------------------------
 
 
-def loop_of_steps(steps: int, between: int, patience: int, *, last: bool = False) -> Loop:
+def loop_of_steps(steps: int, between: int, patience: int, *, last: bool = False) -> TrainingLoop:
     """Return the loop of at most `steps` steps with a look at the held-out loss after every `between` of them.
 
     >>> loop_of_steps(2000, 100, patience=5)
-    Loop(looks=20, steps=100, patience=5, stretch=5, last=False)
+    TrainingLoop(looks=20, steps=100, patience=5, stretch=5, last=False)
     """
     size = min(between, steps)
-    return Loop(max(steps // size, 1), size, patience, last=last)
+    return TrainingLoop(max(steps // size, 1), size, patience, last=last)
 
 
 def start_by_seed(seeds: Array, first: Callable[[np.random.Generator], Any]) -> Any:

@@ -26,7 +26,7 @@ import numpy as np
 
 from largesse.errors import refuse
 from largesse.records import Array, Progress
-from largesse.response import IRE, SIRE, Linear, ResponseModel, isotonic
+from largesse.response import IRE, SIRE, Linear, ResponseModel, make_monotone
 from largesse.worlds import SIMULATIONS, simulate
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
@@ -76,7 +76,7 @@ def _measure_truth(truth: str, K: int, repeat: int) -> dict[str, Any]:
     rng = np.random.default_rng((SEED, list(TRUTHS).index(truth), K, repeat))
     curve = TRUTHS[truth](K)
     means = curve + rng.standard_normal((CURVES_PER_REPEAT, K))
-    estimates = {"free": means, "monotone": isotonic(means)}
+    estimates = {"free": means, "monotone": make_monotone(means)}
     errors = {name: float(np.mean((estimate - curve) ** 2)) for name, estimate in estimates.items()}
     return {"truth": truth, "levels": K, "repeat": repeat, **errors}
 

@@ -2,7 +2,7 @@
 
 Each fit has a thread of its own, and one thread runs at a time. A fit that trains networks submits its job and waits. Once all
 running fits wait, jobs that share a program are joined into one job, run in one call, and split again. The models do not know:
-`largesse.response.networks.use_runner` replaces the usual runner. Every model sees the draws that it would see alone, so that
+`largesse.response.networks.use_training_runner` replaces the usual runner. Every model sees the draws that it would see alone, so that
 it becomes what it would have become alone, up to rounding.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from largesse.records import Array, Log
-from largesse.response.networks import TrainedNetworks, TrainingJob, run_job, use_runner
+from largesse.response.networks import TrainedNetworks, TrainingJob, train_in_thread, use_training_runner
 from largesse.stats import one_thread
 
 Called = TypeVar("Called")
@@ -74,7 +74,7 @@ class _JobBatcher:
         self.errors: list[BaseException | None] = [None] * len(calls)
 
     def run_call(self, i: int) -> None:
-        with self.turn, use_runner(self.submit):
+        with self.turn, use_training_runner(self.submit):
             try:
                 self.results[i] = self.calls[i]()
             except BaseException as error:
@@ -125,13 +125,13 @@ def _run_pending(batch: list[_PendingJob]) -> None:
 def run_jobs(jobs: Sequence[TrainingJob]) -> list[TrainedNetworks]:
     """Run jobs of one program as one; equal jobs, as policies of one log for several budgets may be, are run once."""
     if len(jobs) == 1:
-        return [run_job(jobs[0])]
+        return [train_in_thread(jobs[0])]
     digests = [_digest_job(job) for job in jobs]
     distinct = dict(zip(digests, jobs, strict=True))
     if len(distinct) > 1 and not jobs[0].program.rows:
-        return [run_job(job) for job in jobs]  # it is unknown which of their arrays name rows
+        return [train_in_thread(job) for job in jobs]  # it is unknown which of their arrays name rows
     several = list(distinct.values())
-    trained = run_job(several[0] if len(several) == 1 else join_jobs(several))
+    trained = train_in_thread(several[0] if len(several) == 1 else join_jobs(several))
     results = dict(zip(distinct, _split_trained(trained, [len(job.seeds) for job in several]), strict=True))
     return [results[digest] for digest in digests]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from largesse.records import Array, Log
-from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, Stack, isotonic
+from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, Stack, make_monotone
 from largesse_lab.baselines import ALPHAS, BART, GANITE, STRENGTHS, BanditNet, CFRNet
 from largesse_lab.runner.experiment_request import match_names
 from largesse_lab.runner.method_repeats import Method, Trial, judge_trial
@@ -136,7 +136,7 @@ def _judge_means(trial: Trial) -> dict[str, Any]:
 
 
 def _judge_monotone_means(trial: Trial) -> dict[str, Any]:
-    return _judge_constant(trial, lambda log: isotonic(level_means(log)[None])[0])
+    return _judge_constant(trial, lambda log: make_monotone(level_means(log)[None])[0])
 
 
 def _judge_oracle(trial: Trial) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from largesse.data import Encoder
 from largesse.errors import Problem, fail
 from largesse.evaluation import crossfit
 from largesse.records import Array, Log
-from largesse.response import Boosting, Stack, isotonic, list_models, make_model
+from largesse.response import Boosting, Stack, list_models, make_model, make_monotone
 from largesse.stats import minimise, score_curvature, score_loss, score_slope, sigmoid
 from largesse_lab.baselines import BART, GANITE, CFRNet, TLearner
 from largesse_lab.runner.experiment_request import find_unknown, match_names
@@ -76,7 +76,7 @@ class ConstantCurve:
         counts = np.bincount(log.level, minlength=K)
         observed = np.flatnonzero(counts)
         means = np.bincount(log.level, log.response, K)[observed] / counts[observed]
-        self.means = isotonic(np.interp(np.arange(K), observed, means)[None])[0]
+        self.means = make_monotone(np.interp(np.arange(K), observed, means)[None])[0]
         return self
 
     def predict(self, customers: Any) -> Array:

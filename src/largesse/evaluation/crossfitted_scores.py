@@ -44,11 +44,11 @@ def hold_out_rows(
     model = Linear(seed=seed) if model is None else model
     of_costs = None
     if isinstance(model, WithCosts):
-        model, of_costs = model.parts
+        model, of_costs = model.unfitted_models
     held = predict_held_out(model, log, fold, progress)
     if not log.levels.observed:
         return held
-    of_costs = WithCosts(seed=seed).parts[1] if of_costs is None else of_costs
+    of_costs = WithCosts(seed=seed).unfitted_models[1] if of_costs is None else of_costs
     costs = predict_held_out(of_costs, log.of_costs, fold).curves
     return replace(held, costs=np.maximum(costs, 0.0))
 

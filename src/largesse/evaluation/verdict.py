@@ -164,7 +164,7 @@ def promise_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int
     with one_thread():
         promises = [_promise(curves, costs, share, row_weight) for share in shares]
         drawn = np.empty((N_CURVE_DRAWS, len(shares)))
-        for b, draw in enumerate(posterior.draw(N_CURVE_DRAWS, places, seed)):
+        for b, draw in enumerate(posterior.draw_curves(N_CURVE_DRAWS, places, seed)):
             paid = costs
             if log.levels.on_redemption:
                 face = None if log.costs is None else log.costs[rows]

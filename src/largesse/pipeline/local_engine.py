@@ -45,7 +45,7 @@ from largesse.policy import Policy, PolicyOptions
 from largesse.progress import advance, report_to, start_stage
 from largesse.propensity import mark_supported
 from largesse.records import Array, Customers, Log, Plan, Progress, Scores
-from largesse.response import ModelScorer, predict_in_blocks
+from largesse.response import ModelScorer, predict_curves_and_costs
 from largesse.stats import count_cores, map_in_threads, prefetch, write_in_background
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Local:
                     curves, costs = check_task(log_scores.curves, expected)
                     scored = LocalCustomers(source, curves, costs, _sample_features(policy, source), log_scores.fold)
                 elif isinstance(customers, Customers):
-                    predicted, paid = predict_in_blocks(policy.model, customers, tracked=True)
+                    predicted, paid = predict_curves_and_costs(policy.model, customers, tracked=True)
                     curves, costs = check_task(
                         *policy.options.price(predicted, paid, policy.options.mark_allowed(customers.features))
                     )
@@ -281,7 +281,7 @@ def _score_batches(policy: Policy, source: CustomerStream, stack: ExitStack, nea
             hashes.append(hash_customers(part.customer))
         if not wrong:  # else only what is wrong with others is still of interest
             allowed = policy.options.mark_allowed(part.features)
-            costs = _append_scores(files, policy.options, *predict_in_blocks(policy.model, part), allowed)
+            costs = _append_scores(files, policy.options, *predict_curves_and_costs(policy.model, part), allowed)
             places = np.searchsorted(chosen, [start, start + len(part)])
             sampled.append(part.features.take(chosen[slice(*places)] - start))
         start += len(part)

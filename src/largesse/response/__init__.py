@@ -6,20 +6,20 @@ curves (n, K), learnt names that end in an underscore. `base` holds the contract
 little data. `Additive`: a bent line per feature instead of a straight one. `Thresholds`: where each customer begins to
 respond, every level with lines of its own; for many correlated features. `Boosting`: trees, monotone in the level; for
 interactions and many rows. `Hurdle`: the probability of a response times the mean amount of those who respond; on logs with
-many zeros and a long tail (`looks_two_part`), `Linear`, `Additive`, `SIRE` and `IRE` do so, too. `SIRE` and `IRE`: networks
+many zeros and a long tail (`suit_hurdle_model`), `Linear`, `Additive`, `SIRE` and `IRE` do so, too. `SIRE` and `IRE`: networks
 balanced by HSIC; for curves that differ between customers. `Stack`, the default, gives a weighted sum of several models'
-bases a common ladder (`common_level_effects`) and as much of their deviations as held-out rows support. `WithCosts` adds a model of
+bases a common ladder (`level_effect_estimation`) and as much of their deviations as held-out rows support. `WithCosts` adds a model of
 observed costs to any response model, by default `Proportional`.
 """
 
 from largesse.response.additive import Additive as Additive
 from largesse.response.boosting import Boosting as Boosting
-from largesse.response.common_level_effects import isotonic as isotonic
 from largesse.response.curve_draws import CurvePosterior as CurvePosterior
 from largesse.response.curve_draws import fit_curve_posterior as fit_curve_posterior
 from largesse.response.fold_ensemble import ModelScorer as ModelScorer
 from largesse.response.fold_ensemble import predict_held_out as predict_held_out
 from largesse.response.hurdle import Hurdle as Hurdle
+from largesse.response.level_effect_estimation import make_monotone as make_monotone
 from largesse.response.level_thresholds import TINY_PROBABILITY as TINY_PROBABILITY
 from largesse.response.level_thresholds import Thresholds as Thresholds
 from largesse.response.linear import Linear as Linear
@@ -38,8 +38,8 @@ from largesse.response.observed_cost_model import Proportional as Proportional
 from largesse.response.observed_cost_model import WithCosts as WithCosts
 from largesse.response.observed_cost_model import fit_out_of_fold as fit_out_of_fold
 from largesse.response.observed_cost_model import get_customer_costs as get_customer_costs
-from largesse.response.observed_cost_model import predict_in_blocks as predict_in_blocks
-from largesse.response.responder_amounts import looks_two_part as looks_two_part
+from largesse.response.observed_cost_model import predict_curves_and_costs as predict_curves_and_costs
+from largesse.response.responder_amounts import suit_hurdle_model as suit_hurdle_model
 from largesse.response.response_model import Configurable as Configurable
 from largesse.response.response_model import Learner as Learner
 from largesse.response.response_model import ResponseModel as ResponseModel

@@ -17,19 +17,19 @@ from largesse.io import Shaped
 from largesse.records import Array, Log
 from largesse.response.linear import (
     LINEAR_PENALTIES,
-    Regression,
+    FittedRegression,
     fit_regression,
-    fit_regression_folds,
+    fit_regression_by_fold,
     held_out_losses,
-    regression_rows,
+    make_regression_rows,
 )
 from largesse.response.responder_amounts import (
-    Amounts,
-    fold_amounts,
-    looks_two_part,
+    ResponderAmounts,
+    fit_amounts_by_fold,
     mark_responders,
     multiply_by_amounts,
     split_amounts,
+    suit_hurdle_model,
 )
 from largesse.response.response_model import ResponseModel, take_rows
 from largesse.stats import assign_folds, choose_by_one_standard_error, chosen_index, sample_rows
@@ -79,13 +79,13 @@ def place_hinges(X: Array, knots: int) -> Hinges:
 
 
 @dataclass(frozen=True, eq=False)
-class HingeShape:
-    """Columns of an additive model: features, and hinge functions times their scale."""
+class HingeColumns:
+    """Columns of an additive model's design matrix: the features, and their scaled hinge functions."""
 
     hinges: Hinges
     scale: float  # of the hinges; 0 leaves straight lines
 
-    def design(self, X: Array) -> Array:
+    def design_matrix(self, X: Array) -> Array:
         """Return the design matrix (n, q): encoded features (n, p) and their scaled hinge functions."""
         return np.concatenate([X, X.dtype.type(self.scale) * self.hinges(X)], axis=1) if self.scale else X
 
@@ -112,7 +112,7 @@ class Additive(ResponseModel):
     shape_, fit_
         The hinges and their chosen scale, and the regression on lines and hinges.
     amounts_
-        The amounts of responders, for responses that look two-part (`looks_two_part`); `fit_` is then of 0/1 responses.
+        The amounts of responders, for responses that look two-part (`suit_hurdle_model`); `fit_` is then of 0/1 responses.
 
     Examples
     --------
@@ -124,9 +124,9 @@ class Additive(ResponseModel):
     """
 
     threads = True
-    shape_: HingeShape
-    fit_: Regression
-    amounts_: Amounts | None
+    shape_: HingeColumns
+    fit_: FittedRegression
+    amounts_: ResponderAmounts | None
 
     def __init__(self, *, knots: int = 5, hinge_scales: Sequence[float] = HINGE_SCALES, seed: int = 0) -> None:
         self.knots = knots
@@ -138,39 +138,43 @@ class Additive(ResponseModel):
         few, some = take_rows(X, log, sample_rows(len(log), ADDITIVE_SEARCH_ROWS, self.seed))
         penalty, _ = self._choose(self._hinges(X), few, some, assign_folds(some, ADDITIVE_FOLDS, self.seed))
         X, log = take_rows(X, log, sample_rows(len(log), _max_rows(self.shape_, X.shape[1]), self.seed))
-        self.fit_ = fit_regression(regression_rows(self.shape_.design(X), log), penalty=penalty)
+        self.fit_ = fit_regression(make_regression_rows(self.shape_.design_matrix(X), log), penalty=penalty)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted model per fold, trained without this fold of encoded features (n, p).
+        """Return one model per fold, fitted to the encoded features (n, p) of all other folds.
 
         Settings are chosen once, for all folds.
         """
-        two = looks_two_part(log)
-        amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * len(np.unique(fold))
+        two = suit_hurdle_model(log)
+        amounts = (
+            fit_amounts_by_fold(X, log, fold, self.encoder_, "auto", self.seed)
+            if two
+            else [None] * len(np.unique(fold))
+        )
         log = mark_responders(log) if two else log
         hinges = self._hinges(X)
         sampled = sample_rows(len(log), ADDITIVE_SEARCH_ROWS, self.seed)
         penalty, fits = self._choose(hinges, *take_rows(X, log, sampled), fold[sampled])
         if len(X) > ADDITIVE_SEARCH_ROWS:
             sampled = sample_rows(len(log), _max_rows(self.shape_, X.shape[1]), self.seed)
-            rows = regression_rows(self.shape_.design(X[sampled]), log.bare.take(sampled))
-            fits = fit_regression_folds(rows, fold[sampled], penalty)
+            rows = make_regression_rows(self.shape_.design_matrix(X[sampled]), log.bare.take(sampled))
+            fits = fit_regression_by_fold(rows, fold[sampled], penalty)
         return [self._copy_with(fit_=fit, amounts_=mean) for fit, mean in zip(fits, amounts, strict=True)]
 
     def _hinges(self, X: Array) -> Hinges:
         return place_hinges(X if X.shape[1] * self.knots <= MAX_HINGES else X[:, :0], self.knots)
 
-    def _choose(self, hinges: Hinges, X: Array, log: Log, fold: Array) -> tuple[float, list[Regression]]:
+    def _choose(self, hinges: Hinges, X: Array, log: Log, fold: Array) -> tuple[float, list[FittedRegression]]:
         """Choose the scale of hinges and the ridge penalty on held-out rows.
 
         Returns the penalty and the regressions without each fold.
         """
-        rows = regression_rows(X, log)
-        tried: list[tuple[HingeShape, float]] = []  # shapes with their best penalties
+        rows = make_regression_rows(X, log)
+        tried: list[tuple[HingeColumns, float]] = []  # shapes with their best penalties
         losses: list[Array] = []
         for scale in sorted({0.0, *self.hinge_scales}) if len(hinges.columns) else [0.0]:
-            shape = HingeShape(hinges, scale)
-            penalty_losses = held_out_losses(replace(rows, X=shape.design(X)), fold)
+            shape = HingeColumns(hinges, scale)
+            penalty_losses = held_out_losses(replace(rows, X=shape.design_matrix(X)), fold)
             best = int(np.argmin(np.average(penalty_losses, axis=1, weights=log.weight)))
             tried.append((shape, LINEAR_PENALTIES[best]))
             losses.append(penalty_losses[best])
@@ -180,13 +184,13 @@ class Additive(ResponseModel):
         )
         shape, penalty = tried[chosen_index(choices)]
         self.shape_, self.choices_ = shape, choices
-        return penalty, fit_regression_folds(replace(rows, X=shape.design(X)), fold, penalty)
+        return penalty, fit_regression_by_fold(replace(rows, X=shape.design_matrix(X)), fold, penalty)
 
     def _curves(self, X: Array) -> Array:
         curves = np.empty((len(X), self.levels_))
         for first in range(0, len(X), HINGE_BLOCK_ROWS):
             rows = slice(first, first + HINGE_BLOCK_ROWS)
-            curves[rows] = self.fit_.predict(self.shape_.design(X[rows].astype(np.float64)))
+            curves[rows] = self.fit_.predict(self.shape_.design_matrix(X[rows].astype(np.float64)))
         return multiply_by_amounts(curves, self.amounts_, X)
 
     @property
@@ -201,7 +205,7 @@ class Additive(ResponseModel):
             raise ValueError(f"{len(self.fit_.coef)} coefficients of {columns} lines and hinges")
 
 
-def _max_rows(shape: HingeShape, features: int) -> int:
+def _max_rows(shape: HingeColumns, features: int) -> int:
     """Return the largest number of rows of a fit, which falls with the number of columns."""
     columns = features + (shape.hinges.knots.size if shape.scale else 0)
     return int(min(MAX_ADDITIVE_ROWS, max(MAX_WORK // max(columns, 1) ** 2, ADDITIVE_SEARCH_ROWS)))

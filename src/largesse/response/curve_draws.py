@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from largesse.records import Array, Log
-from largesse.response.common_level_effects import (
+from largesse.response.level_effect_estimation import (
     MAX_MOVE,
     MIN_BASE_SPREAD,
     TYPICAL_LOGIT,
@@ -23,11 +23,11 @@ from largesse.response.common_level_effects import (
     WEAK_PRECISION,
     LadderPosterior,
     Link,
+    choose_link,
+    fisher_information,
     fit_ladder_posterior,
-    information,
-    link_of,
-    measure_noise,
-    scored_rows,
+    make_scored_rows,
+    measure_slope_noise,
 )
 
 SLOPE_DEVIATION = 0.3  # prior standard deviation of the slope of base scores, around one
@@ -62,10 +62,10 @@ class CurvePosterior:
     covariance: Array  # (K+3, K+3)
     parts: _Parts
 
-    def draw(self, count: int, places: Array, seed: int = 0) -> Iterator[Array]:
-        """Draw curves (m, K), one array after the other; `places` (m,) are indices of the rows of the fit."""
+    def draw_curves(self, count: int, places: Array, seed: int = 0) -> Iterator[Array]:
+        """Yield drawn curves (m, K), one array per draw, for the rows with indices `places` (m,) in the fit."""
         rng = np.random.default_rng(seed)
-        ladders = self.ladder.draw(count, rng)
+        ladders = self.ladder.draw_ladders(count, rng)
         K = ladders.shape[1]
         effects = slice(FIRST_EFFECT, FIRST_EFFECT + K - 1)
         others = np.r_[0:FIRST_EFFECT, FIRST_EFFECT + K - 1 : len(self.mean)]
@@ -99,20 +99,20 @@ def fit_curve_posterior(log: Log, curves: Array, fold: Array, weight: Array, row
     K = curves.shape[1]
     if K < 2 or not weight.any():
         return None
-    link = link_of(log)
-    scored = replace(scored_rows(log, link).take(rows), weight=weight)
+    link = choose_link(log)
+    scored = replace(make_scored_rows(log, link).take_rows(rows), weight=weight)
     parts = _split_scores(link.to_scores(curves), fold, weight, scored.level)
     deviation = parts.deviation[np.arange(len(rows)), scored.level]
     tilt = parts.place * parts.lift[scored.level]
-    design = np.column_stack([np.ones(len(rows)), parts.base, scored.reached(), tilt, deviation])
+    design = np.column_stack([np.ones(len(rows)), parts.base, scored.increment_indicators(), tilt, deviation])
     start = np.concatenate([[0.0, 1.0], parts.ladder[1:], [0.0, 1.0]])
     score = design @ start
     precision = np.full(len(start), WEAK_PRECISION)
     precision[0], precision[1] = 1e-6, SLOPE_DEVIATION**-2
     precision[-2:] = MISSED_TILT**-2, SHARE_DEVIATION**-2
-    noise = measure_noise(scored, design[:, : K + 1], score)
-    covariance = np.linalg.inv(information(scored, design, score, noise) + np.diag(precision))
-    move = -covariance @ (design.T @ scored.slopes(score)) / noise
+    noise = measure_slope_noise(scored, design[:, : K + 1], score)
+    covariance = np.linalg.inv(fisher_information(scored, design, score, noise) + np.diag(precision))
+    move = -covariance @ (design.T @ scored.loss_slopes(score)) / noise
     mean = start + np.clip(move, -MAX_MOVE, MAX_MOVE)
     effects = slice(FIRST_EFFECT, FIRST_EFFECT + K - 1)
     typical = TYPICAL_LOGIT if link.binary else TYPICAL_SHARE

@@ -1,4 +1,4 @@
-"""Calibration of the mean scores of several fold models by one slope.
+"""Calibration of the mean score of several fold models by one slope.
 
 Two things make the mean of several models vary too little or too much. Each model may itself do so: held-out rows tell, by
 the slope with which its bases fit their responses. And a mean of models that disagree varies less than any one of them:
@@ -21,8 +21,8 @@ CALIBRATION_TOLERANCE = 1e-13  # of the mean loss
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """Linear calibration of a customer's base score, which is the mean of the scores over levels.
+class ScoreCalibration:
+    """Linear calibration of a customer's base score: the mean of the customer's scores over all levels.
 
     The distance of the base score from `middle` is multiplied by `slope`.
     """
@@ -39,7 +39,7 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
-    """Out-of-fold scores of logged rows, and their levels and responses."""
+    """Out-of-fold scores of logged rows, with the rows' levels and responses."""
 
     held: Array  # (n, K) scores
     place: Array  # (n, K) one at the row's level, or shares of two neighbouring knots of a dose
@@ -48,19 +48,19 @@ class HeldOutScores:
     weight: Array  # (n,)
 
 
-def calibrate(rows: HeldOutScores, together: Array) -> Calibration:
-    """Fit the calibration of the mean of fold models to held-out rows.
+def fit_calibration(rows: HeldOutScores, together: Array) -> ScoreCalibration:
+    """Fit the calibration of the fold models' mean score to held-out rows.
 
     `together` (n, K) are the scores of the same rows by that mean.
     """
     base, mean = rows.held.mean(axis=1), together.mean(axis=1)
     if base.std() < MIN_CALIBRATION_SPREAD or mean.std() < MIN_CALIBRATION_SPREAD:
-        return Calibration()
-    slope = fit_slope(rows) * base.var() / mean.var()
-    return Calibration(float(np.clip(slope, MIN_SLOPE, MAX_SLOPE)), float(mean.mean()))
+        return ScoreCalibration()
+    slope = fit_calibration_slope(rows) * base.var() / mean.var()
+    return ScoreCalibration(float(np.clip(slope, MIN_SLOPE, MAX_SLOPE)), float(mean.mean()))
 
 
-def fit_slope(rows: HeldOutScores) -> float:
+def fit_calibration_slope(rows: HeldOutScores) -> float:
     """Return the slope of responses on held-out base scores.
 
     The mean score of every level is fitted together with it.

@@ -11,8 +11,8 @@ import numpy as np
 from largesse.io import Arrays, State
 from largesse.progress import advance, report_to, start_stage, subrange, track
 from largesse.records import Array, HeldOutPredictions, Log, Progress, Sample
-from largesse.response.common_level_effects import Link
-from largesse.response.response_model import ResponseModel, blank_copy, copy_unfitted, in_blocks
+from largesse.response.level_effect_estimation import Link
+from largesse.response.response_model import ResponseModel, compute_in_blocks, copy_unfitted, copy_with_encoder
 from largesse.stats import count_cores, run_in_threads
 
 if TYPE_CHECKING:
@@ -22,17 +22,17 @@ HELD_OUT = "judging it on held-out rows"  # the stage that takes most of an eval
 OUTSIDE = "scoring rows that were not learnt from"
 
 
-def fit_members(
+def fit_fold_copies(
     models: Sequence[ResponseModel], X: Array, log: Log, fold: Array, owner: ResponseModel
 ) -> tuple[tuple[ResponseModel, ...], ...]:
-    """Fit a copy of each model without each fold of the encoded features (n, p) and the log, in parallel threads if possible.
+    """Fit a copy of each model without each fold of a log with encoded features (n, p), in parallel threads if possible.
 
     Returns the fold models of each model. They share the owner's encoder: customers are then encoded once, not once per model.
     """
-    blank = [blank_copy(model, log, owner.encoder_) for model in models]
+    blank = [copy_with_encoder(model, log, owner.encoder_) for model in models]
     jobs = [member.fold_jobs(X, log, fold) for member in blank]
     free = [m for m, member in enumerate(blank) if member.threads]
-    workers = min((blank[m].workers(X) for m in free), default=1)
+    workers = min((blank[m].count_workers(X) for m in free), default=1)
     others = [m for m in range(len(models)) if m not in free]
     share = len(others) / len(models)
     with subrange(0.0, share):
@@ -46,14 +46,14 @@ def fit_members(
 
 
 def held_out_scores(models: Sequence[ResponseModel], X: Array, fold: Array, link: Link) -> Array:
-    """Return the scores (n, K) of encoded rows (n, p), each by the model fitted without the row's fold."""
+    """Return the out-of-fold scores (n, K) of encoded rows (n, p)."""
     scores = np.empty((len(X), models[0].levels_))
     for model, f in zip(models, np.unique(fold), strict=True):
         scores[fold == f] = link.to_scores(model._curves(X[fold == f]))
     return scores
 
 
-def mean_scores(models: Sequence[ResponseModel], X: Array, link: Link) -> Array:
+def average_member_scores(models: Sequence[ResponseModel], X: Array, link: Link) -> Array:
     """Return the scores (n, K) of new customers with features (n, p), averaged over several models."""
     total = np.zeros((len(X), models[0].levels_))
     for model in models:
@@ -84,7 +84,7 @@ def _predict_around(model: Any, log: Log, sample: Sample, fold: Array, progress:
     fitted = copy_unfitted(model).fit(sample.log)
     with report_to(progress):
         start_stage(OUTSIDE, len(log))
-        return add_outside(held, log, fold, fitted)
+        return predict_outside_sample(held, log, fold, fitted)
 
 
 def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None) -> Array:
@@ -102,7 +102,7 @@ def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None
 
 @dataclass(frozen=True, eq=False)
 class ModelScorer:
-    """Function of a table of features that predicts curves by a fitted model.
+    """Function that predicts the curves of a table of features by a fitted model.
 
     It is sent to other machines as JSON and arrays.
     """
@@ -115,10 +115,10 @@ class ModelScorer:
         if not isinstance(self.model, ResponseModel):
             return np.asarray(self.model.predict(table))
         X, of_costs = self.model.encode(table), getattr(self.model, "costs_", None)
-        curves = in_blocks(self.model._curves, X, self.workers)
+        curves = compute_in_blocks(self.model._curves, X, self.workers)
         if of_costs is None:
             return curves
-        return np.hstack([curves, np.maximum(in_blocks(of_costs._curves, X, self.workers), 0.0)])
+        return np.hstack([curves, np.maximum(compute_in_blocks(of_costs._curves, X, self.workers), 0.0)])
 
     @property
     def features(self) -> list[str] | None:
@@ -138,8 +138,8 @@ def restore_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer:
     return ModelScorer(known[kind].from_state(state, arrays, known))
 
 
-def add_outside(held: HeldOutPredictions, log: Log, fold: Array, model: Any) -> HeldOutPredictions:
-    """Extend out-of-fold predictions of a large log's sample to all rows of the log.
+def predict_outside_sample(held: HeldOutPredictions, log: Log, fold: Array, model: Any) -> HeldOutPredictions:
+    """Extend the out-of-fold predictions for the sample of a large log by predictions for all other rows.
 
     The fitted model predicts the rows outside the sample, which it has not seen.
     """

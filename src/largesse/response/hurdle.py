@@ -7,14 +7,14 @@ from typing import final
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
 from largesse.response.responder_amounts import (
-    Amounts,
+    ResponderAmounts,
+    contain_zeros_and_amounts,
     fit_amounts,
-    fold_amounts,
-    has_two_parts,
+    fit_amounts_by_fold,
     mark_responders,
     multiply_by_amounts,
 )
-from largesse.response.response_model import ResponseModel, blank_copy, check_auto, fit_copy
+from largesse.response.response_model import ResponseModel, check_auto, copy_with_encoder, fit_copy
 
 
 @final
@@ -53,7 +53,7 @@ class Hurdle(ResponseModel):
     """
 
     chance_: ResponseModel
-    amounts_: Amounts | None
+    amounts_: ResponderAmounts | None
 
     def __init__(
         self, *, chance: ResponseModel | str = "auto", amount: ResponseModel | str = "auto", seed: int = 0
@@ -63,17 +63,19 @@ class Hurdle(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        two = has_two_parts(log)
+        two = contain_zeros_and_amounts(log)
         self.chance_ = fit_copy(self._chance(), X, mark_responders(log) if two else log, self.encoder_)
         self.amounts_ = fit_amounts(X, log, self.encoder_, self.amount, self.seed) if two else None
         self.choices_ = self.chance_.choices_
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted model per fold, trained without this fold of encoded features (n, p)."""
-        two = has_two_parts(log)
+        """Return one model per fold, fitted to the encoded features (n, p) of all other folds."""
+        two = contain_zeros_and_amounts(log)
         chances = mark_responders(log) if two else log
-        fitted = blank_copy(self._chance(), chances, self.encoder_).fold_models(X, chances, fold)
-        amounts = fold_amounts(X, log, fold, self.encoder_, self.amount, self.seed) if two else [None] * len(fitted)
+        fitted = copy_with_encoder(self._chance(), chances, self.encoder_).fold_models(X, chances, fold)
+        amounts = (
+            fit_amounts_by_fold(X, log, fold, self.encoder_, self.amount, self.seed) if two else [None] * len(fitted)
+        )
         return [
             self._copy_with(chance_=chance, amounts_=mean, choices_=chance.choices_)
             for chance, mean in zip(fitted, amounts, strict=True)

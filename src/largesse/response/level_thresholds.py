@@ -46,14 +46,14 @@ MIN_PROBABILITY = 1e-9  # a probability whose logarithm is taken
 
 
 @dataclass(frozen=True, eq=False)
-class Lines:
-    """Linear scores of K+1 thresholds, whose softmax gives their probabilities."""
+class ThresholdScores:
+    """Linear scores of the K+1 possible thresholds of a customer; their softmax gives the thresholds' probabilities."""
 
     coef: Annotated[Array, Shaped("p", "K+1")]
     intercept: Annotated[Array, Shaped("K+1")]
 
-    def curves(self, X: Array) -> Array:
-        """Return the probabilities (n, K) of a threshold of at most each level, from features (n, p)."""
+    def predict_curves(self, X: Array) -> Array:
+        """Return the curves (n, K) of features (n, p): probabilities that a customer's threshold is at most each level."""
         # A plain sum, not a matrix product: a row's curve must not depend on which rows come with it.
         score = np.einsum("ij,jk->ik", X.astype(np.float64), self.coef) + self.intercept
         probability = softmax(score)[:, :-1]
@@ -95,7 +95,7 @@ class Thresholds(ResponseModel):
     threads = True
     whole = True  # a mean of lines is a line: it has nothing to gain from a mean
 
-    lines_: Lines
+    lines_: ThresholdScores
     penalty_: float
     range_: tuple[float, float]  # of the responses
 
@@ -107,10 +107,10 @@ class Thresholds(ResponseModel):
         X, log = take_rows(X, log, sample_rows(len(log), MAX_THRESHOLD_ROWS, self.seed))
         few, some = take_rows(X, log, sample_rows(len(log), THRESHOLD_SEARCH_ROWS, self.seed))
         self._choose(few, some, assign_folds(some, THRESHOLD_FOLDS, self.seed))
-        self.lines_ = fit_lines(X, self._shares(log), self.penalty_)
+        self.lines_ = fit_thresholds(X, self._shares(log), self.penalty_)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted model per fold, trained without this fold of encoded features (n, p).
+        """Return one model per fold, fitted to the encoded features (n, p) of all other folds.
 
         The penalty is common to all folds.
         """
@@ -121,21 +121,21 @@ class Thresholds(ResponseModel):
             for f in np.unique(fold):
                 others = np.flatnonzero(fold != f)
                 mine = others[sample_rows(len(others), MAX_THRESHOLD_ROWS, self.seed)]
-                lines.append(fit_lines(X[mine], self._shares(log.bare.take(mine)), self.penalty_))
+                lines.append(fit_thresholds(X[mine], self._shares(log.bare.take(mine)), self.penalty_))
         return [self._copy_with(lines_=fold_lines) for fold_lines in lines]
 
-    def _shares(self, log: Log) -> Shares:
+    def _shares(self, log: Log) -> ResponseShares:
         low, high = self.range_
         share = (log.response - low) / (high - low)
-        return Shares(log.level, share, log.weights / log.weights.sum(), len(log.levels))
+        return ResponseShares(log.level, share, log.weights / log.weights.sum(), len(log.levels))
 
-    def _choose(self, X: Array, log: Log, fold: Array) -> list[Lines]:
+    def _choose(self, X: Array, log: Log, fold: Array) -> list[ThresholdScores]:
         """Choose the penalty on held-out rows, and return the fitted coefficients of all folds."""
         check_auto(self, "penalty")
         low, high = (0.0, 1.0) if log.binary else (float(log.response.min()), float(log.response.max()))
         self.range_ = (low, high if high > low else low + 1.0)
         tried = THRESHOLD_PENALTIES if isinstance(self.penalty, str) else (float(self.penalty),)
-        fits, losses = fit_lines_folds(X, self._shares(log), fold, tried)
+        fits, losses = fit_thresholds_by_fold(X, self._shares(log), fold, tried)
         names = [f"{penalty:g}" for penalty in tried[: len(fits)]]
         self.choices_ = choose_lowest_loss(names, losses, log.weight, log.cluster, of="Thresholds: penalty")
         best = chosen_index(self.choices_)
@@ -146,7 +146,9 @@ class Thresholds(ResponseModel):
         low, high = self.range_
         curves = np.empty((len(X), self.levels_))
         for first in range(0, len(X), THRESHOLD_BLOCK_ROWS):
-            curves[first : first + THRESHOLD_BLOCK_ROWS] = self.lines_.curves(X[first : first + THRESHOLD_BLOCK_ROWS])
+            curves[first : first + THRESHOLD_BLOCK_ROWS] = self.lines_.predict_curves(
+                X[first : first + THRESHOLD_BLOCK_ROWS]
+            )
         return low + (high - low) * curves
 
 
@@ -154,27 +156,29 @@ class Thresholds(ResponseModel):
 
 
 @dataclass(frozen=True, eq=False)
-class Shares:
-    """Levels, responses as shares of their range, and weights of rows."""
+class ResponseShares:
+    """Rows of a threshold model: levels, responses as shares of their range, and weights."""
 
     level: Array  # (n,)
     share: Array  # (n,) responses in [0, 1]
     weight: Array  # (n,) sums to one
     K: int
 
-    def take(self, rows: Array) -> Shares:
-        """Return the rows that indices select, with weights normalised to a sum of one."""
+    def take_rows(self, rows: Array) -> ResponseShares:
+        """Return the rows at some indices, with weights that sum to one."""
         weight = self.weight[rows]
-        return Shares(self.level[rows], self.share[rows], weight / (weight.sum() or 1.0), self.K)
+        return ResponseShares(self.level[rows], self.share[rows], weight / (weight.sum() or 1.0), self.K)
 
 
-def fit_lines_folds(X: Array, rows: Shares, fold: Array, penalties: Sequence[float]) -> tuple[list[list[Lines]], Array]:
-    """Fit the coefficients for falling penalties without each fold, until two in a row bring no gain.
+def fit_thresholds_by_fold(
+    X: Array, rows: ResponseShares, fold: Array, penalties: Sequence[float]
+) -> tuple[list[list[ThresholdScores]], Array]:
+    """Fit the thresholds' coefficients without each fold, at falling penalties until two penalties in a row bring no gain.
 
     Returns the coefficients by penalty and fold, and the losses (penalties, n) of all rows by the fit without their fold.
     """
     parts = np.unique(fold)
-    fits: list[list[Lines]] = []
+    fits: list[list[ThresholdScores]] = []
     losses: list[Array] = []
     with one_thread():
         axes = principal_axes(X, MAX_AXES)
@@ -188,16 +192,18 @@ def fit_lines_folds(X: Array, rows: Shares, fold: Array, penalties: Sequence[flo
     return fits, np.array(losses)
 
 
-def _held_out(lines: Sequence[Lines], X: Array, rows: Shares, fold: Array) -> Array:
+def _held_out(lines: Sequence[ThresholdScores], X: Array, rows: ResponseShares, fold: Array) -> Array:
     losses = np.empty(len(fold))
     for fit, f in zip(lines, np.unique(fold), strict=True):
         test = np.flatnonzero(fold == f)
-        losses[test] = _share_loss(fit.curves(X[test])[np.arange(len(test)), rows.level[test]], rows.share[test])
+        losses[test] = _share_loss(
+            fit.predict_curves(X[test])[np.arange(len(test)), rows.level[test]], rows.share[test]
+        )
     return losses
 
 
-def fit_lines(X: Array, rows: Shares, penalty: float) -> Lines:
-    """Fit the coefficients of all thresholds to features (n, p) and their rows."""
+def fit_thresholds(X: Array, rows: ResponseShares, penalty: float) -> ThresholdScores:
+    """Fit the thresholds' coefficients to features (n, p) and their rows."""
     with one_thread():
         return _Path(principal_axes(X, MAX_AXES), np.ones(len(X), dtype=bool), rows).fit(penalty)
 
@@ -205,13 +211,13 @@ def fit_lines(X: Array, rows: Shares, penalty: float) -> Lines:
 class _Path:
     """Regularisation path: fits for falling penalties, each started at the fit before it."""
 
-    def __init__(self, axes: PrincipalAxes, mine: Array, rows: Shares) -> None:
+    def __init__(self, axes: PrincipalAxes, mine: Array, rows: ResponseShares) -> None:
         self.axes, self.K, self.Z = axes, rows.K, axes.Z[mine]
-        self.rows = rows.take(mine)
+        self.rows = rows.take_rows(mine)
         self.usual = np.log(_usual_probabilities(self.rows))
         self.B, self.heights = np.zeros((len(axes.size), self.K + 1)), self.usual.copy()
 
-    def fit(self, penalty: float) -> Lines:
+    def fit(self, penalty: float) -> ThresholdScores:
         """Return the coefficients with the lowest penalised loss."""
         from scipy.optimize import minimize
 
@@ -222,7 +228,7 @@ class _Path:
         options = {"maxiter": MAX_THRESHOLD_STEPS, "ftol": THRESHOLD_TOLERANCE}
         end = minimize(self._objective, start, (scale, penalty), "L-BFGS-B", jac=True, options=options).x
         self.B, self.heights = self._parts(end, scale)
-        return Lines(self.axes.V @ self.B, self.heights)
+        return ThresholdScores(self.axes.V @ self.B, self.heights)
 
     def _parts(self, flat: Array, scale: Array) -> tuple[Array, Array]:
         return scale * flat[: -(self.K + 1)].reshape(-1, self.K + 1), flat[-(self.K + 1) :].copy()
@@ -248,7 +254,7 @@ class _Path:
         return float(weight @ _share_loss(at, share)), slope
 
 
-def _usual_probabilities(rows: Shares) -> Array:
+def _usual_probabilities(rows: ResponseShares) -> Array:
     """Return the marginal probabilities (K+1,) of the thresholds, all positive.
 
     They come from a straight line through the mean responses: its height at the first level, and equal increments. The

@@ -1,7 +1,7 @@
 """Linear response model: a linear function of the features plus a common increment for each level.
 
 The score is s(x, k) = b + x·β + θ_1 + … + θ_k with θ ≥ 0: a logit for 0/1 responses, the response itself for amounts.
-A ridge penalty, chosen on held-out rows, shrinks β. The increments are those of the averaged ladder (see `common_level_effects`),
+A ridge penalty, chosen on held-out rows, shrinks β. The increments are those of the averaged ladder (see `level_effect_estimation`),
 because plans depend on increments, and their prior decides where a log has little information.
 It is also the outcome model of a doubly robust score where no other model is given.
 """
@@ -16,15 +16,15 @@ import numpy as np
 
 from largesse.io import Shaped
 from largesse.records import Array, Log
-from largesse.response.batched_regression import (
+from largesse.response.level_effect_estimation import Link, ScoredRows, fit_ladder, scale_doses
+from largesse.response.regression_grid import (
     RegressionGrid,
     RegressionRows,
-    fit_together,
+    fit_all_penalties,
     held_out_scores,
-    reached_levels,
+    level_design_matrix,
 )
-from largesse.response.common_level_effects import Link, ScoredRows, dose_shares, fit_ladder
-from largesse.response.responder_amounts import Amounts, multiply_by_amounts, split_amounts
+from largesse.response.responder_amounts import ResponderAmounts, multiply_by_amounts, split_amounts
 from largesse.response.response_model import ResponseModel, check_auto
 from largesse.stats import (
     PrincipalAxes,
@@ -53,7 +53,7 @@ MAX_GRADIENT_STEPS = 500
 
 
 @dataclass(frozen=True, eq=False)
-class Regression:
+class FittedRegression:
     """Fitted linear regression: coefficients of the features, intercept, and increments between levels."""
 
     coef: Annotated[Array, Shaped("q")]
@@ -75,7 +75,7 @@ class Regression:
 
 @final
 class Linear(ResponseModel):
-    """Linear model: features shift the whole curve, and each level adds a common non-negative increment.
+    """Linear model: features shift a customer's whole curve, and each level adds a non-negative increment that all customers share.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Linear(ResponseModel):
     fit_
         Coefficients (p,), intercept, the K−1 increments (on the logit scale for 0/1 responses), and the penalty used.
     amounts_
-        The amounts of responders, for responses that look two-part (`looks_two_part`); `fit_` is then of 0/1 responses.
+        The amounts of responders, for responses that look two-part (`suit_hurdle_model`); `fit_` is then of 0/1 responses.
 
     Examples
     --------
@@ -99,8 +99,8 @@ class Linear(ResponseModel):
     (2, 5)
     """
 
-    fit_: Regression
-    amounts_: Amounts | None
+    fit_: FittedRegression
+    amounts_: ResponderAmounts | None
 
     def __init__(self, *, penalty: float | str = "auto", seed: int = 0) -> None:
         self.penalty = penalty
@@ -109,7 +109,7 @@ class Linear(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
         check_auto(self, "penalty")
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
-        self.fit_ = fit_regression(regression_rows(X, log), penalty=self.penalty, seed=self.seed)
+        self.fit_ = fit_regression(make_regression_rows(X, log), penalty=self.penalty, seed=self.seed)
 
     def _curves(self, X: Array) -> Array:
         return multiply_by_amounts(self.fit_.predict(X), self.amounts_, X)
@@ -127,17 +127,17 @@ class Linear(ResponseModel):
 # -- the solver ---------------------------------------------------------------------------------------------------------
 
 
-def regression_rows(X: Array, log: Log) -> RegressionRows:
+def make_regression_rows(X: Array, log: Log) -> RegressionRows:
     """Convert encoded features (n, p) and a log to the rows of a regression."""
     levels = log.levels
     return RegressionRows(
-        X, log.level, log.response, log.weights, len(levels), log.binary, dose_shares(levels), log.cluster
+        X, log.level, log.response, log.weights, len(levels), log.binary, scale_doses(levels), log.cluster
     )
 
 
-def fit_regression(rows: RegressionRows, *, penalty: float | str = "auto", seed: int = 0) -> Regression:
-    """Fit the regression; an "auto" penalty is chosen by cross-validation."""
-    scale = rows.spread
+def fit_regression(rows: RegressionRows, *, penalty: float | str = "auto", seed: int = 0) -> FittedRegression:
+    """Fit a linear regression to its rows; an "auto" penalty is chosen by cross-validation."""
+    scale = rows.response_unit
     with one_thread():
         rows, axes = _turn(replace(rows, response=rows.response / scale))
         if isinstance(penalty, str):
@@ -146,25 +146,25 @@ def fit_regression(rows: RegressionRows, *, penalty: float | str = "auto", seed:
     return _regression(params, axes, rows, scale, penalty)
 
 
-def fit_regression_folds(rows: RegressionRows, fold: Array, penalty: float) -> list[Regression]:
-    """Fit one regression without each fold."""
-    scale = rows.spread
+def fit_regression_by_fold(rows: RegressionRows, fold: Array, penalty: float) -> list[FittedRegression]:
+    """Fit one linear regression per fold, without the rows of the fold."""
+    scale = rows.response_unit
     with one_thread():
         rows, axes = _turn(replace(rows, response=rows.response / scale))
         (fold_params,), _ = _fit_without_folds(rows, fold, [penalty], LINEAR_TOLERANCE)
         settled = [
-            _settle(params, rows.take(fold != f)) for params, f in zip(fold_params, np.unique(fold), strict=True)
+            _settle(params, rows.take_rows(fold != f)) for params, f in zip(fold_params, np.unique(fold), strict=True)
         ]
     return [_regression(params, axes, rows, scale, penalty) for params in settled]
 
 
 def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
-    """Return the losses (penalties, n) of all rows under each penalty, fitted without the row's fold.
+    """Return the out-of-fold losses (penalties, n) of all rows under each penalty.
 
     Amounts are in units of their spread, and every fit has increments of its own.
     """
     with one_thread():
-        rows, _ = _turn(replace(rows, response=rows.response / rows.spread))
+        rows, _ = _turn(replace(rows, response=rows.response / rows.response_unit))
         return _fit_without_folds(rows, fold, LINEAR_PENALTIES, COMPARISON_TOLERANCE)[1]
 
 
@@ -191,10 +191,10 @@ def _turn(rows: RegressionRows) -> tuple[RegressionRows, PrincipalAxes | None]:
 
 def _regression(
     params: Array, axes: PrincipalAxes | None, rows: RegressionRows, scale: float, penalty: float
-) -> Regression:
+) -> FittedRegression:
     p = rows.X.shape[1]
     coef = params[:p] if axes is None else axes.V @ params[:p]
-    return Regression(coef * scale, float(params[-1]) * scale, params[p:-1] * scale, rows.binary, penalty)
+    return FittedRegression(coef * scale, float(params[-1]) * scale, params[p:-1] * scale, rows.binary, penalty)
 
 
 def _choose(rows: RegressionRows, seed: int) -> float:
@@ -202,7 +202,7 @@ def _choose(rows: RegressionRows, seed: int) -> float:
     shuffled = shuffle_rows(len(rows.level), LINEAR_SEARCH_ROWS, seed)
     if len(shuffled) < 2:
         return LINEAR_PENALTIES[-1]  # there is nothing to hold out
-    rows = rows.take(shuffled)
+    rows = rows.take_rows(shuffled)
     _, losses = _fit_without_folds(
         rows, np.arange(len(shuffled)) % LINEAR_SEARCH_FOLDS, LINEAR_PENALTIES, COMPARISON_TOLERANCE
     )
@@ -225,7 +225,7 @@ def _fit_without_folds(
         rows = replace(rows, weight=np.ones(len(place)))
     first = _minimise(rows, penalties[len(penalties) // 2], INCREMENT_STIFFNESS, tolerance=START_TOLERANCE)
     task = RegressionGrid(rows, place, ridges)
-    params = fit_together(task, first, _lower(p, K), tolerance)
+    params = fit_all_penalties(task, first, _lower(p, K), tolerance)
     return params, score_loss(held_out_scores(task, params), rows.response, rows.binary)
 
 
@@ -242,8 +242,8 @@ def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) 
     means: list[float] = []
     for j, penalty in reversed(list(enumerate(penalties))):
         for i, f in enumerate(parts):
-            starts[i] = params[j, i] = _minimise(rows.take(fold != f), penalty, INCREMENT_STIFFNESS, starts[i])
-            test = rows.take(fold == f)
+            starts[i] = params[j, i] = _minimise(rows.take_rows(fold != f), penalty, INCREMENT_STIFFNESS, starts[i])
+            test = rows.take_rows(fold == f)
             losses[j, fold == f] = score_loss(_scores(params[j, i], test), test.response, test.binary)
         means.append(float(rows.weight @ losses[j]))
         if len(means) > 2 and min(means[-2:]) > min(means):
@@ -300,7 +300,7 @@ def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, st
     mean = float(rows.weight @ rows.response / whole)
     curvature = max(mean * (1.0 - mean), 0.01) if rows.binary else 1.0
     scale = 1.0 / np.sqrt(np.concatenate([curvature * rows.size + penalty, np.full(K, curvature)]))
-    reached = reached_levels(K)
+    reached = level_design_matrix(K)
 
     def objective(scaled: Array) -> tuple[float, Array]:
         here = scale * scaled
@@ -343,7 +343,7 @@ def _derivatives(parameters: Array, rows: RegressionRows, ridge: Array) -> tuple
     score = _scores(parameters, rows)
     pull = rows.weight * score_slope(score, rows.response, rows.binary) / whole
     curve = rows.weight * score_curvature(score, rows.binary) / whole
-    reached = reached_levels(K)
+    reached = level_design_matrix(K)
     slope = np.concatenate([(pull.astype(X.dtype) @ X).astype(np.float64), np.bincount(level, pull, K) @ reached])
     square, cross = _moments(X, level, curve, K)
     rest = reached.T @ np.diag(np.bincount(level, curve, K)) @ reached

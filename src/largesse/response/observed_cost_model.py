@@ -11,8 +11,8 @@ from largesse.errors import Problem, fail, plural, refuse
 from largesse.io import Shaped
 from largesse.progress import start_stage, subrange
 from largesse.records import Array, Customers, HeldOutPredictions, Log
-from largesse.response.fold_ensemble import OUTSIDE, add_outside
-from largesse.response.response_model import ResponseModel, blank_copy, check_auto, fit_copy, in_blocks
+from largesse.response.fold_ensemble import OUTSIDE, predict_outside_sample
+from largesse.response.response_model import ResponseModel, check_auto, compute_in_blocks, copy_with_encoder, fit_copy
 from largesse.response.stacking import Stack
 from largesse.stats import assign_folds, count_cores, dot_rows, minimise, one_thread, sample_rows
 
@@ -49,7 +49,7 @@ class WithCosts(ResponseModel):
         self.seed = seed
 
     @property
-    def parts(self) -> tuple[ResponseModel, ResponseModel]:
+    def unfitted_models(self) -> tuple[ResponseModel, ResponseModel]:
         """The unfitted models of the response and of the costs."""
         check_auto(self, "model")
         check_auto(self, "costs")
@@ -57,16 +57,19 @@ class WithCosts(ResponseModel):
         return model, Proportional(seed=self.seed) if isinstance(self.costs, str) else self.costs
 
     def _learn(self, X: Array, log: Log) -> None:
-        model, costs = self.parts
+        model, costs = self.unfitted_models
         paid = _of_costs(log)
         self.model_ = fit_copy(model, X, log, self.encoder_)
         self.costs_ = fit_copy(costs, X, paid, self.encoder_)
         self.choices_ = self.model_.choices_
 
     def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
-        model, costs = self.parts
+        model, costs = self.unfitted_models
         paid = _of_costs(log)
-        self.model_, self.costs_ = blank_copy(model, log, self.encoder_), blank_copy(costs, paid, self.encoder_)
+        self.model_, self.costs_ = (
+            copy_with_encoder(model, log, self.encoder_),
+            copy_with_encoder(costs, paid, self.encoder_),
+        )
         with subrange(0.0, 0.8):
             responses = self.model_._learn_held_out(X, log, fold)
         with subrange(0.8, 1.0):
@@ -75,21 +78,21 @@ class WithCosts(ResponseModel):
         return HeldOutPredictions(responses.curves, fold, np.maximum(spent.curves, 0.0))
 
     def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
-        model, costs = self.parts
+        model, costs = self.unfitted_models
         paid = _of_costs(log)
-        responses = blank_copy(model, log, self.encoder_)._hold_out(X, log, fold)
-        spent = blank_copy(costs, paid, self.encoder_)._hold_out(X, paid, fold)
+        responses = copy_with_encoder(model, log, self.encoder_)._hold_out(X, log, fold)
+        spent = copy_with_encoder(costs, paid, self.encoder_)._hold_out(X, paid, fold)
         return HeldOutPredictions(responses.curves, fold, np.maximum(spent.curves, 0.0))
 
     def _curves(self, X: Array) -> Array:
         return self.model_._curves(X)
 
-    def curves_without(self, X: Array, place: int) -> Array:
+    def predict_without_fold(self, X: Array, place: int) -> Array:
         """Return curves (n, K) of encoded features (n, p) by the model fitted without one fold.
 
         Only after `fit_held_out`; `place` is the position of the fold among all folds.
         """
-        return self.model_.curves_without(X, place)
+        return self.model_.predict_without_fold(X, place)
 
     def predict_costs(self, customers: Any) -> Array:
         """Return the expected cost (n, K) of every level for each customer, never negative."""
@@ -111,7 +114,7 @@ def _of_costs(log: Log) -> Log:
 
 
 def get_customer_costs(model: ResponseModel, customers: Any) -> Array | None:
-    """Return the costs (n, K) that differ between customers, predicted or from their table, if any."""
+    """Return the customers' own costs (n, K), predicted or from their table; None if all customers have the same costs."""
     if isinstance(model, WithCosts):
         return model.predict_costs(customers)
     return customers.costs if isinstance(customers, Customers | Log) else None
@@ -129,10 +132,10 @@ def fit_out_of_fold(model: ResponseModel, log: Log, fold: Array) -> HeldOutPredi
     held = model.fit_held_out(log.sample.log, fold[log.sample.rows])
     model.fingerprint_ = log.fingerprint
     start_stage(OUTSIDE, len(log))
-    return add_outside(held, log, fold, model)
+    return predict_outside_sample(held, log, fold, model)
 
 
-def predict_in_blocks(
+def predict_curves_and_costs(
     model: ResponseModel, customers: Customers, workers: int | None = None, *, tracked: bool = False
 ) -> tuple[Array, Array | None]:
     """Predict the curves (n, K) of customers, and their costs (n, K) if these differ between customers.
@@ -142,9 +145,9 @@ def predict_in_blocks(
     """
     X = model.encode(customers)
     workers = count_cores() if workers is None else workers
-    curves = in_blocks(model._curves, X, workers, tracked=tracked)
+    curves = compute_in_blocks(model._curves, X, workers, tracked=tracked)
     if isinstance(model, WithCosts):
-        return curves, np.maximum(in_blocks(model.costs_._curves, X, workers), 0.0)
+        return curves, np.maximum(compute_in_blocks(model.costs_._curves, X, workers), 0.0)
     return curves, customers.costs
 
 
@@ -155,7 +158,7 @@ MAX_LOG_SCALE = 30.0  # larger logarithms would overflow or mean nothing as an a
 
 
 @dataclass(frozen=True, eq=False)
-class Scaling:
+class FittedProportional:
     """Fitted proportional model: coefficients of the scale, and the amount of every level at scale 1."""
 
     coef: Annotated[Array, Shaped("p")]
@@ -164,7 +167,7 @@ class Scaling:
     high: float
     penalty: float
 
-    def predict(self, X: Array) -> Array:
+    def predict_amounts(self, X: Array) -> Array:
         """Return the amounts (n, K) of features (n, p); scales are clipped to their range in the log."""
         return np.exp(np.clip(dot_rows(X, self.coef), self.low, self.high))[:, None] * self.sizes
 
@@ -190,7 +193,7 @@ class Proportional(ResponseModel):
     (0.0, True)
     """
 
-    fit_: Scaling
+    fit_: FittedProportional
 
     def __init__(self, *, penalty: float | str = "auto", seed: int = 0) -> None:
         self.penalty = penalty
@@ -207,7 +210,7 @@ class Proportional(ResponseModel):
             self.fit_ = _fit(X, log, (penalty,))[0]
 
     def _curves(self, X: Array) -> Array:
-        return self.fit_.predict(X)
+        return self.fit_.predict_amounts(X)
 
     def _check_learnt(self) -> None:
         if not self.fit_.low <= self.fit_.high <= 2 * MAX_LOG_SCALE or self.fit_.low < -2 * MAX_LOG_SCALE:
@@ -225,12 +228,12 @@ def _choose_penalty(X: Array, log: Log, seed: int) -> float:
         for j, fitted in enumerate(_fit(X[~test], log.take(~test), AMOUNT_PENALTIES)):
             # A level without costs in the other folds would make any cost here impossible: it has a little.
             least = max(1e-6 * float(fitted.sizes.max(initial=0.0)), 1e-300)
-            mean = np.maximum(fitted.predict(X[test])[indices, held.level], least)
+            mean = np.maximum(fitted.predict_amounts(X[test])[indices, held.level], least)
             loss[j] += float(held.weights @ (mean - held.response * np.log(mean)))
     return AMOUNT_PENALTIES[int(np.argmin(loss))]
 
 
-def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[Scaling]:
+def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[FittedProportional]:
     """Fit the model for each penalty, starting at the fit of the penalty before it."""
     K, X = len(log.levels), X.astype(np.float64)
     paid = log.weights * log.response
@@ -242,7 +245,7 @@ def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[Scaling]:
         score = np.clip(X @ coef, -MAX_LOG_SCALE, MAX_LOG_SCALE)
         mass = np.bincount(log.level, weights=log.weights * np.exp(score), minlength=K)
         sizes = np.divide(total, mass, out=np.zeros(K), where=mass > 0)
-        scalings.append(Scaling(coef, sizes, float(score.min()), float(score.max()), penalty))
+        scalings.append(FittedProportional(coef, sizes, float(score.min()), float(score.max()), penalty))
     return scalings
 
 

@@ -3,7 +3,7 @@
 It is for responses with many zeros and a long tail.
 
 Of such amounts a mean is E[response | x, k] = P(response > 0 | x, k) · E[response | response > 0, x, k]. The first factor is
-a matter of 0/1 responses, where every model of this package is at home. `Amounts` is the second,
+a matter of 0/1 responses, where every model of this package is at home. `ResponderAmounts` is the second,
 
     exp(intercept + slope · m(x) + effect_k),
 
@@ -40,7 +40,7 @@ MAX_SLOPE = 2.0  # a larger slope is noise
 
 
 @dataclass(frozen=True, eq=False)
-class Amounts:
+class ResponderAmounts:
     """Fitted mean amount of a responder at every level."""
 
     model: Annotated[ResponseModel, ONE_LEVEL] | None  # of the logarithm of amounts; None: one mean for all
@@ -57,22 +57,22 @@ class Amounts:
         return np.exp(base[:, None] + self.effects)
 
 
-def has_two_parts(log: Log) -> bool:
+def contain_zeros_and_amounts(log: Log) -> bool:
     """Return True if the responses hold both zeros and positive amounts, nothing below zero, and not only 0/1."""
     return not log.binary and bool((log.response >= 0).all() and (log.response == 0).any() and (log.response > 0).any())
 
 
-def looks_two_part(log: Log) -> bool:
+def suit_hurdle_model(log: Log) -> bool:
     """Return True if the responses have many zeros and their positive amounts are skewed to the right.
 
     >>> from largesse.data import log_from_arrays
     >>> X, level = np.zeros((6, 1)), np.array([0, 1, 0, 1, 0, 1])
-    >>> looks_two_part(log_from_arrays(X, level, [0, 0, 0, 5.0, 7.0, 90.0]))
+    >>> suit_hurdle_model(log_from_arrays(X, level, [0, 0, 0, 5.0, 7.0, 90.0]))
     True
-    >>> looks_two_part(log_from_arrays(X, level, [4.0, 3.0, 0, 5.0, -7.0, 9.0]))
+    >>> suit_hurdle_model(log_from_arrays(X, level, [4.0, 3.0, 0, 5.0, -7.0, 9.0]))
     False
     """
-    if not has_two_parts(log):
+    if not contain_zeros_and_amounts(log):
         return False
     weight, positive = log.weights, log.response > 0
     amounts = log.response[positive]
@@ -85,31 +85,31 @@ def mark_responders(log: Log) -> Log:
     return replace(log, response=(log.response > 0).astype(np.float64))
 
 
-def split_amounts(X: Array, log: Log, encoder: Encoder, seed: int) -> tuple[Log, Amounts | None]:
+def split_amounts(X: Array, log: Log, encoder: Encoder, seed: int) -> tuple[Log, ResponderAmounts | None]:
     """Split a log of amounts into a log of 0/1 responses and fitted amounts of responders.
 
     A log that does not look two-part is returned unchanged, with None for the amounts.
     """
-    if not looks_two_part(log):
+    if not suit_hurdle_model(log):
         return log, None
     return mark_responders(log), fit_amounts(X, log, encoder, "auto", seed)
 
 
-def fold_amounts(
+def fit_amounts_by_fold(
     X: Array, log: Log, fold: Array, encoder: Encoder, model: ResponseModel | str, seed: int
-) -> list[Amounts]:
+) -> list[ResponderAmounts]:
     """Fit the mean amounts of responders without each fold."""
     parts = [fold != f for f in np.unique(fold)]
     return [fit_amounts(X[mine], log.bare.take(mine), encoder, model, seed) for mine in parts]
 
 
-def multiply_by_amounts(curves: Array, amounts: Amounts | None, X: Array) -> Array:
+def multiply_by_amounts(curves: Array, amounts: ResponderAmounts | None, X: Array) -> Array:
     """Multiply curves (n, K) of probabilities by the mean amounts of the same customers, if there are any."""
     # Neither amounts nor their product with chances that never fall can fall in the level.
     return curves if amounts is None else curves * amounts(X)
 
 
-def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str, seed: int) -> Amounts:
+def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str, seed: int) -> ResponderAmounts:
     """Fit the mean amount of responders to encoded features (n, p) and a log.
 
     The "auto" model is small boosted trees.
@@ -117,7 +117,9 @@ def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str
     rows = np.flatnonzero(log.response > 0)
     rows = rows[sample_rows(len(rows), MAX_RESPONDER_ROWS, seed)]
     if not len(rows):
-        return Amounts(None, 0.0, 0.0, np.zeros(len(log.levels)), 0.0, 0.0)  # nobody responds, with whatever amount
+        return ResponderAmounts(
+            None, 0.0, 0.0, np.zeros(len(log.levels)), 0.0, 0.0
+        )  # nobody responds, with whatever amount
     X, log = X[rows], log.bare.take(rows)
     if isinstance(model, str):
         model = Boosting(rounds=120, leaves=4, penalty=5.0, seed=seed)
@@ -133,7 +135,7 @@ def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str
     effects = _level_effects(rest, log.level, weight, len(log.levels))
     beyond = np.log(log.response) - slope * held - effects[log.level]
     intercept = beyond.max() + np.log(np.average(np.exp(beyond - beyond.max()), weights=weight))
-    return Amounts(fitted, slope, float(intercept), effects, float(held.min()), float(held.max()))
+    return ResponderAmounts(fitted, slope, float(intercept), effects, float(held.min()), float(held.max()))
 
 
 def _draw_in(target: Array) -> Array:

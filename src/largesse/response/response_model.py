@@ -17,7 +17,7 @@ from largesse.errors import NotFittedError, Problem, refuse, suggest
 from largesse.io import Arrays, Reader, State, pack
 from largesse.progress import count_as_stage
 from largesse.records import Array, Card, Choice, Customers, HeldOutPredictions, Log, write_names
-from largesse.response.settings_serialisation import learnt_hints, pack_settings, unpack_settings
+from largesse.response.settings_serialisation import learnt_attribute_types, pack_settings, unpack_settings
 from largesse.response.shuffled_features import shuffle_features
 from largesse.stats import assign_folds, count_cores, run_in_threads
 
@@ -179,24 +179,24 @@ class Learner(Configurable, ABC):
         return model
 
     def pack_into(self, place: str, arrays: Arrays) -> State:
-        """Convert settings and learnt attributes to JSON, and put their arrays under `place`.
+        """Convert a model's settings and learnt attributes to JSON, and store its arrays under the path `place`.
 
         The encoder is not included.
         """
-        hints = learnt_hints(type(self))
+        hints = learnt_attribute_types(type(self))
         at = f"{place}/" if place else ""
         learnt = {name: pack(getattr(self, name), hint, at + name, arrays) for name, hint in hints.items()}
         return {"kind": type(self).__name__, "params": pack_settings(self), "learnt": learnt}
 
     @classmethod
     def unpack_from(cls, state: State, place: str, reader: Reader) -> Self:
-        """Restore the fitted model that `pack_into` converted; it shares the reader's encoder."""
+        """Restore a fitted model from the JSON and arrays of `pack_into`; all models share the reader's encoder."""
         model: Self = unpack_settings(cls, state["params"], reader)
         model.encoder_ = reader.encoder
         at = f"{place}/" if place else ""
         levels = reader.unpack(state["learnt"].get("levels_"), int, f"{at}levels_", {})
         lengths = {"p": len(model.encoder_.names), "K": levels}
-        learnt = reader.unpack_fields(state["learnt"], learnt_hints(cls), place, lengths)
+        learnt = reader.unpack_fields(state["learnt"], learnt_attribute_types(cls), place, lengths)
         for name, value in learnt.items():
             setattr(model, name, value)
         model._check_learnt()
@@ -234,7 +234,7 @@ class ResponseModel(Learner):
         return self._curves(self.encode(customers))
 
     def score(self, customers: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> float:
-        """Return R²: the share of the responses' variance that the curves explain at the rows' levels.
+        """Return R²: the share of the responses' variance that the curves explain at each row's level.
 
         Rows are a `Log`, or features (n, p), level (n,) and response (n,), or features and a target (n, 2) of both. This is
         what `cross_val_score` and `GridSearchCV` compare. It judges curves, not plans: for these, `evaluate`.
@@ -263,18 +263,18 @@ class ResponseModel(Learner):
             raise ValueError("the model has no finite curves")
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted copy per fold, trained without this fold of encoded features (n, p).
+        """Return one copy of the model per fold, fitted to the encoded features (n, p) of all other folds.
 
         Models that choose settings may override this, to choose once for all folds.
         """
         return [
             model
-            for models in run_in_threads(self.fold_jobs(X, log, fold), self.workers(X), tracked=True)
+            for models in run_in_threads(self.fold_jobs(X, log, fold), self.count_workers(X), tracked=True)
             for model in models
         ]
 
     def fold_jobs(self, X: Array, log: Log, fold: Array) -> list[Callable[[], list[ResponseModel]]]:
-        """Return the jobs that fit the models of `fold_models`, in the order of these models."""
+        """Return one job per fold, in the order of the folds; each job fits the model of its fold."""
         if type(self).fold_models is not ResponseModel.fold_models:
             return [partial(self.fold_models, X, log, fold)]
         bare = log.bare
@@ -285,7 +285,7 @@ class ResponseModel(Learner):
 
         return [partial(fit_without, f) for f in np.unique(fold)]
 
-    def workers(self, X: Array) -> int:
+    def count_workers(self, X: Array) -> int:
         """Return the number of threads that fit fold models, given the matrix of encoded features.
 
         It is 1 if fits are small, and limited by memory if they are large.
@@ -300,7 +300,7 @@ class ResponseModel(Learner):
         """
         X = self._begin_with(log, fold)
         held = self._learn_held_out(X, log, fold)
-        return replace(held, shuffled=shuffle_features(self.curves_without, self.encoder_, X, fold))
+        return replace(held, shuffled=shuffle_features(self.predict_without_fold, self.encoder_, X, fold))
 
     def predict_held_out(self, log: Log, fold: Array) -> HeldOutPredictions:
         """Return out-of-fold predictions of a log by copies of this model.
@@ -325,7 +325,7 @@ class ResponseModel(Learner):
             curves[fold == f] = model._curves(X[fold == f])
         return HeldOutPredictions(curves, fold)
 
-    def curves_without(self, X: Array, place: int) -> Array:
+    def predict_without_fold(self, X: Array, place: int) -> Array:
         """Return curves (n, K) of encoded features (n, p) by the model fitted without one fold.
 
         Only after `fit_held_out`; fold models are not saved. `place` is the position of the fold among all folds.
@@ -337,7 +337,7 @@ class ResponseModel(Learner):
         """Predict curves (n, K) from encoded features (n, p)."""
 
 
-def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, tracked: bool = False) -> Array:
+def compute_in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, tracked: bool = False) -> Array:
     """Compute curves (n, K) of encoded features (n, p) in blocks of equal length.
 
     The last block is padded with zeros.
@@ -367,14 +367,14 @@ def in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, t
 
 
 def fit_copy(model: ResponseModel, X: Array, log: Log, encoder: Encoder) -> ResponseModel:
-    """Return a copy of a model fitted to encoded features (n, p) and the log; it shares the encoder."""
-    fitted = blank_copy(model, log, encoder)
+    """Return a copy of a model with the same encoder, fitted to encoded features (n, p) and their log."""
+    fitted = copy_with_encoder(model, log, encoder)
     fitted._learn(X, log)
     return fitted
 
 
-def blank_copy(model: ResponseModel, log: Log, encoder: Encoder) -> ResponseModel:
-    """Return an unfitted copy of a model with an encoder, ready to learn from the log."""
+def copy_with_encoder(model: ResponseModel, log: Log, encoder: Encoder) -> ResponseModel:
+    """Return an unfitted copy of a model that has an encoder and the levels of a log."""
     blank: ResponseModel = copy_unfitted(model)
     # Part of a log of amounts may happen to hold only 0 and 1: predictions follow the part that the model learns from.
     blank._begin(encoder, log)

@@ -16,7 +16,7 @@ from largesse.io import NOT_FINITE, Reader, State, at_place, field_hints, read_s
 
 
 @cache
-def learnt_hints(kind: type) -> dict[str, Any]:
+def learnt_attribute_types(kind: type) -> dict[str, Any]:
     """Return the type annotations of a class's learnt attributes, without the encoder."""
     hints = get_type_hints(kind, include_extras=True)
     return {name: hint for name, hint in hints.items() if name.endswith("_") and name != "encoder_"}

@@ -21,7 +21,7 @@ Predict = Callable[[Array, int], Array]  # encoded features (n, p) and the place
 
 
 def shuffle_features(predict: Predict, encoder: Encoder, X: Array, fold: Array) -> ShuffledPredictions | None:
-    """Predict a sample of held-out rows after each feature in turn was shuffled.
+    """Predict a sample of held-out rows once per feature, with the values of this feature shuffled.
 
     `X` (n, p) are encoded features, `fold` (n,) the folds of the rows. `predict` returns curves by the model without a fold.
     """

@@ -5,7 +5,7 @@ the increments between levels, and of these the deviations are the least certain
 the most certain part first, each under a prior that only rows can outweigh:
 
 - the base (a customer's mean score over levels) is a weighted sum of the stacked models' bases, with a prior of equal weights;
-- the common increments are the ladder of `common_level_effects`;
+- the common increments are the ladder of `level_effect_estimation`;
 - the tilt lets increments of 0/1 responses rise or fall with the standardised base z(x); its prior probability is one in five;
 - the shares of the models' own deviations from common increments are shrunk to zero.
 """
@@ -24,24 +24,29 @@ from largesse.progress import subrange
 from largesse.records import Array, Choice, HeldOutPredictions, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
-from largesse.response.common_level_effects import (
+from largesse.response.fold_ensemble import average_member_scores, fit_fold_copies, held_out_scores
+from largesse.response.level_effect_estimation import (
     MIN_BASE_SPREAD,
     WEAK_PRECISION,
+    CoefficientPrior,
     Ladder,
     Link,
-    Prior,
     ScoredRows,
+    choose_link,
+    fisher_information,
+    fit_coefficients,
     fit_ladder,
-    fit_scores,
-    information,
-    isotonic,
-    link_of,
-    measure_noise,
-    scored_rows,
+    make_monotone,
+    make_scored_rows,
+    measure_slope_noise,
 )
-from largesse.response.fold_ensemble import fit_members, held_out_scores, mean_scores
 from largesse.response.level_thresholds import MANY_FEATURES, Thresholds
-from largesse.response.responder_amounts import Amounts, fold_amounts, multiply_by_amounts, split_amounts
+from largesse.response.responder_amounts import (
+    ResponderAmounts,
+    fit_amounts_by_fold,
+    multiply_by_amounts,
+    split_amounts,
+)
 from largesse.response.response_model import ResponseModel, check_auto, fit_copy
 from largesse.stats import assign_folds, choose_lowest_loss, sample_rows
 
@@ -54,9 +59,9 @@ TILT_DEVIATION = 0.5  # prior standard deviation of a tilt that is not zero, per
 TILT_REACH = 2.5  # standard deviations of the base, beyond which the tilt does not grow
 
 
-def unlink(scores: Array, link: Link) -> Array:
-    """Convert scores (n, K) to expected responses that never fall in the level."""
-    return link.to_responses(isotonic(scores))
+def convert_to_responses(scores: Array, link: Link) -> Array:
+    """Convert scores (n, K) to expected responses that do not decrease with the level."""
+    return link.to_responses(make_monotone(scores))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +79,12 @@ class Blend:
     lift: Annotated[Array, Shaped("K")]  # the common increments, around their mean in the log
 
     @property
-    def used(self) -> list[int]:
-        """Indices of the stacked models that have a weight; the scores of the others may be zeros."""
+    def used_models(self) -> list[int]:
+        """Indices of the stacked models with a non-zero weight."""
         return [m for m in range(len(self.weights)) if self.weights[m] > 0 or self.shares[m] > 0]
 
     def check(self, members: int) -> None:
-        """Refuse a blend of another number of models or with invalid weights."""
+        """Refuse a blend with invalid weights, or with weights for another number of models."""
         if len(self.weights) != members:
             raise ValueError(f"a blend of {len(self.weights)} members, of {members}")
         if not 0 < self.link.unit < np.inf:
@@ -105,44 +110,44 @@ class Blend:
 
 
 @dataclass(frozen=True, eq=False)
-class Members:
+class MemberScores:
     """Out-of-fold scores of M stacked models on the scale of the link function, the simplest model first."""
 
     held: Array  # (M, n, K) scores, each row's from the fold model that did not see it
     precisions: Sequence[float]  # prior precision of each model's share of deviations; infinite for a share of zero
 
 
-def deviation_precision(shrinks: bool, only_base: bool) -> float:
-    """Return the prior precision of the share of a model's own increments in the blend."""
+def increment_prior_precision(shrinks: bool, only_base: bool) -> float:
+    """Return the prior precision of the weight that a blend gives to one model's increments."""
     return np.inf if only_base else SHRUNK_PRECISION if shrinks else DEVIATION_PRECISION
 
 
-def choose_blend(members: Members, log: Log, fold: Array, seed: int = 0) -> tuple[Blend, tuple[Choice, ...]]:
+def choose_blend(members: MemberScores, log: Log, fold: Array, seed: int = 0) -> tuple[Blend, tuple[Choice, ...]]:
     """Fit the blend of stacked models to held-out rows of a log, and list the candidates.
 
     `fold` (n,) holds the fold of each row.
     """
-    rows, held = scored_rows(log, link_of(log)), members.held
+    rows, held = make_scored_rows(log, choose_link(log)), members.held
     if len(fold) > MAX_STACKING_ROWS:
         some = sample_rows(len(fold), MAX_STACKING_ROWS, seed)
-        rows, held, fold = rows.take(some), held[:, some], fold[some]
+        rows, held, fold = rows.take_rows(some), held[:, some], fold[some]
     plain, made = _fit_blend(rows, replace(members, held=held), fold)
     return made, _list_choices([plain, made], held, rows)
 
 
-def blend_held_out(members: Members, log: Log, fold: Array, seed: int = 0) -> tuple[Array, list[Blend]]:
-    """Return out-of-fold curves (n, K) of a log by blends fitted without each fold, and these blends."""
-    rows, curves, blends = scored_rows(log, link_of(log)), np.empty(members.held.shape[1:]), []
+def blend_held_out(members: MemberScores, log: Log, fold: Array, seed: int = 0) -> tuple[Array, list[Blend]]:
+    """Return the out-of-fold curves (n, K) of a log, and the blends that predict them, each fitted without one fold."""
+    rows, curves, blends = make_scored_rows(log, choose_link(log)), np.empty(members.held.shape[1:]), []
     for f in np.unique(fold):
         others = np.flatnonzero(fold != f)
         others = others[sample_rows(len(others), MAX_STACKING_ROWS, seed)]
-        _, blend = _fit_blend(rows.take(others), replace(members, held=members.held[:, others]), fold[others])
-        curves[fold == f] = unlink(blend.scores(members.held[:, fold == f]), rows.link)
+        _, blend = _fit_blend(rows.take_rows(others), replace(members, held=members.held[:, others]), fold[others])
+        curves[fold == f] = convert_to_responses(blend.scores(members.held[:, fold == f]), rows.link)
         blends.append(blend)
     return curves, blends
 
 
-def _fit_blend(rows: ScoredRows, members: Members, fold: Array) -> tuple[Blend, Blend]:
+def _fit_blend(rows: ScoredRows, members: MemberScores, fold: Array) -> tuple[Blend, Blend]:
     """Fit two blends to held-out rows: one with common increments only, and the full one.
 
     `fold` (n,) holds the fold of each row.
@@ -185,7 +190,7 @@ def _follow(base: Array, middle: float, spread: float) -> Array:
 def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
     """Fit the weights (M,) of the models' base scores (n, M), together with an effect of each level."""
     M = bases.shape[1]
-    design = np.column_stack([np.ones(len(bases)), bases - bases.mean(axis=0), rows.reached()])
+    design = np.column_stack([np.ones(len(bases)), bases - bases.mean(axis=0), rows.increment_indicators()])
     q = design.shape[1]
     start = np.zeros(q)
     start[0], start[1 : M + 1] = rows.mean_score, 1.0 / M
@@ -193,8 +198,10 @@ def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
     precision[0], precision[1 : M + 1] = 1e-6, WEIGHT_PRECISION
     lower = np.full(q, -np.inf)
     lower[1 : M + 1] = 0.0
-    noise = measure_noise(rows, design[:, :1], np.full(len(bases), rows.mean_score))
-    return fit_scores(rows, design, np.zeros(len(bases)), Prior(start, precision, lower), noise)[1 : M + 1]
+    noise = measure_slope_noise(rows, design[:, :1], np.full(len(bases), rows.mean_score))
+    return fit_coefficients(rows, design, np.zeros(len(bases)), CoefficientPrior(start, precision, lower), noise)[
+        1 : M + 1
+    ]
 
 
 def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place: tuple[float, float]) -> float:
@@ -210,10 +217,10 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
     design = np.column_stack([np.ones(len(base)), base - middle, column])
     start = np.array([ladder.intercept + middle, 1.0, 0.0])
     precision = np.array([1e-6, 1.0, 1e-6])
-    prior = Prior(start, precision, np.array([-np.inf, 0.0, -np.inf]))
+    prior = CoefficientPrior(start, precision, np.array([-np.inf, 0.0, -np.inf]))
     offset = ladder.effects[rows.level]
-    params = fit_scores(rows, design, offset, prior, ladder.noise)
-    precisions = information(rows, design, offset + design @ params, ladder.noise) + np.diag(precision)
+    params = fit_coefficients(rows, design, offset, prior, ladder.noise)
+    precisions = fisher_information(rows, design, offset + design @ params, ladder.noise) + np.diag(precision)
     variance = float(np.linalg.inv(precisions)[2, 2])
     tilt, wide = float(params[2]), variance + TILT_DEVIATION**2
     favour = 0.5 * np.log(variance / wide) + 0.5 * tilt**2 * (1.0 / variance - 1.0 / wide)
@@ -239,7 +246,7 @@ def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Arra
 
 
 def _share_deviations(
-    rows: ScoredRows, base: Array, ladder: Ladder, more: Array, deviations: Array, members: Members
+    rows: ScoredRows, base: Array, ladder: Ladder, more: Array, deviations: Array, members: MemberScores
 ) -> tuple[Array, float]:
     """Fit the shares (M,) of the models' deviations (M, n) in the blend, and the change of the intercept."""
     M = len(deviations)
@@ -248,7 +255,9 @@ def _share_deviations(
     precision = np.array([1e-6, *(members.precisions[m] for m in use)])
     lower = np.array([-np.inf, *np.zeros(len(use))])
     offset = ladder.intercept + base + ladder.effects[rows.level] + more
-    params = fit_scores(rows, design, offset, Prior(np.zeros(len(precision)), precision, lower), ladder.noise)
+    params = fit_coefficients(
+        rows, design, offset, CoefficientPrior(np.zeros(len(precision)), precision, lower), ladder.noise
+    )
     shares = np.zeros(M)
     shares[use] = params[1:]
     return shares, float(params[0])
@@ -259,7 +268,7 @@ def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple
     last = made[-1]
     names = ["common increments"] + ["individual increments"] * bool(last.tilt or last.shares.any())
     picked = np.arange(len(rows.level)), rows.level
-    losses = np.array([rows.losses(blend.scores(held)[picked]) for blend in made[: len(names)]])
+    losses = np.array([rows.row_losses(blend.scores(held)[picked]) for blend in made[: len(names)]])
     losses = losses * (1.0 if rows.link.binary else rows.link.unit**2)
     tried = choose_lowest_loss(names, losses, rows.weight, rows.cluster, of="increments")
     return tuple(replace(choice, chosen=choice is tried[-1]) for choice in tried)
@@ -271,7 +280,7 @@ MANY_ROWS = 50_000  # with more rows, trees have a larger learning rate: twice a
 
 @final
 class Stack(ResponseModel):
-    """Stack of several models: the base of a customer's curve and its increments are learnt separately.
+    """Stack of several models, with separate weights for the base score and the increments of a customer's curve.
 
     Every member is fitted once per fold and predicts the rows it has not seen. On the logit scale for 0/1 responses, the
     base (a curve's mean over levels) is a weighted sum of the members' bases. The increments between levels are common ones,
@@ -311,7 +320,7 @@ class Stack(ResponseModel):
     members_: tuple[tuple[ResponseModel, ...], ...]
     whole_: tuple[ResponseModel | None, ...]
     blend_: Blend
-    amounts_: Amounts | None
+    amounts_: ResponderAmounts | None
 
     def __init__(self, *, models: Sequence[ResponseModel] | str = "auto", folds: int = 5, seed: int = 0) -> None:
         self.models = models
@@ -325,9 +334,9 @@ class Stack(ResponseModel):
         """Return out-of-fold curves by models and a blend that were fitted without each fold."""
         members, first = self._learn_folds(X, log, fold)
         curves, blends = blend_held_out(members, first, fold, self.seed)
-        amounts: list[Amounts] | list[None] = [None] * len(blends)
+        amounts: list[ResponderAmounts] | list[None] = [None] * len(blends)
         if self.amounts_ is not None:
-            amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed)
+            amounts = fit_amounts_by_fold(X, log, fold, self.encoder_, "auto", self.seed)
             for f, much in zip(np.unique(fold), amounts, strict=True):
                 curves[fold == f] = multiply_by_amounts(curves[fold == f], much, X[fold == f])
         self._by_fold = list(zip(blends, amounts, strict=True))
@@ -341,18 +350,18 @@ class Stack(ResponseModel):
         An evaluation judges these models. They are not saved.
         """
         X = self.encode(customers)
-        return [self.curves_without(X, place) for place in range(len(self._by_fold))]
+        return [self.predict_without_fold(X, place) for place in range(len(self._by_fold))]
 
-    def curves_without(self, X: Array, place: int) -> Array:
+    def predict_without_fold(self, X: Array, place: int) -> Array:
         """Return curves (n, K) of encoded features (n, p) by the model fitted without one fold.
 
         Only after `fit_held_out`; `place` is the position of the fold among all folds.
         """
         blend, amounts = self._by_fold[place]
         scores = np.array([blend.link.to_scores(member[place]._curves(X)) for member in self.members_])
-        return multiply_by_amounts(unlink(blend.scores(scores), blend.link), amounts, X)
+        return multiply_by_amounts(convert_to_responses(blend.scores(scores), blend.link), amounts, X)
 
-    def _learn_folds(self, X: Array, log: Log, fold: Array) -> tuple[Members, Log]:
+    def _learn_folds(self, X: Array, log: Log, fold: Array) -> tuple[MemberScores, Log]:
         """Fit the stacked models once per fold, and the blend to their out-of-fold scores.
 
         Returns these scores and the log that they were fitted to.
@@ -364,10 +373,10 @@ class Stack(ResponseModel):
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
         models = self._default_models(X, log.binary) if isinstance(self.models, str) else list(self.models)
         with subrange(0.0, 0.9):  # the rest is prediction and blending
-            self.members_ = fit_members(models, X, log, fold, self)
-        held = np.array([held_out_scores(member, X, fold, link_of(log)) for member in self.members_])
+            self.members_ = fit_fold_copies(models, X, log, fold, self)
+        held = np.array([held_out_scores(member, X, fold, choose_link(log)) for member in self.members_])
         self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)
-        members = Members(held, [deviation_precision(model.shrinks, model.only_base) for model in models])
+        members = MemberScores(held, [increment_prior_precision(model.shrinks, model.only_base) for model in models])
         self.blend_, choices = choose_blend(members, log, fold, self.seed)
         blend_choices = (replace(choice, of="increments of the stack") for choice in choices)
         self.choices_ = (*blend_choices, *(choice for member in self.members_ for choice in member[0].choices_))
@@ -388,10 +397,10 @@ class Stack(ResponseModel):
     def _curves(self, X: Array) -> Array:
         link = self.blend_.link
         scores = np.zeros((len(self.members_), len(X), self.levels_))
-        for m in self.blend_.used:  # models without a weight need no prediction
+        for m in self.blend_.used_models:  # models without a weight need no prediction
             whole = self.whole_[m]
-            scores[m] = mean_scores(self.members_[m] if whole is None else [whole], X, link)
-        return multiply_by_amounts(unlink(self.blend_.scores(scores), link), self.amounts_, X)
+            scores[m] = average_member_scores(self.members_[m] if whole is None else [whole], X, link)
+        return multiply_by_amounts(convert_to_responses(self.blend_.scores(scores), link), self.amounts_, X)
 
     @property
     def weights_(self) -> Array:

@@ -21,7 +21,7 @@ from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileE
 from largesse.io import write_archive
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.networks.layers import param_shapes
+from largesse.response.networks.layers import parameter_shapes
 from largesse.response.networks.network_settings import NetworkShape
 from largesse.stats.links import softmax
 from largesse_lab.baselines.banditnet import (
@@ -74,7 +74,7 @@ def fitted(search: str = "posthoc", budget: float = 0.8, spend: str = "up to") -
 def test_the_objective_is_that_of_algorithm_one() -> None:
     shape = NetworkShape(2, 3, "free", 4, 1, "elu", False, False)
     rng = np.random.default_rng(0)
-    params = {name: rng.normal(size=size) for name, size in param_shapes(shape).items()}
+    params = {name: rng.normal(size=size) for name, size in parameter_shapes(shape).items()}
     X, level, reward = rng.normal(size=(6, 2)), rng.integers(0, 3, 6), rng.random(6)
     inverse, costs, weight = rng.uniform(1, 5, 6), np.tile(COSTS, (6, 1)), rng.uniform(0.5, 2, 6)
     hidden = X @ params["w0"] + params["b0"]

@@ -10,7 +10,7 @@ import pytest
 
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse.response.networks.training_types import Loop
+from largesse.response.networks.training_types import TrainingLoop
 from largesse_lab.baselines import ganite as program
 from largesse_lab.baselines.ganite import GANITE, STRENGTHS
 from largesse_lab.baselines.network_helpers import normal_params
@@ -138,7 +138,7 @@ def test_the_generators_follow_the_slope_that_confuses_their_discriminators() ->
 
 
 def test_training_a_discriminator_does_not_move_its_generator() -> None:
-    parts = program.block_one(GAN, Loop(1, 1))
+    parts = program.block_one(GAN, TrainingLoop(1, 1))
     rng = np.random.default_rng(0)
     state = jax.tree.map(lambda part: part[0], parts.start(np.zeros(1, int), None))
     n = 40

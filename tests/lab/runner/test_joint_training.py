@@ -11,9 +11,9 @@ from largesse.records import Log
 from largesse.response.linear import Linear
 from largesse.response.networks import trainer
 from largesse.response.networks.sire import IRE, SIRE
-from largesse.response.networks.trainer import models_at_once, row_sets
-from largesse.response.networks.training_runner import train
-from largesse.response.networks.training_types import Loop, TrainingJob
+from largesse.response.networks.trainer import count_models_in_memory, stack_row_sets
+from largesse.response.networks.training_runner import train_networks
+from largesse.response.networks.training_types import TrainingJob, TrainingLoop
 from largesse.response.response_model import copy_unfitted
 from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines import cfrnet as program
@@ -86,8 +86,8 @@ def test_networks_of_several_kinds_and_seeds_meet_in_one_training_each(monkeypat
     models = [flat(IRE, kappa=0.0, seed=1, **small), flat(IRE, kappa=0.0, seed=2, **small), Linear()]
     models += [flat(SIRE, kappa=[3.0], head="minmax", **small) for _ in range(2)]
     calls = []
-    inner = trainer.run
-    monkeypatch.setattr(trainer, "run", lambda job: calls.append(len(job.seeds)) or inner(job))
+    inner = trainer.train_in_groups
+    monkeypatch.setattr(trainer, "train_in_groups", lambda job: calls.append(len(job.seeds)) or inner(job))
     assert_alike(models, logs(300, 300, 300, 300, 300))
     assert calls[:6] == [1] * 6  # alone: one for each IRE, κ = 0 and 3 for each SIRE
     assert calls[6:] == [2, 2, 2]
@@ -110,11 +110,11 @@ def test_policies_of_one_log_for_several_budgets_are_trained_once(monkeypatch: p
 
 def test_models_of_several_logs_see_the_draws_they_would_see_alone() -> None:
     """Each model adds up the rows that it draws; seven models of two logs and two seeds."""
-    loop = Loop(2, 10, patience=100)
+    loop = TrainingLoop(2, 10, patience=100)
     program = summing_program(loop)
     jobs = [summing_job(program, n, models, loop) for n, models in ((10, 3), (300, 4))]
     for job, found in zip(jobs, run_jobs(jobs), strict=True):
-        alone = train(job)
+        alone = train_networks(job)
         np.testing.assert_allclose(found.params["sum"], alone.params["sum"], rtol=1e-5)
         np.testing.assert_allclose(found.loss, alone.loss, rtol=1e-5)
 
@@ -123,9 +123,9 @@ def test_thousands_of_models_do_not_fit_into_memory_at_once() -> None:
     net = program.Net(50, 2, CFRNET_NETWORK, True)  # as published
     loop = loop_of_steps(CFRNET_TRAINING.steps, CFRNET_CHECK_STEPS, CFRNET_TRAINING.patience)
     made = program.cfrnet_program(net, program.Objective("linear", True, 1e-4), CFRNET_TRAINING, loop)
-    sets = (*row_sets([np.arange(800)], np.ones(800)), *row_sets([np.arange(300)], np.ones(300)))
+    sets = (*stack_row_sets([np.arange(800)], np.ones(800)), *stack_row_sets([np.arange(300)], np.ones(300)))
     own = (*sets, np.zeros((1, 2), np.int32), np.ones((1, 2), np.float32), np.ones(1, np.float32))
-    assert 20 < models_at_once(TrainingJob(made, loop, (), own, np.zeros(1, int))) < 500
+    assert 20 < count_models_in_memory(TrainingJob(made, loop, (), own, np.zeros(1, int))) < 500
 
 
 # ---------------------------------------------------------------------------------------------- meeting
@@ -139,7 +139,7 @@ class Counter:
 
     def fit(self, log: Log) -> None:  # noqa: ARG002
         for kind, number in self.jobs:
-            self.got.append(train(SimpleNamespace(program=kind, loop=None, number=number)))  # type: ignore[arg-type]
+            self.got.append(train_networks(SimpleNamespace(program=kind, loop=None, number=number)))  # type: ignore[arg-type]
             if self.fails:
                 raise ValueError(f"no {number}")
 

@@ -14,7 +14,7 @@ from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.records import Customers
 from largesse.response import SIRE, Additive
-from largesse.response.ensemble_calibration import Calibration
+from largesse.response.ensemble_calibration import ScoreCalibration
 from largesse.response.networks.doubly_robust_correction import CurveCorrection
 from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale
 from largesse.response.networks.network_settings import NetworkShape
@@ -62,17 +62,17 @@ def test_a_customer_without_own_costs_gets_no_level() -> None:
 
 def random_network(head: str, bounded: bool) -> SIRE:
     """Return a model whose networks have random weights: as good as trained ones to compare two programs."""
-    from largesse.response.networks.layers import param_shapes
+    from largesse.response.networks.layers import parameter_shapes
 
     log, rng = draw_log(), np.random.default_rng(0)
     model = SIRE(head=head)
     model.encoder_, model.levels_, model.binary_, model.amounts_ = fitted("linear").encoder_, 4, True, None
     model.fingerprint_, model.choices_ = log.fingerprint, ()
     shape = NetworkShape(len(model.encoder_.names), 4, head, 8, 2, "elu", True, bounded)
-    params = {name: rng.normal(0, 0.3, (4, *size)).astype(np.float32) for name, size in param_shapes(shape).items()}
+    params = {name: rng.normal(0, 0.3, (4, *size)).astype(np.float32) for name, size in parameter_shapes(shape).items()}
     correction = CurveCorrection("slope", rng.normal(0, 0.02, (2, 4 + 16)), rng.normal(size=(2, 8)), np.ones((2, 8)))
     gate, scale = np.ones(4, dtype=np.float32), ResponseScale(bounded, 0.5, 2.0)
-    model.fit_ = FoldNetworks(shape, scale, params, gate, 2, 0.0, 0.0, Calibration(1.2, 0.1), correction)
+    model.fit_ = FoldNetworks(shape, scale, params, gate, 2, 0.0, 0.0, ScoreCalibration(1.2, 0.1), correction)
     return model
 
 

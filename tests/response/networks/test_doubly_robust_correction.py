@@ -137,5 +137,5 @@ def test_what_is_added_is_what_was_fitted() -> None:
     chosen, choices = fit_correction([X], [curves], [log], [log.propensity])
     assert len(choices) == 8
     assert chosen is not None
-    fitted = chosen.increments(X[None], 3)
+    fitted = chosen.mean_corrections(X[None], 3)
     assert np.corrcoef(fitted[np.arange(900), log.level], made.residual)[0, 1] > 0.3

@@ -7,15 +7,15 @@ from sklearn.base import clone
 
 from largesse.errors import InputError
 from largesse.response import IRE, SIRE, Balance, Network, Training
-from largesse.response.networks.network_settings import setting_problems, settle
+from largesse.response.networks.network_settings import replace_auto_settings, setting_problems
 from largesse_lab.baselines import GANITE, CFRNet
 from largesse_lab.baselines.network_helpers import strength_problems
 
 
 def test_a_field_left_alone_is_the_models_own() -> None:
     own = Network(width=64, depth=2)
-    assert settle(Network(depth=3), own) == Network(width=64, depth=3)
-    assert settle(Network(), own) == own
+    assert replace_auto_settings(Network(depth=3), own) == Network(width=64, depth=3)
+    assert replace_auto_settings(Network(), own) == own
 
 
 def test_nested_parameters_reach_inside_and_leave_other_models_alone() -> None:

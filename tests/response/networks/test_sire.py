@@ -19,7 +19,7 @@ from largesse.response.networks import settings_search as search
 from largesse.response.networks.fold_networks import ResponseScale
 from largesse.response.networks.network_settings import MONOTONE
 from largesse.response.networks.sire import IRE, KAPPA_CANDIDATES, PLAIN_KAPPAS, SHRINKAGE_PENALTIES, SIRE
-from largesse.response.networks.sire_training import represent
+from largesse.response.networks.sire_training import compute_representations
 from largesse.stats.folds import assign_folds
 from largesse.worlds.paper_simulations import simulate
 from support.models import flat, leave_untrained
@@ -122,7 +122,7 @@ def test_the_scale_of_the_representation_has_its_own_strengths() -> None:
 def test_only_the_penalty_that_is_not_normalised_shrinks_the_representation() -> None:
     def spread(**other: Any) -> float:
         model = ire(epochs=20, decay=0.0, **other).fit(*arrays())
-        z = represent(model.fit_.params, model.encode(arrays()[0]), model.fit_.shape)
+        z = compute_representations(model.fit_.params, model.encode(arrays()[0]), model.fit_.shape)
         return float(z.std(axis=1).mean())
 
     without = spread(kappa=0.0)
@@ -151,14 +151,14 @@ def test_the_usual_head_is_thresholds_only_for_many_features_and_responses_in_th
 
 def test_settings_of_many_rows_are_chosen_on_some_and_networks_learn_from_all(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
-    score = search.Search._held_scores
+    score = search.SettingsSearch._held_scores
 
     def counted(self: Any, candidate: Any, params: Any, fold: Array, parts: Array) -> Array:
         rows.append(len(fold))
         return score(self, candidate, params, fold, parts)
 
     monkeypatch.setattr(search, "SETTINGS_SEARCH_ROWS", 100)
-    monkeypatch.setattr(search.Search, "_held_scores", counted)
+    monkeypatch.setattr(search.SettingsSearch, "_held_scores", counted)
     model = untrained(sire(kappa=[0.0, 1.0], shrinkage="auto", members=2))
     assert rows == [100] * (len(rows) - 2) + [240, 240]  # the best candidate, and its second member
     assert len(model.kappa_choices_) == 2
@@ -270,9 +270,9 @@ def test_each_fold_is_the_mean_of_its_members() -> None:
         np.testing.assert_allclose(three.fit_.params[name][:2], value, atol=1e-5)
         if value.ndim == 3:
             assert np.abs(three.fit_.params[name][2:4] - value).max() > 1e-3
-    assert [len(three.fit_.single(j).gate) for j in range(2)] == [3, 3]
+    assert [len(three.fit_.networks_of_fold(j).gate) for j in range(2)] == [3, 3]
     X = three.encode(arrays()[0])
-    mean = np.mean([three.fit_.single(j).scores(X) for j in range(2)], axis=0)
+    mean = np.mean([three.fit_.networks_of_fold(j).scores(X) for j in range(2)], axis=0)
     np.testing.assert_allclose(three.fit_.calibration(mean), three.fit_.scores(X), atol=1e-5)
 
 

@@ -16,14 +16,14 @@ from largesse.response.networks.layers import forward
 from largesse.response.networks.network_settings import Balance, NetworkShape, Training
 from largesse.response.networks.sire_training import (
     MODELS_AT_ONCE,
-    mean_scores,
+    count_steps_per_epoch,
+    make_sire_program,
+    predict_mean_scores,
     predict_scores,
     response_losses,
-    sire_program,
-    steps_per_epoch,
 )
-from largesse.response.networks.trainer import models_at_once, run
-from largesse.response.networks.training_types import Loop, TrainedNetworks, TrainingJob
+from largesse.response.networks.trainer import count_models_in_memory, train_in_groups
+from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop
 
 # Few shapes and settings: each is compiled once.
 SHAPE = NetworkShape(features=3, levels=3, head="shrunk", width=8)
@@ -60,14 +60,14 @@ def models(count: int = 3, **other: Any) -> dict[str, Array]:
 
 def job(own: dict[str, Array], training: Training = SMALL, rows: Any = None) -> TrainingJob:
     n = own["train"].shape[1]
-    loop = Loop(training.epochs, steps_per_epoch(n, training.batch), training.patience, stretch=10)
-    made = sire_program(SHAPE, training, HSIC if training is WHOLE else None, n)
+    loop = TrainingLoop(training.epochs, count_steps_per_epoch(n, training.batch), training.patience, stretch=10)
+    made = make_sire_program(SHAPE, training, HSIC if training is WHOLE else None, n)
     arrays = tuple(np.asarray(own[name], np.float32 if i > 3 else None) for i, name in enumerate(NAMES))
     return TrainingJob(made, loop, data() if rows is None else rows, arrays, own["seed"])
 
 
 def train(own: dict[str, Array], training: Training = SMALL, rows: Any = None) -> TrainedNetworks:
-    return run(job(own, training, rows))
+    return train_in_groups(job(own, training, rows))
 
 
 def scores(found: TrainedNetworks, gate: Any = (1.0, 1.0, 1.0)) -> Array:
@@ -115,8 +115,8 @@ def test_groups_give_the_same_as_all_at_once(usual: TrainedNetworks, monkeypatch
 
 def test_models_with_many_rows_are_cut_into_groups() -> None:
     many = models(2, stop=np.zeros((2, 10_000_000), np.int8), stop_weight=np.zeros((2, 0)))
-    assert models_at_once(job(models())) == MODELS_AT_ONCE  # on a CPU
-    assert models_at_once(job(many)) == 1
+    assert count_models_in_memory(job(models())) == MODELS_AT_ONCE  # on a CPU
+    assert count_models_in_memory(job(many)) == 1
 
 
 # ---------------------------------------------------------------------------------------------- rows and weights
@@ -228,7 +228,7 @@ def test_predicting_in_parts_gives_the_same(usual: TrainedNetworks) -> None:
     whole = predict_scores(found.params, X, SHAPE, gate)
     assert whole.shape == (3, ROWS, 3)
     np.testing.assert_allclose(predict_scores(found.params, X, SHAPE, gate, rows=50), whole, rtol=1e-5, atol=1e-6)
-    mean = mean_scores(found.params, X, SHAPE, gate, rows=50)
+    mean = predict_mean_scores(found.params, X, SHAPE, gate, rows=50)
     np.testing.assert_allclose(mean, whole.mean(axis=0), rtol=1e-5, atol=1e-6)
     assert predict_scores(found.params, X[:0], SHAPE, gate).shape == (3, 0, 3)
 
@@ -238,10 +238,10 @@ def test_predicting_in_parts_gives_the_same(usual: TrainedNetworks) -> None:
 LARGE = """
 import resource
 import numpy as np
-from largesse.response.networks.training_types import Loop, TrainingJob
-from largesse.response.networks.training_runner import train
+from largesse.response.networks.training_types import TrainingLoop, TrainingJob
+from largesse.response.networks.training_runner import train_networks
 from largesse.response.networks.network_settings import NetworkShape, Training
-from largesse.response.networks.sire_training import sire_program, steps_per_epoch
+from largesse.response.networks.sire_training import make_sire_program, count_steps_per_epoch
 
 n, models = 1_000_000, 10
 rng = np.random.default_rng(0)
@@ -254,10 +254,10 @@ own = (
     *(np.full(models, value, np.float32) for value in (0.0, 0.1, 1.0)), np.full((models, 5), np.nan, np.float32),
 )
 training = Training(optimiser="adam", rate=1e-3, schedule="constant", decay=10.0, batch=4096, epochs=1, patience=20)
-program = sire_program(NetworkShape(50, 5), training, None, n // 2)
-loop = Loop(1, steps_per_epoch(n // 2, 4096), 20)
+program = make_sire_program(NetworkShape(50, 5), training, None, n // 2)
+loop = TrainingLoop(1, count_steps_per_epoch(n // 2, 4096), 20)
 job = TrainingJob(program, loop, (X, level, (X[:, 0] > 0).astype(np.float32)), own, np.arange(models))
-found = train(job)
+found = train_networks(job)
 assert (found.loss < 0.6).all(), found.loss
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

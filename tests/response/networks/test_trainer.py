@@ -9,17 +9,17 @@ import pytest
 
 from largesse.records import Array
 from largesse.response.networks import trainer
-from largesse.response.networks.trainer import pad_rows, round_up, row_sets, run
-from largesse.response.networks.training_runner import train, use_runner
-from largesse.response.networks.training_types import Loop, TrainedNetworks, TrainingJob, TrainingProgram
+from largesse.response.networks.trainer import pad_rows, round_up_rows, stack_row_sets, train_in_groups
+from largesse.response.networks.training_runner import train_networks, use_training_runner
+from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop, TrainingProgram
 from largesse_lab.baselines import network_helpers
 from largesse_lab.baselines.network_helpers import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
 from support.models import summing_job, summing_program
 
-LOOP = Loop(looks=100, steps=1, patience=1000)
+LOOP = TrainingLoop(looks=100, steps=1, patience=1000)
 
 
-def program(loop: Loop = LOOP, **own: Any) -> TrainingProgram:
+def program(loop: TrainingLoop = LOOP, **own: Any) -> TrainingProgram:
     """A number that moves by its own speed at every step; the loss is its distance from ten."""
 
     def draw(seed: int, _own: Any, stretches: Any) -> Iterator[Array]:
@@ -35,14 +35,14 @@ def program(loop: Loop = LOOP, **own: Any) -> TrainingProgram:
     return TrainingProgram(**(usual | own))
 
 
-def job(made: TrainingProgram, loop: Loop, speed: list[float], seeds: list[int] | None = None) -> TrainingJob:
+def job(made: TrainingProgram, loop: TrainingLoop, speed: list[float], seeds: list[int] | None = None) -> TrainingJob:
     many = len(speed)
     own = (np.array(speed, np.float32),)
     return TrainingJob(made, loop, (np.zeros(1, np.float32),), own, np.array(seeds or [0] * many))
 
 
 def test_the_best_is_kept_however_far_training_goes_on() -> None:
-    found = run(job(program(), LOOP, [1.0, 3.0]))
+    found = train_in_groups(job(program(), LOOP, [1.0, 3.0]))
     assert found.params.tolist() == [10.0, 9.0]
     assert found.loss.tolist() == [0.0, 1.0]
     assert found.look.tolist() == [10, 3]
@@ -51,14 +51,14 @@ def test_the_best_is_kept_however_far_training_goes_on() -> None:
 
 def test_the_last_is_kept_where_asked() -> None:
     loop = loop_of_steps(100, 10, patience=10, last=True)
-    assert run(job(program(loop), loop, [1.0])).params.tolist() == [100.0]
+    assert train_in_groups(job(program(loop), loop, [1.0])).params.tolist() == [100.0]
 
 
 def test_a_model_that_has_stopped_gains_no_more() -> None:
     # Falls to step 3, rises, and is lowest of all at step 20.
     uneven = program(loss=lambda state, _data, _own: jnp.where(state == 20, -1.0, jnp.abs(state - 3.0)))
     for patience, found in ((5, 3.0), (30, 20.0)):
-        assert run(job(uneven, Loop(40, 1, patience), [1.0])).params.tolist() == [found]
+        assert train_in_groups(job(uneven, TrainingLoop(40, 1, patience), [1.0])).params.tolist() == [found]
 
 
 def test_training_ends_once_every_model_has_stopped() -> None:
@@ -69,47 +69,47 @@ def test_training_ends_once_every_model_has_stopped() -> None:
             drawn.append(int(looks[-1]))
             yield np.zeros(len(looks), np.float32)
 
-    run(job(program(draw=draw), Loop(100, 1, patience=2, stretch=5), [5.0, 10.0]))
+    train_in_groups(job(program(draw=draw), TrainingLoop(100, 1, patience=2, stretch=5), [5.0, 10.0]))
     assert max(drawn) <= 10  # best at looks 2 and 1; one stretch is drawn ahead
 
 
 def test_steps_fewer_than_a_look_are_still_taken() -> None:
     loop = loop_of_steps(7, 100, patience=10)
-    assert run(job(program(loop), loop, [1.0])).params.tolist() == [7.0]
+    assert train_in_groups(job(program(loop), loop, [1.0])).params.tolist() == [7.0]
 
 
 def test_one_seed_sees_the_same_draws_and_another_seed_others() -> None:
-    loop = Loop(2, 10)
+    loop = TrainingLoop(2, 10)
     noisy = program(
         loop,
         start=lambda seeds, _own: start_by_seed(seeds, lambda rng: np.float32(rng.random())),
         step=lambda state, _data, _own, drawn: state + drawn,
         loss=lambda state, _data, _own: -state,
     )
-    found, again = (run(job(noisy, loop, [1.0] * 3, [3, 5, 3])).params for _ in range(2))
+    found, again = (train_in_groups(job(noisy, loop, [1.0] * 3, [3, 5, 3])).params for _ in range(2))
     assert found[0] == found[2] != found[1]
     assert found.tobytes() == again.tobytes()
-    assert run(job(noisy, loop, [1.0], [5])).params[0] == pytest.approx(found[1], rel=1e-6)
+    assert train_in_groups(job(noisy, loop, [1.0], [5])).params[0] == pytest.approx(found[1], rel=1e-6)
 
 
 def test_another_runner_may_do_the_work() -> None:
     asked: list[TrainingJob] = []
     given = job(program(), LOOP, [1.0])
-    with use_runner(lambda one: asked.append(one) or TrainedNetworks(None, np.zeros(1), np.zeros(1))):  # type: ignore[func-returns-value]
-        assert train(given).params is None
+    with use_training_runner(lambda one: asked.append(one) or TrainedNetworks(None, np.zeros(1), np.zeros(1))):  # type: ignore[func-returns-value]
+        assert train_networks(given).params is None
     assert asked == [given]
-    assert train(given).params.tolist() == [10.0]
+    assert train_networks(given).params.tolist() == [10.0]
 
 
 def test_models_beyond_memory_are_run_in_groups_of_one_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = Loop(2, 10, patience=100)
+    loop = TrainingLoop(2, 10, patience=100)
     whole = summing_job(summing_program(loop), 300, 7, loop)
-    alone = run(whole)
+    alone = train_in_groups(whole)
     sizes = []
     inner = trainer._run_group
     monkeypatch.setattr(trainer, "_run_group", lambda *a: sizes.append(len(a[-1])) or inner(*a))
-    monkeypatch.setattr(trainer, "models_at_once", lambda *_: 3)
-    parts = run(whole)
+    monkeypatch.setattr(trainer, "count_models_in_memory", lambda *_: 3)
+    parts = train_in_groups(whole)
     assert sizes == [3, 3, 3]  # the last model comes three times
     np.testing.assert_allclose(parts.params["sum"], alone.params["sum"], rtol=1e-5)
     np.testing.assert_allclose(parts.loss, alone.loss, rtol=1e-5)
@@ -145,12 +145,12 @@ def test_very_many_rows_are_drawn_one_by_one(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_rows_are_filled_up_with_what_weighs_nothing() -> None:
-    index, mass = row_sets([np.array([4, 2]), np.array([1, 3, 0])], np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
-    assert index.shape == mass.shape == (2, round_up(3))
+    index, mass = stack_row_sets([np.array([4, 2]), np.array([1, 3, 0])], np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+    assert index.shape == mass.shape == (2, round_up_rows(3))
     assert mass.sum(axis=1).tolist() == [8.0, 7.0]
     assert index[1, :3].tolist() == [1, 3, 0]
     assert pad_rows(np.ones(300)).sum() == 300
-    assert pad_rows(np.ones((300, 2))).shape == (round_up(300), 2)
-    index, mass = row_sets([np.arange(10), np.arange(3)], np.ones(10), most=4)
+    assert pad_rows(np.ones((300, 2))).shape == (round_up_rows(300), 2)
+    index, mass = stack_row_sets([np.arange(10), np.arange(3)], np.ones(10), most=4)
     assert index[0][mass[0] > 0].tolist() == [0, 2, 5, 7]
     assert index[1][mass[1] > 0].tolist() == [0, 1, 2]

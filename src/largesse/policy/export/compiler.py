@@ -249,7 +249,8 @@ def _compile_hurdle(model: Any, X: Value) -> Value:
 def _compile_stack(model: Any, X: Value) -> Value:
     link, whole = model.blend_.link, model.whole_
     members = {
-        m: _mean_scores(model.members_[m] if whole[m] is None else [whole[m]], X, link) for m in model.blend_.used
+        m: _mean_scores(model.members_[m] if whole[m] is None else [whole[m]], X, link)
+        for m in model.blend_.used_models
     }
     return _times_amounts(_blend(model.blend_, members), model.amounts_, X)
 

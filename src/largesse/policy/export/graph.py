@@ -165,7 +165,7 @@ def softmax(scores: Value) -> Value:
 
 
 def isotonic(curves: Value) -> Value:
-    """Return the isotonic regression of curves, as `response.isotonic` computes it; rising curves are unchanged."""
+    """Return the isotonic regression of curves, as `response.make_monotone` computes it; rising curves are unchanged."""
     K = curves.width
     if K == 1:
         return curves

@@ -39,7 +39,7 @@ class CurveCorrection:
     centre: Annotated[Array, Shaped("M", "width")]  # of z
     scale: Annotated[Array, Shaped("M", "width")]
 
-    def increments(self, z: Array, K: int) -> Array:
+    def mean_corrections(self, z: Array, K: int) -> Array:
         """Return the mean corrections (n, K) of the fold models for representations z (M, n, width)."""
         total = np.zeros((z.shape[1], K))
         for z_of_model, coef, centre, scale in zip(z, self.coef, self.centre, self.scale, strict=True):
@@ -48,7 +48,7 @@ class CurveCorrection:
 
 
 class ChosenCorrection(NamedTuple):
-    """Chosen correction of the curves, or None, and the candidates of the choice."""
+    """Choice of a correction of the curves: the chosen one, if any, and all candidates."""
 
     correction: CurveCorrection | None
     choices: tuple[Choice, ...]
@@ -57,7 +57,7 @@ class ChosenCorrection(NamedTuple):
 def fit_correction(
     z: Sequence[Array], curves: Sequence[Array], logs: Sequence[Log], propensities: Sequence[Array]
 ) -> ChosenCorrection:
-    """Choose and fit the correction of the curves that held-out rows support.
+    """Fit the corrections of curves, and choose one by its loss on held-out rows.
 
     Every argument has one item per fold model, about the rows it was not trained on: its representations (m, width), its
     curves (m, K), the log of those rows, and their propensities (m,).
@@ -153,10 +153,10 @@ def apply_correction(
 
     Rows are corrected in blocks.
     """
-    from largesse.response.networks.sire_training import represent
+    from largesse.response.networks.sire_training import compute_representations
 
     out = curves.copy()
     for first in range(0, len(X), CORRECTION_BLOCK_ROWS):
         rows = slice(first, first + CORRECTION_BLOCK_ROWS)
-        out[rows] += correction.increments(represent(params, X[rows], shape), curves.shape[1])
+        out[rows] += correction.mean_corrections(compute_representations(params, X[rows], shape), curves.shape[1])
     return out

@@ -11,8 +11,8 @@ import numpy as np
 from largesse.errors import require_part
 from largesse.io import Shaped
 from largesse.records import Array, Choice
-from largesse.response.common_level_effects import isotonic
-from largesse.response.ensemble_calibration import Calibration
+from largesse.response.ensemble_calibration import ScoreCalibration
+from largesse.response.level_effect_estimation import make_monotone
 from largesse.response.networks.doubly_robust_correction import CurveCorrection, apply_correction
 from largesse.response.networks.network_settings import NetworkShape
 from largesse.stats import sigmoid
@@ -27,10 +27,10 @@ class ResponseScale:
     deviation: float = 1.0
 
     @classmethod
-    def of(cls, response: Array) -> Self:
+    def choose_scale(cls, response: Array) -> Self:
         """Return the scale for responses (n,).
 
-        >>> ResponseScale.of(np.array([0.0, 0.5, 1.0])), ResponseScale.of(np.array([1.0, 3.0]))
+        >>> ResponseScale.choose_scale(np.array([0.0, 0.5, 1.0])), ResponseScale.choose_scale(np.array([1.0, 3.0]))
         (ResponseScale(bounded=True, mean=0.0, deviation=1.0), ResponseScale(bounded=False, mean=2.0, deviation=1.0))
         """
         if is_bounded(response):
@@ -41,13 +41,13 @@ class ResponseScale:
         """Convert responses to the scale on which networks are trained."""
         return (response - self.mean) / self.deviation
 
-    def restore(self, standardised: Array) -> Array:
+    def restore_units(self, standardised: Array) -> Array:
         """Convert standardised responses back to their original scale."""
         return self.mean + self.deviation * standardised
 
-    def responses(self, score: Array) -> Array:
+    def convert_scores(self, score: Array) -> Array:
         """Convert scores to responses."""
-        return sigmoid(score) if self.bounded else self.restore(score)
+        return sigmoid(score) if self.bounded else self.restore_units(score)
 
 
 def is_bounded(response: Array) -> bool:
@@ -71,12 +71,12 @@ def check_depth(params: dict[str, Array], *depths: int) -> None:
         raise ValueError(f"{max(depths)} layers and {len(params)} parameters")
 
 
-def choose_least(names: Sequence[str], losses: Array, of: str = "") -> tuple[Choice, ...]:
-    """Return the candidates with their losses (candidates,), and mark the one with the lowest loss.
+def mark_lowest_loss(names: Sequence[str], losses: Array, of: str = "") -> tuple[Choice, ...]:
+    """Return a `Choice` for each candidate with its loss (candidates,), and mark the candidate with the lowest loss.
 
     Standard errors are unknown, and set to 0.
 
-    >>> [choice.chosen for choice in choose_least(["a", "b", "c"], np.array([2.0, np.nan, 1.0]))]
+    >>> [choice.chosen for choice in mark_lowest_loss(["a", "b", "c"], np.array([2.0, np.nan, 1.0]))]
     [False, False, True]
     """
     best = int(np.nanargmin(losses)) if np.isfinite(losses).any() else 0
@@ -88,7 +88,7 @@ def choose_least(names: Sequence[str], losses: Array, of: str = "") -> tuple[Cho
 
 @dataclass(frozen=True, eq=False)
 class FoldNetworks:
-    """Networks of SIRE or IRE, one for each fold and member; their mean score is the prediction."""
+    """Networks of SIRE or IRE, one for each fold and member, whose scores are averaged for predictions."""
 
     shape: NetworkShape
     scale: ResponseScale
@@ -97,42 +97,42 @@ class FoldNetworks:
     folds: int
     kappa: float
     penalty: float  # on deviations; infinite: common increments
-    calibration: Calibration  # of the mean
+    calibration: ScoreCalibration  # of the mean
     correction: CurveCorrection | None  # the second stage
 
     def scores(self, X: Array) -> Array:
-        """Return the mean scores (n, K) of encoded features (n, p); logits for bounded responses."""
+        """Return the networks' mean scores (n, K) of encoded features (n, p); scores are logits if responses are bounded."""
         require_part("optax", "networks", "predict")
-        from largesse.response.networks.sire_training import mean_scores
+        from largesse.response.networks.sire_training import predict_mean_scores
 
-        return self.calibration(mean_scores(self.params, X, self.shape, self.gate))
+        return self.calibration(predict_mean_scores(self.params, X, self.shape, self.gate))
 
-    def curves(self, X: Array) -> Array:
+    def predict_curves(self, X: Array) -> Array:
         """Return the expected responses (n, K) of encoded features (n, p).
 
         Corrected curves are monotone in the level.
         """
-        curves = self.scale.responses(self.scores(X))
+        curves = self.scale.convert_scores(self.scores(X))
         if self.correction is None:
             return curves
         first = {name: value[: self.folds] for name, value in self.params.items()}  # members that it was fitted with
         moved = apply_correction(self.correction, curves, first, X, self.shape)
-        return isotonic(np.clip(moved, 0.0, 1.0) if self.scale.bounded else moved)
+        return make_monotone(np.clip(moved, 0.0, 1.0) if self.scale.bounded else moved)
 
-    def single(self, fold: int) -> FoldNetworks:
+    def networks_of_fold(self, fold: int) -> FoldNetworks:
         """Return the networks of one fold, without calibration and correction."""
         return replace(
             self,
             params={name: value[fold :: self.folds] for name, value in self.params.items()},
             gate=self.gate[fold :: self.folds],
             folds=1,
-            calibration=Calibration(),  # it belongs to the mean
+            calibration=ScoreCalibration(),  # it belongs to the mean
             correction=None,  # it was fitted to the rows that this fold's networks hold out
         )
 
     def check(self, features: int, levels: int) -> None:
-        """Raise ValueError if the arrays do not fit the network, or the network not the features and levels."""
-        from largesse.response.networks.layers import param_shapes
+        """Raise ValueError unless the saved arrays match the network's shape, and the shape matches the features and levels."""
+        from largesse.response.networks.layers import parameter_shapes
 
         models = len(self.gate)
         if self.folds < 1 or models % self.folds:
@@ -140,5 +140,5 @@ class FoldNetworks:
         if (self.shape.features, self.shape.levels) != (features, levels):
             raise ValueError(f"a network of {self.shape.features} features and {self.shape.levels} levels")
         check_depth(self.params, self.shape.depth)
-        wanted = param_shapes(self.shape)
+        wanted = parameter_shapes(self.shape)
         check_shapes(self.params, {name: (models, *size) for name, size in wanted.items()})

@@ -32,7 +32,7 @@ MIN_FIRST_INCREMENT = 0.01  # least first increment: the gradient of one near ze
 Params = dict[str, jax.Array]
 
 
-def initial_params(shape: NetworkShape, key: jax.Array) -> Params:
+def initial_parameters(shape: NetworkShape, key: jax.Array) -> Params:
     """Return the initial parameters of a network.
 
     Weights have standard deviation 1/√fan-in; biases and the linear bypass are zero.
@@ -49,13 +49,13 @@ def initial_params(shape: NetworkShape, key: jax.Array) -> Params:
     return params | initial_head(shape, keys[-1], size)
 
 
-def param_shapes(shape: NetworkShape) -> dict[str, tuple[int, ...]]:
+def parameter_shapes(shape: NetworkShape) -> dict[str, tuple[int, ...]]:
     """Return the shape of every parameter by its name."""
-    return {name: p.shape for name, p in jax.eval_shape(lambda: initial_params(shape, jax.random.key(0))).items()}
+    return {name: p.shape for name, p in jax.eval_shape(lambda: initial_parameters(shape, jax.random.key(0))).items()}
 
 
-def decay_mask(params: Params) -> dict[str, bool]:
-    """Return a mask of the parameters with weight decay, by name.
+def weight_decay_mask(params: Params) -> dict[str, bool]:
+    """Return a mask by parameter name: True for parameters with weight decay.
 
     These are the weight matrices, not biases, increments or the linear bypass.
     """
@@ -81,7 +81,7 @@ def forward(
 # -- heads ----------------------------------------------------------------------------------------------------------
 
 
-def head_outputs(shape: NetworkShape) -> int:
+def count_head_outputs(shape: NetworkShape) -> int:
     """Return the number of outputs of a head's linear layer."""
     K = shape.levels
     if shape.head == "cdf" or (shape.head == "concave" and shape.bounded):
@@ -94,7 +94,7 @@ def initial_head(shape: NetworkShape, key: jax.Array, width: int) -> Params:
     head = shape.head
     if head == "minmax":
         return _initial_minmax(key, width)
-    size = head_outputs(shape)
+    size = count_head_outputs(shape)
     weight = jax.random.normal(key, (width, size)) / jnp.sqrt(width)
     if head in ("shrunk", "elastic"):
         weight = weight.at[:, 1:].set(0.0)  # own increments start from the common ones
@@ -107,8 +107,8 @@ def initial_head(shape: NetworkShape, key: jax.Array, width: int) -> Params:
     return params
 
 
-def start_head(shape: NetworkShape, params: Params, curve: jax.Array) -> Params:
-    """Return parameters whose scores start near a common curve (K,).
+def set_initial_curve(shape: NetworkShape, params: Params, curve: jax.Array) -> Params:
+    """Return initial parameters of a head whose scores lie near one curve (K,) for all customers.
 
     Parameters are unchanged if the curve is NaN.
     """

@@ -113,7 +113,7 @@ class Training(_Setting):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Balance(_Setting):
-    """Settings of HSIC, which measures the dependence between representation and level.
+    """Settings of the HSIC balance penalty, which measures the dependence between representation and level.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Balance(_Setting):
 
 @dataclass(frozen=True)
 class NetworkShape:
-    """Sizes and kinds of a network's layers, by which programs are compiled."""
+    """Sizes and kinds of a network's layers; training is compiled once per shape."""
 
     features: int
     levels: int
@@ -175,10 +175,10 @@ SETTING_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
-def settle(setting: SettingT, default: SettingT) -> SettingT:
+def replace_auto_settings(setting: SettingT, default: SettingT) -> SettingT:
     """Replace settings left at "auto" by the model's default values.
 
-    >>> settle(Network(width=8), Network(width=64, depth=2))
+    >>> replace_auto_settings(Network(width=8), Network(width=64, depth=2))
     Network(width=8, depth=2)
     """
     known = default.get_params()
@@ -224,7 +224,7 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def whole_problems(model: Any, names: Iterable[str]) -> list[Problem]:
+def positive_integer_problems(model: Any, names: Iterable[str]) -> list[Problem]:
     """Return the problems of integer arguments of a model that are below 1."""
     return [
         Problem(f"{name}={getattr(model, name)!r}", "a whole number, 1 or more")

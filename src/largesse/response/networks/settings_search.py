@@ -14,15 +14,15 @@ import numpy as np
 from largesse.progress import track
 from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, Choice, Log
-from largesse.response.common_level_effects import dose_shares
-from largesse.response.ensemble_calibration import Calibration, HeldOutScores, calibrate
+from largesse.response.ensemble_calibration import HeldOutScores, ScoreCalibration, fit_calibration
 from largesse.response.fold_ensemble import predict_held_out
-from largesse.response.linear import Linear, RegressionRows, fit_regression_folds
+from largesse.response.level_effect_estimation import scale_doses
+from largesse.response.linear import Linear, RegressionRows, fit_regression_by_fold
 from largesse.response.networks.doubly_robust_correction import ChosenCorrection, fit_correction
-from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, choose_least
+from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, mark_lowest_loss
 from largesse.response.networks.network_settings import FIRST_STEP, STARTS, Balance, NetworkShape, Training
-from largesse.response.networks.training_runner import train
-from largesse.response.networks.training_types import Loop, TrainedNetworks, TrainingJob
+from largesse.response.networks.training_runner import train_networks
+from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop
 from largesse.stats import (
     assign_folds,
     choose_by_one_standard_error,
@@ -45,8 +45,8 @@ Candidate = tuple[float, float]  # penalty on deviations, κ
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
-    """Candidates of a search, and the settings of the training of their networks."""
+class SearchSettings:
+    """Settings of a search: its candidates, and the training of their networks."""
 
     head: str
     penalties: tuple[float, ...]  # the most shrunk first
@@ -62,7 +62,7 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False)
 class SearchTask:
-    """Log of a search, with encoded features and folds."""
+    """Data of a search: the log, its encoded features and its folds."""
 
     X: Array  # (n, p) encoded features
     log: Log
@@ -72,12 +72,12 @@ class SearchTask:
     scale: ResponseScale
 
     @cached_property
-    def rows(self) -> Array:
-        """Indices of the rows that some network holds out."""
+    def held_out_rows(self) -> Array:
+        """Indices of the rows in all folds that are held out."""
         return np.flatnonzero(np.isin(self.fold, self.parts))
 
-    def sample(self, most: int, seed: int) -> SearchTask:
-        """Return a search task on at most `most` random rows.
+    def sample_rows(self, most: int, seed: int) -> SearchTask:
+        """Return the same task for a random sample of at most `most` rows.
 
         The whole task is returned if it is small, or if a fold would have no rows.
         """
@@ -88,14 +88,14 @@ class SearchTask:
         return SearchTask(self.X[rows], log, self.fold[rows], self.parts, level_weight, self.scale)
 
     @cached_property
-    def held(self) -> Log:
-        """The log of the rows that some network holds out."""
-        return self.log.take(self.rows)
+    def held_out_log(self) -> Log:
+        """Log of the rows in all folds that are held out."""
+        return self.log.take(self.held_out_rows)
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Networks of the best candidate, and the candidates of all choices of the search."""
+    """Result of a search: the networks of the best candidate, and all candidates of each choice."""
 
     networks: FoldNetworks
     start: tuple[Choice, ...]
@@ -109,42 +109,42 @@ def one_hot_levels(log: Log) -> Array:
     return np.eye(len(log.levels), dtype=np.float32)[log.level]
 
 
-def learn_networks(recipe: Recipe, task: SearchTask) -> SearchResult:
+def search_networks(recipe: SearchSettings, task: SearchTask) -> SearchResult:
     """Search for the best candidate, on a sample of a large log, and return its networks."""
     starts = STARTS if recipe.training.start == "auto" else (recipe.training.start,)
     kappa, some = recipe.kappas[0], task
     if len(starts) * len(recipe.penalties) * len(recipe.kappas) > 1:
-        some = task.sample(SETTINGS_SEARCH_ROWS, recipe.seed)
+        some = task.sample_rows(SETTINGS_SEARCH_ROWS, recipe.seed)
     with one_thread(task.X.size * len(task.parts) * len(recipe.penalties)):
-        searches = [Search(recipe, some, start) for start in starts]
+        searches = [SettingsSearch(recipe, some, start) for start in starts]
         jobs = [*([len(recipe.penalties)] * len(starts)), len(recipe.kappas) - 1, recipe.members - 1]  # fold networks
         turns = track(range(len(jobs)), jobs)
         for search in searches:
             next(turns)
-            search.add([(penalty, kappa) for penalty in recipe.penalties])
+            search.train_candidates([(penalty, kappa) for penalty in recipe.penalties])
         shrinkage = [search.choose_penalty() for search in searches]
         penalties = [recipe.penalties[chosen_index(choices)] for choices in shrinkage]
         losses = np.array([s.losses[penalty, kappa] for s, penalty in zip(searches, penalties, strict=True)])
-        start = choose_lowest_loss(list(starts), losses, some.held.weight, some.held.cluster)
+        start = choose_lowest_loss(list(starts), losses, some.held_out_log.weight, some.held_out_log.cluster)
         best_start = chosen_index(start)
         search, penalty = searches[best_start], penalties[best_start]
         next(turns)
-        search.add([(penalty, other) for other in recipe.kappas[1:]])
+        search.train_candidates([(penalty, other) for other in recipe.kappas[1:]])
         choices = search.choose_kappa(penalty)
         best = (penalty, recipe.kappas[chosen_index(choices)])
         next(turns)
         if some is not task:
-            search = Search(recipe, task, starts[best_start])
-            search.add([best])
-        search.add_members(best)
-    second = search.correct(best) if recipe.orthogonal else ChosenCorrection(None, ())
-    return SearchResult(search.finish(best, second), start, shrinkage[best_start], choices, second.choices)
+            search = SettingsSearch(recipe, task, starts[best_start])
+            search.train_candidates([best])
+        search.train_more_members(best)
+    second = search.fit_candidate_correction(best) if recipe.orthogonal else ChosenCorrection(None, ())
+    return SearchResult(search.calibrate_candidate(best, second), start, shrinkage[best_start], choices, second.choices)
 
 
-class Search:
-    """Fold networks of all candidates that were trained from one start, and their held-out losses."""
+class SettingsSearch:
+    """Search over candidates that are trained from one start: their fold networks and held-out losses."""
 
-    def __init__(self, recipe: Recipe, task: SearchTask, start: str) -> None:
+    def __init__(self, recipe: SearchSettings, task: SearchTask, start: str) -> None:
         self.recipe, self.task, self.start = recipe, task, start
         self.params: dict[Candidate, dict[str, Array]] = {}
         self.scores: dict[Candidate, Array] = {}  # (held rows, K)
@@ -152,7 +152,7 @@ class Search:
 
     # -- training -------------------------------------------------------------------------------------------------
 
-    def add(self, candidates: list[Candidate]) -> None:
+    def train_candidates(self, candidates: list[Candidate]) -> None:
         """Train the fold networks of several candidates in one program."""
         if not candidates:
             return
@@ -161,9 +161,9 @@ class Search:
         for i, candidate in enumerate(candidates):
             self.params[candidate] = _part(trained.params, i, len(task.parts))
             self.scores[candidate] = self._held_scores(candidate, self.params[candidate], task.fold, task.parts)
-            self.losses[candidate] = self._losses(self.scores[candidate], task.rows)
+            self.losses[candidate] = self._losses(self.scores[candidate], task.held_out_rows)
 
-    def add_members(self, best: Candidate) -> None:
+    def train_more_members(self, best: Candidate) -> None:
         """Train further members of a candidate's fold networks from other initial weights.
 
         The score of each fold is then the mean over its members.
@@ -186,14 +186,14 @@ class Search:
 
         Training stops early by the loss on the fold itself.
         """
-        from largesse.response.networks.sire_training import sire_program, steps_per_epoch
-        from largesse.response.networks.trainer import row_sets
+        from largesse.response.networks.sire_training import count_steps_per_epoch, make_sire_program
+        from largesse.response.networks.trainer import stack_row_sets
 
         recipe, task, many = self.recipe, self.task, len(candidates)
         weight = task.log.weight
         weight = np.ones(len(fold)) if weight is None else weight / weight.mean()
-        train_rows, train_weight = row_sets([np.flatnonzero(fold != held_fold) for held_fold in parts], weight)
-        stop_rows, stop_weight = row_sets([np.flatnonzero(fold == held_fold) for held_fold in parts], weight)
+        train_rows, train_weight = stack_row_sets([np.flatnonzero(fold != held_fold) for held_fold in parts], weight)
+        stop_rows, stop_weight = stack_row_sets([np.flatnonzero(fold == held_fold) for held_fold in parts], weight)
         sets = (train_rows, train_weight, stop_rows, stop_weight)
         rows = train_rows.shape[1]
         more = max(1, MIN_STEPS // max(1, rows // recipe.training.batch))  # epochs of small logs have few steps
@@ -214,18 +214,20 @@ class Search:
         # The same seeds for every candidate: they differ by the candidate alone. Members differ by the seed alone.
         shift = np.zeros(many, np.int64) if member is None else member
         seeds = np.tile(recipe.seed * 1009 + np.arange(len(parts)), many) + np.repeat(shift, len(parts)) * 7919
-        steps = steps_per_epoch(rows, training.batch)
-        loop = Loop(training.epochs, steps, training.patience, STRETCH)
+        steps = count_steps_per_epoch(rows, training.batch)
+        loop = TrainingLoop(training.epochs, steps, training.patience, STRETCH)
         response = task.scale.standardise(task.log.response)
         data = tuple(np.asarray(array, np.float32) for array in (task.X, task.level_weight, response))
-        return train(TrainingJob(sire_program(recipe.shape, training, balance, rows), loop, data, model_data, seeds))
+        return train_networks(
+            TrainingJob(make_sire_program(recipe.shape, training, balance, rows), loop, data, model_data, seeds)
+        )
 
     def _start_curves(self, fold: Array, parts: Array) -> Array:
         """Return the initial scores (parts, K) of the networks; NaN for the networks' own start."""
         task, K = self.task, len(self.task.log.levels)
         if self.start == "regression":
-            return regression_curves(task.X, task.log, fold, parts, task.scale)
-        curve = guess_curve(task.log, task.scale) if self.start == "guess" else np.full(K, np.nan)
+            return fit_regression_curves(task.X, task.log, fold, parts, task.scale)
+        curve = make_initial_curve(task.log, task.scale) if self.start == "guess" else np.full(K, np.nan)
         return np.tile(curve, (len(parts), 1))
 
     # -- held-out rows --------------------------------------------------------------------------------------------
@@ -250,23 +252,23 @@ class Search:
     # -- choosing -------------------------------------------------------------------------------------------------
 
     def choose_penalty(self) -> tuple[Choice, ...]:
-        """Choose the strongest penalty within one standard error of the best, at the first κ.
+        """Choose the strongest penalty within one standard error of the lowest held-out loss, at the first κ.
 
         Returns all penalties as candidates.
         """
-        recipe, held = self.recipe, self.task.held
+        recipe, held = self.recipe, self.task.held_out_log
         losses = np.array([self.losses[penalty, recipe.kappas[0]] for penalty in recipe.penalties])
         return choose_by_one_standard_error([f"{p:g}" for p in recipe.penalties], losses, held.weight, held.cluster)
 
     def choose_kappa(self, penalty: float) -> tuple[Choice, ...]:
-        """Choose the κ with the lowest held-out loss, as in the paper, or with the lowest risk by another rule.
+        """Choose the κ with the lowest held-out loss (the paper's rule), or with the lowest risk if `kappa_rule` names another rule.
 
         Returns all κ as candidates.
         """
-        kappas, held = self.recipe.kappas, self.task.held
+        kappas, held = self.recipe.kappas, self.task.held_out_log
         names = [f"{kappa:g}" for kappa in kappas]
         if self.recipe.kappa_rule == "loggers":
-            return choose_least(names, self._risks_of_new_loggers(penalty))
+            return mark_lowest_loss(names, self._risks_of_new_loggers(penalty))
         risk = self._increment_risks if self.recipe.kappa_rule == "dr" else self.losses.__getitem__
         return choose_lowest_loss(
             names, np.array([risk((penalty, kappa)) for kappa in kappas]), held.weight, held.cluster
@@ -285,7 +287,7 @@ class Search:
         fold = assign_folds(log, DR_FOLDS, seed)
         curves = predict_held_out(Linear(seed=seed), log, fold).curves
         scores = correct_curves(curves, log.level, log.response, estimate_propensities(log, fold, seed).own)
-        return np.diff(scores, axis=1)[self.task.rows]
+        return np.diff(scores, axis=1)[self.task.held_out_rows]
 
     def _risks_of_new_loggers(self, penalty: float) -> Array:
         """Return the risk of each κ (κ,): the loss on rows of logging policies that training left out."""
@@ -302,24 +304,24 @@ class Search:
 
     # -- finishing ------------------------------------------------------------------------------------------------
 
-    def correct(self, best: Candidate) -> ChosenCorrection:
+    def fit_candidate_correction(self, best: Candidate) -> ChosenCorrection:
         """Fit the second stage of a candidate: one correction per fold network, from its held-out rows."""
-        from largesse.response.networks.sire_training import represent
+        from largesse.response.networks.sire_training import compute_representations
 
         task, shape = self.task, self.recipe.shape
         rho = estimate_propensities(task.log, task.fold, self.recipe.seed).own
         curves = np.empty((len(task.log), len(task.log.levels)))
-        curves[task.rows] = task.scale.responses(self.scores[best])
+        curves[task.held_out_rows] = task.scale.convert_scores(self.scores[best])
         held = [task.fold == held_fold for held_fold in task.parts]
         params = self.params[best]
         z = [
-            represent({name: value[j : j + 1] for name, value in params.items()}, task.X[rows], shape)[0]
+            compute_representations({name: value[j : j + 1] for name, value in params.items()}, task.X[rows], shape)[0]
             for j, rows in enumerate(held)
         ]
         logs = [task.log.take(rows) for rows in held]
         return fit_correction(z, [curves[rows] for rows in held], logs, [rho[rows] for rows in held])
 
-    def finish(self, best: Candidate, second: ChosenCorrection) -> FoldNetworks:
+    def calibrate_candidate(self, best: Candidate, second: ChosenCorrection) -> FoldNetworks:
         """Return the fold networks of a candidate with their calibration and correction."""
         penalty, kappa = best
         params = self.params[best]
@@ -332,21 +334,21 @@ class Search:
             folds=len(self.task.parts),
             kappa=kappa,
             penalty=penalty,
-            calibration=Calibration(),
+            calibration=ScoreCalibration(),
             correction=second.correction,
         )
         # A second stage corrects the curves as they are, and a stretched logit need not be concave as a probability.
         fixed = second.correction is not None or (self.recipe.head == "concave" and self.task.scale.bounded)
-        calibration = Calibration() if fixed else self._calibrate(best, networks)
+        calibration = ScoreCalibration() if fixed else self._calibrate(best, networks)
         return replace(networks, calibration=calibration)
 
-    def _calibrate(self, best: Candidate, networks: FoldNetworks) -> Calibration:
+    def _calibrate(self, best: Candidate, networks: FoldNetworks) -> ScoreCalibration:
         """Calibrate the mean of several fold networks on held-out rows; a single network is not calibrated."""
         task = self.task
         if networks.folds < 2:
-            return Calibration()
-        some = np.arange(len(task.rows))[:: -(-len(task.rows) // CALIBRATION_ROWS)]
-        rows = task.rows[some]
+            return ScoreCalibration()
+        some = np.arange(len(task.held_out_rows))[:: -(-len(task.held_out_rows) // CALIBRATION_ROWS)]
+        rows = task.held_out_rows[some]
         held = HeldOutScores(
             self.scores[best][some],
             task.level_weight[rows],
@@ -354,7 +356,7 @@ class Search:
             task.scale.bounded,
             task.log.weights[rows],
         )
-        return calibrate(held, networks.scores(task.X[rows]))
+        return fit_calibration(held, networks.scores(task.X[rows]))
 
 
 def _gate(penalty: Array) -> Array:
@@ -371,7 +373,7 @@ REGRESSION_ROWS = 20_000  # to which the regressions of the start are fitted
 BASE_PREDICTOR_RIDGE = 0.03
 
 
-def guess_curve(log: Log, scale: ResponseScale) -> Array:
+def make_initial_curve(log: Log, scale: ResponseScale) -> Array:
     """Return a curve of initial scores (K,): small equal increments around the mean response."""
     K = len(log.levels)
     middle = scale.standardise(np.average(log.response, weights=log.weight))
@@ -380,15 +382,15 @@ def guess_curve(log: Log, scale: ResponseScale) -> Array:
     return middle + FIRST_STEP * (np.arange(K) - (K - 1) / 2)
 
 
-def regression_curves(X: Array, log: Log, fold: Array, parts: Array, scale: ResponseScale) -> Array:
-    """Return the mean scores (parts, K) of linear regressions that leave each part of the folds out."""
+def fit_regression_curves(X: Array, log: Log, fold: Array, parts: Array, scale: ResponseScale) -> Array:
+    """Return the mean scores (folds, K) of linear regressions, each fitted without one of the folds that are held out."""
     some = np.arange(len(log))[:: -(-len(log) // REGRESSION_ROWS)]
     response = scale.standardise(log.response[some])
     weight = log.weights[some]
     cluster = None if log.cluster is None else log.cluster[some]
-    K, doses = len(log.levels), dose_shares(log.levels)
+    K, doses = len(log.levels), scale_doses(log.levels)
     rows = RegressionRows(X[some], log.level[some], response, weight, K, scale.bounded, doses, cluster)
-    fits = fit_regression_folds(rows, fold[some], BASE_PREDICTOR_RIDGE)
+    fits = fit_regression_by_fold(rows, fold[some], BASE_PREDICTOR_RIDGE)
     middle = (weight / weight.sum()) @ X[some]
     order = np.unique(fold[some]).tolist()
     curves = []

@@ -22,18 +22,24 @@ from largesse.response.networks.network_settings import (
     Network,
     NetworkShape,
     Training,
+    positive_integer_problems,
+    replace_auto_settings,
     setting_problems,
-    settle,
-    whole_problems,
 )
-from largesse.response.networks.settings_search import Recipe, SearchResult, SearchTask, learn_networks, one_hot_levels
+from largesse.response.networks.settings_search import (
+    SearchResult,
+    SearchSettings,
+    SearchTask,
+    one_hot_levels,
+    search_networks,
+)
 from largesse.response.responder_amounts import (
-    Amounts,
-    fold_amounts,
-    looks_two_part,
+    ResponderAmounts,
+    fit_amounts_by_fold,
     mark_responders,
     multiply_by_amounts,
     split_amounts,
+    suit_hurdle_model,
 )
 from largesse.response.response_model import ResponseModel
 from largesse.stats import assign_folds
@@ -70,36 +76,40 @@ class BalancedNetwork(ResponseModel):
     seed: int
 
     fit_: FoldNetworks
-    amounts_: Amounts | None  # for responses that look two-part; `fit_` is then of 0/1 responses
+    amounts_: ResponderAmounts | None  # for responses that look two-part; `fit_` is then of 0/1 responses
 
     # -- learning ---------------------------------------------------------------------------------------------------
 
     def _learn(self, X: Array, log: Log) -> None:
-        fold, parts = held_out_parts(log, self.folds, self.seed)
+        fold, parts = assign_held_out_folds(log, self.folds, self.seed)
         log, amounts = split_amounts(X, log, self.encoder_, self.seed)
-        self.learn_parts(X, log, fold, parts)
+        self.train_fold_networks(X, log, fold, parts)
         self.amounts_ = amounts
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
-        """Return one fitted model per fold, trained without this fold of encoded features (n, p).
+        """Return one model per fold, fitted to the encoded features (n, p) of all other folds.
 
         Settings are common to all folds.
         """
-        two = looks_two_part(log)
-        self.learn_parts(X, mark_responders(log) if two else log, fold, np.unique(fold))
-        amounts = fold_amounts(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * self.fit_.folds
-        return [self._copy_with(fit_=self.fit_.single(j), amounts_=mean) for j, mean in enumerate(amounts)]
+        two = suit_hurdle_model(log)
+        self.train_fold_networks(X, mark_responders(log) if two else log, fold, np.unique(fold))
+        amounts = (
+            fit_amounts_by_fold(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * self.fit_.folds
+        )
+        return [self._copy_with(fit_=self.fit_.networks_of_fold(j), amounts_=mean) for j, mean in enumerate(amounts)]
 
-    def learn_parts(self, X: Array, log: Log, fold: Array, parts: Array, level_weight: Array | None = None) -> None:
-        """Train one network without each of the folds `parts`, and use the mean of their scores.
+    def train_fold_networks(
+        self, X: Array, log: Log, fold: Array, parts: Array, level_weight: Array | None = None
+    ) -> None:
+        """Train one network without each of the folds `parts`; the model predicts by the networks' mean score.
 
         `fold` (n,) holds the folds of the rows; `level_weight` (n, K) is that of `SearchTask`.
         """
         refuse(type(self).__name__, self._problems(log))
         require_part("optax", "networks", type(self).__name__)  # which needs JAX
-        scale = ResponseScale.of(log.response)
+        scale = ResponseScale.choose_scale(log.response)
         weights = one_hot_levels(log) if level_weight is None else level_weight
-        learnt = learn_networks(
+        learnt = search_networks(
             self._recipe(scale, X.shape[1], len(log.levels)), SearchTask(X, log, fold, parts, weights, scale)
         )
         self.fit_, self.amounts_ = learnt.networks, None
@@ -107,17 +117,17 @@ class BalancedNetwork(ResponseModel):
         self.kappa_choices_, self.correction_choices_ = learnt.kappa, learnt.correction
         self.choices_ = _report_choices(type(self).__name__, learnt)
 
-    def _recipe(self, scale: ResponseScale, features: int, levels: int) -> Recipe:
-        network, head = settle(self.network, SIRE_NETWORK), self._head(scale, features)
+    def _recipe(self, scale: ResponseScale, features: int, levels: int) -> SearchSettings:
+        network, head = replace_auto_settings(self.network, SIRE_NETWORK), self._head(scale, features)
         size = (network.width, network.depth, network.activation, network.skip)
-        return Recipe(
+        return SearchSettings(
             head=head,
             penalties=self._penalties(head),
             kappas=self._kappas(),
             kappa_rule=self.kappa if isinstance(self.kappa, str) else "auto",
             shape=NetworkShape(features, levels, head, *size, scale.bounded),
-            training=settle(self.training, SIRE_TRAINING),
-            balance=settle(self.balance, BALANCE),
+            training=replace_auto_settings(self.training, SIRE_TRAINING),
+            balance=replace_auto_settings(self.balance, BALANCE),
             members=self.members,
             orthogonal=self.monotone and self.orthogonal,
             seed=self.seed,
@@ -125,7 +135,7 @@ class BalancedNetwork(ResponseModel):
 
     def _kappas(self) -> tuple[float, ...]:
         if isinstance(self.kappa, str):
-            return KAPPA_CANDIDATES if settle(self.balance, BALANCE).normalise else PLAIN_KAPPAS
+            return KAPPA_CANDIDATES if replace_auto_settings(self.balance, BALANCE).normalise else PLAIN_KAPPAS
         if isinstance(self.kappa, Sequence | np.ndarray):
             return (0.0, *(float(k) for k in self.kappa if k > 0))
         return (float(self.kappa),)
@@ -157,7 +167,7 @@ class BalancedNetwork(ResponseModel):
                 problems.append(Problem("head='cdf' is for responses in [0, 1]", hint))
         for name, default in (("network", SIRE_NETWORK), ("training", SIRE_TRAINING), ("balance", BALANCE)):
             problems += setting_problems(name, getattr(self, name), default)
-        problems += whole_problems(self, ("members", "folds"))
+        problems += positive_integer_problems(self, ("members", "folds"))
         if isinstance(self.kappa, str):
             if self.kappa not in KAPPA_RULES:
                 problems.append(Problem(f"kappa={self.kappa!r}", suggest(self.kappa, KAPPA_RULES)))
@@ -177,17 +187,17 @@ class BalancedNetwork(ResponseModel):
 
     @property
     def penalty_(self) -> float:
-        """The chosen penalty on customers' own increments; infinite for common increments."""
+        """The chosen penalty on differences between customers' increments; infinite if all customers share the increments."""
         return self.fit_.penalty
 
     def _curves(self, X: Array) -> Array:
-        return multiply_by_amounts(self.fit_.curves(X), self.amounts_, X)
+        return multiply_by_amounts(self.fit_.predict_curves(X), self.amounts_, X)
 
     def _check_learnt(self) -> None:
         self.fit_.check(len(self.encoder_.names), self.levels_)
 
 
-def held_out_parts(log: Log, folds: int, seed: int) -> tuple[Array, Array]:
+def assign_held_out_folds(log: Log, folds: int, seed: int) -> tuple[Array, Array]:
     """Return the fold (n,) of every row, and the folds to hold out: all, or only the first for folds=1."""
     fold = assign_folds(log, folds if folds > 1 else HOLD_OUT, seed)
     return fold, np.unique(fold) if folds > 1 else np.array([0])

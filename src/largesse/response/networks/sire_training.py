@@ -16,7 +16,7 @@ import optax
 
 from largesse.records import Array
 from largesse.response.networks.hsic import hsic_penalty
-from largesse.response.networks.layers import Params, decay_mask, forward, initial_params, start_head
+from largesse.response.networks.layers import Params, forward, initial_parameters, set_initial_curve, weight_decay_mask
 from largesse.response.networks.network_settings import Balance, NetworkShape, Training
 from largesse.response.networks.trainer import pad_rows
 from largesse.response.networks.training_types import TrainingProgram
@@ -27,7 +27,7 @@ MAX_EPOCH_STEPS = 100  # with more rows, each epoch takes a random part of them
 SCORE_ROWS = 65_536  # rows per block of predictions
 
 
-def steps_per_epoch(rows: int, batch: int) -> int:
+def count_steps_per_epoch(rows: int, batch: int) -> int:
     """Return the number of training steps of an epoch over `rows` rows."""
     return min(max(rows // batch, 1), MAX_EPOCH_STEPS)
 
@@ -40,7 +40,7 @@ def response_losses(score: jax.Array, response: jax.Array, bounded: bool) -> jax
 
 
 @functools.lru_cache(maxsize=64)
-def sire_program(shape: NetworkShape, training: Training, balance: Balance | None, rows: int) -> TrainingProgram:
+def make_sire_program(shape: NetworkShape, training: Training, balance: Balance | None, rows: int) -> TrainingProgram:
     """Return the program that trains networks of one shape on `rows` rows each.
 
     HSIC is skipped without `balance`.
@@ -49,10 +49,10 @@ def sire_program(shape: NetworkShape, training: Training, balance: Balance | Non
     dose between two knots, shared between them. `model_data`: rows and weights to train on, rows and weights to stop by, κ,
     penalty on deviations, gate of deviations, and the curve (K,) that scores start from (NaN: the usual start).
     """
-    optimiser = _optimiser(training, steps_per_epoch(rows, training.batch))
+    optimiser = _optimiser(training, count_steps_per_epoch(rows, training.batch))
 
     def first(seed: jax.Array, curve: jax.Array) -> Any:
-        params = start_head(shape, initial_params(shape, jax.random.key(seed)), curve)
+        params = set_initial_curve(shape, initial_parameters(shape, jax.random.key(seed)), curve)
         return params, optimiser.init(params)
 
     all_first = jax.jit(jax.vmap(first))
@@ -102,7 +102,7 @@ def _optimiser(training: Training, steps: int) -> optax.GradientTransformation:
         rate = optax.cosine_decay_schedule(training.rate, training.epochs * steps)
     if training.optimiser == "sgd":
         return optax.sgd(rate)
-    return optax.adamw(rate, weight_decay=training.decay, mask=decay_mask)
+    return optax.adamw(rate, weight_decay=training.decay, mask=weight_decay_mask)
 
 
 def _imbalance(z: jax.Array, level: jax.Array, weight: jax.Array, balance: Balance) -> jax.Array:
@@ -118,7 +118,7 @@ def _epoch_batches(seed: int, epoch: int, rows: int, batch: int) -> Array:
     """Return the random row positions (steps, batch) of all steps of an epoch."""
     rng = np.random.default_rng((seed, epoch))
     size = min(batch, rows)
-    take = steps_per_epoch(rows, batch) * size
+    take = count_steps_per_epoch(rows, batch) * size
     order = rng.permutation(rows)[:take] if rows < 4 * take else rng.integers(rows, size=take)
     return order.astype(np.int32).reshape(-1, size)
 
@@ -142,7 +142,9 @@ def predict_scores(
     return out
 
 
-def mean_scores(params: dict[str, Array], X: Array, shape: NetworkShape, gate: Array, rows: int = SCORE_ROWS) -> Array:
+def predict_mean_scores(
+    params: dict[str, Array], X: Array, shape: NetworkShape, gate: Array, rows: int = SCORE_ROWS
+) -> Array:
     """Return the scores (n, K) of features (n, p), averaged over models.
 
     One block of rows is in memory at a time.
@@ -162,7 +164,7 @@ def mean_scores(params: dict[str, Array], X: Array, shape: NetworkShape, gate: A
     return out
 
 
-def represent(params: dict[str, Array], X: Array, shape: NetworkShape) -> Array:
+def compute_representations(params: dict[str, Array], X: Array, shape: NetworkShape) -> Array:
     """Return the representations z (M, n, width) of features (n, p) by M models."""
     padded = pad_rows(np.asarray(X, np.float32))
     return np.asarray(_representations(shape)(params, padded), np.float64)[:, : len(X)]

@@ -22,7 +22,7 @@ import numpy as np
 
 from largesse.progress import advance, track_results
 from largesse.records import Array
-from largesse.response.networks.training_types import Loop, TrainedNetworks, TrainingJob, TrainingProgram
+from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop, TrainingProgram
 from largesse.stats import count_cores
 
 STOP_ROWS = 10_000  # rows of the held-out loss, all evaluated at every look
@@ -32,10 +32,10 @@ MEMORY = {"cpu": 1 << 30, "gpu": 1 << 34}  # bytes of one group of models, witho
 # -- running a job --------------------------------------------------------------------------------------------------
 
 
-def run(job: TrainingJob) -> TrainedNetworks:
+def train_in_groups(job: TrainingJob) -> TrainedNetworks:
     """Train the models of a job, in groups that fit into memory."""
     data = tuple(jnp.asarray(pad_rows(array)) for array in job.data)
-    parts = groups(len(job.seeds), models_at_once(job))
+    parts = split_into_groups(len(job.seeds), count_models_in_memory(job))
 
     def trained(models: Array) -> TrainedNetworks:
         model_data = jax.tree.map(lambda array: np.asarray(array)[models], job.model_data)
@@ -58,7 +58,7 @@ def run(job: TrainingJob) -> TrainedNetworks:
     return TrainedNetworks(params, loss, look)
 
 
-def models_at_once(job: TrainingJob) -> int:
+def count_models_in_memory(job: TrainingJob) -> int:
     """Return the number of models of a job that fit into memory together."""
     program, loop = job.program, job.loop
     first = jax.tree.map(lambda array: np.asarray(array)[:1], job.model_data)
@@ -67,7 +67,7 @@ def models_at_once(job: TrainingJob) -> int:
     # The state holds weights and moments; gradients, the best weights and activations need as much again.
     state = 2 * _count(program.start(job.seeds[:1], first)) + _count(model_data) + 4 * program.width * stop
     draws = _count(next(program.draw(int(job.seeds[0]), model_data, [np.ones(1, np.int32)]))) * loop.stretch
-    shared = len(np.unique(np.stack([job.logs(), job.seeds]), axis=1).T) / len(job.seeds)  # draws are held once
+    shared = len(np.unique(np.stack([job.log_indices(), job.seeds]), axis=1).T) / len(job.seeds)  # draws are held once
     most = max(1, int(MEMORY.get(jax.default_backend(), MEMORY["cpu"]) // (4 * (state + draws * shared))))
     # A CPU gains nothing from more models at a time, and small groups of one size share their program and end sooner.
     return min(most, program.at_once) if program.at_once and jax.default_backend() == "cpu" else most
@@ -77,14 +77,14 @@ def _count(tree: Any) -> int:
     return sum(int(np.size(array)) for array in jax.tree.leaves(tree))
 
 
-def groups(models: int, at_once: int) -> list[Array]:
+def split_into_groups(models: int, at_once: int) -> list[Array]:
     """Split models into groups of one size, which share a compiled program; return their positions.
 
     The last model may repeat.
 
-    >>> groups(7, 3)
+    >>> split_into_groups(7, 3)
     [array([0, 1, 2]), array([3, 4, 5]), array([6, 6, 6])]
-    >>> groups(8, 5)
+    >>> split_into_groups(8, 5)
     [array([0, 1, 2, 3]), array([4, 5, 6, 7])]
     """
     count = -(-models // max(at_once, 1))
@@ -99,7 +99,9 @@ def _run_group(job: TrainingJob, data: Any, model_data: Any, models: Array) -> T
     """
     begin, stretch = _compiled(job.program, job.loop)
     seeds, loop = job.seeds[models], job.loop
-    _, firsts, source = np.unique(np.stack([job.logs()[models], seeds]), axis=1, return_index=True, return_inverse=True)
+    _, firsts, source = np.unique(
+        np.stack([job.log_indices()[models], seeds]), axis=1, return_index=True, return_inverse=True
+    )
     source = source.reshape(-1).astype(np.int32)  # (M,) whose draws each model sees
     looks = np.arange(1, loop.looks + 1, dtype=np.int32)
     stretches = [looks[first : first + loop.stretch] for first in range(0, loop.looks, loop.stretch)]
@@ -134,7 +136,7 @@ def _by_look(looks: int, *drawn: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(program: TrainingProgram, loop: Loop) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _compiled(program: TrainingProgram, loop: TrainingLoop) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Return the compiled start and the compiled training stretch for all models of a group."""
 
     def begin(state: Any) -> Any:
@@ -165,10 +167,10 @@ def _compiled(program: TrainingProgram, loop: Loop) -> tuple[Callable[..., Any],
 # -- rows -----------------------------------------------------------------------------------------------------------
 
 
-def round_up(rows: int) -> int:
+def round_up_rows(rows: int) -> int:
     """Return a slightly larger number of rows, so that tables of similar size share one compiled program.
 
-    >>> round_up(3), round_up(100), round_up(2000), round_up(2010), round_up(1_000_000)
+    >>> round_up_rows(3), round_up_rows(100), round_up_rows(2000), round_up_rows(2010), round_up_rows(1_000_000)
     (16, 104, 2048, 2048, 1048576)
     """
     rows = max(rows, 16)
@@ -177,23 +179,25 @@ def round_up(rows: int) -> int:
 
 
 def pad_rows(array: Array) -> Array:
-    """Append rows of zeros to an array, up to `round_up` of its length.
+    """Append rows of zeros to an array, up to `round_up_rows` of its length.
 
     >>> pad_rows(np.ones((3, 2))).shape
     (16, 2)
     """
-    more = round_up(len(array)) - len(array)
+    more = round_up_rows(len(array)) - len(array)
     return np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)])
 
 
-def row_sets(sets: Sequence[Array], weight: Array, least: int = 0, most: int | None = None) -> tuple[Array, Array]:
-    """Return the rows and their weights of M sets as arrays (M, length), padded with rows of zero weight.
+def stack_row_sets(
+    sets: Sequence[Array], weight: Array, least: int = 0, most: int | None = None
+) -> tuple[Array, Array]:
+    """Return the indices and weights of M sets of rows as arrays (M, length), padded with rows of zero weight.
 
     From a set with more than `most` rows, `most` evenly spaced ones are taken.
     """
     if most is not None:
         sets = [rows if len(rows) <= most else rows[np.arange(most) * len(rows) // most] for rows in sets]
-    length = round_up(max(least, 1, *(len(rows) for rows in sets)))
+    length = round_up_rows(max(least, 1, *(len(rows) for rows in sets)))
     index, mass = np.zeros((len(sets), length), np.int32), np.zeros((len(sets), length), np.float32)
     for j, rows in enumerate(sets):
         index[j, : len(rows)], mass[j, : len(rows)] = rows, weight[rows]

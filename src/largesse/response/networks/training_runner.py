@@ -1,6 +1,6 @@
 """Runner of training jobs, which a block of code may replace.
 
-`train` passes a job to the current runner. The default runner trains the job at once; `use_runner` replaces it inside a
+`train_networks` passes a job to the current runner. The default runner trains the job at once; `use_training_runner` replaces it inside a
 block, for instance by one that collects the jobs of several fits and runs them as one. JAX is imported only when a job
 is run.
 """
@@ -16,17 +16,17 @@ from largesse.response.networks.training_types import TrainedNetworks, TrainingJ
 Runner = Callable[[TrainingJob], TrainedNetworks]
 
 
-def run_job(job: TrainingJob) -> TrainedNetworks:
+def train_in_thread(job: TrainingJob) -> TrainedNetworks:
     """Train the models of a job in this thread."""
-    from largesse.response.networks.trainer import run
+    from largesse.response.networks.trainer import train_in_groups
 
-    return run(job)
-
-
-_runner: ContextVar[Runner] = ContextVar("runner", default=run_job)
+    return train_in_groups(job)
 
 
-def train(job: TrainingJob) -> TrainedNetworks:
+_runner: ContextVar[Runner] = ContextVar("runner", default=train_in_thread)
+
+
+def train_networks(job: TrainingJob) -> TrainedNetworks:
     """Train the models of a job with the current runner.
 
     Results are bitwise reproducible.
@@ -35,7 +35,7 @@ def train(job: TrainingJob) -> TrainedNetworks:
 
 
 @contextmanager
-def use_runner(runner: Runner) -> Iterator[None]:
+def use_training_runner(runner: Runner) -> Iterator[None]:
     """Replace the runner of this thread's training jobs inside the block."""
     token = _runner.set(runner)
     try:

@@ -37,7 +37,7 @@ class TrainingProgram:
 
 
 @dataclass(frozen=True)
-class Loop:
+class TrainingLoop:
     """Length of a training: number of evaluations, steps in between, and patience before a model stops."""
 
     looks: int
@@ -55,20 +55,20 @@ class TrainingJob:
     """
 
     program: TrainingProgram
-    loop: Loop
+    loop: TrainingLoop
     data: tuple[Array, ...]  # each (n, …)
     model_data: tuple[Any, ...]  # each (M, …), or a dict of such arrays
     seeds: Array  # (M,)
     log: Array | None = None  # (M,) index of the log that each model learns from, if there are several
 
-    def logs(self) -> Array:
+    def log_indices(self) -> Array:
         """Return the index (M,) of the log that each model learns from."""
         return np.zeros(len(self.seeds), dtype=np.int64) if self.log is None else self.log
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetworks:
-    """Best weights of every model, and the evaluation and held-out loss at which they were reached."""
+    """Best weights of every model, with the held-out loss and the number of the evaluation that found them."""
 
     params: Any  # dict of arrays (M, …), or what the program keeps
     loss: Array  # (M,)

@@ -10,18 +10,18 @@ from scipy.stats import binomtest
 from largesse.data.log_reader import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.common_level_effects import (
+from largesse.response.level_effect_estimation import (
     TYPICAL_LOGIT,
+    CoefficientPrior,
     Link,
-    Prior,
     ScoredRows,
     average_ladder,
-    dose_shares,
+    choose_link,
+    fit_coefficients,
     fit_ladder,
-    fit_scores,
-    link_of,
-    measure_noise,
-    scored_rows,
+    make_scored_rows,
+    measure_slope_noise,
+    scale_doses,
 )
 from largesse.stats.links import sigmoid
 
@@ -39,7 +39,7 @@ def made(n: int, *, binary: bool = True, effects: Array = LADDER, seed: int = 0,
 
 
 def rows_of(log: Log) -> ScoredRows:
-    return scored_rows(log, link_of(log))
+    return make_scored_rows(log, choose_link(log))
 
 
 def test_scores_become_responses_and_scores_again() -> None:
@@ -59,20 +59,20 @@ def test_the_fit_is_that_of_a_general_solver(binary: bool) -> None:
     for _ in range(6):
         log, _ = made(300, binary=binary, weight=rng.random(300))
         rows, design, offset = rows_of(log), rng.normal(size=(300, 4)), rng.normal(size=300)
-        prior = Prior(rng.normal(size=4), rng.random(4), np.array([-np.inf, 0.0, 0.0, -np.inf]))
+        prior = CoefficientPrior(rng.normal(size=4), rng.random(4), np.array([-np.inf, 0.0, 0.0, -np.inf]))
         noise = float(rng.uniform(0.3, 3))
 
         def objective(
             z: Array,
             rows: ScoredRows = rows,
-            prior: Prior = prior,
+            prior: CoefficientPrior = prior,
             noise: float = noise,
             given: tuple[Array, Array] = (design, offset),
         ) -> float:
-            loss = rows.weight @ rows.losses(given[1] + given[0] @ z) / noise
+            loss = rows.weight @ rows.row_losses(given[1] + given[0] @ z) / noise
             return float(loss + 0.5 * prior.precision @ (z - prior.mean) ** 2)
 
-        found = fit_scores(rows, design, offset, prior, noise)
+        found = fit_coefficients(rows, design, offset, prior, noise)
         assert (found[1:3] >= 0).all()
         bounds = [(-9, 9), (0, 9), (0, 9), (-9, 9)]
         slow = minimize(objective, np.zeros(4), method="SLSQP", bounds=bounds, options={"ftol": 1e-12})
@@ -85,7 +85,7 @@ def test_the_fit_is_that_of_a_general_solver(binary: bool) -> None:
 @pytest.mark.parametrize("binary", [True, False])
 def test_a_known_intercept_slope_and_ladder_are_recovered(binary: bool) -> None:
     log, base = made(200_000, binary=binary)
-    found, unit = fit_ladder(rows_of(log), base), link_of(log).unit
+    found, unit = fit_ladder(rows_of(log), base), choose_link(log).unit
     np.testing.assert_allclose(unit * found.effects, LADDER, atol=0.05)
     assert unit * found.slope == pytest.approx(1.5, abs=0.03)
     assert unit * found.intercept == pytest.approx(-0.5, abs=0.05)
@@ -218,12 +218,12 @@ def test_copies_in_clusters_are_noisier_and_exact_amounts_hardly_noisy() -> None
     exact = log_from_arrays(base[:, None], log.level, 3.0 * base + log.level, levels=log.levels)
     found = fit_ladder(rows_of(exact), base)
     assert found.noise < 1e-3
-    np.testing.assert_allclose(link_of(exact).unit * found.effects, [0, 1, 2, 3], atol=0.02)
+    np.testing.assert_allclose(choose_link(exact).unit * found.effects, [0, 1, 2, 3], atol=0.02)
 
 
 def test_the_noise_of_nothing_is_one() -> None:
     log, _ = made(100)
-    assert measure_noise(rows_of(log), np.zeros((100, 2)), np.zeros(100)) == 1.0
+    assert measure_slope_noise(rows_of(log), np.zeros((100, 2)), np.zeros(100)) == 1.0
 
 
 def even(K: int) -> Array:
@@ -328,10 +328,10 @@ def test_units_do_not_matter() -> None:
 
 
 def test_doses_are_those_of_the_levels_else_their_costs_else_their_numbers() -> None:
-    assert dose_shares(Levels(costs=[0, 1, 4])).tolist() == [0, 0.25, 1]
-    assert dose_shares(Levels(costs=[0, 1, 4], doses=[0, 20, 40])).tolist() == [0, 0.5, 1]
-    assert dose_shares(Levels(costs=["a", "b", "c"])).tolist() == [0, 0.5, 1]
-    assert dose_shares(Levels(costs=[2, 2, 2])).tolist() == [0, 0.5, 1]
+    assert scale_doses(Levels(costs=[0, 1, 4])).tolist() == [0, 0.25, 1]
+    assert scale_doses(Levels(costs=[0, 1, 4], doses=[0, 20, 40])).tolist() == [0, 0.5, 1]
+    assert scale_doses(Levels(costs=["a", "b", "c"])).tolist() == [0, 0.5, 1]
+    assert scale_doses(Levels(costs=[2, 2, 2])).tolist() == [0, 0.5, 1]
 
 
 def test_a_saturating_ladder_is_told_by_its_doses() -> None:

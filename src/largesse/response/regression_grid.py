@@ -1,4 +1,4 @@
-"""Regressions with different penalties and left-out folds, fitted in one batch.
+"""Grid of regressions, one for each penalty and each left-out fold, fitted together in one batch.
 
 Their curvatures hardly differ, so one is enough: that of all rows around a first fit, less the part of the fold. Slopes are
 exact, those of all regressions from one pass over the rows, so each ends at its own minimum. This is Newton's method with a
@@ -36,8 +36,8 @@ class RegressionRows:
     cluster: Array | None = None  # (n,)
     size: Array | None = None  # (p,) mean squares of the features, if these are principal axes
 
-    def take(self, rows: Array) -> RegressionRows:
-        """Return the rows that indices or a mask select."""
+    def take_rows(self, rows: Array) -> RegressionRows:
+        """Return the rows at some indices, or the rows that a mask (n,) marks."""
         cluster = None if self.cluster is None else self.cluster[rows]
         parts = {name: getattr(self, name)[rows] for name in ("X", "level", "response", "weight")}
         if not parts["weight"].any():  # a part may hold only rows of weight zero; then all count equally
@@ -45,14 +45,14 @@ class RegressionRows:
         return replace(self, **parts, cluster=cluster)
 
     @property
-    def spread(self) -> float:
-        """Unit of the responses: the standard deviation of amounts; 1 for 0/1 responses."""
+    def response_unit(self) -> float:
+        """Unit in which responses are measured: the standard deviation of amounts, or 1 for 0/1 responses."""
         return 1.0 if self.binary else float(np.std(self.response)) or 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class RegressionGrid:
-    """Regressions for every penalty and every left-out fold, with q = p + K parameters each.
+    """Grid of regressions with q = p + K parameters each, one for each penalty and each left-out fold.
 
     Scores are X·β + increments up to the level + intercept.
     """
@@ -62,43 +62,43 @@ class RegressionGrid:
     ridges: Array  # (J, q, q) penalty matrices
 
     @cached_property
-    def folds(self) -> int:
+    def n_folds(self) -> int:
         """Number F of folds."""
         return int(self.place.max()) + 1
 
     @cached_property
-    def left(self) -> Array:
-        """Sums (F,) of the row weights outside each fold; 0 if a sum is only a rounding error."""
+    def training_weights(self) -> Array:
+        """Sum (F,) of the weights of all rows outside each fold; 0 if the sum is only a rounding error."""
         weight = self.rows.weight
-        sums = weight.sum() - np.bincount(self.place, weight, self.folds)
+        sums = weight.sum() - np.bincount(self.place, weight, self.n_folds)
         return np.where(sums > 1e-12 * weight.sum(), sums, 0.0)
 
     @cached_property
-    def sizes(self) -> Array:
-        """Numbers (F,) of rows outside each fold."""
-        return len(self.place) - np.bincount(self.place, minlength=self.folds)
+    def training_sizes(self) -> Array:
+        """Number (F,) of rows outside each fold."""
+        return len(self.place) - np.bincount(self.place, minlength=self.n_folds)
 
     def fold_weights(self, rows: slice) -> Array:
-        """Return the weights (m, F) of a block of rows in the regression without each fold.
+        """Return the weights (m, F) of m rows in the F regressions, each fitted without one fold.
 
         Rows of the fold get 0; the others count equally if all their weights are zero.
         """
-        used, counts = self.place[rows, None] != np.arange(self.folds), self.left > 0
+        used, counts = self.place[rows, None] != np.arange(self.n_folds), self.training_weights > 0
         each = np.where(counts, self.rows.weight[rows, None], 1.0)
-        return used * each / np.where(counts, self.left, self.sizes)
+        return used * each / np.where(counts, self.training_weights, self.training_sizes)
 
 
-def reached_levels(K: int) -> Array:
-    """Return the design matrix (K, K) of the levels: increments up to each level, then the intercept."""
+def level_design_matrix(K: int) -> Array:
+    """Return the design matrix (K, K) of the levels: indicators of the increments up to each level, and a column for the intercept."""
     return np.column_stack([np.tril(np.ones((K, K)))[:, 1:], np.ones(K)])
 
 
-def fit_together(task: RegressionGrid, start: Array, lower: Array, tolerance: float) -> Array:
-    """Fit the parameters (J, F, q) of J penalties without each of F folds, all at once.
+def fit_all_penalties(task: RegressionGrid, start: Array, lower: Array, tolerance: float) -> Array:
+    """Fit the parameters (J, F, q) of regressions for J penalties and F left-out folds, all in one batch.
 
     All start at `start` (q,) and keep the lower bounds (q,).
     """
-    J, F, q = len(task.ridges), task.folds, len(start)
+    J, F, q = len(task.ridges), task.n_folds, len(start)
     here = np.broadcast_to(np.maximum(start, lower), (J, F, q)).copy()
     curvature = _measure_curvatures(task, start)
     value, slope = _evaluate(task, here)
@@ -121,11 +121,11 @@ def fit_together(task: RegressionGrid, start: Array, lower: Array, tolerance: fl
 
 
 def held_out_scores(task: RegressionGrid, params: Array) -> Array:
-    """Return the scores (J, n) of all rows, each by the parameters fitted without the row's fold."""
+    """Return the out-of-fold scores (J, n) of all rows under J penalties."""
     J, n = len(params), len(task.rows.level)
     scores = np.empty((J, n))
     for rows in _blocks(n):
-        here = _scores(task, rows, params.reshape(-1, params.shape[2])).reshape(-1, J, task.folds)
+        here = _scores(task, rows, params.reshape(-1, params.shape[2])).reshape(-1, J, task.n_folds)
         scores[:, rows] = np.take_along_axis(here, task.place[rows, None, None], axis=2)[:, :, 0].T
     return scores
 
@@ -138,7 +138,7 @@ def _scores(task: RegressionGrid, rows: slice, parameters: Array) -> Array:
     """Return the scores (m, C) of a block of rows under C parameter vectors (C, q)."""
     X = task.rows.X[rows]
     p = X.shape[1]
-    levels = reached_levels(task.rows.K) @ parameters[:, p:].T  # (K, C)
+    levels = level_design_matrix(task.rows.K) @ parameters[:, p:].T  # (K, C)
     scores: Array = (X @ parameters[:, :p].T.astype(X.dtype)).astype(np.float64) + levels[task.rows.level[rows]]
     return scores
 
@@ -148,7 +148,7 @@ def _evaluate(task: RegressionGrid, here: Array) -> tuple[Array, Array]:
     J, F, q = here.shape
     p, K = task.rows.X.shape[1], task.rows.K
     value, slope = np.zeros((J, F)), np.zeros((J * F, q))
-    reached = reached_levels(K)
+    reached = level_design_matrix(K)
     for rows in _blocks(len(task.rows.level)):
         response, level = task.rows.response[rows, None], task.rows.level[rows]
         weight = np.tile(task.fold_weights(rows), (1, J))  # penalties outside, folds inside
@@ -167,8 +167,8 @@ def _evaluate(task: RegressionGrid, here: Array) -> tuple[Array, Array]:
 
 def _measure_curvatures(task: RegressionGrid, at: Array) -> Array:
     """Return the curvatures (F, q, q) of the mean losses without each fold, at parameters (q,)."""
-    p, K, F = task.rows.X.shape[1], task.rows.K, task.folds
-    q, reached = p + K, reached_levels(K)
+    p, K, F = task.rows.X.shape[1], task.rows.K, task.n_folds
+    q, reached = p + K, level_design_matrix(K)
     parts = np.zeros((F, q, q))
     for rows in _blocks(len(task.rows.level)):
         curve = score_curvature(_scores(task, rows, at[None])[:, 0], task.rows.binary)
@@ -177,7 +177,7 @@ def _measure_curvatures(task: RegressionGrid, at: Array) -> Array:
             mine = place == f
             row_curvatures = curve[mine] * task.rows.weight[rows][mine]
             parts[f] += _moments(X[mine], level[mine], row_curvatures, K, reached)
-    whole, left = parts.sum(axis=0), task.left[:, None, None]
+    whole, left = parts.sum(axis=0), task.training_weights[:, None, None]
     # A fold with all the weight leaves nothing to measure: the curvature of all rows will do.
     curvatures = np.where(left > 0, (whole - parts) / np.where(left > 0, left, 1.0), whole / task.rows.weight.sum())
     return curvatures + MIN_CURVATURE * np.eye(q)

@@ -1,4 +1,4 @@
-"""Effects of the levels on the scale of the link function: the ladder, its prior and its fit to rows."""
+"""Estimation of the levels' effects that all customers share, on the scale of the link function, from a prior and the rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Link:
         return sigmoid(scores) if self.binary else self.unit * scores
 
 
-def link_of(log: Log) -> Link:
+def choose_link(log: Log) -> Link:
     """Return the link function for the responses of a log."""
     return Link(True) if log.binary else Link(False, float(np.std(log.response)) or 1.0)
 
@@ -35,10 +35,10 @@ def link_of(log: Log) -> Link:
 # -- curves that never fall ---------------------------------------------------------------------------------------------
 
 
-def isotonic(curves: Array) -> Array:
-    """Make curves (n, K) non-decreasing by isotonic regression; rising curves are unchanged.
+def make_monotone(curves: Array) -> Array:
+    """Make curves (n, K) non-decreasing by isotonic regression.
 
-    >>> isotonic(np.array([[0.0, 3.0, 1.0], [0.0, 1.0, 2.0]]))
+    >>> make_monotone(np.array([[0.0, 3.0, 1.0], [0.0, 1.0, 2.0]]))
     array([[0., 2., 2.],
            [0., 1., 2.]])
     """
@@ -66,12 +66,12 @@ AMPLITUDES = np.exp(np.linspace(np.log(0.002), np.log(64.0), 42))  # of the prio
 ROUGHNESSES = (0.02, 0.1)  # of the random walk, as shares of the amplitude
 
 
-def dose_shares(levels: Levels) -> Array:
+def scale_doses(levels: Levels) -> Array:
     """Return the doses (K,) of the levels, scaled to 0–1.
 
     Costs, or level numbers, take the place of missing doses.
 
-    >>> dose_shares(Levels(costs=[0, 1, 2], doses=[0, 5, 20]))
+    >>> scale_doses(Levels(costs=[0, 1, 2], doses=[0, 5, 20]))
     array([0.  , 0.25, 1.  ])
     """
     K = len(levels)
@@ -81,8 +81,8 @@ def dose_shares(levels: Levels) -> Array:
     return (doses - doses[0]) / (doses[-1] - doses[0])
 
 
-def list_shapes(doses: Array) -> tuple[Array, Array]:
-    """Return the possible shapes (S, K−1) of a ladder, each 1 at the dearest level, and their prior weights (S,)."""
+def list_ladder_shapes(doses: Array) -> tuple[Array, Array]:
+    """Return S candidate shapes (S, K−1) of the levels' effects, scaled to 1 at the dearest level, and their prior weights (S,)."""
     K = len(doses)
     place = np.arange(K) / (K - 1)
     groups: list[tuple[float, list[Array]]] = [
@@ -106,7 +106,7 @@ def _rise(doses: Array, middle: float, steep: float) -> Array:
 
 
 def average_ladder(effects: Array, covariance: Array, doses: Array, typical: float) -> Array:
-    """Return the ladder (K,): the posterior mean of the levels' effects, non-decreasing from 0.
+    """Return the posterior mean (K,) of the levels' effects, non-decreasing from 0.
 
     Parameters
     ----------
@@ -132,20 +132,20 @@ def average_ladder(effects: Array, covariance: Array, doses: Array, typical: flo
         return np.zeros(1)
     posterior = fit_ladder_posterior(effects, covariance, doses, typical)
     ladder = np.einsum("as,ask->k", posterior.weights, posterior.means)
-    rising = isotonic(np.concatenate([[0.0], ladder])[None])[0]
+    rising = make_monotone(np.concatenate([[0.0], ladder])[None])[0]
     return rising - rising[0]
 
 
 @dataclass(frozen=True, eq=False)
 class LadderPosterior:
-    """Mixture of normal distributions of the levels' effects: A amplitudes with their roughness, and S shapes."""
+    """Posterior of the levels' effects: a mixture of normal distributions over A amplitudes and S shapes."""
 
     weights: Array  # (A, S), of sum one
     means: Array  # (A, S, K−1)
     covariances: Array  # (A, K−1, K−1)
 
-    def draw(self, count: int, rng: np.random.Generator) -> Array:
-        """Draw ladders (count, K), non-decreasing from 0."""
+    def draw_ladders(self, count: int, rng: np.random.Generator) -> Array:
+        """Draw `count` vectors of level effects (count, K) from the posterior, each non-decreasing from 0."""
         A, S = self.weights.shape
         steps = self.means.shape[2]
         place, shape = np.divmod(rng.choice(A * S, size=count, p=self.weights.ravel()), S)
@@ -155,13 +155,13 @@ class LadderPosterior:
             spread, turn = np.linalg.eigh(self.covariances[a])
             root = turn * np.sqrt(np.maximum(spread, 0.0))
             drawn[mine, 1:] = self.means[a, shape[mine]] + rng.standard_normal((mine.sum(), steps)) @ root.T
-        rising = isotonic(drawn)
+        rising = make_monotone(drawn)
         return rising - rising[:, :1]
 
 
 def fit_ladder_posterior(effects: Array, covariance: Array, doses: Array, typical: float) -> LadderPosterior:
-    """Return the posterior of the levels' effects from their measurements; see `average_ladder`."""
-    shapes, prior = list_shapes(doses)
+    """Return the posterior of the levels' effects, given one measurement of each effect."""
+    shapes, prior = list_ladder_shapes(doses)
     walk = _walk(len(effects))
     chance = np.exp(-0.5 * np.log(AMPLITUDES) ** 2)
     logs, means, covariances = [], [], []
@@ -196,7 +196,7 @@ WEAK_PRECISION = 1e-3  # of the prior; it matters for levels without rows, or wh
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Rows of a log for regressions of scores; responses are in the unit of the link function."""
+    """Rows of a log for regressions on the scale of the link function."""
 
     link: Link
     level: Array  # (n,)
@@ -205,8 +205,8 @@ class ScoredRows:
     cluster: Array | None
     doses: Array  # (K,) shares of the largest
 
-    def take(self, rows: Array) -> ScoredRows:
-        """Return the rows that indices select."""
+    def take_rows(self, rows: Array) -> ScoredRows:
+        """Return the rows at some indices."""
         cluster = None if self.cluster is None else self.cluster[rows]
         return replace(
             self, level=self.level[rows], response=self.response[rows], weight=self.weight[rows], cluster=cluster
@@ -218,31 +218,31 @@ class ScoredRows:
         mean = float(self.weight @ self.response / (self.weight.sum() or 1.0))
         return float(Link(self.link.binary).to_scores(np.array([mean]))[0])
 
-    def reached(self) -> Array:
+    def increment_indicators(self) -> Array:
         """Return the indicators (n, K−1) of the increments up to each row's level."""
         return np.eye(len(self.doses))[self.level][:, 1:]
 
-    def losses(self, score: Array) -> Array:
-        """Return the losses (n,) of the rows at their scores (n,)."""
+    def row_losses(self, score: Array) -> Array:
+        """Return the loss (n,) of each row at its score (n,)."""
         return score_loss(score, self.response, self.link.binary)
 
-    def slopes(self, score: Array) -> Array:
-        """Return the weighted first derivatives (n,) of the rows' losses in their scores (n,)."""
+    def loss_slopes(self, score: Array) -> Array:
+        """Return the weighted first derivative (n,) of each row's loss with respect to its score (n,)."""
         return self.weight * score_slope(score, self.response, self.link.binary)
 
-    def curvatures(self, score: Array) -> Array:
-        """Return the weighted second derivatives (n,) of the rows' losses in their scores (n,)."""
+    def loss_curvatures(self, score: Array) -> Array:
+        """Return the weighted second derivative (n,) of each row's loss with respect to its score (n,)."""
         return self.weight * score_curvature(score, self.link.binary)
 
 
-def scored_rows(log: Log, link: Link) -> ScoredRows:
+def make_scored_rows(log: Log, link: Link) -> ScoredRows:
     """Convert a log to rows for regressions of scores; weights are scaled to mean one."""
     weight = log.weights / (log.weights.mean() or 1.0)
-    return ScoredRows(link, log.level, log.response / link.unit, weight, log.cluster, dose_shares(log.levels))
+    return ScoredRows(link, log.level, log.response / link.unit, weight, log.cluster, scale_doses(log.levels))
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class CoefficientPrior:
     """Normal priors of q independent coefficients, and lower bounds of these coefficients."""
 
     mean: Array
@@ -250,7 +250,7 @@ class Prior:
     lower: Array
 
 
-def fit_scores(rows: ScoredRows, design: Array, offset: Array, prior: Prior, noise: float) -> Array:
+def fit_coefficients(rows: ScoredRows, design: Array, offset: Array, prior: CoefficientPrior, noise: float) -> Array:
     """Return the posterior mode (q,) of the coefficients of a design matrix (n, q).
 
     `noise` divides the information of the rows.
@@ -259,12 +259,12 @@ def fit_scores(rows: ScoredRows, design: Array, offset: Array, prior: Prior, noi
 
     def objective(here: Array) -> float:
         apart = here - prior.mean
-        return float(weight @ rows.losses(offset + design @ here) + 0.5 * apart @ (prior.precision * apart))
+        return float(weight @ rows.row_losses(offset + design @ here) + 0.5 * apart @ (prior.precision * apart))
 
     def derivatives(here: Array) -> tuple[Array, Array]:
         score = offset + design @ here
-        slope = design.T @ (rows.slopes(score) / noise) + prior.precision * (here - prior.mean)
-        return slope, information(rows, design, score, noise) + np.diag(prior.precision + 1e-9)
+        slope = design.T @ (rows.loss_slopes(score) / noise) + prior.precision * (here - prior.mean)
+        return slope, fisher_information(rows, design, score, noise) + np.diag(prior.precision + 1e-9)
 
     return minimise(
         objective,
@@ -276,23 +276,23 @@ def fit_scores(rows: ScoredRows, design: Array, offset: Array, prior: Prior, noi
     )
 
 
-def information(rows: ScoredRows, design: Array, score: Array, noise: float) -> Array:
+def fisher_information(rows: ScoredRows, design: Array, score: Array, noise: float) -> Array:
     """Return the Fisher information (q, q) of the rows about the coefficients of a design matrix (n, q)."""
-    curve = rows.curvatures(score) / noise
+    curve = rows.loss_curvatures(score) / noise
     return design.T @ (curve[:, None] * design)
 
 
-def measure_noise(rows: ScoredRows, design: Array, score: Array) -> float:
-    """Return the variance of the rows' loss slopes, relative to the variance that the model implies.
+def measure_slope_noise(rows: ScoredRows, design: Array, score: Array) -> float:
+    """Return the ratio of the loss slopes' observed variance to the variance that the model implies.
 
     It is 1 for independent 0/1 responses.
 
     Weights, clusters and amounts with a large variance lower the information of the rows; this is the common factor.
     """
-    pull = design * rows.slopes(score)[:, None]
+    pull = design * rows.loss_slopes(score)[:, None]
     if rows.cluster is not None:
         pull = np.array([np.bincount(rows.cluster, column) for column in pull.T]).T
-    expected = (design**2 * rows.curvatures(score)[:, None]).sum(axis=0)
+    expected = (design**2 * rows.loss_curvatures(score)[:, None]).sum(axis=0)
     informed = expected > 1e-9
     if not informed.any():
         return 1.0
@@ -301,7 +301,7 @@ def measure_noise(rows: ScoredRows, design: Array, score: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """Effects (K,) of the levels, intercept, slope of the base score, and noise of the rows."""
+    """Fitted effects (K,) of the levels, with the intercept, the slope of the base score, and the noise of the rows."""
 
     intercept: float
     slope: float
@@ -315,7 +315,7 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     The slope of the base scores is fitted as well if `slope` is true; otherwise it is 1.
     """
     moves = slope and bool(base.std() > MIN_BASE_SPREAD)
-    design = np.column_stack([np.ones(len(base)), *([base] if moves else []), rows.reached()])
+    design = np.column_stack([np.ones(len(base)), *([base] if moves else []), rows.increment_indicators()])
     offset = np.zeros(len(base)) if moves else base
     first = 2 if moves else 1
     start = np.zeros(design.shape[1])
@@ -324,16 +324,18 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     precision[0] = 1e-6
     if moves:
         start[1] = 1.0
-    params = fit_scores(rows, design, offset, Prior(start, precision, np.full(len(start), -np.inf)), 1.0)
-    noise = measure_noise(rows, design, offset + design @ params)
+    params = fit_coefficients(
+        rows, design, offset, CoefficientPrior(start, precision, np.full(len(start), -np.inf)), 1.0
+    )
+    noise = measure_slope_noise(rows, design, offset + design @ params)
     ladder = Ladder(float(params[0]), 1.0, np.zeros(1), noise)
     typical = TYPICAL_LOGIT if rows.link.binary else TYPICAL_SHARE
     # Where nearly all rows of a level agree, the curvature at the best fit does not give their precision. So the rows
     # are read again around the ladder itself: the effects that one Newton step leads to, and their covariance there.
     for _ in range(MAX_READINGS):
         score = offset + design @ params
-        precisions = information(rows, design, score, noise) + np.diag(precision)
-        step = np.linalg.solve(precisions, -design.T @ rows.slopes(score) / noise - precision * (params - start))
+        precisions = fisher_information(rows, design, score, noise) + np.diag(precision)
+        step = np.linalg.solve(precisions, -design.T @ rows.loss_slopes(score) / noise - precision * (params - start))
         effects = params[first:] + np.clip(step[first:], -MAX_MOVE, MAX_MOVE)
         ladder = _settle(
             rows,
@@ -359,5 +361,5 @@ def _settle(rows: ScoredRows, base: Array, effects: Array, noise: float, moves: 
     lower[0] = -np.inf
     precision = np.ones(len(start))
     precision[0] = 1e-6
-    params = fit_scores(rows, design, offset, Prior(start, precision, lower), noise)
+    params = fit_coefficients(rows, design, offset, CoefficientPrior(start, precision, lower), noise)
     return Ladder(float(params[0]), float(params[1]) if moves else 1.0, effects, noise)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from largesse.response.batched_regression import RegressionGrid, RegressionRows, fit_together, held_out_scores
 from largesse.response.linear import LINEAR_TOLERANCE, _lower, _minimise, _ridge
+from largesse.response.regression_grid import RegressionGrid, RegressionRows, fit_all_penalties, held_out_scores
 from largesse.stats import sigmoid
 
 K, PENALTIES = 4, (1e-4, 1e-2, 1.0)
@@ -28,11 +28,11 @@ def test_each_regression_ends_at_its_own_minimum(binary: bool, weighted: bool) -
     place = np.arange(400) % 3
     ridges = np.stack([_ridge(p, K, penalty, 0.1) for penalty in PENALTIES])
     task = RegressionGrid(rows, place, ridges)
-    found = fit_together(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
+    found = fit_all_penalties(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
     assert found.shape == (3, 3, p + K)
     for j, penalty in enumerate(PENALTIES):
         for f in range(3):
-            alone = _minimise(rows.take(place != f), penalty, 0.1)
+            alone = _minimise(rows.take_rows(place != f), penalty, 0.1)
             np.testing.assert_allclose(found[j, f], alone, atol=2e-3 if penalty < 1e-3 else 3e-4)
     assert (found[:, :, p : p + K - 1] >= 0).all()
 
@@ -41,7 +41,7 @@ def test_a_fold_is_scored_by_the_regression_without_it() -> None:
     rows, p, place = make_rows(300, 5, binary=True), 5, np.arange(300) % 4
     ridges = _ridge(p, K, 0.01, 0.1)[None]
     task = RegressionGrid(rows, place, ridges)
-    found = fit_together(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
+    found = fit_all_penalties(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
     scores = held_out_scores(task, found)
     for i in (0, 7, 150, 299):
         here = found[0, place[i]]
@@ -53,8 +53,8 @@ def test_a_fold_with_all_the_weight_leaves_rows_that_count_alike() -> None:
     rows, p, place = make_rows(200, 3, binary=True), 3, np.arange(200) % 2
     weight = np.where(place == 0, 1.0, 0.0)
     task = RegressionGrid(replace(rows, weight=weight), place, _ridge(p, K, 0.01, 0.1)[None])
-    found = fit_together(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
-    alone = _minimise(make_rows(200, 3, binary=True).take(place == 1), 0.01, 0.1)
+    found = fit_all_penalties(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
+    alone = _minimise(make_rows(200, 3, binary=True).take_rows(place == 1), 0.01, 0.1)
     np.testing.assert_allclose(found[0, 0], alone, atol=1e-3)
 
 
@@ -64,4 +64,4 @@ def test_separated_rows_and_empty_levels_have_finite_fits() -> None:
     ridges = np.stack([_ridge(1, K, penalty, 0.1) for penalty in (1e-4, 1.0)])
     rows = RegressionRows(X, level, response, np.ones(60), K, True, np.linspace(0, 1, K))
     task = RegressionGrid(rows, np.arange(60) % 5, ridges)
-    assert np.isfinite(fit_together(task, np.zeros(1 + K), _lower(1, K), 1e-8)).all()
+    assert np.isfinite(fit_all_penalties(task, np.zeros(1 + K), _lower(1, K), 1e-8)).all()
