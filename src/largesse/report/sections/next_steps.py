@@ -38,7 +38,7 @@ def view_next_steps(numbers: Numbers, units: Units) -> View | None:
         "explore": {} if explored or loses else view_exploration(numbers, units),
         "explored": explored,
         "test": ""
-        if same_for_all
+        if same_for_all or (advised not in ("plan", "rule") and finite(verdict["needed_rows"]) is None)
         else f"Assign customers at random, half of them to {tested}, half to {name_mix(numbers)} at the same cost, and compare "
         f"what the halves bring. {write_needed_rows(numbers)}".strip(),
     }
