@@ -11,7 +11,7 @@ from largesse.data.log_reader import log_from_arrays, read_log
 from largesse.evaluation.log_checks import check_log, doctor, find_leaks, measure_explained
 from largesse.evaluation.overlap_and_balance import answer_level, measure_overlap
 from largesse.evaluation.policy_evaluation import evaluate
-from largesse.evaluation.randomisation import measure_dependence
+from largesse.evaluation.randomisation_check import measure_dependence
 from largesse.levels import Levels
 from largesse.propensity.estimate import encode_for_levels
 from largesse.records import Array, Checkup, Log, Overlap, Propensities

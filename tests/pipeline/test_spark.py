@@ -33,9 +33,9 @@ from largesse.pipeline.local_engine import Local
 from largesse.pipeline.planner import make_plan
 from largesse.pipeline.spark import ClusterError, Spark, check_spark, open_session, spark_engine
 from largesse.pipeline.spark.chunked_tables import ChunkedTable
+from largesse.pipeline.spark.executor_tasks import ChunkCosts
 from largesse.pipeline.spark.session import _start, explain_failure, find_java
 from largesse.pipeline.spark.spark_engine import SparkCustomers
-from largesse.pipeline.spark.tasks import ChunkCosts
 from largesse.policy import Policy
 from largesse.records import Log
 from largesse.response import Linear, fit_out_of_fold

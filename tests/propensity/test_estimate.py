@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from largesse.data.log_reader import log_from_arrays
-from largesse.propensity.balance import learn_tilts
+from largesse.propensity.covariate_balancing import learn_tilts
 from largesse.propensity.estimate import (
     MIN_PROPENSITY,
     _estimate,

@@ -143,7 +143,7 @@ def watch_everything(steps: Steps) -> None:
     import pyarrow.csv
     import pyarrow.parquet
 
-    from largesse.io import folders
+    from largesse.io import atomic_replacement
 
     for name in ("rename", "replace", "link", "fsync", "mkdir", "unlink", "rmdir", "chmod", "chown"):
         steps.watch(os, name)
@@ -154,9 +154,9 @@ def watch_everything(steps: Steps) -> None:
     steps.watch(pyarrow.csv, "write_csv")
     steps.watch(pyarrow.parquet, "write_table")
     if steps.fault.endswith("exchanged"):
-        folders._find_renameat2 = lambda: None  # type: ignore[assignment]
+        atomic_replacement._find_renameat2 = lambda: None  # type: ignore[assignment]
     else:
-        steps.watch(folders, "exchange")
+        steps.watch(atomic_replacement, "exchange")
 
 
 def run_command(work: Path, command: str, fault: str = "", at: int = 0) -> Ended:

@@ -32,7 +32,7 @@ from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Progress, Scores
 from largesse.response import list_models, make_model
 from largesse.worlds import read_thornton, thornton_levels
-from largesse_lab.experiments import real_logs
+from largesse_lab.experiments import real_log_level_means
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.nested_labels import find_data_folder
 from largesse_lab.pages.markdown import write_table
@@ -71,11 +71,11 @@ def _read_karlan_zinman(folder: Path | None) -> Log:
     table = table.append_column("discount", [np.array(costs)[level]])
     roles: dict[str, Any] = {"level": "discount", "response": "tookup", "propensity": "propensity"}
     levels = Levels(costs=costs, doses=costs, on_redemption=True)
-    return read_log(table, levels=levels, features=real_logs.ZINMAN_FEATURES, **roles)
+    return read_log(table, levels=levels, features=real_log_level_means.ZINMAN_FEATURES, **roles)
 
 
 def _read_karlan_list(folder: Path | None) -> Log:
-    return real_logs.REAL_LOGS["Karlan–List, amount"](_find(folder, "karlan_list_2007").parent)[0]
+    return real_log_level_means.REAL_LOGS["Karlan–List, amount"](_find(folder, "karlan_list_2007").parent)[0]
 
 
 def _read_rand(folder: Path | None) -> Log:

@@ -5,11 +5,9 @@ every budget. `price/` finds the price of the budget: a sample brackets it, one 
 selected among the hull steps of the others. The plan is then rounded to whole levels and never costs more than the budget.
 `constraints/` adds further constraints, and `exact` proves the best plan. `cost_estimates` computes the expected cost of a level;
 `cost_calibration` corrects expected costs so that the plan really costs its budget. `plans_by_budget` plans at many budgets at once;
-`batched_allocation` plans for customers in batches on several machines.
+`distributed_allocation` plans for customers in batches on several machines.
 """
 
-from largesse.allocation.batched_allocation import BatchPlan as BatchPlan
-from largesse.allocation.batched_allocation import allocate_batches as allocate_batches
 from largesse.allocation.constraints.constraint_types import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
 from largesse.allocation.constraints.constraint_types import Constraints as Constraints
 from largesse.allocation.constraints.constraint_types import Limit as Limit
@@ -21,6 +19,8 @@ from largesse.allocation.cost_calibration import Correction as Correction
 from largesse.allocation.cost_calibration import correct as correct
 from largesse.allocation.cost_calibration import correct_costs as correct_costs
 from largesse.allocation.cost_estimates import expected_costs as expected_costs
+from largesse.allocation.distributed_allocation import BatchPlan as BatchPlan
+from largesse.allocation.distributed_allocation import allocate_batches as allocate_batches
 from largesse.allocation.input_checks import check_task as check_task
 from largesse.allocation.plan import TIE as TIE
 from largesse.allocation.plan import allocate as allocate

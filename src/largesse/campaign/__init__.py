@@ -15,7 +15,7 @@ from largesse.campaign.campaign_file import campaign_from as campaign_from
 from largesse.campaign.campaign_file import campaign_from_options as campaign_from_options
 from largesse.campaign.campaign_file import read_campaign as read_campaign
 from largesse.campaign.campaign_file import read_list as read_list
-from largesse.campaign.column_roles import MAX_LEVELS as MAX_LEVELS
-from largesse.campaign.column_roles import Guess as Guess
 from largesse.campaign.plan_settings import Planning as Planning
 from largesse.campaign.plan_settings import find_eligible as find_eligible
+from largesse.campaign.role_detection import MAX_LEVELS as MAX_LEVELS
+from largesse.campaign.role_detection import Guess as Guess

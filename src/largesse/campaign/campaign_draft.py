@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.campaign.column_roles import IDENTIFIER, MAX_LEVELS, DraftColumn, Guess, find_consequences, guess_roles
+from largesse.campaign.role_detection import IDENTIFIER, MAX_LEVELS, DraftColumn, Guess, find_consequences, guess_roles
 from largesse.data import (
     PLAIN_TEXT_ROLES,
     LevelOrder,

@@ -24,9 +24,14 @@ from largesse.data.binning import name_value as name_value
 from largesse.data.column_encoders import CYCLES as CYCLES
 from largesse.data.column_encoders import MAX_STANDARD_DEVIATIONS as MAX_STANDARD_DEVIATIONS
 from largesse.data.column_encoders import SECONDS_PER_DAY as SECONDS_PER_DAY
+from largesse.data.column_roles import PLAIN_TEXT_ROLES as PLAIN_TEXT_ROLES
 from largesse.data.encoder import Encoder as Encoder
 from largesse.data.encoder import match_kinds as match_kinds
 from largesse.data.encoder import plain_columns as plain_columns
+from largesse.data.json_row_encoder import EncodedRows as EncodedRows
+from largesse.data.json_row_encoder import Row as Row
+from largesse.data.json_row_encoder import RowEncoder as RowEncoder
+from largesse.data.json_row_encoder import check_rows as check_rows
 from largesse.data.level_order import LevelOrder as LevelOrder
 from largesse.data.level_order import is_nothing as is_nothing
 from largesse.data.level_order import order_levels as order_levels
@@ -38,7 +43,6 @@ from largesse.data.log_reader import log_from_arrays as log_from_arrays
 from largesse.data.log_reader import read_customers as read_customers
 from largesse.data.log_reader import read_log as read_log
 from largesse.data.log_reader import require_columns as require_columns
-from largesse.data.log_roles import PLAIN_TEXT_ROLES as PLAIN_TEXT_ROLES
 from largesse.data.parsing import Suggestion as Suggestion
 from largesse.data.parsing import parse_numbers as parse_numbers
 from largesse.data.parsing import parse_problems as parse_problems
@@ -46,10 +50,6 @@ from largesse.data.parsing import parse_text_columns as parse_text_columns
 from largesse.data.parsing import read_suggested as read_suggested
 from largesse.data.propensity_checks import GivenPropensities as GivenPropensities
 from largesse.data.propensity_checks import find_doubtful_levels as find_doubtful_levels
-from largesse.data.row_encoder import EncodedRows as EncodedRows
-from largesse.data.row_encoder import Row as Row
-from largesse.data.row_encoder import RowEncoder as RowEncoder
-from largesse.data.row_encoder import check_rows as check_rows
 from largesse.data.table_batches import Batches as Batches
 from largesse.data.table_batches import FilePiece as FilePiece
 from largesse.data.table_batches import bound_size as bound_size

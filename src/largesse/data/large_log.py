@@ -24,7 +24,7 @@ from largesse.data.arrow_columns import (
     is_number,
     kind_of,
 )
-from largesse.data.log_roles import RoleSpec, read_roles
+from largesse.data.column_roles import RoleSpec, read_roles
 from largesse.data.parsing import (
     DATE_NAME,
     EXCEL_DAYS,

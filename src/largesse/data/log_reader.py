@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from largesse.data.arrow_columns import as_floats, as_seconds, count_words, kind_of, word_codes
+from largesse.data.column_roles import make_role_spec, read_roles
 from largesse.data.large_log import read_large
-from largesse.data.log_roles import make_role_spec, read_roles
 from largesse.data.parsing import parse_problems, parse_text_columns
 from largesse.data.table_batches import Batches
 from largesse.data.table_checks import TableChecker

@@ -25,13 +25,13 @@ from largesse.evaluation.frontier_estimate import (
 )
 from largesse.evaluation.influence import estimate_all
 from largesse.evaluation.one_column_rule import learn_rules
+from largesse.evaluation.partial_identification import bound_unsupported
 from largesse.evaluation.plan_explanation import explain_decisions, measure_changes
 from largesse.evaluation.policy_evaluation import Candidate, check_choices, evaluate_scores, examine_held_out
 from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.evaluation.profit_estimate import trace_profit
 from largesse.evaluation.response_curves import trace_features
 from largesse.evaluation.spend_by_price import measure_spending
-from largesse.evaluation.unsupported_bounds import bound_unsupported
 from largesse.evaluation.verdict import give_verdict
 from largesse.propensity import mark_supported
 from largesse.records import (

@@ -17,12 +17,12 @@ import numpy as np
 
 from largesse.data import GivenPropensities, find_doubtful_levels, group_column
 from largesse.errors import join_some, percent, plural
-from largesse.evaluation.group_falls import GroupFall, find_group_fall, states_order
+from largesse.evaluation.monotonicity_check import GroupFall, find_group_fall, states_order
 from largesse.evaluation.overlap_and_balance import measure_levels, measure_overlap
 from largesse.evaluation.policy_estimates import MIN_RATIO_CLUSTERS
-from largesse.evaluation.randomisation import find_strata, measure_dependence
+from largesse.evaluation.randomisation_check import find_strata, measure_dependence
 from largesse.evaluation.response_curves import Fall, MeanCurve, measure_curve
-from largesse.evaluation.within_customers import compare_within
+from largesse.evaluation.within_customer_comparison import compare_within
 from largesse.io import to_toml
 from largesse.levels import PER_UNIT
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities, find_unsupported

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.evaluation.randomisation import number_units
+from largesse.evaluation.randomisation_check import number_units
 from largesse.propensity import LevelFeatures
 from largesse.records import MIN_LEVEL_ROWS, Array, Log, Overlap
 from largesse.stats import t_quantile

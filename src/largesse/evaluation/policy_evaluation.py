@@ -26,6 +26,7 @@ from largesse.evaluation.frontier_estimate import ConstrainedPlanner, plan_held_
 from largesse.evaluation.influence import join_intervals
 from largesse.evaluation.log_checks import check_log, describe_cells, encode_unless_given, warn_of_overlap
 from largesse.evaluation.one_column_rule import learn_rules
+from largesse.evaluation.partial_identification import bound_unsupported
 from largesse.evaluation.policy_estimates import (
     INTERVAL_KINDS,
     bootstrap_values,
@@ -41,7 +42,6 @@ from largesse.evaluation.policy_estimates import (
 )
 from largesse.evaluation.policy_recommendation import recommend_policy
 from largesse.evaluation.profit_estimate import estimate_profit
-from largesse.evaluation.unsupported_bounds import bound_unsupported
 from largesse.evaluation.verdict import give_verdict
 from largesse.progress import report_to, start_stage, subrange
 from largesse.propensity import estimate_propensities, find_unsupported, mark_supported

@@ -2,14 +2,14 @@
 
 `mixture` gives a share of customers any level at random. `exploration_design` finds better probabilities for the customers of
 a plan, `exploration_rule` does so for other customers, and `exploration_plan` draws the levels and predicts the precision of the
-next log. `budget_draw` repeats a draw until it keeps the budget. `response_variance` estimates the variance of responses around
+next log. `budget_constrained_draw` repeats a draw until it keeps the budget. `response_variance` estimates the variance of responses around
 their expectation.
 """
 
-from largesse.exploration.budget_draw import RESERVE as RESERVE
-from largesse.exploration.budget_draw import draw_within as draw_within
-from largesse.exploration.budget_draw import find_seed as find_seed
-from largesse.exploration.budget_draw import measure_deviation as measure_deviation
+from largesse.exploration.budget_constrained_draw import RESERVE as RESERVE
+from largesse.exploration.budget_constrained_draw import draw_within as draw_within
+from largesse.exploration.budget_constrained_draw import find_seed as find_seed
+from largesse.exploration.budget_constrained_draw import measure_deviation as measure_deviation
 from largesse.exploration.exploration_design import GOALS as GOALS
 from largesse.exploration.exploration_design import design_log as design_log
 from largesse.exploration.exploration_design import make_task as make_task

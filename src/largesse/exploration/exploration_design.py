@@ -21,7 +21,7 @@ import numpy as np
 
 from largesse.allocation import Constraints, allocate, mix_two_levels
 from largesse.errors import BudgetError, Problem
-from largesse.exploration.budget_draw import RESERVE, measure_deviation
+from largesse.exploration.budget_constrained_draw import RESERVE, measure_deviation
 from largesse.exploration.mixture import mix_levels, remaining_budget
 from largesse.records import Array, Plan
 

@@ -21,7 +21,7 @@ from largesse.errors import (
     repr_short,
     suggest,
 )
-from largesse.exploration.budget_draw import draw_within
+from largesse.exploration.budget_constrained_draw import draw_within
 from largesse.exploration.exploration_design import GOALS, ExplorationTask, design_log, make_task
 from largesse.exploration.exploration_rule import ExplorationRule, find_rule
 from largesse.exploration.response_variance import ResponseVariance

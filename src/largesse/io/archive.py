@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 from largesse.errors import OutputError, PolicyFileError, Problem, repr_short
-from largesse.io.folders import atomic_file
+from largesse.io.atomic_replacement import atomic_file
 from largesse.records import Array
 
 ARCHIVE_VERSION = 2  # largesse 0.1.0 wrote version 1

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from largesse.io.folders import lock_path
+from largesse.io.atomic_replacement import lock_path
 from largesse.io.paths import wrap_os_error
 
 

@@ -47,7 +47,7 @@ from largesse.exploration import (
 from largesse.io import Reader, archive_error, atomic_file, expected_content, pack, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
-from largesse.policy.importance import decide_out_of_fold, measure_movers
+from largesse.policy.feature_importance import decide_out_of_fold, measure_movers
 from largesse.policy.policy_tree import PolicyTree, TreeSettings, make_policy_tree, make_tree_data
 from largesse.propensity import find_supported
 from largesse.records import (

@@ -21,7 +21,7 @@ from largesse.errors import BudgetError, Problem, budget_problems, fail, integer
 from largesse.evaluation import estimate_difference, estimate_value
 from largesse.levels import Levels
 from largesse.policy.export import sql
-from largesse.policy.importance import OutOfFoldPolicy
+from largesse.policy.feature_importance import OutOfFoldPolicy
 from largesse.records import Array, Card, Customers, DisplayMixin, Estimate, Log
 from largesse.stats import sample_rows
 

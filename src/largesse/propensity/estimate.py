@@ -2,7 +2,7 @@
 
 The estimate is cross-fitted: a multinomial logistic regression, or boosted trees where they clearly predict held-out rows
 better. It is then calibrated: held-out logits are shrunk, which leaves confounding in the comparison; a second regression,
-on the logits of all rows, undoes the shrinkage, and `balance` removes the remaining differences between feature means.
+on the logits of all rows, undoes the shrinkage, and `covariate_balancing` removes the remaining differences between feature means.
 Several logging policies are learnt separately and mixed: a row's propensity is the probability of its level, averaged over
 the policies that may have chosen it. Nothing is clipped silently: the result holds the number of rows raised to the floor
 and the weight removed by it.
@@ -19,7 +19,7 @@ import numpy as np
 
 from largesse.data import Encoder, kind_of
 from largesse.progress import advance, track
-from largesse.propensity.balance import MAX_PROPENSITY_ROWS, balance_propensities, learn_tilts
+from largesse.propensity.covariate_balancing import MAX_PROPENSITY_ROWS, balance_propensities, learn_tilts
 from largesse.propensity.models import (
     CalibratedClassifier,
     Classifier,

@@ -12,7 +12,7 @@ import numpy as np
 
 from largesse.data import Encoder
 from largesse.io import Reader, pack
-from largesse.propensity.balance import Tilts
+from largesse.propensity.covariate_balancing import Tilts
 from largesse.records import Array
 from largesse.stats import Trees
 

@@ -14,8 +14,8 @@ observed costs to any response model, by default `Proportional`.
 
 from largesse.response.additive import Additive as Additive
 from largesse.response.boosting import Boosting as Boosting
-from largesse.response.curve_draws import CurvePosterior as CurvePosterior
-from largesse.response.curve_draws import fit_curve_posterior as fit_curve_posterior
+from largesse.response.curve_posterior import CurvePosterior as CurvePosterior
+from largesse.response.curve_posterior import fit_curve_posterior as fit_curve_posterior
 from largesse.response.fold_ensemble import ModelScorer as ModelScorer
 from largesse.response.fold_ensemble import predict_held_out as predict_held_out
 from largesse.response.hurdle import Hurdle as Hurdle

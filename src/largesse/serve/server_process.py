@@ -99,7 +99,7 @@ def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = la
 def _configure(app: Any, **options: Any) -> Any:
     import uvicorn
 
-    from largesse.serve.http_protocol import SOCKET_BACKLOG, LimitedProtocol, raise_file_limit
+    from largesse.serve.http_limits import SOCKET_BACKLOG, LimitedProtocol, raise_file_limit
 
     raise_file_limit()
     return uvicorn.Config(

@@ -30,7 +30,7 @@ from largesse_lab.experiments import (
     profit_intervals,
     random_world_comparison,
     redemption_overspend,
-    served_log,
+    served_log_precision,
     simulation_comparison,
     table2,
 )
@@ -223,7 +223,9 @@ CASES = {
     "next_log": Case(
         Request(seeds=(3, 3), sizes=[500]), sizes(exploration_precision, LOG_ROWS=400), check_next_log, figure=True
     ),
-    "served_log": Case(Request(seeds=(3, 3)), sizes(served_log, SERVED_LOG_ROWS=500, MODEL="linear"), check_served),
+    "served_log": Case(
+        Request(seeds=(3, 3)), sizes(served_log_precision, SERVED_LOG_ROWS=500, MODEL="linear"), check_served
+    ),
     "check_campaigns": Case(
         Request(PLANTED, seeds=(5, 5)),
         sizes(monitoring_alarms, LOG_ROWS=500, NEXT_ROWS=600),

@@ -45,8 +45,7 @@ from largesse.pipeline.spark.chunked_tables import (
     unpack_following,
     unpack_table,
 )
-from largesse.pipeline.spark.session import explain_failure, first_line, open_session, quiet
-from largesse.pipeline.spark.tasks import (
+from largesse.pipeline.spark.executor_tasks import (
     ChunkCosts,
     PlanTask,
     TableSpec,
@@ -67,6 +66,7 @@ from largesse.pipeline.spark.tasks import (
     survey_chunk,
     unpack_report,
 )
+from largesse.pipeline.spark.session import explain_failure, first_line, open_session, quiet
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy
 from largesse.progress import advance, report_to, start_stage

@@ -1,7 +1,8 @@
 """Export of policies for systems without Python: one SQL query, or one ONNX model.
 
-`graph` defines the few operations that every target supports; `compiler` turns encoders, models and the decision into them. `sql`
-writes them as a query for DuckDB, which sqlglot translates for other databases; `onnx` writes them as a model.
+`expression_graph` defines the few operations that every target supports; `compiler` turns encoders, models and the
+decision into them. `sql` writes them as a query for DuckDB, which sqlglot translates for other databases; `onnx`
+writes them as a model.
 """
 
 from largesse.policy.export.compiler import compile_policy as compile_policy

@@ -13,7 +13,7 @@ import numpy as np
 from largesse.allocation import TIE
 from largesse.data import CYCLES, SECONDS_PER_DAY, Encoder
 from largesse.errors import Problem, fail
-from largesse.policy.export.graph import (
+from largesse.policy.export.expression_graph import (
     Value,
     affine,
     average,

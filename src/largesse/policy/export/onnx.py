@@ -16,7 +16,7 @@ import numpy as np
 from largesse.data import MAX_STANDARD_DEVIATIONS, Encoder
 from largesse.errors import require_part
 from largesse.policy.export.compiler import OUTPUT, DecisionGraph, compile_policy
-from largesse.policy.export.graph import Value
+from largesse.policy.export.expression_graph import Value
 from largesse.records import Array
 from largesse.version import __version__
 

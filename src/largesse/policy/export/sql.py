@@ -18,7 +18,7 @@ import numpy as np
 from largesse.data import MAX_STANDARD_DEVIATIONS
 from largesse.errors import Problem, fail, refuse, repr_short, require_part, suggest
 from largesse.policy.export.compiler import OUTPUT, USE_TREE, DecisionGraph, compile_policy
-from largesse.policy.export.graph import Value
+from largesse.policy.export.expression_graph import Value
 
 DIALECTS = {"duckdb": "duckdb", "postgresql": "postgres", "spark": "spark", "bigquery": "bigquery"}  # → name in sqlglot
 MAX_LENGTH = {"bigquery": 1_000_000}  # characters of a query, the database's limit

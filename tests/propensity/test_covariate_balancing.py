@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from largesse.propensity.balance import MIN_BALANCED_ROWS, _fit_tilt, balance_propensities
+from largesse.propensity.covariate_balancing import MIN_BALANCED_ROWS, _fit_tilt, balance_propensities
 
 
 def drawn(n: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from largesse.errors import OutputError
-from largesse.io import atomic_file, atomic_folder, can_recover, file_transaction, folders, hold_folder
+from largesse.io import atomic_file, atomic_folder, atomic_replacement, can_recover, file_transaction, hold_folder
 from support.folders import earlier_run, everything_in
 
 RUN = {"marks": ("campaign.toml", "policy.largesse"), "files": ("campaign.toml", "policy.largesse", "report.html")}
@@ -63,7 +63,7 @@ def test_an_exchange_that_fails_brings_the_old_folder_back(
         rename(*paths)
 
     monkeypatch.setattr(os, "rename", failing)
-    monkeypatch.setattr(folders, "_find_renameat2", lambda: failing if in_one_step else None)
+    monkeypatch.setattr(atomic_replacement, "_find_renameat2", lambda: failing if in_one_step else None)
     with pytest.raises(fails_with(stop)):
         replace_run(out)
     assert everything_in(tmp_path) == before
@@ -72,7 +72,7 @@ def test_an_exchange_that_fails_brings_the_old_folder_back(
 @pytest.mark.parametrize("in_one_step", [True, False])
 def test_new_content_replaces_the_old(in_one_step: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not in_one_step:
-        monkeypatch.setattr(folders, "_find_renameat2", lambda: None)
+        monkeypatch.setattr(atomic_replacement, "_find_renameat2", lambda: None)
     replace_run(earlier_run(tmp_path))
     (tmp_path / "empty").mkdir()
     replace_run(tmp_path / "empty")
@@ -147,7 +147,7 @@ def test_when_the_file_cannot_appear_the_folder_goes_back(
 
     monkeypatch.setattr(os, "replace", failing)
     if not in_one_step:
-        monkeypatch.setattr(folders, "_find_renameat2", lambda: None)
+        monkeypatch.setattr(atomic_replacement, "_find_renameat2", lambda: None)
     with pytest.raises(OutputError):
         write_both(out, tmp_path / "x.csv")
     assert everything_in(tmp_path) == before
@@ -186,12 +186,12 @@ def test_a_folder_that_a_killed_command_moved_away_comes_back(tmp_path: Path) ->
 KILLED = """
 import os, random, signal, sys, time
 from pathlib import Path
-from largesse.io import file_transaction, folders, hold_folder
+from largesse.io import file_transaction, atomic_replacement, hold_folder
 
 out, file, times, in_one_step = Path("run"), Path("x.csv"), int(sys.argv[1]), sys.argv[2] == "exchange"
 names = [f"{k}.txt" for k in range(6)]
 if not in_one_step:
-    folders._find_renameat2 = lambda: None
+    atomic_replacement._find_renameat2 = lambda: None
 
 def write(number):
     with hold_folder(out), file_transaction() as batch:
@@ -237,8 +237,8 @@ def test_a_kill_at_any_instant_leaves_the_old_or_the_new(way: str, times: int, t
 def test_output_in_use_is_refused_after_a_wait(
     use: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folders, "MAX_LOCK_SECONDS", 0.05)
-    with folders.lock_path(tmp_path / "out"), pytest.raises(OutputError, match="in use by another"):
+    monkeypatch.setattr(atomic_replacement, "MAX_LOCK_SECONDS", 0.05)
+    with atomic_replacement.lock_path(tmp_path / "out"), pytest.raises(OutputError, match="in use by another"):
         use(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
@@ -306,13 +306,13 @@ def test_new_files_and_folders_are_private_also_in_an_open_folder(tmp_path: Path
 
 
 def test_an_interrupt_leaves_the_old_or_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, exchange = earlier_run(tmp_path), folders.exchange
+    out, exchange = earlier_run(tmp_path), atomic_replacement.exchange
 
     def interrupted(part: Path, path: Path) -> None:
         exchange(part, path)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(folders, "exchange", interrupted)
+    monkeypatch.setattr(atomic_replacement, "exchange", interrupted)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     try:
         with pytest.raises(KeyboardInterrupt):

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.campaign.column_roles import AFTER_RESPONSE, DraftColumn, Guess, find_consequences, guess_roles
+from largesse.campaign.role_detection import AFTER_RESPONSE, DraftColumn, Guess, find_consequences, guess_roles
 from largesse.records import Array
 
 N = 60

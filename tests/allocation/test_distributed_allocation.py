@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largesse.allocation import allocate
-from largesse.allocation.batched_allocation import allocate_batches
+from largesse.allocation.distributed_allocation import allocate_batches
 from largesse.errors import BudgetError
 from largesse.records import Array
 

@@ -1,4 +1,4 @@
-"""Allocation in batches: customers stay on their machines, and only sums come back.
+"""Distributed allocation: customers stay on their machines, and only sums come back.
 
 The price search is that of `allocate`, round by round: a sample brackets the price, every batch decides the customers who
 get the same level at both ends, and adds up what they cost. When few customers are undecided they are gathered, and the

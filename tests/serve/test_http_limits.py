@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, http_protocol, listen
+from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, http_limits, listen
 from largesse.serve.server_process import MAX_LOG_RECORDS, _configure, configure_logging
 
 HEAD = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -62,10 +62,10 @@ class Running:
 @pytest.fixture
 def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
     """A server with tight limits."""
-    monkeypatch.setattr(http_protocol, "REQUEST_SECONDS", 0.4)
-    monkeypatch.setattr(http_protocol, "SWEEP_SECONDS", 0.05)
-    monkeypatch.setattr(http_protocol, "BYTES_PER_SECOND", 1000)
-    monkeypatch.setattr(http_protocol, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(http_limits, "REQUEST_SECONDS", 0.4)
+    monkeypatch.setattr(http_limits, "SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(http_limits, "BYTES_PER_SECOND", 1000)
+    monkeypatch.setattr(http_limits, "MAX_CONNECTIONS", 8)
     found = Running()
     yield found
     found.server.should_exit = True
@@ -100,7 +100,7 @@ def test_a_slow_body_is_read_as_long_as_it_arrives(running: Running) -> None:
 
 
 def test_idle_connections_make_room_for_new_ones(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_protocol, "REQUEST_SECONDS", 60)
+    monkeypatch.setattr(http_limits, "REQUEST_SECONDS", 60)
     idle = [running.send() for _ in range(30)]
     assert b"200 OK" in receive(running.send(post(b"here", b"Connection: close")))
     assert [receive(connection) for connection in idle[:20]] == [b""] * 20  # the oldest were closed
@@ -108,7 +108,7 @@ def test_idle_connections_make_room_for_new_ones(running: Running, monkeypatch: 
         connection.close()
 
 
-BIG = b"a" * (http_protocol.MAX_HEAD_BYTES + 1)
+BIG = b"a" * (http_limits.MAX_HEAD_BYTES + 1)
 
 
 @pytest.mark.parametrize(

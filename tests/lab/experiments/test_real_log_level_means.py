@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse_lab.experiments.real_logs import average_strata, measure, tabulate
+from largesse_lab.experiments.real_log_level_means import average_strata, measure, tabulate
 from largesse_lab.runner.experiment_request import Request
 
 

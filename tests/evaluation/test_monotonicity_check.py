@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from largesse.data.log_reader import log_from_arrays
-from largesse.evaluation.group_falls import find_group_fall, states_order
 from largesse.evaluation.log_checks import check_log, doctor
+from largesse.evaluation.monotonicity_check import find_group_fall, states_order
 from largesse.levels import Levels
 from largesse.records import Array, Log, Propensities
 

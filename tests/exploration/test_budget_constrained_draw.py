@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from largesse.exploration.budget_draw import RESERVE, draw_within, find_seed, measure_deviation
+from largesse.exploration.budget_constrained_draw import RESERVE, draw_within, find_seed, measure_deviation
 from largesse.records import Array
 from largesse.stats import draw_levels
 
