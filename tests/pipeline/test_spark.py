@@ -24,10 +24,9 @@ from largesse.errors import InputError, MissingPartError
 from largesse.evaluation import summarise_study
 from largesse.io import to_json
 from largesse.levels import Levels
-from largesse.pipeline import customers as customer_tables
-from largesse.pipeline import open_engine, plan, run, run_on_spark
+from largesse.pipeline import customer_tables, open_engine, plan, run, run_on_spark
 from largesse.pipeline.commands import judge_plan, score_log, silent
-from largesse.pipeline.customers import choose_customers
+from largesse.pipeline.customer_tables import choose_customers
 from largesse.pipeline.engine_protocol import Engine, Target
 from largesse.pipeline.local_engine import Local
 from largesse.pipeline.planner import make_plan

@@ -71,7 +71,7 @@ class BudgetPoint:
 
 def sum_at_prices(curves: Array, costs: Array, prices: Sequence[float]) -> PriceSums:
     """Return the sums of customers, curves (n, K) and cost rows (1, K) or (n, K), at falling prices (m,)."""
-    from largesse.allocation.budget_kernels import add_plans
+    from largesse.allocation.price_grid_kernels import add_plans
 
     spend, value = np.zeros(len(prices) + 1), np.zeros(len(prices) + 1)
     add_plans(curves, costs, np.array(prices, dtype=np.float64), spend, value)
@@ -184,7 +184,7 @@ def count_at_budgets(
     level (points, n_groups, K), and what each group is expected to cost (points, n_groups). Where a share explores, these are
     the levels that a plan with this seed draws. Counts of batches are added.
     """
-    from largesse.allocation.budget_kernels import count_plans
+    from largesse.allocation.price_grid_kernels import count_plans
 
     rows, curves, costs = batch
     K = curves.shape[1]

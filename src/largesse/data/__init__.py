@@ -43,11 +43,6 @@ from largesse.data.log_reader import log_from_arrays as log_from_arrays
 from largesse.data.log_reader import read_customers as read_customers
 from largesse.data.log_reader import read_log as read_log
 from largesse.data.log_reader import require_columns as require_columns
-from largesse.data.parsing import Suggestion as Suggestion
-from largesse.data.parsing import parse_numbers as parse_numbers
-from largesse.data.parsing import parse_problems as parse_problems
-from largesse.data.parsing import parse_text_columns as parse_text_columns
-from largesse.data.parsing import read_suggested as read_suggested
 from largesse.data.propensity_checks import GivenPropensities as GivenPropensities
 from largesse.data.propensity_checks import find_doubtful_levels as find_doubtful_levels
 from largesse.data.table_batches import Batches as Batches
@@ -66,3 +61,8 @@ from largesse.data.table_reader import memory_limit as memory_limit
 from largesse.data.table_reader import merge_schemas as merge_schemas
 from largesse.data.table_reader import read_table as read_table
 from largesse.data.table_reader import table_from_memory as table_from_memory
+from largesse.data.text_parsing import Suggestion as Suggestion
+from largesse.data.text_parsing import parse_numbers as parse_numbers
+from largesse.data.text_parsing import parse_problems as parse_problems
+from largesse.data.text_parsing import parse_text_columns as parse_text_columns
+from largesse.data.text_parsing import read_suggested as read_suggested

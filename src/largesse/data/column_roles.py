@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from largesse.data.assignment_unit import find_assignment_unit
-from largesse.data.parsing import parse_problems
 from largesse.data.propensity_checks import (
     GivenPropensities,
     propensities_by_stratum,
@@ -18,6 +17,7 @@ from largesse.data.propensity_checks import (
     share_problems,
 )
 from largesse.data.table_checks import TableChecker
+from largesse.data.text_parsing import parse_problems
 from largesse.errors import Problem, refuse, repr_short, suggest
 from largesse.levels import Levels
 from largesse.records import ROLES, Array, Log

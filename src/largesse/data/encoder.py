@@ -27,7 +27,7 @@ from largesse.data.column_encoders import (
     WordsEncoder,
     read_columns,
 )
-from largesse.data.parsing import match_kinds
+from largesse.data.text_parsing import match_kinds
 from largesse.errors import Problem, refuse, suggest
 from largesse.io import to_json
 from largesse.records import Array

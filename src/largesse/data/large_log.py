@@ -25,7 +25,10 @@ from largesse.data.arrow_columns import (
     kind_of,
 )
 from largesse.data.column_roles import RoleSpec, read_roles
-from largesse.data.parsing import (
+from largesse.data.table_batches import Batches, bound_size, open_batches
+from largesse.data.table_checks import TableChecker
+from largesse.data.table_reader import check_columns, memory_limit
+from largesse.data.text_parsing import (
     DATE_NAME,
     EXCEL_DAYS,
     SAMPLED_CELLS,
@@ -39,9 +42,6 @@ from largesse.data.parsing import (
     read_words,
     recognise_words,
 )
-from largesse.data.table_batches import Batches, bound_size, open_batches
-from largesse.data.table_checks import TableChecker
-from largesse.data.table_reader import check_columns, memory_limit
 from largesse.errors import Problem, fail, join_some, plural, refuse, row_limit_problems
 from largesse.progress import advance
 from largesse.records import Array, Log, RowTask, Sample

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from largesse.data.parsing import parse_numbers
+from largesse.data.text_parsing import parse_numbers
 
 
 def split_words(text: str) -> frozenset[str]:

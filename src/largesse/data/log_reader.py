@@ -17,10 +17,10 @@ import numpy as np
 from largesse.data.arrow_columns import as_floats, as_seconds, count_words, kind_of, word_codes
 from largesse.data.column_roles import make_role_spec, read_roles
 from largesse.data.large_log import read_large
-from largesse.data.parsing import parse_problems, parse_text_columns
 from largesse.data.table_batches import Batches
 from largesse.data.table_checks import TableChecker
 from largesse.data.table_reader import check_columns, read_table
+from largesse.data.text_parsing import parse_problems, parse_text_columns
 from largesse.errors import InputError, Problem, fail, join_some, plural, refuse, response_value_problems, suggest
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Log, Roles

@@ -20,8 +20,8 @@ from largesse.data.arrow_columns import (
     skip_reason,
     values_as_text,
 )
-from largesse.data.parsing import find_style, map_words, parse_numbers, reads_as_number
 from largesse.data.propensity_checks import PROPENSITY_HINT
+from largesse.data.text_parsing import find_style, map_words, parse_numbers, reads_as_number
 from largesse.errors import Problem, join_some, percent, plural, suggest
 from largesse.levels import Levels
 from largesse.records import Array

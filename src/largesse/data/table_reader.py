@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from largesse.data.arrow_columns import is_text, is_unusable
 from largesse.data.csv_reader import DelimitedText, describe_text, read_text
-from largesse.data.parsing import parse_problems, parse_text_columns
+from largesse.data.text_parsing import parse_problems, parse_text_columns
 from largesse.errors import InputError, Problem, fail, join_some, path_problems, plural, refuse
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from largesse.evaluation import (
 from largesse.exploration import ResponseVariance, measure_variance, plan_next_log
 from largesse.io import file_transaction, read_record, to_json
 from largesse.pipeline import run_folder as files
-from largesse.pipeline.customers import choose_customers
+from largesse.pipeline.customer_tables import choose_customers
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
 from largesse.pipeline.local_engine import Local
 from largesse.pipeline.out_of_fold_cache import make_key, read_scores

@@ -31,7 +31,7 @@ from largesse.evaluation import (
     number_groups,
 )
 from largesse.io import ScratchFile, scratch_file
-from largesse.pipeline.customers import (
+from largesse.pipeline.customer_tables import (
     CustomerSource,
     CustomerStream,
     find_repeated,

@@ -24,7 +24,7 @@ from largesse.records.evaluation import (
 )
 from largesse.records.exploration import NextLog
 from largesse.records.input_tables import Log
-from largesse.records.logged_policy_changes import LoggedPolicyChanges
+from largesse.records.level_transitions import LoggedPolicyChanges
 from largesse.records.study import DecisionSummary, FeatureCurves
 
 # -- fit ------------------------------------------------------------------------------------------------------------------

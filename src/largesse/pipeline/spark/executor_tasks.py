@@ -17,7 +17,7 @@ from largesse.data import FilePiece, decode_dictionary, parse_text_columns, read
 from largesse.errors import LargesseError, refuse
 from largesse.evaluation import GroupedFeature, count_plan, number_groups
 from largesse.levels import Levels
-from largesse.pipeline.customers import check_table, find_suspects
+from largesse.pipeline.customer_tables import check_table, find_suspects
 from largesse.pipeline.engine_protocol import PlanResult
 from largesse.pipeline.local_engine import random_keys
 from largesse.pipeline.spark.chunked_tables import (

@@ -32,7 +32,7 @@ from largesse.data import (
 from largesse.errors import InputError, Problem, fail, refuse, row_limit_problems, suggest
 from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, GroupedFeature, PlanCounts, choose_features
 from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
-from largesse.pipeline.customers import check_memory, name_reasons
+from largesse.pipeline.customer_tables import check_memory, name_reasons
 from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers, Target
 from largesse.pipeline.local_engine import Local, choose_places
 from largesse.pipeline.spark.chunked_tables import (

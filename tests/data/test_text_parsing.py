@@ -10,8 +10,8 @@ import pytest
 
 from largesse.campaign.campaign_file import campaign_from
 from largesse.data import Encoder, read_log
-from largesse.data.parsing import find_style, parse_numbers, read_suggested, suggest_parse
 from largesse.data.table_reader import read_table
+from largesse.data.text_parsing import find_style, parse_numbers, read_suggested, suggest_parse
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Log
