@@ -7,7 +7,14 @@ import pytest
 from scipy import stats
 
 from largesse.evaluation.estimators import ESTIMATORS, weight_rows
-from largesse.evaluation.influence import Influence, estimate_all, find_nonzero_responses, join_intervals, measure_rows
+from largesse.evaluation.influence import (
+    Influence,
+    PolicyInfluence,
+    estimate_all,
+    find_nonzero_responses,
+    join_intervals,
+    measure_rows,
+)
 from largesse.evaluation.policy_estimates import (
     bootstrap_values,
     compare_references,
@@ -181,4 +188,20 @@ def test_ratios_with_few_clusters_have_no_interval(clusters: int, given: bool) -
     for top, bottom in (influence, influence.minus(score_level(scores, 0))):
         found = estimate_ratio(scores, top, bottom)
         assert math.isfinite(found.estimate)
-        assert math.isfinite(found.low) is math.isfinite(found.high) is given
+        assert (not math.isnan(found.low)) is (not math.isnan(found.high)) is given
+
+
+def test_the_ends_of_a_ratio_are_where_the_difference_may_be_zero() -> None:
+    scores, policy = draw_answers(3)
+    influence = score_policy(scores, policy)
+    changes = (influence, PolicyInfluence(influence.spend, influence.value), influence.minus(score_level(scores, 0)))
+    for top, bottom in changes:
+        found = estimate_ratio(scores, top, bottom)
+        below = bottom.estimate(scores.weight, scores.cluster)
+        for end, name in ((found.low, "low"), (found.high, "high")):
+            if math.isfinite(end):
+                difference = (top - bottom * end).estimate(scores.weight, scores.cluster)
+                assert getattr(difference, name) == pytest.approx(0.0, abs=1e-3 * difference.se)
+        assert (below.low <= 0 <= below.high) is not (math.isfinite(found.low) and math.isfinite(found.high))
+    ratio, inverse = (estimate_ratio(scores, *pair) for pair in changes[:2])
+    assert (1 / ratio.high, 1 / ratio.low) == pytest.approx((inverse.low, inverse.high), rel=1e-3)

@@ -114,7 +114,7 @@ def test_a_drawing_that_cannot_be_saved_leaves_what_was_there(
 def test_records_print_in_a_line(records: dict[str, Any]) -> None:
     found = records["study"].evaluation
     other = found.references[0]
-    assert repr(found.per_spend) == f"Estimate({found.per_spend})"
+    assert repr(other.value) == f"Estimate({other.value})"
     assert str(other.difference) in f"{other.difference!r}"
     assert f"; against {other.name}: {other.difference.estimate:+.4g} [" in repr(found)
     assert repr(other).startswith(f"Reference({other.name!r}, ")

@@ -47,6 +47,7 @@ CAMPAIGN_SECTIONS = {
     "model": ("name", "seed"),
     "data": ("most_rows",),
 }
+LABELS = "labels"  # section of a campaign file: name of a column or level -> label on pages
 MAX_SEED = 2**32 - 1  # scikit-learn takes no more
 MAX_FILE_BYTES = 2**24  # of a campaign file
 
@@ -94,6 +95,7 @@ class Campaign:
     unit: str = ""  # of costs
     response_unit: str = ""
     response_value: float | None = None  # what one unit of response is worth, in the unit of costs
+    labels: Mapping[str, str] = field(default_factory=dict)  # column or level -> its label on pages
     out: str | None = field(default=None, compare=False)
 
     @property
@@ -112,7 +114,15 @@ class Campaign:
         lines += ["", "[model]", *_lines({"name": self.model, "seed": self.seed})]
         if self.most_rows != "auto":
             lines += ["", "[data]", *_lines({"most_rows": self.most_rows})]
+        if self.labels:
+            lines += ["", f"[{LABELS}]", *(f"{to_toml(name)} = {to_toml(label)}" for name, label in self.labels.items())]
         return "\n".join(lines) + "\n"
+
+    @property
+    def page_labels(self) -> dict[str, str]:
+        """Labels by the names that pages would show: those of columns, and titles of levels."""
+        titles = zip(self.levels.titles, self.levels.labels, strict=True)
+        return {**self.labels, **{title: self.labels[name] for title, name in titles if name in self.labels}}
 
     @property
     def columns(self) -> dict[str, str]:
@@ -223,6 +233,7 @@ def campaign_from(
     most_rows = sections["data"].get("most_rows", "auto")
     problems += row_limit_problems(most_rows, "data.most_rows")
     problems += response_value_problems(settings.get("response_value"))
+    labels = _read_labels(settings.get(LABELS, {}), problems)
     refuse("campaign", problems)
     assert levels is not None  # refused above otherwise
     worth = settings.get("response_value")
@@ -242,13 +253,14 @@ def campaign_from(
         unit=settings.get("unit", ""),
         response_unit=settings.get("response_unit", ""),
         response_value=None if worth is None else float(worth),
+        labels=labels,
         out=places.get("out"),
     )
 
 
 def _check_names(settings: dict[str, Any], problems: list[Problem]) -> None:
     """Name the settings that are unknown or in the wrong section."""
-    known = [*TOP, *CAMPAIGN_SECTIONS]
+    known = [*TOP, *CAMPAIGN_SECTIONS, LABELS]
     for key, value in settings.items():
         if key not in known:
             home = next((section for section, inner in CAMPAIGN_SECTIONS.items() if key in inner), None)
@@ -283,6 +295,19 @@ def _read_roles(section: dict[str, Any], blanks: Collection[str], problems: list
     problems += [Problem(f"columns.{p.what}", p.hint) for p in parse_problems(section.get("parse", {}))]
     roles: dict[str, Any] = {role: section[role] for role in CAMPAIGN_SECTIONS["columns"] if role in section}
     return cast(Roles, roles)
+
+
+def _read_labels(section: Any, problems: list[Problem]) -> dict[str, str]:
+    """Return the labels of columns and levels. A level may be written as a number, without quotes."""
+    if not isinstance(section, dict):
+        problems.append(Problem(f"{LABELS} is a section, not a value", f"write [{LABELS}] on a line of its own"))
+        return {}
+    wrong = [name for name, label in section.items() if not (isinstance(label, str) and label.strip())]
+    problems += [
+        Problem(f"{LABELS}.{name} is {repr_short(section[name])}", f'give text: "{name}" = "how pages should write it"')
+        for name in wrong
+    ]
+    return {name: label.strip() for name, label in section.items() if name not in wrong}
 
 
 def _is_observed(settings: Mapping[str, Any]) -> bool:

@@ -165,8 +165,6 @@ def summarise_study(study: Study) -> StudySummary:
         value=Estimate(evaluation.value, evaluation.value_se, *evaluation.value_interval),
         spend=Estimate(evaluation.spend, evaluation.spend_se, *evaluation.spend_interval),
         promise=evaluation.promise,
-        per_spend=evaluation.per_spend,
-        gain_per_spend=evaluation.gain_per_spend,
         profit=evaluation.profit,
         best_budget=study.best,
         versus=evaluation.references,

@@ -25,6 +25,7 @@ from largesse.records import (
     Finding,
     LevelsByGroup,
     LevelTotals,
+    PlannedGroup,
     PlannedTotals,
     PlanSummary,
     SliderPlan,
@@ -198,6 +199,7 @@ def summarise_plan(
     excuse: str = "",
     exploration: ExplorationSummary | None = None,
     customer_warnings: Sequence[Finding] = (),
+    groups: Sequence[PlannedGroup] = (),
 ) -> PlanSummary:
     """Summarise a plan from counts of all customers; `labels` (K,) name the levels, `points` are the plans at other budgets."""
     counted = order_plans(plan, counts, points)
@@ -219,6 +221,7 @@ def summarise_plan(
         shadow=dict(shadow or {}),
         exploration=exploration,
         customer_warnings=tuple(customer_warnings),
+        groups=tuple(groups),
     )
 
 

@@ -38,6 +38,8 @@ from largesse.records import MIN_LEVEL_ROWS, Array, Comparison, Estimate, Refere
 from largesse.stats import count_if_too_few
 
 MIN_RATIO_BUYERS = 50
+MAX_RATIO_DOUBLINGS = 12  # of the width by the delta method, beyond which an end counts as infinite
+MIN_EXTRA_SPEND = 1e-9  # of the largest cost: less is a rounding error
 MIN_RATIO_CLUSTERS = 20  # with 12 to 16, 95 % intervals of ratios covered .91 to .93, with 20 and more .94 to .97
 INTERVAL_KINDS = ("influence", "bootstrap")
 SCORE_BLOCK_ROWS = 1 << 18
@@ -201,10 +203,11 @@ def estimate_difference(
 
 
 def estimate_ratio(scores: Scores, top: Influence, bottom: Influence) -> Estimate:
-    """Return the ratio of two estimates, its interval by the delta method; NaN if the denominator is zero.
+    """Return the ratio of two estimates with Fieller's interval; NaN if the denominator is zero.
 
-    The delta method promises too much where clusters are few, or buyers are few and spends have a long tail: there is no
-    interval then.
+    The interval holds every ratio r for which the interval of top − r × bottom includes zero. An end that is not bounded,
+    because the denominator may be zero, is infinite. Where clusters are few, or buyers are few and spends have a long tail, there
+    is no interval.
     """
     whole = scores.weight.sum()
     under = float(scores.weight @ bottom.values / whole)
@@ -216,7 +219,44 @@ def estimate_ratio(scores: Scores, top: Influence, bottom: Influence) -> Estimat
     few = scores.cluster is not None and len(np.unique(scores.cluster)) < MIN_RATIO_CLUSTERS
     if bottom.tail is not None and rest.tail is not None:
         few |= bool(min(np.count_nonzero(rest.tail > 0), np.count_nonzero(rest.tail < 0)) < MIN_RATIO_BUYERS)
-    return replace(ratio, low=float("nan"), high=float("nan")) if few else ratio
+    if few or not np.isfinite(ratio.high - ratio.low):
+        return replace(ratio, low=float("nan"), high=float("nan"))
+    if ratio.high == ratio.low:
+        return ratio
+    sign = float(np.sign(under))
+    return replace(ratio, **_find_ratio_ends(scores, top * sign, bottom * sign, ratio))
+
+
+def _find_ratio_ends(scores: Scores, top: Influence, bottom: Influence, ratio: Estimate) -> dict[str, float]:
+    """Return the ends of the ratios r around an estimate for which the interval of top − r × bottom includes zero.
+
+    The mean of `bottom` is above zero, so that the difference falls in r.
+    """
+    from scipy.optimize import brentq
+
+    ends, middle, width = {}, ratio.estimate, (ratio.high - ratio.low) / 2
+    for name, opposite, side in (("low", "low", -1.0), ("high", "high", 1.0)):
+
+        def difference_end(r: float, end: str = opposite) -> float:
+            return float(getattr(take_mean(scores, top + bottom * -r), end))
+
+        beyond = [middle + side * width * 2.0**k for k in range(MAX_RATIO_DOUBLINGS)]
+        if middle * side < 0:  # a ratio of zero asks for the numerator alone, whatever the denominator is
+            beyond.insert(0, 0.0)
+        outside = next((r for r in beyond if side * difference_end(r) < 0), None)
+        ends[name] = side * np.inf if outside is None else float(brentq(difference_end, outside, middle, rtol=1e-4))
+    return ends
+
+
+def estimate_cost_per_extra(scores: Scores, change: PolicyInfluence) -> Estimate | None:
+    """Return the cost of one more unit of response, from the differences in value and spend between two policies.
+
+    None if the policy spends no more, or brings no more. Where it may bring no more, the interval has no upper end.
+    """
+    value, spend = take_means(scores, change)
+    if not (value.estimate > 0 and spend.estimate > MIN_EXTRA_SPEND * max(float(np.abs(scores.paid).max()), 1e-300)):
+        return None
+    return estimate_ratio(scores, change.spend, change.value)
 
 
 def estimate_uniform(scores: Scores, estimator: str = "dr") -> list[tuple[Estimate, Estimate]]:
@@ -245,7 +285,7 @@ def compare_references(
     logged = ("what was done before", "the levels in the log")
     return (
         _make_reference(scores, name, mixed, policy, response_value, gain),
-        _make_reference(scores, logged, score_log(scores), policy, response_value),
+        _make_reference(scores, logged, score_log(scores), policy, response_value, priced=True),
     )
 
 
@@ -261,7 +301,8 @@ def compare_uniform(
     references = []
     for k, label in enumerate(levels.titles):
         uniform = score_level(scores, k, estimator) if k else cheapest
-        references.append(_make_reference(scores, (label, f"all get {label!r}"), uniform, policy, response_value))
+        named = (label, f"all get {label!r}")
+        references.append(_make_reference(scores, named, uniform, policy, response_value, priced=k == 0))
     return tuple(references)
 
 
@@ -272,10 +313,21 @@ def _make_reference(
     policy: PolicyInfluence,
     response_value: float | None,
     gain: Influence | None = None,
+    *,
+    priced: bool = False,
 ) -> Reference:
-    """Return a reference; `gain` is the influence on the difference in value where it is not the plain one."""
+    """Return a reference, `priced` with the cost of what the policy brings more.
+
+    `gain` is the influence on the difference in value where it is not the plain one.
+    """
     change = policy.minus(other)
-    reference = Reference(*name, *take_means(scores, other), take_mean(scores, gain or change.value))
+    reference = Reference(
+        *name,
+        *take_means(scores, other),
+        take_mean(scores, gain or change.value),
+        spend_difference=take_mean(scores, change.spend),
+        cost_per_extra=estimate_cost_per_extra(scores, change) if priced else None,
+    )
     if response_value is None:
         return reference
     # At the same spend, profits differ as values do.

@@ -456,7 +456,7 @@ def describe_run(folder: str | Path) -> dict[str, Any]:
     with files.read_run_folder(folder) as home, files.expect_numbers(home):
         campaign = read_campaign(home)
         words = {word: getattr(campaign, word) for word in ("title", "unit", "response_unit")}
-        return {**files.read_step(home, files.FIT_STEP), **words}
+        return {**apply_labels(files.read_step(home, files.FIT_STEP), campaign.page_labels), **words}
 
 
 def _gather_numbers(home: Path) -> dict[str, Any]:
@@ -474,7 +474,7 @@ def join_numbers(
         fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {_write(average)}"))
     heading = Heading(campaign.title, campaign.unit, campaign.seed, name_day(), campaign.response_unit)
     joint = summarise_jointly(read_record(PlanSummary, planned), read_record(StudySummary, judged))
-    return join_parts(heading, fitted, planned, judged, to_json(joint))
+    return join_parts(heading, fitted, planned, judged, to_json(joint), campaign.page_labels)
 
 
 def _write(budget: float | None) -> str:

@@ -75,6 +75,9 @@ class ScoredCustomers(Protocol):
     def draw(self) -> CustomerSample:
         """Return features and curves of some of the customers, drawn at random."""
 
+    def sample_levels(self, plan: PlanResult) -> tuple[pa.Table, Array]:
+        """Return features (m rows) and planned levels (m,) of some of the customers, drawn at random."""
+
     def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
         """Write a plan, each table all or nothing, in the customers' order; return the counts for the report."""
 

@@ -208,14 +208,17 @@ class LocalCustomers:
         """Return features and curves of some of the customers, drawn at random."""
         return CustomerSample(self.sample.features, self.curves[self.sample.rows])
 
+    def sample_levels(self, plan: PlanResult) -> tuple[pa.Table, Array]:
+        """Return features (m rows) and planned levels (m,) of some of the customers, drawn at random."""
+        rows = self.sample.rows
+        return self.sample.features, plan.decide(rows, self.curves[rows], self._rows_of_costs(rows))[0]
+
     def write(self, plan: PlanResult, targets: Sequence[Target], progress: Progress) -> PlanCounts:
         """Write a plan, each table all or nothing, in the customers' order; return the counts of the report."""
         import pyarrow as pa
 
         # The features that explain most of the plan are chosen on a sample of the customers.
-        rows = self.sample.rows
-        levels, _ = plan.decide(rows, self.curves[rows], self._rows_of_costs(rows))
-        features = choose_features(self.sample.features, levels)
+        features = choose_features(*self.sample_levels(plan))
 
         def write_part(part: Customers, start: int) -> PlanCounts:
             batch = self.batch(start, len(part))

@@ -39,6 +39,7 @@ from largesse.io import (
 from largesse.pipeline.engine_protocol import PlanResult, ScoredCustomers, Target
 from largesse.pipeline.out_of_fold_cache import make_key, tabulate_scores
 from largesse.pipeline.table_writer import write_table
+from largesse.policy import describe_levels
 from largesse.progress import advance, start_stage
 from largesse.records import (
     Estimate,
@@ -255,6 +256,7 @@ def write_plan(
         excuse=result.excuse,
         exploration=result.exploration,
         customer_warnings=customer_warnings,
+        groups=describe_levels(result.policy.model.encoder_, *customers.sample_levels(result)),
     )
     return write_step(folder, PLANNING_STEP, summary)
 

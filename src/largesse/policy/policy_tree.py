@@ -22,7 +22,16 @@ from largesse.evaluation import estimate_difference, estimate_value
 from largesse.levels import Levels
 from largesse.policy.export import sql
 from largesse.policy.feature_importance import OutOfFoldPolicy
-from largesse.records import Array, Card, Customers, DisplayMixin, Estimate, Log
+from largesse.records import (
+    Array,
+    Card,
+    Customers,
+    DisplayMixin,
+    Estimate,
+    GroupCondition,
+    Log,
+    PlannedGroup,
+)
 from largesse.stats import sample_rows
 
 if TYPE_CHECKING:
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
 
 MAX_TREE_ROWS = 20_000
 MAX_TREE_DEPTH = 4
+DESCRIPTION_DEPTH = 2  # conditions of a group that a sentence can hold
 LOSS_FOLDS = 2
 MAX_WORD_CONDITIONS, MAX_CUTS = 12, 12  # per text (most frequent words) and per number (quantiles)
 MIN_SHARE = 0.01  # of customers in a leaf and on either side of a condition
@@ -417,6 +427,29 @@ def _fill(grown: Node, data: TreeData, price: float, budget: float) -> Node:
         return Leaf(yes.level, total, response, spend)
 
     return fill(grown)
+
+
+def describe_levels(encoder: Encoder, features: pa.Table, levels: Array, seed: int = 0) -> tuple[PlannedGroup, ...]:
+    """Return a few groups of customers that describe the levels (n,) of any plan, the largest group first.
+
+    The tree has the level of as many customers as possible; customers with another level are counted.
+    """
+    rows = sample_rows(len(levels), MAX_TREE_ROWS, seed)
+    if len(rows) < 2 * LOSS_FOLDS:
+        return ()
+    same = np.eye(int(levels.max()) + 1)[levels[rows]]  # of a level, how many of its customers have it
+    data = TreeData(encoder.plain(features.take(rows)), dict(encoder.kinds), same, np.zeros(same.shape))
+    tree, _ = learn_tree(data, TreeSettings(DESCRIPTION_DEPTH, None, 0.0, seed))
+    groups = [
+        PlannedGroup(
+            tuple(GroupCondition(c.feature, c.kind, c.value, holds) for c, holds in path),
+            leaf.share,
+            leaf.level,
+            leaf.response,
+        )
+        for path, leaf in list_leaves(tree)
+    ]
+    return tuple(sorted(groups, key=lambda group: -group.share))
 
 
 # -- loss -----------------------------------------------------------------------------------------------------------------

@@ -95,6 +95,8 @@ from largesse.records.run_summaries import LogFacts as LogFacts
 from largesse.records.run_summaries import NamedEstimate as NamedEstimate
 from largesse.records.run_summaries import NeededRows as NeededRows
 from largesse.records.run_summaries import PlannedTotals as PlannedTotals
+from largesse.records.run_summaries import GroupCondition as GroupCondition
+from largesse.records.run_summaries import PlannedGroup as PlannedGroup
 from largesse.records.run_summaries import PlanSummary as PlanSummary
 from largesse.records.run_summaries import ResponseCurves as ResponseCurves
 from largesse.records.run_summaries import SliderEstimate as SliderEstimate

@@ -139,6 +139,8 @@ class Reference:
     difference: Estimate
     profit: Estimate | None = None  # profit after costs, where a response has a value
     profit_difference: Estimate | None = None  # profit of the plan less that of the reference (paired)
+    spend_difference: Estimate | None = None  # spend of the plan less that of the reference (paired)
+    cost_per_extra: Estimate | None = None  # of one more unit of response than the reference; NaN ends: cannot say
 
     def __repr__(self) -> str:
         named = f"{self.name!r}, {self.detail!r}" if self.detail else repr(self.name)
@@ -308,8 +310,6 @@ class Evaluation(DisplayMixin):
     references: tuple[Reference, ...] = ()
     warnings: tuple[Finding, ...] = ()
     uniform: tuple[Reference, ...] = ()  # each level for all customers, compared with the policy
-    per_spend: Estimate | None = None  # value per unit spent
-    gain_per_spend: Estimate | None = None  # gain over the cheapest level for all, per additional unit spent
     clipped_weight: float = 0.0  # share of all weight that raising propensities to the floor removed
     interval: str = "influence"  # method of the intervals of value and spend: "influence" or "bootstrap"
     profit: Profit | None = None  # if the log has the value of a response

@@ -218,6 +218,26 @@ class ExplorationSummary:
 
 
 @dataclass(frozen=True)
+class GroupCondition:
+    """Condition that customers of a group fulfil, or do not: see `policy.Condition`."""
+
+    feature: str
+    kind: str  # "number", "date" or "text"
+    value: float | str | None
+    holds: bool
+
+
+@dataclass(frozen=True)
+class PlannedGroup:
+    """Customers who share a few conditions, and the level that most of them get."""
+
+    conditions: tuple[GroupCondition, ...]
+    share: float  # of all customers
+    level: int
+    agreement: float  # share of the group that gets this level
+
+
+@dataclass(frozen=True)
 class PlanSummary:
     """Plan of a run: budget, expected value and spend, and levels by customer group."""
 
@@ -230,6 +250,7 @@ class PlanSummary:
     shadow: dict[str, float] = field(default_factory=dict)  # constraint → value of one more unit of its limit
     exploration: ExplorationSummary | None = None
     customer_warnings: tuple[Finding, ...] = ()  # about customers who are not those of the log
+    groups: tuple[PlannedGroup, ...] = ()  # that describe the plan in a few conditions, the largest first
 
 
 # -- evaluation -----------------------------------------------------------------------------------------------------------
@@ -341,8 +362,6 @@ class StudySummary:
     value: Estimate
     spend: Estimate
     promise: float | None
-    per_spend: Estimate | None
-    gain_per_spend: Estimate | None
     profit: Profit | None
     best_budget: BestBudget | None
     versus: tuple[Reference, ...]

@@ -13,6 +13,7 @@ from largesse.levels import LEADING_SYMBOLS
 from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, level_variables
 from largesse.report.checkup_pages import view_check, view_checkup
 from largesse.report.comparison_rows import view_legend
+from largesse.report.labels import apply_labels
 from largesse.report.number_format import THIN_SPACE, Numbers, Units, View, finite
 from largesse.report.pacing_page import view_pace
 from largesse.report.sections.budget_frontier import view_frontier
@@ -64,16 +65,24 @@ class Heading:
     response_unit: str = ""
 
 
-def join_parts(heading: Heading, fit: Numbers, plan: Numbers, evaluation: Numbers, joint: Numbers) -> View:
+def join_parts(
+    heading: Heading,
+    fit: Numbers,
+    plan: Numbers,
+    evaluation: Numbers,
+    joint: Numbers,
+    labels: Mapping[str, str] | None = None,
+) -> View:
     """Join the summaries of all steps, as JSON types, into the numbers of the page; the plan's number wins a conflict.
 
-    `joint` holds the numbers of plan and evaluation together.
+    `joint` holds the numbers of plan and evaluation together; `labels` replace the names of columns and levels.
     """
     joined: View = {**asdict(heading), "version": __version__}
     for result in (evaluation, fit, plan, joint):
         for key, value in result.items():
             both = isinstance(value, dict) and isinstance(joined.get(key), dict)
             joined[key] = {**joined[key], **value} if both else value
+    joined = apply_labels(joined, labels or {})
     return joined | {"answer": write_answer(joined)}
 
 

@@ -30,7 +30,7 @@ from largesse.data import (
     split_file,
 )
 from largesse.errors import InputError, Problem, fail, refuse, row_limit_problems, suggest
-from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, GroupedFeature, PlanCounts, choose_features
+from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, PlanCounts, choose_features
 from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
 from largesse.pipeline.customer_tables import check_memory, name_reasons
 from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers, Target
@@ -430,7 +430,7 @@ class SparkCustomers:
         with report_to(progress), ExitStack() as stack:
             start_stage("writing the plan", self.n)
             part = cast(Policy, plan.policy.options)
-            task = PlanTask(replace(plan, policy=part), self.costs, self.ids, self._choose_features(plan))
+            task = PlanTask(replace(plan, policy=part), self.costs, self.ids, choose_features(*self.sample_levels(plan)))
             writers = [stack.enter_context(open_writer(file)) for file in targets[self.target is not None :]]
             counts = list[PlanCounts]()
             for content in self.chunks.map(
@@ -459,10 +459,10 @@ class SparkCustomers:
         assert self.sample is not None
         return self.sample
 
-    def _choose_features(self, plan: PlanResult) -> tuple[GroupedFeature, ...]:
-        """Return the features that explain most of the plan."""
+    def sample_levels(self, plan: PlanResult) -> tuple[pa.Table, Array]:
+        """Return features (m rows) and planned levels (m,) of some of the customers, drawn at random."""
         batch, features = self._survey(plan.plan.price)
-        return choose_features(features, plan.decide(*batch)[0])
+        return features, plan.decide(*batch)[0]
 
     def _write_table(self, task: PlanTask, target: str) -> None:
         """Let the executors write the plan to a table or an address, with Spark's own writers."""
