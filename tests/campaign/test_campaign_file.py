@@ -365,3 +365,19 @@ def test_features_that_were_known_before_are_a_list_of_names() -> None:
     assert campaign.roles["known_before"] == ["visits"]
     assert campaign_from(tomllib.loads(campaign.text)) == campaign
     assert "columns.known_before is 'visits'" in problems_of(text.replace('["visits"]', '"visits"'))
+
+
+def test_labels_of_columns_and_levels_are_read_and_written_back(tmp_path: Path) -> None:
+    path = tmp_path / "campaign.toml"
+    path.write_text(
+        'log = "log.csv"\n[columns]\nlevel = "coupon"\nresponse = "bought"\n[levels]\ncosts = [0, 5]\ndoses = [0, 5]\n'
+        'dose_unit = "€"\n[plan]\nbudget = 1\n[labels]\n"bl_age" = "Age"\n"5" = "Voucher"\n'
+    )
+    campaign = read_campaign(path)
+    assert campaign.labels == {"bl_age": "Age", "5": "Voucher"}
+    assert campaign.page_labels["€5"] == "Voucher"  # pages know levels by their titles
+    path.write_text(campaign.text)
+    assert read_campaign(path).labels == campaign.labels
+    path.write_text(campaign.text.replace('"Voucher"', "5"))
+    with pytest.raises(InputError, match=r"labels\.5"):
+        read_campaign(path)

@@ -192,7 +192,7 @@ def test_ratios_with_few_clusters_have_no_interval(clusters: int, given: bool) -
 
 
 def test_the_ends_of_a_ratio_are_where_the_difference_may_be_zero() -> None:
-    scores, policy = draw_answers(3)
+    scores, policy = draw_answers(3, 3000)
     influence = score_policy(scores, policy)
     changes = (influence, PolicyInfluence(influence.spend, influence.value), influence.minus(score_level(scores, 0)))
     for top, bottom in changes:

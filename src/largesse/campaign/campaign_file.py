@@ -115,7 +115,11 @@ class Campaign:
         if self.most_rows != "auto":
             lines += ["", "[data]", *_lines({"most_rows": self.most_rows})]
         if self.labels:
-            lines += ["", f"[{LABELS}]", *(f"{to_toml(name)} = {to_toml(label)}" for name, label in self.labels.items())]
+            lines += [
+                "",
+                f"[{LABELS}]",
+                *(f"{to_toml(name)} = {to_toml(label)}" for name, label in self.labels.items()),
+            ]
         return "\n".join(lines) + "\n"
 
     @property

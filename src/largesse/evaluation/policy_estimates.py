@@ -316,7 +316,7 @@ def _make_reference(
     *,
     priced: bool = False,
 ) -> Reference:
-    """Return a reference, `priced` with the cost of what the policy brings more.
+    """Return a reference; if `priced`, with the cost of each extra unit of response.
 
     `gain` is the influence on the difference in value where it is not the plain one.
     """

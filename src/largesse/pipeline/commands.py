@@ -136,6 +136,11 @@ def run(
 def _read_log(campaign: Campaign, engine: Engine, table: Any = None) -> tuple[Log, Campaign]:
     """Return the log, and the campaign with the row limit of its sample: another machine must draw the same sample."""
     log = engine.read_log(campaign, table)
+    known = {*campaign.columns.values(), *log.features.column_names, *campaign.levels.labels}
+    unknown = [
+        Problem(f"labels: there is no {name!r}", suggest(name, known)) for name in campaign.labels if name not in known
+    ]
+    refuse("campaign", unknown)
     return log, campaign if log.sample is None else replace(campaign, most_rows=log.sample.most)
 
 
@@ -452,11 +457,11 @@ def read_numbers(folder: str | Path) -> dict[str, Any]:
 
 
 def describe_run(folder: str | Path) -> dict[str, Any]:
-    """Return the title of a run folder, its units, its response and its levels."""
+    """Return the title of a run folder, its units, its response, its levels and its labels."""
     with files.read_run_folder(folder) as home, files.expect_numbers(home):
         campaign = read_campaign(home)
         words = {word: getattr(campaign, word) for word in ("title", "unit", "response_unit")}
-        return {**apply_labels(files.read_step(home, files.FIT_STEP), campaign.page_labels), **words}
+        return {**files.read_step(home, files.FIT_STEP), **words, "labels": campaign.page_labels}
 
 
 def _gather_numbers(home: Path) -> dict[str, Any]:

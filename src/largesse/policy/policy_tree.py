@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -441,15 +442,17 @@ def describe_levels(encoder: Encoder, features: pa.Table, levels: Array, seed: i
     data = TreeData(encoder.plain(features.take(rows)), dict(encoder.kinds), same, np.zeros(same.shape))
     tree, _ = learn_tree(data, TreeSettings(DESCRIPTION_DEPTH, None, 0.0, seed))
     groups = [
-        PlannedGroup(
-            tuple(GroupCondition(c.feature, c.kind, c.value, holds) for c, holds in path),
-            leaf.share,
-            leaf.level,
-            leaf.response,
-        )
+        PlannedGroup(tuple(starmap(_record_condition, path)), leaf.share, leaf.level, leaf.response)
         for path, leaf in list_leaves(tree)
     ]
     return tuple(sorted(groups, key=lambda group: -group.share))
+
+
+def _record_condition(condition: Condition, holds: bool) -> GroupCondition:
+    """Return a condition of a group as a record of plain types."""
+    value = condition.value
+    word, limit = (value, None) if isinstance(value, str) else (None, value)
+    return GroupCondition(condition.feature, condition.kind, holds, limit, word)
 
 
 # -- loss -----------------------------------------------------------------------------------------------------------------

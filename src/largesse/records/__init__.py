@@ -87,6 +87,7 @@ from largesse.records.run_summaries import ExplorationSummary as ExplorationSumm
 from largesse.records.run_summaries import FeatureGroups as FeatureGroups
 from largesse.records.run_summaries import FitSummary as FitSummary
 from largesse.records.run_summaries import FrontierSummary as FrontierSummary
+from largesse.records.run_summaries import GroupCondition as GroupCondition
 from largesse.records.run_summaries import JointSummary as JointSummary
 from largesse.records.run_summaries import LevelResponse as LevelResponse
 from largesse.records.run_summaries import LevelsByGroup as LevelsByGroup
@@ -94,9 +95,8 @@ from largesse.records.run_summaries import LevelTotals as LevelTotals
 from largesse.records.run_summaries import LogFacts as LogFacts
 from largesse.records.run_summaries import NamedEstimate as NamedEstimate
 from largesse.records.run_summaries import NeededRows as NeededRows
-from largesse.records.run_summaries import PlannedTotals as PlannedTotals
-from largesse.records.run_summaries import GroupCondition as GroupCondition
 from largesse.records.run_summaries import PlannedGroup as PlannedGroup
+from largesse.records.run_summaries import PlannedTotals as PlannedTotals
 from largesse.records.run_summaries import PlanSummary as PlanSummary
 from largesse.records.run_summaries import ResponseCurves as ResponseCurves
 from largesse.records.run_summaries import SliderEstimate as SliderEstimate

@@ -219,12 +219,13 @@ class ExplorationSummary:
 
 @dataclass(frozen=True)
 class GroupCondition:
-    """Condition that customers of a group fulfil, or do not: see `policy.Condition`."""
+    """Condition that customers of a group fulfil, or do not; without a limit or a word, the feature is missing."""
 
     feature: str
     kind: str  # "number", "date" or "text"
-    value: float | str | None
     holds: bool
+    limit: float | None = None  # numbers and dates below it
+    word: str | None = None  # texts equal to it
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from largesse.report.console import print_pace as print_pace
 from largesse.report.console import print_plan as print_plan
 from largesse.report.console import print_power as print_power
 from largesse.report.console import print_warnings as print_warnings
+from largesse.report.labels import apply_labels as apply_labels
 from largesse.report.notebook_plots import Drawing as Drawing
 from largesse.report.number_format import MISSING_DASH as MISSING_DASH
 from largesse.report.number_format import finite as finite

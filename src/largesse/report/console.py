@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from largesse.errors import make_visible, plural
 from largesse.records import PowerAnalysis, write_customers
+from largesse.report.labels import apply_labels
 from largesse.report.number_format import (
     THIN_SPACE,
     Numbers,
@@ -75,6 +76,7 @@ def print_plan(numbers: Numbers, path: Path, folder: Path) -> None:
     """
     from rich.console import Console
 
+    numbers = apply_labels(numbers, numbers.get("labels", {}))
     units, planned, budget, console = Units.of(numbers), numbers["planned"], numbers["budget"], Console()
     style = units.money([planned["spend"], budget["average"]])
     limit = "" if budget["average"] is None else f", within a budget of {style.text(budget['average'])}"
@@ -112,6 +114,7 @@ def print_judgement(numbers: Numbers, path: Path) -> None:
     """Print the evaluation of a plan: verdict, warnings, comparisons, and the path of its file."""
     from rich.console import Console
 
+    numbers = apply_labels(numbers, numbers.get("labels", {}))
     units, console = Units.of(numbers), Console()
     console.print()
     _print_verdict(console, write_sentences(units, numbers))

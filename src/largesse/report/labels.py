@@ -10,7 +10,9 @@ from largesse.report.number_format import View
 
 NAME_KEYS = frozenset(("feature", "column", "dearer", "cheaper"))  # whose text is the name of a column or level
 LEVEL_LISTS = frozenset(("levels", "uniform", "overlap"))  # of records whose "name" is that of a level
-SENTENCE_KEYS = frozenset(("text", "detail", "reason", "excuse", "headline", "verdict"))  # with names in quotation marks
+SENTENCE_KEYS = frozenset(
+    ("text", "detail", "reason", "excuse", "headline", "verdict")
+)  # with names in quotation marks
 QUOTED = re.compile(r"(?<!\w)(['\"])(.+?)\1(?!\w)")
 
 

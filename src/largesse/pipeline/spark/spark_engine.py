@@ -430,7 +430,9 @@ class SparkCustomers:
         with report_to(progress), ExitStack() as stack:
             start_stage("writing the plan", self.n)
             part = cast(Policy, plan.policy.options)
-            task = PlanTask(replace(plan, policy=part), self.costs, self.ids, choose_features(*self.sample_levels(plan)))
+            task = PlanTask(
+                replace(plan, policy=part), self.costs, self.ids, choose_features(*self.sample_levels(plan))
+            )
             writers = [stack.enter_context(open_writer(file)) for file in targets[self.target is not None :]]
             counts = list[PlanCounts]()
             for content in self.chunks.map(

@@ -78,10 +78,9 @@ def _view_spend(numbers: Numbers, units: Units) -> View:
 
 
 def _view_price(numbers: Numbers, units: Units) -> View:
-    price, gain = finite(numbers["planned"]["price"]), numbers["gain_per_spend"] or {}
+    price = finite(numbers["planned"]["price"])
     money, spread = bool(units.response_unit) and not units.binary, abs(price) if price else None
     style = units.response([price], spread) if money else choose_style([price], spread)
-    gain_style = units.gain_style(gain) if money else choose_style(list_ends(gain), half_width(gain))
     more = "one more unit of response"
     if units.binary:
         more = "one more response"
@@ -92,7 +91,6 @@ def _view_price(numbers: Numbers, units: Units) -> View:
         "more": more,
         "rate": units.cost(1 / price) if price and price > 0 else MISSING_DASH,
         "spent": price == 0,
-        "gain_per_spend": "" if finite(gain.get("estimate")) is None else gain_style.with_interval(gain),
     }
 
 
