@@ -35,6 +35,7 @@ READABLE_ENDINGS = {
 }
 KNOWN_KINDS = "Parquet (.parquet), CSV (.csv, .csv.gz) and Arrow/Feather (.arrow, .feather)"
 MAX_QUOTED_LETTERS = 200  # of Arrow's own messages
+SNIFFED_BYTES = 1 << 16  # of a text file
 CONTAINER_LIMIT_FILE = Path("/sys/fs/cgroup/memory.max")  # bytes
 DEFAULT_MEMORY_BYTES = 1 << 40
 
@@ -359,9 +360,9 @@ def is_gzip(file: Path) -> bool:
     return file.name.lower().endswith(".gz")
 
 
-def _read_head(file: Path, size: int = 65536) -> str:
+def _read_head(file: Path) -> str:
     with (gzip.open if is_gzip(file) else open)(file, "rb") as stream:
-        head = stream.read(size)
+        head = stream.read(SNIFFED_BYTES)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, as Excel writes "Unicode text"
         raise UnicodeDecodeError("utf-8", head[:2], 0, 2, "UTF-16 byte order mark")
     return str(head.decode("utf-8", errors="replace"))

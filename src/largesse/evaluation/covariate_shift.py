@@ -29,7 +29,6 @@ MATCHING_FOLDS = 5
 MAX_UNKNOWN_SHARE = 0.1  # of the customers, beyond which a log says too little about them
 MIN_UNKNOWN_SHARE = 0.005  # below which they are not mentioned
 MIN_MATCHED_ROWS = 200  # of the log after weighting
-MIN_EFFECTIVE_SHARE = 0.5  # of its rows, below which the loss is mentioned
 MAX_DRIFT_P, MIN_DRIFT = 0.01, 0.02  # of a column that is mentioned
 MAX_REMAINING_DRIFT = 0.25  # population stability index after weighting
 RANGE_MARGIN = 0.02  # of a number's range in the log, which customers may lie outside of

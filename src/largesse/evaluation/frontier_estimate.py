@@ -234,7 +234,7 @@ def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str 
     return tuple(replace(point, band=widen_interval(point.value, times).interval) for point in points)
 
 
-def find_critical_value(contributions: Array, seed: int = 0, *, one_sided: bool = False) -> float:
+def find_critical_value(contributions: Array, *, one_sided: bool = False) -> float:
     """Return the half-width of a simultaneous 95 % band over all its points, in standard errors.
 
     `contributions` (units, points) are the centred contributions of rows or clusters to each point. Draws are those of a multiplier
@@ -249,7 +249,7 @@ def find_critical_value(contributions: Array, seed: int = 0, *, one_sided: bool 
     scaled = contributions[:, uncertain] / size[uncertain].astype(contributions.dtype)
     spread, turn = np.linalg.eigh((scaled.T @ scaled).astype(np.float64))
     root = turn * np.sqrt(np.maximum(spread, 0.0))
-    draws = np.random.default_rng(seed).standard_normal((N_ERROR_DRAWS, len(root))) @ root.T
+    draws = np.random.default_rng(0).standard_normal((N_ERROR_DRAWS, len(root))) @ root.T
     normal = float(np.quantile((draws if one_sided else np.abs(draws)).max(axis=1), COVERAGE))
     # With few rows or clusters errors are not known to be normal: widen the band as much as one interval is widened.
     reach = max(normal * pointwise / t_quantile(1e9, single), pointwise)

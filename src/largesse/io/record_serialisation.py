@@ -32,7 +32,6 @@ from largesse.records import Array
 Record = TypeVar("Record")
 State = dict[str, Any]  # what JSON can hold
 Arrays = dict[str, Array]  # by place: "fit_/coef"
-Lengths = Mapping[str, int]  # of the axes that have a name
 
 ONE_LEVEL = "a model of one level"  # marks a model inside another that has more levels than itself
 NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON cannot express these

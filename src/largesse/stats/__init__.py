@@ -3,13 +3,12 @@
 `links` converts scores to responses and computes losses; `newton` minimises smooth convex objectives; `model_selection`
 picks candidates by held-out losses; `intervals` gives a mean its standard error and interval, also where a few terms are large;
 `binomial` handles means of rare yes/no outcomes; `lower_bound` bounds a mean from below without approximation; `folds` assigns
-rows to folds; `sampling` draws rows and levels; `dot_products` multiplies rows with coefficients; `principal_components` rotates
-features; `threads` limits and runs threads; `tree_arrays` holds boosted trees as arrays.
+rows to folds; `sampling` draws rows and levels; `linear_algebra` multiplies rows with coefficients and rotates features;
+`threads` limits and runs threads; `tree_arrays` holds boosted trees as arrays.
 """
 
 from largesse.stats.binomial import BinaryOutcomes as BinaryOutcomes
 from largesse.stats.binomial import binary_mask as binary_mask
-from largesse.stats.dot_products import dot_rows as dot_rows
 from largesse.stats.folds import assign_folds as assign_folds
 from largesse.stats.folds import count_folds as count_folds
 from largesse.stats.folds import hold_out as hold_out
@@ -19,9 +18,12 @@ from largesse.stats.intervals import estimate_skewed_mean as estimate_skewed_mea
 from largesse.stats.intervals import is_sparse_amount as is_sparse_amount
 from largesse.stats.intervals import t_estimate as t_estimate
 from largesse.stats.intervals import t_quantile as t_quantile
+from largesse.stats.linear_algebra import PrincipalAxes as PrincipalAxes
+from largesse.stats.linear_algebra import dot_rows as dot_rows
+from largesse.stats.linear_algebra import principal_axes as principal_axes
+from largesse.stats.linear_algebra import standardise as standardise
 from largesse.stats.links import PROBABILITY_MARGIN as PROBABILITY_MARGIN
 from largesse.stats.links import logit as logit
-from largesse.stats.links import response_loss as response_loss
 from largesse.stats.links import score_curvature as score_curvature
 from largesse.stats.links import score_loss as score_loss
 from largesse.stats.links import score_slope as score_slope
@@ -32,9 +34,6 @@ from largesse.stats.model_selection import choose_by_one_standard_error as choos
 from largesse.stats.model_selection import choose_lowest_loss as choose_lowest_loss
 from largesse.stats.model_selection import chosen_index as chosen_index
 from largesse.stats.newton import minimise as minimise
-from largesse.stats.principal_components import PrincipalAxes as PrincipalAxes
-from largesse.stats.principal_components import principal_axes as principal_axes
-from largesse.stats.principal_components import standardise as standardise
 from largesse.stats.sampling import draw_clusters as draw_clusters
 from largesse.stats.sampling import draw_levels as draw_levels
 from largesse.stats.sampling import draw_levels_of_rows as draw_levels_of_rows

@@ -61,11 +61,3 @@ def score_curvature(score: Array, binary: bool) -> Array:
         return np.ones(len(score))
     expected = sigmoid(score)
     return expected * (1.0 - expected)
-
-
-def response_loss(expected: Array, response: Array, binary: bool) -> Array:
-    """Return the log loss (n,) of expected probabilities, or half the squared error (n,) of expected amounts."""
-    if binary:
-        held = np.clip(expected, PROBABILITY_MARGIN, 1 - PROBABILITY_MARGIN)
-        return -np.where(response > 0.5, np.log(held), np.log1p(-held))
-    return 0.5 * (expected - response) ** 2

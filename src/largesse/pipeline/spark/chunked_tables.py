@@ -171,12 +171,12 @@ def add_up(results: Any) -> dict[str, Array]:
 # -- contents ---------------------------------------------------------------------------------------------------------
 
 
-def pack_table(table: pa.Table, *, packed: bool = True) -> bytes:
-    """Return a table as bytes; compressed if `packed`."""
+def pack_table(table: pa.Table) -> bytes:
+    """Return a table as compressed bytes."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="lz4" if packed else None)
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
         stream.write_table(table.combine_chunks())
     return bytes(sink.getvalue())

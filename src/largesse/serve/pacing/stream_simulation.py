@@ -235,12 +235,11 @@ def pace_stream(
     method: str = PACING_METHODS[0],
     *,
     plan: PacePlan | None = None,
-    gains: ControllerGains | None = None,
 ) -> PacedStream:
     """Decide for all customers of a stream, in the order in which they come."""
     from largesse.serve.pacing import pacing_kernels as k
 
-    plan = plan or make_plan(stream, gains=gains)
+    plan = plan or make_plan(stream)
     if method != "pace":
         plan = replace(plan, gains=replace(plan.gains, window=0.0))
     n, rows = len(stream), np.arange(len(stream))
