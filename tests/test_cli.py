@@ -174,17 +174,18 @@ def test_the_demo_says_what_it_found(tmp_path: Path, call: Call) -> None:
 
 
 def test_missing_parts_are_named_with_the_way_to_get_them(monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
-    from largesse.worlds import thornton_log
+    monkeypatch.setitem(sys.modules, "largesse_lab.experiment_options", None)
+    done = call("experiment")
+    assert done.code == 2
+    assert "pip install" in done.err
 
-    thornton_log._load_people.cache_clear()
-    for module, command, hint in (
-        ("causaldata", "demo", "pip install 'largesse[demo]'"),
-        ("largesse_lab.experiment_options", "experiment", "pip install"),
-    ):
-        monkeypatch.setitem(sys.modules, module, None)
-        done = call(command)
-        assert done.code == 2
-        assert hint in done.err
+
+def test_a_package_that_cannot_be_loaded_is_named(shop: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    done = call("doctor", str(shop / "campaign.toml"))
+    assert done.code == 2
+    assert "'pyarrow'" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_doctor_examines_a_campaign_a_named_table_and_a_bare_one(shop: Path, call: Call) -> None:

@@ -43,7 +43,6 @@ HEAVY = {
     "jinja2",
     "matplotlib",
     "stochtree",
-    "causaldata",
     "pyspark",
     "fastapi",
     "uvicorn",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOT_PAGES = ("CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md")
+ROOT_PAGES = ("CHANGELOG.md", "SECURITY.md", "SUPPORT.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md")
 
 
 def on_files(files: Any, config: Any) -> Any:

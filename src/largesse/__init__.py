@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 11):  # noqa: UP036 — a checkout on the path of an older Python; pip refuses to install there
+    raise ImportError(f"largesse needs Python 3.11 or newer; this is Python {sys.version.split()[0]}")
 
 from largesse.version import __version__ as __version__
 

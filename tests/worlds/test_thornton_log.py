@@ -1,11 +1,7 @@
-import sys
-
 import numpy as np
-import pytest
 
-from largesse.errors import MissingPartError
 from largesse.records import Array
-from largesse.worlds.thornton_log import _load_people, read_thornton, thornton_levels
+from largesse.worlds.thornton_log import read_thornton, thornton_levels
 
 
 def column(name: str) -> Array:
@@ -58,13 +54,3 @@ def test_blocks_are_runs_of_villages() -> None:
         inside = (village >= first) & (village <= last)
         assert inside.any()
         np.testing.assert_array_equal(inside, block == name)
-
-
-@pytest.mark.parametrize("package", ["causaldata", "pandas"])
-def test_a_missing_package_says_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == "causaldata"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    _load_people.cache_clear()
-    with pytest.raises(MissingPartError, match=rf"'{package}'.*\n.*largesse\[demo\]"):
-        read_thornton()

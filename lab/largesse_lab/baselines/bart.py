@@ -131,7 +131,7 @@ class BART(ResponseModel):
             self.draws_ = self._sampled(columns[rows], response)
 
     def _sampled(self, columns: Array, response: Array) -> Draws:
-        stochtree = require_part("stochtree", "bart", "BART")
+        stochtree = require_part("stochtree", "", "BART", hint="pip install stochtree")
         split = np.ones(columns.shape[1])
         split[-1] = self.level_weight
         general: dict[str, Any] = {

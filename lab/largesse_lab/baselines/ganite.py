@@ -294,7 +294,7 @@ def detector_loss(detect: Params, x: jax.Array, rows: jax.Array, level: jax.Arra
 
 
 def completer_loss(
-    gan: Gan, complete: Params, detect: Params, batch: tuple, noise: jax.Array, alpha: jax.Array
+    gan: Gan, complete: Params, detect: Params, batch: tuple[Any, ...], noise: jax.Array, alpha: jax.Array
 ) -> jax.Array:
     """Return the generator's loss: that of the observed slot − α × the discriminator's cross-entropy."""
     x, level, r, w = batch
@@ -314,7 +314,7 @@ def judge_loss(judge: Params, x: jax.Array, real: jax.Array, made: jax.Array, w:
 
 
 def inference_loss(
-    gan: Gan, infer: Params, judge: Params, batch: tuple, rows: jax.Array, noise: jax.Array, beta: jax.Array
+    gan: Gan, infer: Params, judge: Params, batch: tuple[Any, ...], rows: jax.Array, noise: jax.Array, beta: jax.Array
 ) -> jax.Array:
     """Return the second generator's loss: that of completed rows − β × the second discriminator's cross-entropy."""
     x, _, _, w = batch
@@ -412,7 +412,7 @@ def block_two(gan: Gan, judged: bool, loop: TrainingLoop) -> TrainingProgram:
     """
     optimiser = optax.adam(gan.rate)
 
-    def completed(model_data: Any, batch: tuple, noise: jax.Array) -> jax.Array:
+    def completed(model_data: Any, batch: tuple[Any, ...], noise: jax.Array) -> jax.Array:
         x, level, r, _ = batch
         score = complete_scores(model_data[5], x, level, r, noise[:, gan.levels :])
         return complete_rows(responses(gan, score), level, r)

@@ -77,6 +77,13 @@ def main() -> None:
     except LargesseError as error:
         print_error(str(error))
         sys.exit(2)
+    except ImportError as error:  # a broken installation, or a platform without a wheel of a compiled package
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "largesse"):
+            raise
+        hint = f"pip install --force-reinstall {package}; largesse runs only where this package does"
+        print_error(f"the package {package!r} cannot be loaded here: {error}\n   → {hint}")
+        sys.exit(2)
     except OSError as error:  # a name that is too long, a device that is gone
         print_error(f"{error.filename or 'a file'}: {error.strerror or error}")
         sys.exit(2)

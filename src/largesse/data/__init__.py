@@ -26,7 +26,6 @@ from largesse.data.column_encoders import MAX_STANDARD_DEVIATIONS as MAX_STANDAR
 from largesse.data.column_encoders import SECONDS_PER_DAY as SECONDS_PER_DAY
 from largesse.data.column_roles import PLAIN_TEXT_ROLES as PLAIN_TEXT_ROLES
 from largesse.data.encoder import Encoder as Encoder
-from largesse.data.encoder import match_kinds as match_kinds
 from largesse.data.encoder import plain_columns as plain_columns
 from largesse.data.json_row_encoder import EncodedRows as EncodedRows
 from largesse.data.json_row_encoder import Row as Row
@@ -62,6 +61,7 @@ from largesse.data.table_reader import merge_schemas as merge_schemas
 from largesse.data.table_reader import read_table as read_table
 from largesse.data.table_reader import table_from_memory as table_from_memory
 from largesse.data.text_parsing import Suggestion as Suggestion
+from largesse.data.text_parsing import match_kinds as match_kinds
 from largesse.data.text_parsing import parse_numbers as parse_numbers
 from largesse.data.text_parsing import parse_problems as parse_problems
 from largesse.data.text_parsing import parse_text_columns as parse_text_columns

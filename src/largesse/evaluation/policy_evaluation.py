@@ -366,7 +366,7 @@ def check_choices(estimator: str, interval: str = INTERVAL_KINDS[0]) -> None:
         [
             Problem(f"{kind} {choice!r} is not known", suggest(str(choice), known))
             for kind, choice, known in (("estimator", estimator, ESTIMATORS), ("interval", interval, INTERVAL_KINDS))
-            if not isinstance(choice, str) or choice not in known
+            if not isinstance(choice, str) or choice not in known  # type: ignore[redundant-expr]
         ],
     )
 

@@ -308,7 +308,7 @@ class Policy:
         """
         price = self._price()
         refuse("policy", [*integer_problems(folds, "folds", least=2), *integer_problems(seed, "the seed")])
-        if log is not None and (not isinstance(log, Log) or len(log.levels) != len(self.levels)):
+        if log is not None and (not isinstance(log, Log) or len(log.levels) != len(self.levels)):  # type: ignore[redundant-expr]
             hint = f"give a log from read_log with the policy's {len(self.levels)} levels"
             fail("policy", Problem(f"decisions cannot be measured on {repr_short(log)}", hint))
         read = self._read(customers)

@@ -284,7 +284,7 @@ class TreeSettings:
     def check(self, folds: Any) -> None:
         """Validate the settings, and the folds of a log."""
         problems = [*integer_problems(folds, "folds", least=2), *integer_problems(self.seed, "the seed")]
-        if isinstance(self.depth, bool) or not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_TREE_DEPTH:
+        if isinstance(self.depth, bool) or not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_TREE_DEPTH:  # type: ignore[redundant-expr]
             hint = f"give a whole number from 1 to {MAX_TREE_DEPTH}; 2 or 3 can be read"
             problems.append(Problem(f"depth is {repr_short(self.depth)}", hint))
         refuse("policy tree", problems + ([] if self.budget is None else budget_problems(self.budget)))

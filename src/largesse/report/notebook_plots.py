@@ -71,7 +71,7 @@ def _draw(draw: Callable[[Axes, Any], None], record: Any) -> Drawing:
         figure = Figure(figsize=(7.2, 4.0), layout="constrained")
         draw(figure.add_subplot(), record)
         svg = io.StringIO()
-        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
+        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     return Drawing(svg.getvalue()[svg.getvalue().index("<svg") :])
 
 

@@ -66,7 +66,7 @@ GAUGES = {
 }
 Returned = TypeVar("Returned")
 
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 logger = logging.getLogger(__name__)
 
 

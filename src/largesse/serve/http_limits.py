@@ -25,7 +25,7 @@ RESERVED_FILES = 5 * SOCKET_BACKLOG  # for accepted connections that are not cou
 MAX_CONNECTIONS = 8192
 
 
-class LimitedProtocol(HttpToolsProtocol):
+class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
     """A connection that is closed if its request is late or its head is too large; beyond a number, the latest one is closed."""
 
     swept: ClassVar[WeakSet[ServerState]] = WeakSet()  # servers whose timer runs

@@ -77,7 +77,7 @@ def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = la
     """Serve an application on a socket until SIGINT, SIGTERM or SIGHUP; then call `stopping`, and finish requests in progress."""
     import uvicorn
 
-    class Server(uvicorn.Server):
+    class Server(uvicorn.Server):  # type: ignore[misc]
         def handle_exit(self, sig: int, frame: Any) -> None:
             stopping()
             super().handle_exit(sig, frame)

@@ -7,12 +7,12 @@ rows to folds; `sampling` draws rows and levels; `linear_algebra` multiplies row
 `threads` limits and runs threads; `tree_arrays` holds boosted trees as arrays.
 """
 
+from largesse.stats.binomial import COVERAGE as COVERAGE
 from largesse.stats.binomial import BinaryOutcomes as BinaryOutcomes
 from largesse.stats.binomial import binary_mask as binary_mask
 from largesse.stats.folds import assign_folds as assign_folds
 from largesse.stats.folds import count_folds as count_folds
 from largesse.stats.folds import hold_out as hold_out
-from largesse.stats.intervals import COVERAGE as COVERAGE
 from largesse.stats.intervals import count_if_too_few as count_if_too_few
 from largesse.stats.intervals import estimate_skewed_mean as estimate_skewed_mean
 from largesse.stats.intervals import is_sparse_amount as is_sparse_amount

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import mimetypes
 import tempfile
 from collections.abc import AsyncIterator
@@ -95,7 +94,6 @@ class Studio:
                 "open": self.open_run,
                 "runs": listed,
                 "files": [{"name": path.name, "bytes": path.stat().st_size} for path in tables if path.is_file()],
-                "examples": [EXAMPLE] if all(map(importlib.util.find_spec, ("causaldata", "pandas"))) else [],
                 "job": None if job is None else job.describe(),
                 "limits": {"upload_bytes": self.tables.upload_limit()},
                 "models": [{"name": name, "sentence": entry.about} for name, entry in list_models().items()],

@@ -5,16 +5,18 @@ their result. The draws were random, but not equally generous everywhere: shares
 blocks of villages, so a model of this log must condition on `block`.
 
 Thornton, R. L. (2008). The Demand for, and Impact of, Learning HIV Status. American Economic Review 98(5), 1829–1863.
+`thornton.csv` holds the complete rows of `thornton_hiv` in the package causaldata 0.1.5, without the result of the test;
+`thornton_license.txt` is the licence of that package.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.errors import require_part
 from largesse.levels import Levels
 from largesse.records import Array
 
@@ -40,17 +42,15 @@ def read_thornton() -> pa.Table:
     import pyarrow as pa
 
     people = _load_people()
-    village = people["villnum"].to_numpy(dtype=np.int64)
-    # `hiv2004` is left out: a test result that the person does not know yet must not influence the offer.
     return pa.table(
         {
-            "customer": people.index.to_numpy(dtype=np.int64),
-            "village": village,
-            "block": pa.array(_BLOCKS[np.searchsorted(_LAST_VILLAGES, village)]),
-            "age": people["age"].to_numpy(dtype=np.float64),
-            "distance": people["distvct"].to_numpy(dtype=np.float64),
+            "customer": people["customer"],
+            "village": people["village"],
+            "block": pa.array(_BLOCKS[np.searchsorted(_LAST_VILLAGES, people["village"])]),
+            "age": people["age"],
+            "distance": people["distance"],
             "incentive": pa.array(_LEVEL_NAMES[_assign_levels(people)]),
-            "got": people["got"].to_numpy(dtype=np.int64),
+            "got": people["got"],
         }
     )
 
@@ -64,19 +64,26 @@ def thornton_levels() -> Levels:
     ('none', 'up to $0.50', '$0.50–1', '$1–2', 'over $2')
     """
     people = _load_people()
-    level, dollars = _assign_levels(people), people["tinc"].to_numpy(dtype=np.float64)
+    level, dollars = _assign_levels(people), people["dollars"]
     costs = [round(float(dollars[level == k].mean()), 2) for k in range(len(_LEVEL_NAMES))]
     return Levels(costs=costs, names=_LEVEL_NAMES.tolist(), on_redemption=True)
 
 
-def _assign_levels(people: Any) -> Array:
+def _assign_levels(people: dict[str, Array]) -> Array:
     """Return the incentive level (n,) of each person's drawn amount."""
-    return np.searchsorted(_LEVEL_TOPS, people["tinc"].to_numpy(dtype=np.float64), side="left")
+    return np.searchsorted(_LEVEL_TOPS, people["dollars"], side="left")
 
 
 @cache
-def _load_people() -> Any:
-    """Load the experiment's rows without missing values as a pandas dataframe."""
-    require_part("pandas", "demo", "the Thornton data")  # causaldata reads its tables with pandas
-    people = require_part("causaldata", "demo", "the Thornton data").thornton_hiv.load_pandas().data
-    return people.dropna(subset=["got", "tinc", "villnum", "age"])
+def _load_people() -> dict[str, Array]:
+    """Load the columns of `thornton.csv`."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    # The source has these two columns in single precision.
+    types = {"age": pa.float64(), "distance": pa.float32(), "dollars": pa.float32()}
+    table = csv.read_csv(
+        Path(__file__).with_name("thornton.csv"), convert_options=csv.ConvertOptions(column_types=types)
+    )
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    return columns | {name: columns[name].astype(np.float64) for name in ("distance", "dollars")}

@@ -10,7 +10,6 @@ from largesse_lab.runner.experiment_request import Records, Request
 
 @pytest.fixture(scope="module")
 def thornton() -> Records:
-    pytest.importorskip("causaldata")
     return measure(Request(problems=["thornton"], models=["linear"], repeats=1))
 
 

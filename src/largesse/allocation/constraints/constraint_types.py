@@ -267,7 +267,7 @@ class Constraints:
             if not isinstance(table, Mapping)
         ]
         problems += [*_no_array("segment", self.segment), *_no_array("eligible", self.eligible)]
-        if not isinstance(self.further, Sequence) or not all(isinstance(rule, Rule) for rule in self.further):
+        if not isinstance(self.further, Sequence) or not all(isinstance(rule, Rule) for rule in self.further):  # type: ignore[redundant-expr]
             got = f"further is {repr_short(self.further)}"
             problems.append(Problem(got, "list objects of classes that derive from largesse.allocation.Limit or Rule"))
         return problems

@@ -17,12 +17,13 @@ from largesse.records import Array, Choice, Log
 from largesse.response.ensemble_calibration import HeldOutScores, ScoreCalibration, fit_calibration
 from largesse.response.fold_ensemble import predict_held_out
 from largesse.response.level_effect_estimation import scale_doses
-from largesse.response.linear import Linear, RegressionRows, fit_regression_by_fold
+from largesse.response.linear import Linear, fit_regression_by_fold
 from largesse.response.networks.doubly_robust_correction import ChosenCorrection, fit_correction
 from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, mark_lowest_loss
 from largesse.response.networks.network_settings import FIRST_STEP, STARTS, Balance, NetworkShape, Training
 from largesse.response.networks.training_runner import train_networks
 from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop
+from largesse.response.regression_grid import RegressionRows
 from largesse.stats import (
     assign_folds,
     choose_by_one_standard_error,

@@ -314,12 +314,12 @@ def open_ledger(
 
 def make_store(address: str, *, read_only: bool = False) -> Store:
     """Return the database of an address."""
-    scheme, _, location = address.partition("://") if isinstance(address, str) else ("", "", "")
+    scheme, _, location = address.partition("://") if isinstance(address, str) else ("", "", "")  # type: ignore[redundant-expr]
     if scheme == "sqlite" and location.startswith("/") and len(location) > 1:
         return SqliteStore(location[1:], read_only=read_only)
     if scheme not in ("postgresql", "postgres") or not location:
         visible_address = (
-            re.sub("(?<=://).*@", "…@", address) if isinstance(address, str) else address
+            re.sub("(?<=://).*@", "…@", address) if isinstance(address, str) else address  # type: ignore[redundant-expr]
         )  # without a password
         fail("ledger", Problem(f"the ledger's address is {repr_short(visible_address)}", f"give {ADDRESS_EXAMPLES}"))
     return PostgresStore(address)

@@ -119,9 +119,9 @@ def make_terms(
     if valid_days is not None and (days is None or not 0 < days <= MAX_VALID_DAYS):
         problems.append(Problem(f"a promise stands for {repr_short(valid_days)} days", "give a number of days above 0"))
         days = None
-    if not isinstance(late, str) or late not in LATE_REDEMPTIONS:
+    if not isinstance(late, str) or late not in LATE_REDEMPTIONS:  # type: ignore[redundant-expr]
         problems.append(Problem(f"late redemptions: {repr_short(late)}", "refuse them, or accept them: refuse, accept"))
-    if not isinstance(promises, str) or promises not in PROMISES:
+    if not isinstance(promises, str) or promises not in PROMISES:  # type: ignore[redundant-expr]
         problems.append(Problem(f"promises: {repr_short(promises)}", f"choose one: {', '.join(PROMISES)}"))
     refuse("ledger", problems)
     valid = None if days is None else count_time(days)
@@ -158,7 +158,7 @@ class Offers:
         if not isinstance(names, Sequence) or isinstance(names, str | bytes):
             return [Problem(f"the customers are {repr_short(names)}", "give a tuple with the name of each")]
         arrays = (self.responses, self.at_once, self.face, self.expected)
-        if not all(isinstance(array, np.ndarray) and array.dtype.kind in "fiu" for array in arrays):
+        if not all(isinstance(array, np.ndarray) and array.dtype.kind in "fiu" for array in arrays):  # type: ignore[redundant-expr]
             return [Problem("responses or costs are not arrays of numbers", "give (n, K) arrays")]
         shape = (len(names), *np.shape(self.responses)[1:])
         if len(shape) != 2 or not all(shape) or any(np.shape(array) != shape for array in arrays):

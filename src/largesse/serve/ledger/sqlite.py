@@ -255,7 +255,7 @@ def _is_writable(path: Path) -> bool:
 
 def _open_turn(path: Path) -> int | None:
     """Open the file whose lock is held by the next writer; None where the system has no such locks."""
-    return None if fcntl is None else os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return None if fcntl is None else os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)  # type: ignore[redundant-expr]
 
 
 def _lock_turn(file: int | None) -> bool:

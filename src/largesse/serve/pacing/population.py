@@ -89,7 +89,7 @@ def make_offers(
         The maximum cost of each level, (K,): required if costs are observed, or are paid on redemption for each unit of an
         amount.
     """
-    if not isinstance(ids, Sequence) or isinstance(ids, str | bytes):
+    if not isinstance(ids, Sequence) or isinstance(ids, str | bytes):  # type: ignore[redundant-expr]
         fail("request", Problem(f"the ids are {repr_short(ids)}", "give a list with the name of each customer"))
     population = make_population(policy, customers, max_costs=max_costs)
     return Offers(
@@ -112,7 +112,7 @@ def make_population(policy: Policy, customers: Any, *, max_costs: Sequence[float
     if levels.contact_cost:
         at_once[:, 1:] = count_micros(np.array([levels.contact_cost]))[0]
     if max_costs is not None:
-        numbers = [as_number(value) for value in max_costs] if isinstance(max_costs, Sequence | np.ndarray) else []
+        numbers = [as_number(value) for value in max_costs] if isinstance(max_costs, Sequence | np.ndarray) else []  # type: ignore[redundant-expr]
         if len(numbers) != len(levels) or any(value is None or value < 0 for value in numbers):
             hint = f"give one number for each of the {len(levels)} levels, zero or more, the cheapest first"
             fail("ledger", Problem(f"the maximum costs of the levels are {repr_short(max_costs)}", hint))
