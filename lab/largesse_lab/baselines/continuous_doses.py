@@ -35,7 +35,7 @@ from largesse.levels import Levels
 from largesse.records import MIN_LEVEL_ROWS, Array, Finding
 from largesse.response import SIRE, Configurable, Network, Training, copy_unfitted, encode_customers
 from largesse.response.networks import assign_held_out_folds
-from largesse.stats import estimate_skewed_mean, is_sparse_amount, one_thread, t_estimate
+from largesse.stats import effective_sample_size, estimate_skewed_mean, is_sparse_amount, one_thread, t_estimate
 
 DOSE_HEADS = ("shrunk", "elastic", "increments")  # whose increments are free to differ between knots
 
@@ -390,7 +390,7 @@ def evaluate_doses(
     value = estimate_skewed_mean(scores, log.weight, log.cluster, tail)
     paid = wanted * tail if on_redemption and tail is not None else None
     spend = estimate_skewed_mean(wanted * (scores if on_redemption else 1.0), log.weight, log.cluster, paid)
-    effective = _count_effective(log.weight * near)
+    effective = effective_sample_size(log.weight * near)
     return DoseEvaluation(
         value=value.estimate,
         value_interval=value.interval,
@@ -404,11 +404,6 @@ def evaluate_doses(
         effective=effective,
         warnings=_warn(rows, bandwidth, effective),
     )
-
-
-def _count_effective(weight: Array) -> float:
-    """Return the effective sample size of weighted rows (Kish)."""
-    return float(weight.sum() ** 2 / (weight @ weight)) if weight.any() else 0.0
 
 
 def _warn(rows: JudgedDoses, bandwidth: float, effective: float) -> tuple[Finding, ...]:

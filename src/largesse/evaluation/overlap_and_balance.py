@@ -7,7 +7,7 @@ import numpy as np
 from largesse.evaluation.randomisation_check import number_units
 from largesse.propensity import LevelFeatures
 from largesse.records import MIN_LEVEL_ROWS, Array, Log, Overlap
-from largesse.stats import t_quantile
+from largesse.stats import effective_sample_size, t_quantile
 
 N_PROPENSITY_BINS = 10
 MAX_BALANCE_FEATURES = 12
@@ -43,7 +43,7 @@ def measure_levels(log: Log, propensity: Array) -> tuple[Array, Array, Array, tu
     inverse = log.weights / propensity
     masks = [log.level == k for k in range(len(log.levels))]
     rows = np.array([int(mask.sum()) for mask in masks])
-    effective = np.array([count_effective(inverse[mask]) for mask in masks])
+    effective = np.array([effective_sample_size(inverse[mask]) for mask in masks])
     smallest = np.array([propensity[mask].min(initial=1.0) for mask in masks])
     answers = tuple(answer_level(*level) for level in zip(rows, effective, smallest, strict=True))
     return rows, effective, smallest, answers
@@ -54,12 +54,6 @@ def answer_level(rows: float, effective: float, smallest: float) -> str:
     if rows < MIN_LEVEL_ROWS or effective < MIN_LEVEL_ROWS:
         return "no"
     return "careful" if effective < MIN_EFFECTIVE_LEVEL_ROWS or smallest < MIN_LEVEL_PROPENSITY else "fine"
-
-
-def count_effective(weight: Array) -> float:
-    """Return the effective sample size (Kish) of rows with weights."""
-    squares = float(weight @ weight)
-    return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
 def _measure_balance(log: Log, propensity: Array, features: LevelFeatures) -> tuple[tuple[str, ...], Array, Array]:
@@ -104,7 +98,7 @@ def _bound_chance(X: Array, level: Array, K: int, inverse: Array, plain: Array, 
     coverage = 1 - MAX_FALSE_DIFFERENCES / limits.size
     for k in range(K):
         at_level = np.bincount(code[level == k], weights=inverse[level == k], minlength=units)
-        effective = count_effective(at_level)
+        effective = effective_sample_size(at_level)
         if effective > 1:
             fraction = np.count_nonzero(at_level) / units
             limits[:, k] = per_unit * np.sqrt((1 - fraction) / effective) * t_quantile(effective - 1, coverage)

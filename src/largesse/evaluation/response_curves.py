@@ -7,11 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
-from largesse.evaluation.overlap_and_balance import count_effective
 from largesse.evaluation.plan_summary import MAX_SUMMARY_ROWS, choose_features
 from largesse.evaluation.policy_estimates import score_level
 from largesse.records import MIN_LEVEL_ROWS, Array, Estimate, FeatureCurves, GroupCurve, GroupPoint, Log, Scores
-from largesse.stats import estimate_skewed_mean, is_sparse_amount, t_quantile
+from largesse.stats import effective_sample_size, estimate_skewed_mean, is_sparse_amount, t_quantile
 
 MISSING = float("nan")
 MIN_SHARE_CASES = 5  # with fewer ones, or fewer zeros, a t interval of a share is too short
@@ -45,7 +44,7 @@ def measure_curve(log: Log, propensity: Array) -> MeanCurve:
     for k in range(len(log.levels)):
         at_level = log.level == k
         raw.append(_average_level(log, at_level, weight))
-        rows.append(count_effective((weight / propensity)[at_level]))
+        rows.append(effective_sample_size((weight / propensity)[at_level]))
         scores, tail = _score_weighted_mean(log, propensity, weight, k)
         mean = estimate_skewed_mean(scores, weight, log.cluster, tail if rare else None)
         weighted.append(_widen_small_sample(mean, log, at_level, rows[-1]))
@@ -90,7 +89,7 @@ def _average_level(log: Log, at_level: Array, weight: Array) -> Estimate:
     mean = estimate_skewed_mean(
         response, weight[at_level], cluster, response if is_sparse_amount(log.response) else None
     )
-    return _widen_small_sample(mean, log, at_level, count_effective(weight[at_level]))
+    return _widen_small_sample(mean, log, at_level, effective_sample_size(weight[at_level]))
 
 
 def _widen_small_sample(mean: Estimate, log: Log, at_level: Array, rows: float) -> Estimate:
@@ -172,6 +171,6 @@ def trace_groups(scores: Scores, rows: Array, groups: Array, n_groups: int) -> l
             if len(members) and weight.sum() > 0:
                 model = float(weight @ scores.curves[members, k] / weight.sum())
                 estimate = value.among(members).estimate(weight, cluster)
-                effective = count_effective(scores.weight[logged] / scores.propensity[logged])
+                effective = effective_sample_size(scores.weight[logged] / scores.propensity[logged])
                 curves[group].append(GroupPoint(model, estimate, len(logged), effective))
     return curves

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.evaluation.overlap_and_balance import count_effective
 from largesse.propensity import LevelFeatures
 from largesse.records import MIN_LEVEL_ROWS, Array, Estimate, Log, WithinComparison
-from largesse.stats import t_quantile
+from largesse.stats import effective_sample_size, t_quantile
 
 MIN_SWITCHING_GROUPS = 30  # customers with several levels
 MIN_WITHIN_VARIANCE = 1e-6  # of a feature's variance; others never change within customers
@@ -50,7 +49,7 @@ def compare_within(log: Log, propensity: Array, features: LevelFeatures) -> With
     compared = [
         k
         for k in range(len(log.levels))
-        if count_effective((log.weights / propensity)[chosen][level == k]) >= MIN_LEVEL_ROWS
+        if effective_sample_size((log.weights / propensity)[chosen][level == k]) >= MIN_LEVEL_ROWS
     ]
     if len(compared) < 2 or _count_switching(group, level) < MIN_SWITCHING_GROUPS:
         return None

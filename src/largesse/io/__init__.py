@@ -24,6 +24,7 @@ from largesse.io.record_serialisation import Shaped as Shaped
 from largesse.io.record_serialisation import State as State
 from largesse.io.record_serialisation import at_place as at_place
 from largesse.io.record_serialisation import field_hints as field_hints
+from largesse.io.record_serialisation import from_json as from_json
 from largesse.io.record_serialisation import pack as pack
 from largesse.io.record_serialisation import read_record as read_record
 from largesse.io.record_serialisation import read_scalar as read_scalar

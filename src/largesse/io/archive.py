@@ -16,10 +16,11 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from largesse.errors import OutputError, PolicyFileError, Problem, repr_short
 from largesse.io.atomic_replacement import atomic_file
+from largesse.io.record_serialisation import from_json
 from largesse.records import Array
 
 ARCHIVE_VERSION = 2  # largesse 0.1.0 wrote version 1
@@ -79,7 +80,7 @@ def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[s
     place = Path(path)
     try:
         packed, blob = _read_members(place)
-        manifest = json.loads(packed, parse_constant=_refuse_constant)
+        manifest = from_json(packed)
         digest_matches = isinstance(manifest, dict) and manifest.get("digest") == _digest(manifest)
     except PolicyFileError:
         raise
@@ -141,10 +142,6 @@ def _unpack(place: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> byt
         if len(content) != info.file_size or member.read(1):
             raise zipfile.BadZipFile("another size than announced")
         return content
-
-
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
 
 
 @contextmanager

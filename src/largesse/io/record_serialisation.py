@@ -22,7 +22,7 @@ import types
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -267,6 +267,15 @@ def to_json(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return value
+
+
+def from_json(content: bytes) -> Any:
+    """Parse JSON; NaN and infinities, which JSON does not know, are a ValueError."""
+    return json.loads(content, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
 
 
 def to_toml(value: Any) -> str:

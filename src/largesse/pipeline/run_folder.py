@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from largesse.campaign import Campaign
 from largesse.data import PLAIN_TEXT_ROLES, open_batches
@@ -28,6 +28,7 @@ from largesse.io import (
     atomic_file,
     atomic_folder,
     can_recover,
+    from_json,
     hold_folder,
     read_record,
     refuse_foreign,
@@ -347,7 +348,7 @@ def read_step(folder: Path, step: Step) -> dict[str, Any]:
     path, hint = folder / step.file, f"run largesse {step.command} again"
     try:
         with path.open("rb") as file:
-            numbers = json.loads(file.read(MAX_STEP_BYTES), parse_constant=_refuse_constant)
+            numbers = from_json(file.read(MAX_STEP_BYTES))
         if not isinstance(numbers, dict):
             raise ValueError("not an object")
     except FileNotFoundError as error:
@@ -363,10 +364,6 @@ def read_step(folder: Path, step: Step) -> dict[str, Any]:
     except ValueError as error:
         raise InputError("run folder", [Problem(f"{path} is damaged: {error}", hint)]) from error
     return numbers
-
-
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from largesse.records import Array
-from largesse.stats import logit, minimise, shuffle_rows, sigmoid
+from largesse.stats import effective_sample_size, logit, minimise, shuffle_rows, sigmoid
 
 BALANCE_RIDGE = 0.2  # multiplied by the columns per row, or per group of rows, of the level
 MIN_BALANCED_ROWS = 30  # effective rows; levels with fewer are not corrected
@@ -76,7 +76,7 @@ def learn_tilts(
     fitting_rows = shuffle_rows(len(X), MAX_PROPENSITY_ROWS, seed)
     for k in np.unique(level):
         level_rows = fitting_rows[level[fitting_rows] == k]
-        if _count_effective_rows(weight[level_rows]) < MIN_BALANCED_ROWS or len(level_rows) == len(fitting_rows):
+        if effective_sample_size(weight[level_rows]) < MIN_BALANCED_ROWS or len(level_rows) == len(fitting_rows):
             continue
         share = weight[fitting_rows] / weight[fitting_rows].sum()
         other_means = (share * (level[fitting_rows] != k)) @ Z[fitting_rows]
@@ -90,12 +90,6 @@ def learn_tilts(
     coef = np.array(list(tilts_by_level.values())).reshape(len(tilts_by_level), Z.shape[1])
     tilts = replace(empty, levels=np.array(list(tilts_by_level), dtype=np.int64), coef=coef)
     return tilts, tilts.apply(propensity, Z, level)
-
-
-def _count_effective_rows(weight: Array) -> float:
-    """Return the effective sample size of weighted rows (Kish)."""
-    squares = float(weight @ weight)
-    return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
 
 
 def _fit_tilt(Z: Array, logits: Array, share: Array, other_means: Array, units: int) -> Array:

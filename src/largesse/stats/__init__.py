@@ -14,6 +14,7 @@ from largesse.stats.folds import assign_folds as assign_folds
 from largesse.stats.folds import count_folds as count_folds
 from largesse.stats.folds import hold_out as hold_out
 from largesse.stats.intervals import count_if_too_few as count_if_too_few
+from largesse.stats.intervals import effective_sample_size as effective_sample_size
 from largesse.stats.intervals import estimate_skewed_mean as estimate_skewed_mean
 from largesse.stats.intervals import is_sparse_amount as is_sparse_amount
 from largesse.stats.intervals import t_estimate as t_estimate

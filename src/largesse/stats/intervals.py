@@ -33,6 +33,16 @@ KERNEL_BANDWIDTH = 1.06  # the usual bandwidth of a normal kernel, in spreads
 N_LOG_DRAWS, MAX_TAIL_TERMS = 1000, 400
 
 
+def effective_sample_size(weight: Array) -> float:
+    """Return the effective number of rows with weights (Kish).
+
+    >>> effective_sample_size(np.array([1.0, 1.0, 0.0]))
+    2.0
+    """
+    squares = float(weight @ weight)
+    return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
 def t_estimate(values: Array, weight: Array | None = None, cluster: Array | None = None) -> Estimate:
     """Return the weighted mean of `values` (n,), its standard error over rows or clusters, and a t interval.
 
