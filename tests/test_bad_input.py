@@ -434,7 +434,8 @@ def test_a_mistake_on_the_command_line_is_one_message_and_leaves_nothing(name: s
 def test_without_a_mistake_there_is_no_message(folder: Path, call: Call) -> None:
     for given in ((*RUN, "out"), (*FIT[:-1], "fitted", *COSTS), (*PLAN, "--out", "plan.csv")):
         done = call(*given)
-        assert (done.code, done.err) == (0, "")
+        assert done.code in (0, 10)  # fine, or careful
+        assert done.err == ""
 
 
 def test_the_installed_command_prints_the_same(folder: Path) -> None:
@@ -515,7 +516,7 @@ def test_customers_without_ids_are_numbered_even_if_a_feature_is_called_alike(fo
     pq.write_table(table.rename_columns(["customer", "customer_age", "coupon", "bought"]), "log.parquet")
     text = CAMPAIGN.replace('"id"', '"customer"').replace("customers = ", "# ")
     Path("campaign.toml").write_text(text)
-    assert call(*RUN, "again").code == 0
+    assert call(*RUN, "again").code in (0, 10)
     pq.write_table(pa.table({"customer_age": [30.0, 40.0]}), "new.parquet")
     assert call("plan", "again", "new.parquet", "--budget", "2", "--out", "p.csv").code == 0
     assert read_table("p.csv")["customer"].to_pylist() == [0, 1]

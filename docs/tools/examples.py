@@ -18,6 +18,7 @@ from pathlib import Path
 
 FREE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+ANSWERED = (0, 10)  # exit codes of commands that ended well: fine, or careful
 COMMAND = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n?)*)", re.MULTILINE)
 
 
@@ -77,7 +78,7 @@ def _run_console(code: str, groups: list[int], where: str) -> None:
         ) as process:
             groups.append(process.pid)
             output, errors = process.communicate()
-        if process.returncode:
+        if process.returncode not in ANSWERED:
             raise MismatchError(f"{where}: {command} ended with {process.returncode}\n{output}{errors}")
         if expected.strip() and not doctest.OutputChecker().check_output(expected, output, FREE):
             raise MismatchError(f"{where}: {command}\nexpected:\n{expected}\ngot:\n{output}")

@@ -10,7 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.campaign import guess_campaign, read_campaign
+from largesse.campaign import (
+    DraftAnswers,
+    find_protected,
+    guess_campaign,
+    inspect_table,
+    read_campaign,
+    write_draft,
+)
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.pipeline.local_engine import Local
@@ -129,9 +136,9 @@ def test_identifiers_other_outcomes_and_other_treatments_are_not_offered_as_feat
             "treat_extra": [0, 1, 1, 0] * 25,
             "umsatz": [1.5, 0.0, 2.5, 0.0] * 25,
             "kauf": [1, 0, 1, 0] * 25,
-            "umsatz_vorjahr": range(100),
+            "umsatz_vorjahr": [k % 90 for k in range(100)],
             "gewicht": [1.0, 2.0] * 50,
-            "alter": range(100),
+            "alter": [18 + k % 70 for k in range(100)],
         },
     )
     text, _ = guessed(tmp_path, log)
@@ -232,3 +239,66 @@ def test_a_column_within_which_levels_are_constant_is_proposed_as_the_cluster(tm
     assert "constant within its 50 values" in line_of(text, "cluster")
     by_row = {**columns, "coupon": 5 * rng.integers(0, 3, 800), "bought": rng.integers(0, 2, 800)}
     assert "\ncluster =" not in guessed(tmp_path, write_csv(tmp_path, by_row))[0]
+
+
+def shop_log(folder: Path, n: int = 1000) -> Path:
+    rng = np.random.default_rng(4)
+    arm = rng.integers(0, 3, n)
+    spent = np.where(rng.random(n) < 0.6, rng.lognormal(3, 1, n), 0.0).round(2)
+    columns = {
+        "custid": rng.permutation(n) + 5000,
+        "arm": np.array(["none", "mail", "call"])[arm],
+        "armcode": np.array([7, 8, 9])[arm],
+        "spent": spent,
+        "visits": np.where(spent > 0, 1 + (spent / 20).astype(int), rng.integers(0, 2, n)),
+        "Gutschein eingelöst": np.where(rng.random(n) < 0.3, 1, 0),
+        "spent_preperiod": rng.lognormal(3, 1, n).round(2),
+        "sex": rng.choice(["f", "m"], n),
+        "age": rng.integers(18, 80, n),
+    }
+    return write_csv(folder, columns)
+
+
+def test_what_follows_from_level_or_response_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    draft = inspect_table(shop_log(tmp_path)).guess({"response": "spent"})
+    assert draft.guess.roles == {"level": "arm", "response": "spent", "customer": "custid"}
+    assert draft.features == ["spent_preperiod", "sex", "age"]
+    assert {*draft.guess.left_out} == {"armcode", "visits", "Gutschein eingelöst"}
+    assert (
+        inspect_table(shop_log(tmp_path)).guess({"response": "spent"}, known_before=["visits"]).features[0] == "visits"
+    )
+    assert "age" not in inspect_table(shop_log(tmp_path)).guess(exclude=["age"]).features
+
+
+def test_a_file_of_known_answers_has_no_blanks(tmp_path: Path) -> None:
+    log = shop_log(tmp_path)
+    roles = {"level": "arm", "response": "spent"}
+    answers = DraftAnswers(
+        roles,
+        names=["none", "mail", "call"],
+        costs=[0, 1, 2],
+        budget=0.5,
+        unit="€",
+        response_value=0.4,
+        protected=["sex"],
+    )
+    draft = answers.guess(inspect_table(log))
+    campaign = read_campaign(written(tmp_path, write_draft(draft, log, tmp_path / "campaign.toml", answers)))
+    assert (campaign.levels.names, campaign.planning.budget) == (("none", "mail", "call"), 0.5)
+    assert (campaign.unit, campaign.response_value) == ("€", 0.4)
+    assert campaign.roles["features"] == ["spent_preperiod", "age"]
+
+
+def test_answers_that_do_not_fit_are_refused_together(tmp_path: Path) -> None:
+    answers = DraftAnswers({"level": "arm"}, names=["none", "post"], costs=[1, 2, 3])
+    with pytest.raises(InputError) as refused:
+        answers.guess(inspect_table(shop_log(tmp_path)))
+    assert len(refused.value.problems) == 3  # an unknown name, missing names, and costs of another number
+    with pytest.raises(InputError) as refused:
+        DraftAnswers({"level": "arms", "response": "spend"}, exclude=["sexx"]).guess(inspect_table(shop_log(tmp_path)))
+    assert len(refused.value.problems) == 3
+
+
+def test_protected_attributes_are_asked_for_by_their_names(tmp_path: Path) -> None:
+    draft = inspect_table(shop_log(tmp_path)).guess()
+    assert find_protected(draft) == ["sex"]

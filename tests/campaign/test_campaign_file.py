@@ -360,11 +360,11 @@ def test_a_checkup_needs_neither_costs_nor_budget(costs: dict[str, Any]) -> None
 
 
 def test_features_that_were_known_before_are_a_list_of_names() -> None:
-    text = SMALLEST.replace("[levels]", 'known_before = ["visits"]\n[levels]')
+    text = SMALLEST.replace("[levels]", '[checks]\nknown_before = ["visits"]\n[levels]')
     campaign = campaign_from(tomllib.loads(text))
     assert campaign.roles["known_before"] == ["visits"]
     assert campaign_from(tomllib.loads(campaign.text)) == campaign
-    assert "columns.known_before is 'visits'" in problems_of(text.replace('["visits"]', '"visits"'))
+    assert "checks.known_before is 'visits'" in problems_of(text.replace('["visits"]', '"visits"'))
 
 
 def test_labels_of_columns_and_levels_are_read_and_written_back(tmp_path: Path) -> None:

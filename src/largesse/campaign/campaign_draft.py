@@ -1,14 +1,11 @@
-"""Draft of a campaign for a table without description: guessed roles, levels, costs and budget, and the first campaign file.
+"""Draft of a campaign for a table without description: guessed roles, levels, costs and budget.
 
-Columns are guessed. Costs, budget and an order that the levels' names do not state cannot be: the file leaves them blank, with a
-suggestion in a comment if there is one, and nothing runs before they are filled in.
+Columns are guessed. Costs, budget and an order that the levels' names do not state cannot be: they are suggestions only.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.campaign.role_detection import IDENTIFIER, MAX_LEVELS, DraftColumn, Guess, find_consequences, guess_roles
+from largesse.campaign.role_detection import (
+    EXCLUDED,
+    IDENTIFIER,
+    MAX_LEVELS,
+    DraftColumn,
+    Guess,
+    find_companions,
+    find_consequences,
+    guess_roles,
+)
 from largesse.data import (
     PLAIN_TEXT_ROLES,
     LevelOrder,
@@ -25,26 +31,26 @@ from largesse.data import (
     check_columns,
     decode_dictionary,
     find_assignment_unit,
+    group_column,
     group_rows,
     is_nothing,
     kind_of,
     order_levels,
-    parse_text_columns,
     read_suggested,
     read_table,
     skip_reason,
 )
-from largesse.errors import Problem, join_some, path_problems, plural, refuse, suggest
-from largesse.io import to_toml
-from largesse.records import ROLES
-from largesse.response import list_models
+from largesse.errors import Problem, path_problems, percent, refuse, suggest
+from largesse.evaluation import measure_explained
+from largesse.records import Array
+from largesse.stats import sample_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_LISTED = 40  # columns in a comment
-CURRENCY = re.compile(r"[€$£¥₹]|\b[A-Z]{3}\b")  # in an amount as a log writes it
-REQUIRED = {"level": "what each customer got", "response": "what happened"}
+MAX_PROFILED_ROWS = 50_000
+N_PROFILE_GROUPS = 50
+SUSPECTED_SHARE = 0.5  # of the variance of the response or the level that one column explains
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +62,65 @@ class TableProfile:
     columns: Mapping[str, DraftColumn]
     written: Mapping[str, Suggestion]  # columns of text -> how they can be read
 
-    def guess(self, known: Mapping[str, str] | None = None) -> CampaignDraft:
-        """Guess the roles of the columns, except those that are known."""
-        refuse("log", unknown_columns(known or {}, self.table.column_names))
-        guess = guess_roles(list(self.columns.values()), self.table.num_rows, known)
-        consequences = find_consequences(self.read, guess.roles)
-        guess = replace(guess, left_out={**consequences, **guess.left_out})
+    def guess(
+        self, known: Mapping[str, str] | None = None, exclude: Sequence[str] = (), known_before: Sequence[str] = ()
+    ) -> CampaignDraft:
+        """Guess the roles of the columns, except those that are known.
+
+        Columns in `exclude` get no role; those in `known_before` are features, as far as they have no other role.
+        """
+        listed = [(word, names) for word, names in (("excluded", exclude), ("known_before", known_before))]
+        named = {**(known or {})} | {f"{word} {k + 1}": name for word, names in listed for k, name in enumerate(names)}
+        refuse("log", unknown_columns(named, self.table.column_names))
+        candidates = [column for column in self.columns.values() if column.name not in exclude]
+        guess = guess_roles(candidates, self.table.num_rows, known)
+        guess = replace(guess, left_out=self._leave_out(guess, exclude, known_before))
+        guess = replace(guess, doubts=self._doubt_features(guess, known_before))
         return self.with_roles(guess if "cluster" in (known or {}) else self._propose_cluster(guess))
+
+    def _leave_out(self, guess: Guess, exclude: Sequence[str], known_before: Sequence[str]) -> dict[str, str]:
+        """Return the columns that are not offered as features, each with the reason."""
+        taken = {*guess.roles.values()}
+        free = [name for name, column in self.columns.items() if column.learnable and name not in taken]
+        left_out = {
+            **find_companions(self.read, guess.roles, free),
+            **find_consequences(self.read, guess.roles),
+            **guess.left_out,
+        }
+        left_out |= {
+            name: f"explains {percent(share)} of the response: did it happen afterwards?"
+            for name, share in self._measure_explained(
+                guess, "response", [n for n in free if n not in left_out]
+            ).items()
+        }
+        left_out = {name: why for name, why in left_out.items() if name not in known_before}
+        return left_out | dict.fromkeys([name for name in exclude if name not in taken], EXCLUDED)
+
+    def _doubt_features(self, guess: Guess, known_before: Sequence[str]) -> dict[str, str]:
+        """Return the features that may have been set with the level, each with the reason."""
+        out = {*guess.roles.values(), *guess.left_out, *known_before}
+        names = [name for name, column in self.columns.items() if column.learnable and name not in out]
+        return {
+            name: f"explains {percent(share)} of the level: was it set with it?"
+            for name, share in self._measure_explained(guess, "level", names).items()
+        }
+
+    def _measure_explained(self, guess: Guess, role: str, names: Sequence[str]) -> dict[str, float]:
+        """Return the columns that alone explain most of the variance of the level or the response, each with the share."""
+        column = self.columns.get(guess.roles.get(role, ""))
+        if column is None or (column.values is None if role == "response" else column.distinct > MAX_LEVELS):
+            return {}
+        rows = sample_rows(self.table.num_rows, MAX_PROFILED_ROWS)
+        values = self.read.column(column.name).take(rows)
+        known = np.isfinite(as_floats(values)) if role == "response" else np.asarray(values.is_valid())
+        rows, values = rows[known], values.filter(known)
+        targets = [_mark_values(group_rows(values))] if role == "level" else _measure_response(as_floats(values))
+        half = np.random.default_rng(0).integers(0, 2, len(rows))
+        shares = {}
+        for name in names if len(rows) else ():
+            code = group_column(self.read.column(name).take(rows), N_PROFILE_GROUPS).code
+            shares[name] = max(measure_explained(code, target, half) for target in targets)
+        return {name: share for name, share in shares.items() if share >= SUSPECTED_SHARE}
 
     def _propose_cluster(self, guess: Guess) -> Guess:
         """Propose as the cluster the column within which levels are constant, unless a finer role is enough."""
@@ -202,6 +260,17 @@ def inspect_table(source: str | os.PathLike[str]) -> TableProfile:
     return TableProfile(table, read, columns, written)
 
 
+def _mark_values(code: Array) -> Array:
+    """Return a column of zeros and ones for each code (n,)."""
+    return np.eye(int(code.max(initial=0)) + 1)[code]
+
+
+def _measure_response(values: Array) -> list[Array]:
+    """Return responses (n,) as columns: their values, and their ranks, because few large values hide the others."""
+    ranks = np.unique(values, return_inverse=True)[1]
+    return [values[:, None], ranks[:, None].astype(np.float64)]
+
+
 def unknown_columns(roles: Mapping[str, str], names: Sequence[str]) -> list[Problem]:
     """Return a problem for each role whose column is not in the table."""
     return [
@@ -232,152 +301,3 @@ def _profile_column(name: str, column: pa.ChunkedArray) -> DraftColumn:
     # NaN and infinities do not count; but ids beyond 2⁵³ differ only as integers.
     distinct = len(np.unique(known)) if len(known) < len(values) else len(unique)
     return DraftColumn(name, kind, distinct, known if len(known) else None, learnable and len(known) > 0)
-
-
-# -- the first campaign file ------------------------------------------------------------------------------------------
-
-
-def guess_campaign(source: str | os.PathLike[str], out: str | os.PathLike[str] = "campaign.toml") -> str:
-    """Return the text of a first campaign file for a table, to be written to `out`; paths in it are relative to that."""
-    draft, log, file = inspect_table(source).guess(), Path(source), Path(out)
-    name = str(file).encode("utf-8", "replace").decode()
-    argument = shlex.quote(name) if name.isprintable() else to_toml(name)
-    lines = [
-        f"# A first campaign file for {to_toml(log.name)}: {draft.table.num_rows:,} rows, {draft.table.num_columns} columns.",
-        "# Columns are guessed from names and values: look through the lines marked CHECK. What only you can know is left",
-        f"# blank: fill in the lines marked so. Then: largesse run {argument}",
-        "",
-        f"title = {to_toml(log.name.split('.')[0].replace('_', ' '))}",
-        'unit = ""                  # currency of costs, for the report: "€", "USD"',
-        *_write_money(draft),
-        f"log = {to_toml(_relative(log, file))}",
-        '# customers = "customers.parquet"   # who to plan for; without it, the customers of the log',
-        "",
-        "[columns]",
-        *(_write_role(role, draft) for role in ROLES if role != "features"),
-        *_write_features(draft),
-        *_write_parse(draft),
-        "",
-        "[levels]",
-        "# Levels are ordered: no customer should respond less to a dearer one. Arms without an order need a campaign each.",
-        *_write_levels(draft),
-        "on_redemption = false      # true: a cost is a face value, paid only to customers who respond: cost × response",
-        "",
-        "[plan]",
-        _write_budget(draft),
-        "# total = 50000    # or for all customers together",
-        "",
-        "[model]",
-        f'name = "auto"              # one of {", ".join(list_models())}',
-        "seed = 0",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _write_money(draft: CampaignDraft) -> list[str]:
-    """Write lines that ask for the currency of an amount response, or for the value of a yes/no response."""
-    response = draft.response
-    if response is None or response.yes_or_no:
-        worth = "what a response is worth to you, in the unit of costs; then profit is reported, too"
-        return [f"# response_value = 1       # {worth}"]
-    written = draft.written.get(response.name)
-    if written is not None and (currency := CURRENCY.search(written.example)):
-        why = f"the log writes {to_toml(written.example)}; the same as unit, and profit is reported"
-        return [f"response_unit = {to_toml(currency[0])}    # CHECK: {why}"]
-    return [
-        'response_unit = ""         # currency of the response, if it is money; the same as unit, and profit is reported',
-        "# response_value = 0.35    # or what one unit of it is worth, in the unit of costs, such as your margin",
-    ]
-
-
-def _relative(source: Path, out: Path) -> str:
-    """Return the path of the log from the folder of the campaign file; from the root if they share no folder."""
-    log, folder = source.absolute().parent.resolve() / source.name, out.absolute().parent.resolve()
-    if len(os.path.commonpath([log, folder])) <= len(log.anchor):
-        return str(log)
-    path = os.path.relpath(log, folder)
-    return f"./{path}" if path.startswith("~") else path
-
-
-def _write_role(role: str, draft: CampaignDraft) -> str:
-    column, others = draft.guess.roles.get(role), draft.guess.others.get(role, ())
-    more = f"; or is it {join_some([to_toml(name) for name in others])}?" if others else ""
-    if role in REQUIRED and column is not None:
-        return f"{role} = {to_toml(column)}    # CHECK: {draft.columns[column].distinct} distinct values{more}"
-    if column is not None:
-        customers, rows = draft.columns[column].distinct, draft.table.num_rows
-        repeated = role == "customer" and customers < rows
-        why = f": {customers:,} customers in {rows:,} rows; each is planned once, by their last row" if repeated else ""
-        if role == "cluster" and column == draft.guess.unit:
-            why = f": levels are constant within its {customers:,} values, as if they were given to groups of rows"
-        return f"{role} = {to_toml(column)}    # CHECK{why}"
-    if role in REQUIRED:
-        names = [*others, *(name for name in draft.columns if name not in others)]
-        listed = join_some([to_toml(name) for name in names], MAX_LISTED)
-        return f'{role} = ""    # fill in: the column that says {REQUIRED[role]}, one of {listed}'
-    if role == "cost_column":
-        hint = "what each row really cost, if that depends on what customers do; costs below stay blank then"
-        first, *rest = others or ("…",)
-        more = f"; or is it {join_some([to_toml(name) for name in rest])}?" if rest else ""
-        return f"# cost_column = {to_toml(first)}    # {hint}{more}"
-    return f'# {role} = "…"'
-
-
-def _write_features(draft: CampaignDraft) -> list[str]:
-    features = draft.features
-    lines = [
-        f"features = {to_toml(features)}" if features else "# CHECK: no column is left to learn from; a log needs one",
-        "# CHECK: a feature must be known before the level is chosen; take out what only happened afterwards.",
-    ]
-    reasons: dict[str, list[str]] = {}
-    for name, why in draft.guess.left_out.items():
-        reasons.setdefault(why, []).append(to_toml(name))
-    lines += [f"# CHECK: left out ({why}): {join_some(names, MAX_LISTED)}" for why, names in reasons.items()]
-    known = {*draft.guess.roles.values(), *draft.guess.left_out, *draft.written}
-    plain = [name for name in draft.columns if name not in known]  # text that differs in every row, too
-    return [*lines, *(f"# CHECK: {note}" for note in parse_text_columns(draft.table.select(plain), {}, ())[1])]
-
-
-def _write_parse(draft: CampaignDraft) -> list[str]:
-    """Write the notation of text that holds numbers or dates, as a question if two are possible."""
-    lines, sure = [], draft.find_parse()
-    for name, suggestion in draft.written.items():
-        ways, example = " or ".join(to_toml(way) for way in suggestion.ways), to_toml(suggestion.example)
-        if name in sure:
-            lines.append(f"{to_toml(name)} = {ways}    # CHECK: the log writes {example}")
-        elif len(suggestion.ways) > 1 and name not in draft.guess.left_out:
-            used = name in draft.guess.roles.values() or name in draft.features
-            then = "" if used else ", and add it to features"
-            ask = f"say which, {ways}{then}: {example} may be both, and without this line it is text"
-            lines.append(f"# {to_toml(name)} = …    # {ask}")
-    return ["", "[columns.parse]", *lines] if lines else []
-
-
-def _write_levels(draft: CampaignDraft) -> list[str]:
-    ask = "fill in: what each level costs you"
-    if draft.level is None:
-        return [f"costs = []    # {ask}, the cheapest first, like costs = [0, 5, 10]"]
-    costs = draft.suggest_costs()
-    hint = f"; suggestion, if it is the amount itself: costs = {to_toml(costs)}" if costs else ""
-    if draft.doses is not None:
-        return [
-            f"doses = {to_toml(draft.doses)}    # as the log writes them; CHECK: a larger one costs you no less",
-            f"costs = []    # {ask}, {plural(len(draft.doses), 'number')} in the order of doses{hint}",
-        ]
-    line = f"costs = []    # {ask}, {plural(len(draft.level.words), 'number')} in the order of names{hint}"
-    if draft.order is not None:
-        return [f"names = {to_toml(draft.order.names)}    # CHECK: ordered by what the names say, cheapest first", line]
-    names = "names = []    # fill in: the levels as the log writes them, the cheapest first"
-    means = draft.order_by_response()
-    if means is None:
-        return [f"{names}; in no order, they are {to_toml(draft.level.words)}", line]
-    listed = ", ".join(f"{to_toml(word)} {mean:.3g}" for word, mean in means.items())
-    return [f"{names}; suggestion, by mean response only ({listed}): names = {to_toml(list(means))}", line]
-
-
-def _write_budget(draft: CampaignDraft) -> str:
-    line = 'budget = ""    # fill in: what may be spent per customer on average, a number'
-    costs, spent = to_toml(draft.suggest_costs() or []), draft.suggest_budget()
-    if spent is None:
-        return line
-    return f"{line}; if costs are {costs} and always paid, the log's rows cost {spent:g} each: budget = {spent:g}"

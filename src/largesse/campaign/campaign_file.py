@@ -31,7 +31,7 @@ from largesse.errors import (
 )
 from largesse.io import to_toml
 from largesse.levels import PER_UNIT, Levels
-from largesse.records import ROLES, Roles
+from largesse.records import CHECK_TOPICS, ROLES, Roles
 
 TEXTS = ("title", "unit", "response_unit", "log", "customers", "out")
 TOP = (*TEXTS, "response_value")
@@ -41,7 +41,8 @@ LEVEL_OPTIONS = (
     "response_value",
 )  # options of levels that stand at the top of a campaign file
 CAMPAIGN_SECTIONS = {
-    "columns": (*ROLES, "known_before", "parse"),
+    "columns": (*ROLES, "protected", "parse"),
+    "checks": ("known_before", "accepted"),
     "levels": ("costs", "names", "doses", "dose_unit", "on_redemption", "contact_cost", "propensities"),
     "plan": KEYS,
     "model": ("name", "seed"),
@@ -109,7 +110,12 @@ class Campaign:
             del levels["dose_unit"]
         top = {word: getattr(self, word) for word in ("title", "unit", "response_unit", "response_value")}
         top |= {"log": self.log, "customers": self.customers}
-        lines = [*_lines(top), "", "[columns]", *_lines(self.roles), "", "[levels]", *_lines(levels)]
+        columns: Mapping[str, Any] = self.roles
+        checks = {word: columns.get(word) for word in CAMPAIGN_SECTIONS["checks"]}
+        columns = {role: column for role, column in columns.items() if role not in checks}
+        lines = [*_lines(top), "", "[columns]", *_lines(columns)]
+        lines += ["", "[checks]", *_lines(checks)] if any(checks.values()) else []
+        lines += ["", "[levels]", *_lines(levels)]
         lines += ["", "[plan]", *self.planning.lines(self.levels)]
         lines += ["", "[model]", *_lines({"name": self.model, "seed": self.seed})]
         if self.most_rows != "auto":
@@ -208,7 +214,7 @@ def campaign_from(
     problems: list[Problem] = list(blanks.values())
     _check_names(settings, problems)
     sections = {name: settings[name] if isinstance(settings.get(name), dict) else {} for name in CAMPAIGN_SECTIONS}
-    roles = _read_roles(sections["columns"], blanks, problems)
+    roles = _read_roles(sections["columns"], sections["checks"], blanks, problems)
     levels = _read_levels(
         _fill_costs(sections["levels"], optional),
         blanks,
@@ -274,13 +280,23 @@ def _check_names(settings: dict[str, Any], problems: list[Problem]) -> None:
             problems.append(Problem(f"{key} is a section, not a value", f"write [{key}] on a line of its own"))
         elif key in CAMPAIGN_SECTIONS:
             problems += [
-                Problem(f"'{key}.{inner}' is not a setting", suggest(inner, CAMPAIGN_SECTIONS[key]))
+                Problem(f"'{key}.{inner}' is not a setting", _suggest_setting(inner, key))
                 for inner in value
                 if inner not in CAMPAIGN_SECTIONS[key]
             ]
 
 
-def _read_roles(section: dict[str, Any], blanks: Collection[str], problems: list[Problem]) -> Roles:
+def _suggest_setting(word: str, section: str) -> str:
+    """Return the section in which a setting belongs, or the settings of the same section that look similar."""
+    home = "" if word in TOP else next((name for name, words in CAMPAIGN_SECTIONS.items() if word in words), None)
+    if home is None:
+        return suggest(word, CAMPAIGN_SECTIONS[section])
+    return f"it belongs under [{home}]" if home else "it belongs at the top of the file, above all sections"
+
+
+def _read_roles(
+    section: dict[str, Any], checks: dict[str, Any], blanks: Collection[str], problems: list[Problem]
+) -> Roles:
     problems += [
         Problem(f"[columns] does not name the {role} column", f'add a line under [columns]: {role} = "…"')
         for role in ("level", "response")
@@ -291,13 +307,23 @@ def _read_roles(section: dict[str, Any], blanks: Collection[str], problems: list
         for role, name in section.items()
         if role in ROLES and role != "features" and not isinstance(name, str)
     ]
-    for word, example in (("features", '["age", "city"]'), ("known_before", '["visits last year"]')):
-        names = section.get(word, [""])
-        if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
-            hint = f"give a list of names: {word} = {example}"
-            problems.append(Problem(f"columns.{word} is {repr_short(names)}", hint))
+    lists = {"features": '["age", "city"]', "protected": '["sex"]'}
+    answers = {"known_before": '["visits last year"]', "accepted": '["balance"]'}
+    for name, words in (("columns", lists), ("checks", answers)):
+        for word, example in words.items():
+            names = (section if name == "columns" else checks).get(word, [""])
+            if not (isinstance(names, list) and names and all(isinstance(column, str) for column in names)):
+                hint = f"give a list of names: {word} = {example}"
+                problems.append(Problem(f"{name}.{word} is {repr_short(names)}", hint))
+    accepted = checks.get("accepted")
+    problems += [
+        Problem(f"checks.accepted names {topic!r}, which no check is called", suggest(topic, CHECK_TOPICS))
+        for topic in (accepted if isinstance(accepted, list) else ())
+        if isinstance(topic, str) and topic not in CHECK_TOPICS
+    ]
     problems += [Problem(f"columns.{p.what}", p.hint) for p in parse_problems(section.get("parse", {}))]
     roles: dict[str, Any] = {role: section[role] for role in CAMPAIGN_SECTIONS["columns"] if role in section}
+    roles |= {word: checks[word] for word in CAMPAIGN_SECTIONS["checks"] if word in checks}
     return cast(Roles, roles)
 
 
@@ -412,7 +438,7 @@ def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str
     """Return the campaign of command-line options; without costs, the levels cost 0, 1, 2 and so on."""
     top = {word: levels[word] for word in LEVEL_OPTIONS if word in levels}
     section = {
-        word: (_split if word == "names" else _numbers_or_words)(value) if isinstance(value, str) else value
+        word: (split_list if word == "names" else _numbers_or_words)(value) if isinstance(value, str) else value
         for word, value in levels.items()
         if word not in LEVEL_OPTIONS
     }
@@ -421,18 +447,23 @@ def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str
             fail("levels", Problem("the levels are not given", "add --costs 0,5,10 or --names none,small,big"))
         section["costs"] = [float(k) for k in range(len(section["names"]))]
     if isinstance(columns.get("features"), str):
-        columns = {**columns, "features": _split(columns["features"])}
+        columns = {**columns, "features": split_list(columns["features"])}
     return campaign_from({"log": log, "title": Path(log).name, "columns": columns, "levels": section, **top, **more})
 
 
-def _split(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
+def split_list(text: str | None) -> list[str]:
+    """Return the words of a comma-separated option.
+
+    >>> split_list("age, city")
+    ['age', 'city']
+    """
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
 def _numbers_or_words(text: str) -> list[Any]:
     """Return the parts of a list: numbers as floats, other words (names of columns) as they are."""
     parts: list[Any] = []
-    for word in _split(text):
+    for word in split_list(text):
         try:
             parts.append(float(word))
         except ValueError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import as_floats, decode_dictionary, is_nothing, kind_of, split_words
+from largesse.data import as_floats, decode_dictionary, group_rows, is_nothing, kind_of, split_words
 from largesse.records import Array
 
 if TYPE_CHECKING:
@@ -21,6 +21,11 @@ MIN_CLUSTERS = 10  # fewer stores or groups than this are a feature
 CHANCE = 1e-9  # probability below which a column is not filled only after responses by chance
 IDENTIFIER = "an identifier"
 AFTER_RESPONSE = "is filled only where there was a response"
+SET_WITH_LEVEL = "has one value for each level"
+EXCLUDED = "as you said"
+BY_NAME = "by its name and values"
+MIN_ID_VALUES = 20  # distinct values of a column whose name ends in "id" but is no word of NUMBERED
+MIN_NUMBERED_ROWS = 50
 
 # Words of names.
 NUMBERED = split_words("id ids no nr num number nummer key uuid guid code")
@@ -34,7 +39,12 @@ EARLIER = split_words(
     "prev previous prior past last before history hist pre lag old avg mean median num number count anzahl since "
     "days months recency letzte letztes letzten vor vorher vorjahr bisher to"
 )
-EARLIER_TIME = re.compile(r"(19|20)\d\d|\d+[dmwy]")
+EARLIER_TIME = re.compile(
+    r"(19|20)\d\d|\d+[dmwy]|(letzt|vorherig|vorjahr|vorperiode|preperiod|precampaign|pretreat|baseline)\w*"
+)
+WORDS_IN_ID = split_words(
+    "acid aid android avid bid braid covid did fluid grid hybrid kid maid mid paid prepaid rapid said solid steroid unpaid valid void"
+)
 JOINED_ID = re.compile(
     r"^(customer|user|client|member|account|kunden?|person(en)?|haushalts?|household)(id|nr|no|nummer|number)$"
 )
@@ -45,7 +55,16 @@ TREATMENT = re.compile(
 OUTCOME = re.compile(
     r"^(response|reward|spend|spent|got|gave|y|r|out|voted?|visit(ed)?|tookup|sales?|sold|profit|churned|signup|opened|ordered"
     r"|kauf|gekauft|umsatz|umsätze|erlös|ertrag|bestellt|bestellung|antwort|reagiert|gewählt|eingelöst|abschluss|spende|besuch)$"
+    r"|^(answer(ed)?|said\w*|accepted|subscribed|enrolled|attended|zugesagt|geantwortet)$"
     r"|bought|convert|conversion|purchase|redeem|redempt|respond|respons|outcome|click|revenue|applied|gave|donat"
+)
+REDEEMED = re.compile(
+    r"eingelöst|redeem|redempt|accepted|genutzt|angenommen"
+)  # of an incentive: an outcome, not a level
+# Attributes that a plan may not follow in many countries and companies.
+PROTECTED = re.compile(
+    r"^(sex|gender|female|male|women|men|race|black|white|asian|hispanic|geschlecht|mann|frau|konfession|glaube|herkunft)$"
+    r"|^relig|muslim|christian|jewish|hindu|buddhis|catholic|protestant|ethnic|nationality|staatsang|disab|behinder|pregnan|schwanger"
 )
 COST = re.compile(r"^(costs?|paid|payout|reimbursed|kosten|bezahlt|gezahlt|ausgezahlt|erstattet)$")
 PROPENSITY = re.compile(r"propensit|^pscore$|^prob(ability)?$|^ps$|^p$")
@@ -75,7 +94,20 @@ class DraftColumn:
         tokens = self.tokens
         if any(token in ("id", "ids", "uuid", "guid") or JOINED_ID.match(token) for token in tokens):
             return True
+        if tokens and tokens[-1].endswith("id") and tokens[-1] not in WORDS_IN_ID and self.distinct >= MIN_ID_VALUES:
+            return True
         return bool(tokens) and PEOPLE.union(HOMES, NUMBERED).issuperset(tokens) and not HOMES.issuperset(tokens)
+
+    @property
+    def looks_protected(self) -> bool:
+        """True if the name is that of a protected attribute, such as sex or religion."""
+        return self.matches(PROTECTED)
+
+    def numbers_rows(self, rows: int) -> bool:
+        """Test if the values are consecutive whole numbers, one for each row."""
+        if self.values is None or self.distinct != rows or rows < MIN_NUMBERED_ROWS:
+            return False
+        return bool(self.values.max() - self.values.min() == rows - 1 and (self.values % 1 == 0).all())
 
     @property
     def yes_or_no(self) -> bool:
@@ -103,6 +135,8 @@ class Guess:
     roles: Mapping[str, str]  # level and response may be missing
     others: Mapping[str, tuple[str, ...]]  # role → further columns that could be it, the likeliest first
     left_out: Mapping[str, str] = field(default_factory=dict)  # column → why it is not offered as a feature
+    reasons: Mapping[str, str] = field(default_factory=dict)  # role → why it has its column
+    doubts: Mapping[str, str] = field(default_factory=dict)  # feature → why it may be no feature
     unit: str = ""  # the column within whose values levels are constant, if it is proposed as the cluster
 
 
@@ -110,6 +144,7 @@ def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, s
     """Guess the column of each role; `known` roles are kept, and their columns get no other role."""
     roles = dict(known or {})
     others: dict[str, tuple[str, ...]] = {}
+    reasons = dict.fromkeys(roles, EXCLUDED)
 
     def free() -> list[DraftColumn]:
         return [column for column in columns if column.name not in roles.values()]
@@ -120,19 +155,21 @@ def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, s
         "cluster": lambda c: _may_be_cluster(c, rows),
         "logger": lambda c: 0 < c.distinct <= 100 and bool({"logger", "logging", "policy"}.intersection(c.tokens)),
         "customer": lambda c: _may_be_customer(c, rows),
-        "level": lambda c: 2 <= c.distinct <= MAX_LEVELS and c.matches_now(TREATMENT) and not c.is_id,
+        "level": _may_be_level,
         "response": lambda c: c.values is not None and c.distinct >= 2 and c.matches_now(OUTCOME) and not c.is_id,
     }
     for role, fits in tests.items():
+        reason = BY_NAME
         candidates = [c for c in free() if c.kind not in ("nothing", "other") and fits(c)]
         if role == "level":
+            reason = BY_NAME if candidates else "one of its values means no incentive"
             candidates = sorted(candidates, key=lambda c: c.name.casefold() != "level") or _with_control(free())
         if role == "customer":  # the id of a person, not that of an order
             candidates.sort(key=lambda c: not PEOPLE.intersection(c.tokens))
         if role == "response":  # a 0/1 column is the likelier outcome
             candidates.sort(key=lambda c: c.distinct != 2)
         if role not in roles and candidates:
-            roles[role] = candidates.pop(0).name
+            roles[role], reasons[role] = candidates.pop(0).name, reason
         others[role] = tuple(c.name for c in candidates)
     # Costs are only suggested: a column taken for costs by mistake would change the plan.
     others["cost_column"] = () if "cost_column" in roles else tuple(c.name for c in free() if _may_be_cost(c))
@@ -141,8 +178,14 @@ def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, s
         others["response"] = tuple(c.name for c in sorted(numeric, key=lambda c: not c.yes_or_no))
     if "level" not in roles:
         others["level"] = tuple(c.name for c in free() if not c.is_id and 2 <= c.distinct <= MAX_LEVELS)
-    reasons = {column.name: _find_reason(column) for column in free()}
-    return Guess(roles, others, {name: reason for name, reason in reasons.items() if reason})
+    left_out = {column.name: _find_reason(column, rows) for column in free()}
+    return Guess(roles, others, {name: reason for name, reason in left_out.items() if reason}, reasons)
+
+
+def _may_be_level(column: DraftColumn) -> bool:
+    if not 2 <= column.distinct <= MAX_LEVELS or column.is_id:
+        return False
+    return column.matches_now(TREATMENT) and not column.matches(REDEEMED)
 
 
 def _may_be_propensity(column: DraftColumn) -> bool:
@@ -178,10 +221,12 @@ def _with_control(columns: Sequence[DraftColumn]) -> list[DraftColumn]:
     return (controlled if len(controlled) == 1 else named) if len(named) <= 1 else []
 
 
-def _find_reason(column: DraftColumn) -> str:
+def _find_reason(column: DraftColumn, rows: int) -> str:
     """Return why a column should not be a feature; empty if it may be one."""
     if column.is_id:
         return IDENTIFIER
+    if column.numbers_rows(rows):
+        return "numbers the rows"
     if column.matches_now(OUTCOME) and column.values is not None:
         return "may have happened afterwards"
     if column.matches_now(TREATMENT) or any(CONTROL.search(word) for word in column.words):
@@ -189,6 +234,20 @@ def _find_reason(column: DraftColumn) -> str:
     if _may_be_cost(column):
         return "may be what the row cost"
     return "may be a probability of what was given" if _may_be_propensity(column) else ""
+
+
+def find_companions(table: pa.Table, roles: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """Return those of the named columns that have one value for each level, each with the reason: they were set with it."""
+    if roles.get("level", "") not in table.column_names:
+        return {}
+    level = group_rows(table.column(roles["level"]))
+    levels, companions = int(level.max(initial=-1)) + 1, {}
+    for name in names:
+        code = group_rows(table.column(name))
+        values = int(code.max(initial=-1)) + 1
+        if 2 <= values <= levels and len(np.unique(level.astype(np.int64) * values + code)) == levels:
+            companions[name] = SET_WITH_LEVEL
+    return companions
 
 
 def find_consequences(table: pa.Table, roles: Mapping[str, str]) -> dict[str, str]:

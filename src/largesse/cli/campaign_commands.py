@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from largesse import pipeline
-from largesse.campaign import BUDGET_KEYS, Spent, campaign_from_options, guess_campaign, read_campaign
+from largesse.campaign import (
+    BUDGET_KEYS,
+    DraftAnswers,
+    Spent,
+    campaign_from_options,
+    inspect_table,
+    read_campaign,
+    read_list,
+    split_list,
+    write_draft,
+)
+from largesse.cli.draft_questions import ask_draft, print_draft
 from largesse.cli.options import (
     AsJson,
     Budget,
@@ -33,7 +45,7 @@ from largesse.cli.options import (
     choose_engine,
     column_option,
     echo,
-    exit_unanswered,
+    exit_by_answers,
     pick,
     present,
 )
@@ -68,21 +80,72 @@ def demo(
 
 def init(
     log: Annotated[str, typer.Argument(help="The log: a Parquet, CSV or Arrow file.")],
+    level: Annotated[str | None, column_option("level")] = None,
+    response: Annotated[str | None, column_option("response")] = None,
+    customer: Customer = None,
+    cluster: Cluster = None,
+    cost_column: Annotated[
+        str | None, typer.Option("--cost-column", "--cost", help=f"Column with {ROLES['cost_column']}.")
+    ] = None,
+    exclude: Annotated[str | None, typer.Option(help="Comma-separated: columns that are no features.")] = None,
+    known_before: Annotated[
+        str | None,
+        typer.Option(help="Comma-separated: features that look like outcomes, but were known before the level."),
+    ] = None,
+    protected: Annotated[
+        str | None, typer.Option(help="Comma-separated: columns that a plan must not follow, such as sex or religion.")
+    ] = None,
+    names: Annotated[str | None, typer.Option(help="Names of the levels, the cheapest first: none,small,big.")] = None,
+    costs: Annotated[str | None, typer.Option(help="Cost of each level, the cheapest first: 0,5,10.")] = None,
+    budget: Budget = None,
+    total: Total = None,
+    unit: Annotated[str, typer.Option(help="The unit of costs, for the report: €, USD.")] = "",
+    response_unit: Annotated[str, typer.Option(help="The unit of the response, where it is an amount: €, USD.")] = "",
+    response_value: Annotated[
+        float | None, typer.Option(help="The value of one unit of response, in the unit of costs.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Take all guesses; ask nothing on a terminal, either.")
+    ] = False,
     out: Annotated[Path, typer.Option("--out", help="The campaign file to write.")] = Path("campaign.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace a campaign file that already exists.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a first campaign.toml for a table, with commented guesses."""
-    refuse("init", path_problems(out, "--out"))
-    if out.exists() and not force:
-        fail("init", Problem(f"{out} already exists", "give another --out, or --force to replace it"))
+    """Write a first campaign.toml for a table, with commented guesses where options state nothing.
+
+    On a terminal it asks for what it cannot know; elsewhere such settings are left blank.
+    """
+    existing = [Problem(f"{out} already exists", "give another --out, or --force to replace it")]
+    refuse("init", [*path_problems(out, "--out"), *(existing if out.exists() and not force else [])])
+    if budget is not None and total is not None:
+        fail("init", Problem("both --budget and --total were given", "give the average per customer, or the total"))
     pipeline.check_file(out, log)
+    roles = {"level": level, "response": response, "customer": customer, "cluster": cluster, "cost_column": cost_column}
+    answers = DraftAnswers(
+        roles={role: column for role, column in roles.items() if column is not None},
+        exclude=split_list(exclude),
+        known_before=split_list(known_before),
+        protected=split_list(protected),
+        names=split_list(names),
+        costs=() if costs is None else read_list(costs, "--costs"),
+        budget=budget,
+        total=total,
+        unit=unit,
+        response_unit=response_unit,
+        response_value=response_value,
+    )
     with show_progress(quiet) as progress:
         progress("profiling the table", 0.0)
-        text = guess_campaign(log, out)
-    pipeline.write_text(out, text)
-    hint = "Fill in its blank lines and look through those marked CHECK"
-    echo({}, f"wrote {out}. {hint}, then: largesse run {out}", as_json=False, quiet=quiet)
+        profile = inspect_table(log)
+        draft = answers.guess(profile)
+    if sys.stdin.isatty() and sys.stdout.isatty() and not (yes or quiet):
+        answers = ask_draft(profile, answers)
+        draft = answers.guess(profile)
+    elif not quiet:
+        print_draft(draft)
+    pipeline.write_text(out, write_draft(draft, log, out, answers))
+    hint = "Fill in its blank lines, if any, and look through those marked CHECK"
+    echo({}, f"wrote {out}. {hint}, then: largesse doctor {out}", as_json=False, quiet=quiet)
 
 
 def run(
@@ -102,8 +165,8 @@ def run(
 ) -> None:
     """Run a campaign: read, fit, plan, evaluate, report.
 
-    The exit code is for a scheduler: 0 success, 20 if the log cannot say (so the verdict, or a check
-    returned no); 2 is an error.
+    The exit code is for a scheduler: 0 fine, 10 if a check returned careful, 20 if one returned no or the
+    log cannot say; 2 is an error.
     """
     spent = budget is not None or total is not None
     settings = read_campaign(campaign, optional=BUDGET_KEYS if spent else ()).spending(
@@ -113,6 +176,7 @@ def run(
     with show_progress(as_json or quiet) as progress, choose_engine(engine, master, plan_to) as opened:
         answer = pipeline.run(settings, folder, progress, engine=opened, strict=strict)
     _print_answer(answer, folder, as_json, quiet)
+    exit_by_answers(answer["answer"]["warnings"], answer["verdict"])
 
 
 def fit(
@@ -294,7 +358,7 @@ def doctor(
     """Check a log before a run: overlap, balance, randomisation, suspicious features.
 
     Each check returns fine, careful or no. The columns of a bare table are guessed unless options name them. The exit code
-    is 20 if a check returned no.
+    is 0 if all are fine, 10 if a check returned careful, 20 if one returned no; 2 is an error.
     """
     columns, levels = pick(locals(), ROLES), pick(locals(), ("costs", "names"))
     campaign, guessed = pipeline.find_campaign(log, columns, levels)
@@ -302,10 +366,9 @@ def doctor(
         answer = pipeline.examine(campaign, guessed=guessed, out=out, progress=progress)
     warnings = answer["support"]["checks"]
     present(answer, lambda: print_checkup(answer, out), as_json=as_json, quiet=quiet, warnings=warnings)
-    exit_unanswered(warnings)
+    exit_by_answers(warnings)
 
 
 def _print_answer(answer: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
     numbers, warnings = {"run": str(folder), **answer}, answer["answer"]["warnings"]
     present(numbers, lambda: print_answer(answer, folder), as_json=as_json, quiet=quiet, warnings=warnings)
-    exit_unanswered(warnings, answer["verdict"])

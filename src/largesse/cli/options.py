@@ -12,7 +12,7 @@ import typer
 
 from largesse import pipeline
 from largesse.errors import make_visible
-from largesse.records import EXIT_CODES, ROLES
+from largesse.records import EXIT_CODES, ROLES, SERIOUS_ANSWERS
 from largesse.report import print_warnings
 
 
@@ -109,11 +109,13 @@ def present(
         print_warnings(warnings, to_stderr=True)
 
 
-def exit_unanswered(findings: Sequence[Mapping[str, Any]], verdict: Mapping[str, Any] | None = None) -> None:
-    """Exit with the code of "no" if a check returned it, or if the verdict is that the log cannot say, for a scheduler."""
-    silent = verdict is not None and verdict["recommended"] is None
-    if silent or any(finding["answer"] == "no" for finding in findings):
-        raise typer.Exit(EXIT_CODES["no"])
+def exit_by_answers(findings: Sequence[Mapping[str, Any]], verdict: Mapping[str, Any] | None = None) -> None:
+    """Exit with the code of the most serious answer of the checks; a verdict that the log cannot say counts as "no"."""
+    answers = {finding["answer"] for finding in findings}
+    if verdict is not None and verdict["recommended"] is None:
+        answers.add("no")
+    if serious := [answer for answer in SERIOUS_ANSWERS if answer in answers]:
+        raise typer.Exit(EXIT_CODES[serious[0]])
 
 
 def choose_engine(engine: str | None, master: str | None, plan_to: str | None) -> AbstractContextManager[Any]:

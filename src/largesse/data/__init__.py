@@ -11,6 +11,7 @@ from largesse.data.arrow_columns import count_words as count_words
 from largesse.data.arrow_columns import decode_dictionary as decode_dictionary
 from largesse.data.arrow_columns import is_text as is_text
 from largesse.data.arrow_columns import kind_of as kind_of
+from largesse.data.arrow_columns import list_examples as list_examples
 from largesse.data.arrow_columns import skip_reason as skip_reason
 from largesse.data.arrow_columns import word_codes as word_codes
 from largesse.data.assignment_unit import find_assignment_unit as find_assignment_unit

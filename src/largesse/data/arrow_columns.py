@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
+from largesse.errors import make_visible
 from largesse.records import Array
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["number", "text", "date", "nothing", "other"]
 ROW_NUMBER_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # of row numbers in files of pandas
+MAX_EXAMPLES, MAX_EXAMPLE_LETTERS = 3, 60
 MIN_UNIQUE_SHARE = 0.9  # of the texts of an identifier
 MIN_ROWS_FOR_IDENTIFIER = 50
 
@@ -201,3 +203,22 @@ def word_codes(column: pa.ChunkedArray, words: Sequence[str]) -> Array:
         index = np.asarray(pc.fill_null(chunk.indices.cast(pa.int64()), len(chunk.dictionary)))
         parts.append(np.append(look_up(chunk.dictionary), len(words))[index])
     return np.concatenate(parts)
+
+
+def list_examples(column: pa.ChunkedArray) -> list[str]:
+    """Return a few values of a column as short texts.
+
+    >>> import pyarrow as pa
+    >>> list_examples(pa.chunked_array([[1.5, 1.5, None, 2.0]]))
+    ['1.5', '2']
+    """
+    import pyarrow as pa
+
+    try:
+        examples = decode_dictionary(column.slice(0, 200)).unique().drop_null().slice(0, MAX_EXAMPLES).to_pylist()
+    except (pa.ArrowException, OverflowError, ValueError):  # dates beyond the calendar, types that cannot be compared
+        return []
+    texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in examples]
+    return [
+        make_visible(text if len(text) <= MAX_EXAMPLE_LETTERS else f"{text[:MAX_EXAMPLE_LETTERS]}…") for text in texts
+    ]

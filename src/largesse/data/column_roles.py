@@ -23,7 +23,7 @@ from largesse.levels import Levels
 from largesse.records import ROLES, Array, Log
 
 COLUMN_ROLES = tuple(role for role in ROLES if role != "features")
-LISTS = ("known_before", "parse")  # arguments that go with roles
+LISTS = ("known_before", "accepted", "protected", "parse")  # arguments that go with roles
 # Within some of these, levels never vary.
 OUTCOME_ROLES = ("level", "response", "propensity", "cost_column", "logger", "weight")
 # Roles whose text is not dictionary-encoded.
@@ -41,6 +41,8 @@ class RoleSpec:
     parse: Mapping[str, Any]  # notations of columns
     absent: bool = False  # True if levels may have no rows
     known_before: tuple[str, ...] = ()
+    accepted: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()  # columns that models of the response do not see
 
     @property
     def coded(self) -> set[str]:
@@ -60,8 +62,14 @@ def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
     named = {role: str(roles[role]) for role in ROLES if role in COLUMN_ROLES and _is_name(roles.get(role))}
     features = None if roles.get("features") is None else [str(name) for name in roles["features"]]
     shares = None if _is_name(roles.get("propensity")) else roles.get("propensity")
-    known = tuple(str(name) for name in roles.get("known_before") or ())
-    return RoleSpec(levels, named, features, shares, roles.get("parse") or {}, bool(roles.get("absent")), known)
+    known, accepted, protected = (
+        tuple(str(name) for name in roles.get(word) or ()) for word in ("known_before", "accepted", "protected")
+    )
+    if features is not None:
+        features = [name for name in features if name not in protected]
+    return RoleSpec(
+        levels, named, features, shares, roles.get("parse") or {}, bool(roles.get("absent")), known, accepted, protected
+    )
 
 
 def _is_name(column: Any) -> bool:
@@ -98,7 +106,8 @@ def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
     costs = check.read_costs(levels) if known.issuperset(levels.cost_columns or ()) else None
     listed = None if features is None else [name for name in features if name in known]
     taken = {column for role, column in named.items() if role != "propensity_strata"}
-    used = check.select_features(listed, taken | {*(levels.cost_columns or ())})
+    used = check.select_features(listed, taken | {*(levels.cost_columns or ()), *spec.protected})
+    check.check_protected(spec.protected, named)
     if not spec.absent:
         for column in spec.known_before:
             check.require(column, "known_before")
@@ -119,7 +128,8 @@ def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
         return log
     skip = {named[role] for role in OUTCOME_ROLES if role in named} | {*(levels.cost_columns or ())}
     unit = find_assignment_unit(check.table, codes, skip, used.column_names, named.get("cluster"))
-    return replace(log, known_before=spec.known_before, unit=unit)
+    protected = check.table.select(spec.protected) if spec.protected else None
+    return replace(log, known_before=spec.known_before, accepted=spec.accepted, unit=unit, protected=protected)
 
 
 def _read_propensity(
@@ -161,7 +171,7 @@ def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
         for role, column in roles.items()
         if role in COLUMN_ROLES and role != "propensity" and column is not None and not _is_name(column)
     ]
-    for word in ("features", "known_before"):
+    for word in ("features", "known_before", "accepted", "protected"):
         names = roles.get(word)
         if isinstance(names, str):
             problems.append(Problem(f"{word} is the text {names!r}", f"give a list: {word}=[{names!r}]"))

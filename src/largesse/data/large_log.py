@@ -96,13 +96,13 @@ def _scan(batches: Batches, spec: RoleSpec) -> _FirstPass:
 
     names = batches.schema.names
     paid = spec.levels.cost_columns or ()
-    with_role = {*spec.named.values(), *paid}
+    with_role = {*spec.named.values(), *paid, *spec.protected}
     role_columns = [name for name in names if name in with_role]
     strata = spec.named.get("propensity_strata")
     possible_features = (
         [n for n in names if n not in with_role or n == strata] if spec.features is None else spec.features
     )
-    possible_features = [*possible_features, *(name for name in spec.parse if name not in with_role)]
+    possible_features = [*possible_features, *spec.protected, *(name for name in spec.parse if name not in with_role)]
     profiles = {
         name: ColumnProfile(
             name, batches.schema.field(name).type, batches.rows, spec.parse.get(name), name in spec.coded
@@ -162,7 +162,7 @@ class _Features:
 
     batches: Batches
     first_pass: _FirstPass
-    names: Sequence[str]
+    names: Sequence[str]  # the protected columns come last
     known: Array  # (rows of the table,) True where a row has a response
 
     def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
@@ -214,15 +214,17 @@ def _draw(log: Log, batches: Batches, first_pass: _FirstPass, max_rows: int, see
     known = np.isfinite(log.response)
     # The columns with roles are in the log, so the features need not keep them in memory.
     features_pass = replace(first_pass, roles=first_pass.roles.schema.empty_table())
-    features = _Features(batches, features_pass, log.features.column_names, known)
+    names = log.confounders.column_names
+    features = _Features(batches, features_pass, names, known)
     log = log if known.all() else log.take(known)
     m = min(max_rows, len(log) - len(log) // MIN_UNSAMPLED_PART)
     rows, stand_for = _draw_rows(log, m, seed)
     note = f"models learn from a random sample of {len(rows):,} of {len(log):,} rows; all rows judge them"
+    learnt = log.features.column_names
     log = replace(log, features=log.features.select([]), notes=(*log.notes, note))
     sample = log.take(rows)
     weight = sample.weight if stand_for is None else sample.weights * stand_for / stand_for.mean()
-    sample = replace(sample, features=features.take(rows), weight=weight)
+    sample = replace(sample, features=features.take(rows).select(learnt), weight=weight)
     return replace(log, sample=Sample(sample, rows, features.read, features.map, features.digest, max_rows))
 
 

@@ -65,6 +65,10 @@ def read_log(
         The columns to learn from; by default every column that has no other role.
     known_before
         Features that `doctor` suspects, but that were known before the level was chosen.
+    accepted
+        Topics of checks, such as "balance", whose warnings are known: `doctor` lists them as accepted.
+    protected
+        Columns such as sex or religion that neither models of the response nor plans see. Propensities are estimated with them.
     most_rows, seed
         A log of more rows is read in batches: models learn from a random sample of `most_rows` of them, drawn from every
         level with this seed, and are judged by all. "auto": as many as fit into memory. None: all rows are in memory.
@@ -272,6 +276,10 @@ def digest_log(log: Log) -> str:
     for name in log.features.column_names:
         digest.update(f"\0{name}\0".encode("utf-8", "surrogatepass"))
         _add_column(digest, log.features.column(name))
+    if log.protected is not None:
+        for name in log.protected.column_names:
+            digest.update(f"\0protected {name}\0".encode("utf-8", "surrogatepass"))
+            _add_column(digest, log.protected.column(name))
     for word in ("level", "response", "propensity", "logger", "cluster", "weight", "costs", "paid"):
         values = getattr(log, word)
         digest.update(f"\0{word}\0".encode())

@@ -85,6 +85,18 @@ class TableChecker:
         if len(levels) < 2:
             self.add_problem("there is only one level", "a choice needs at least two levels with their costs")
 
+    def check_protected(self, protected: Sequence[str], named: dict[str, str]) -> None:
+        """Check that protected columns exist, can be grouped and have no other role."""
+        roles = {column: role for role, column in named.items()}
+        for name in protected:
+            self.require(name, "protected")
+            if name in roles:
+                role = roles[name].removesuffix("_column")
+                self.add_problem(f"{name!r} is named both as {role} and as protected", "each role needs its own column")
+            elif name in self.table.column_names and is_unusable(self.table.column(name).type):
+                kind = self.table.column(name).type
+                self.add_problem(f"the protected column {name!r} holds {kind}", "write numbers, text or dates")
+
     def read_level(self, name: str, levels: Levels) -> tuple[Array, Levels]:
         """Return the level numbers (n,) of the rows, and the levels as they are written in the log.
 

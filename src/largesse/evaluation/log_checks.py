@@ -9,7 +9,7 @@ from it looks excellent and its plans are useless. With the second no customers 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import comb
 
@@ -120,7 +120,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
     ]
     return Checkup(
-        findings=sort_findings(findings),
+        findings=sort_findings([_accept(finding, log.accepted) for finding in findings]),
         rows=len(log),
         clusters=log.clusters,
         customers=None if log.last_rows is None else log.customers,
@@ -143,7 +143,15 @@ def warn_of_overlap(log: Log, propensities: Propensities) -> tuple[Finding, ...]
         *_check_levels(log.levels.titles, *measure_levels(log, propensities.own)),
         _check_propensities(propensities),
     ]
+    findings = [_accept(finding, log.accepted) for finding in findings]
     return tuple(finding for finding in findings if finding.answer != "fine")
+
+
+def _accept(finding: Finding, accepted: Collection[str]) -> Finding:
+    """Return an accepted warning as a note; a check that returned *no* needs another log or another plan, not consent."""
+    if finding.answer != "careful" or finding.topic not in accepted:
+        return finding
+    return replace(finding, answer="note", text=f"Accepted: {finding.text}")
 
 
 # -- levels -----------------------------------------------------------------------------------------------------------
@@ -522,7 +530,7 @@ def _check_leaks(leaks: tuple[Leak, ...], log: Log) -> Finding:
             return Finding(topic, "fine", f"No feature alone predicts the response or the level{where}.")
         return Finding(topic, "fine", f"{_describe_leaks(answered)}{where}, as a feature that was known before may.")
     named = _describe_leaks(leaks) + (f" (in {sample})" if sample else "")
-    say = f"say so: known_before = {to_toml([leaks[0].feature])} under [columns]"
+    say = f"say so: known_before = {to_toml([leaks[0].feature])} under [checks]"
     if leaks[0].explained < CERTAIN_LEAK:
         text = f"Suspicious: {named}. If it only happened afterwards, leave it out; if it was known before the level was chosen, {say}."
         return Finding(topic, "careful", text)

@@ -116,6 +116,7 @@ def _read_new(
         roles["customer"] = key
     if roles.get("customer") not in (None, *table.column_names):
         del roles["customer"]
+    roles["protected"] = [name for name in roles.get("protected") or () if name in table.column_names]
     roles["absent"] = True  # a plan need not use every level
     new = engine.read_log(replace(campaign, levels=policy.levels, roles=roles, propensities=None), table).seen
     unusable = [

@@ -148,6 +148,7 @@ def _make_log(
         return pc.multiply(pc.cast(values, "float64"), 100.0) if parse.get(name) == "percent" else values
 
     known = [*features, *(levels.cost_columns or ())]
+    known += campaign.roles.get("protected") or []
     known += [columns[role] for role in ("cluster", "weight") if role in columns]
     outcomes = [columns["response"]]
     cost, propensity = columns.get("cost_column"), columns.get("propensity", PROPENSITY)

@@ -95,7 +95,7 @@ def _estimate(log: Log, fold: Array, seed: int, features: LevelFeatures) -> _Out
 
         return _OutOfFoldLevels(calibration(levels_fit.held), levels_fit.name, learn)
     logger_encoder = Encoder()
-    X_loggers = logger_encoder.fit_transform(log.features, logger, discrete=True, seed=seed, fold=fold)
+    X_loggers = logger_encoder.fit_transform(log.confounders, logger, discrete=True, seed=seed, fold=fold)
     loggers_fit = _crossfit(_ClassificationRows(X_loggers, logger, log.weights, int(logger.max()) + 1), fold, seed)
     logger_calibration = _learn_calibration(loggers_fit.held, logger, weight)
     logger_shares, by_logger = logger_calibration(loggers_fit.held), []  # (n, S) the policy that a row like this meets
@@ -390,7 +390,7 @@ def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold
     rows = np.arange(len(seen)) if max_rows is None else sample_rows(len(seen), max_rows, seed)
     encoded_log = seen if len(rows) == len(seen) else seen.take(rows)
     rows, weight = (rows, None) if sample is None else (sample.rows[rows], encoded_log.weight)
-    encoder, table = Encoder(), encoded_log.features
+    encoder, table = Encoder(), encoded_log.confounders
     unit = seen.unit.column if seen.unit is not None and _take_units(seen) is not None else ""
     if unit in table.column_names and kind_of(table.column(unit).type) == "text":
         table = table.drop_columns(unit)

@@ -9,6 +9,7 @@ from largesse.records.allocation_results import Frontier as Frontier
 from largesse.records.allocation_results import Plan as Plan
 from largesse.records.allocation_results import SpendingCurve as SpendingCurve
 from largesse.records.array_type import Array as Array
+from largesse.records.checkup import CHECK_TOPICS as CHECK_TOPICS
 from largesse.records.checkup import MAX_SIGNIFICANT_P as MAX_SIGNIFICANT_P
 from largesse.records.checkup import MIN_LEVEL_ROWS as MIN_LEVEL_ROWS
 from largesse.records.checkup import Checkup as Checkup
@@ -70,6 +71,7 @@ from largesse.records.level_transitions import LevelTransition as LevelTransitio
 from largesse.records.level_transitions import LoggedPolicyChanges as LoggedPolicyChanges
 from largesse.records.level_transitions import ValueSpend as ValueSpend
 from largesse.records.monitoring import EXIT_CODES as EXIT_CODES
+from largesse.records.monitoring import SERIOUS_ANSWERS as SERIOUS_ANSWERS
 from largesse.records.monitoring import CampaignCheck as CampaignCheck
 from largesse.records.monitoring import Drift as Drift
 from largesse.records.monitoring import LevelUptake as LevelUptake

@@ -14,6 +14,19 @@ from largesse.records.unsupported_cells import UnsupportedCells
 if TYPE_CHECKING:
     import pyarrow as pa
 
+CHECK_TOPICS = (
+    *(
+        "rows of each level",
+        "support",
+        "randomisation",
+        "propensities",
+        "balance",
+        "weights",
+        "order of levels",
+        "costs",
+    ),
+    *("suspicious features", "clusters", "customers", "within customers", "within clusters", "reading the log"),
+)
 MIN_LEVEL_ROWS = 30  # a level with fewer rows, or fewer effective rows, cannot be judged
 MAX_SIGNIFICANT_P = 0.01  # a p-value below this counts as significant
 

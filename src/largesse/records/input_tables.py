@@ -47,6 +47,8 @@ class Roles(TypedDict, total=False):
     customer: str | None
     features: Sequence[str] | None
     known_before: Sequence[str] | None  # suspicious features that were known before the level was chosen
+    accepted: Sequence[str] | None  # topics of checks whose warnings are known and accepted
+    protected: Sequence[str] | None  # columns that models of the response and plans do not see, such as sex or religion
     parse: Mapping[str, Any] | None  # notations of columns, where they are not plain
     absent: bool  # True if levels may have no rows, as in a log that is only compared with a plan
 
@@ -91,7 +93,9 @@ class Log(DisplayMixin):
     sample: Sample | None = None  # of a log too large for memory, whose `features` have no columns
     response_value: float | None = None  # value of one unit of response, in the unit of costs
     known_before: tuple[str, ...] = ()  # suspicious features that were known before the level was chosen
+    accepted: tuple[str, ...] = ()  # topics of checks whose warnings are known and accepted
     unit: AssignmentUnit | None = None  # groups within which levels are constant, as far as the log shows
+    protected: pa.Table | None = None  # (n rows) columns that models of the response and plans do not see
 
     def __post_init__(self) -> None:
         # Models, folds and estimates must not depend on the unit of weights.
@@ -225,8 +229,22 @@ class Log(DisplayMixin):
             paid=select(self.paid),
             response_value=self.response_value,
             known_before=self.known_before,
+            accepted=self.accepted,
             unit=None if self.unit is None else self.unit.take(index),
+            protected=None if self.protected is None else self.protected.take(index),
         )
+
+    @property
+    def confounders(self) -> pa.Table:
+        """The columns that may have decided the level: the features, and the protected columns.
+
+        Propensities need both: levels of the past may have followed a protected column, and an evaluation that ignores it is biased.
+        """
+        table = self.features
+        if self.protected is not None:
+            for name in self.protected.column_names:
+                table = table.append_column(name, self.protected.column(name))
+        return table
 
     @property
     def seen(self) -> Log:
@@ -244,7 +262,7 @@ class Log(DisplayMixin):
     @property
     def bare(self) -> Log:
         """The log without its features, so that selecting rows is cheap for models of encoded features."""
-        return replace(self, features=self.features.select([]), customer=None)
+        return replace(self, features=self.features.select([]), customer=None, protected=None)
 
     @property
     def of_costs(self) -> Log:

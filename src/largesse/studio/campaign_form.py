@@ -17,15 +17,14 @@ from largesse.campaign import (
     campaign_from,
     unknown_columns,
 )
-from largesse.data import decode_dictionary, skip_reason
-from largesse.errors import Problem, join_some, make_visible, refuse, repr_short, suggest
+from largesse.data import decode_dictionary, list_examples, skip_reason
+from largesse.errors import Problem, join_some, refuse, repr_short, suggest
 from largesse.records import ROLES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 MAX_FORM_SEGMENTS = 20
-MAX_EXAMPLES, MAX_EXAMPLE_LETTERS = 3, 60
 FEATURE, IGNORED = "feature", "ignore"
 SINGLE_ROLES = tuple(role for role in ROLES if role != "features")
 ROLE_LABELS = {"cost_column": "Cost of the row", "propensity_strata": "Strata", "customer": "Customer id"}
@@ -104,23 +103,10 @@ def _describe_column(name: str, inspection: CampaignDraft, role: str) -> dict[st
         "kind": "yes/no" if column.yes_or_no else column.kind,
         "missing": values.null_count,
         "distinct": column.distinct if column.kind not in ("nothing", "other") else None,
-        "examples": _list_examples(values),
+        "examples": list_examples(values),
         "role": role,
         "reason": reason,
     }
-
-
-def _list_examples(values: pa.ChunkedArray) -> list[str]:
-    import pyarrow as pa
-
-    try:
-        examples = decode_dictionary(values.slice(0, 200)).unique().drop_null().slice(0, MAX_EXAMPLES).to_pylist()
-    except (pa.ArrowException, OverflowError, ValueError):  # dates beyond the calendar, types that cannot be compared
-        return []
-    texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in examples]
-    return [
-        make_visible(text if len(text) <= MAX_EXAMPLE_LETTERS else f"{text[:MAX_EXAMPLE_LETTERS]}…") for text in texts
-    ]
 
 
 # -- levels ----------------------------------------------------------------------------------------------------------

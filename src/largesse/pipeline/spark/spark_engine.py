@@ -274,6 +274,7 @@ class Spark:
             return self._local.read_log(campaign, table.path)
         features = campaign.roles.get("features")
         named = {*campaign.columns.values(), *(campaign.levels.cost_columns or ()), *(features or ())}
+        named |= {*(campaign.roles.get("protected") or ())}
         plain = {campaign.columns[role] for role in PLAIN_TEXT_ROLES if role in campaign.columns} - {*(features or ())}
         return self._local.read_log(campaign, self._fetch_log(table.frame, None if features is None else named, plain))
 
