@@ -1,0 +1,104 @@
+"""Plans on logs of random worlds, made as in a run, and coverage of the intervals that are stated about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from largesse.allocation import Constraints, allocate, allow_cheapest, correct_costs, expected_costs
+from largesse.evaluation import measure_spending, restrict_scores, score_rows
+from largesse.policy import Policy
+from largesse.propensity import estimate_propensities, find_unsupported, mark_supported
+from largesse.records import Array, Estimate, HeldOutPredictions, Log, Propensities, Scores
+from largesse.response import make_model
+from largesse.stats import assign_folds, one_thread
+from largesse.worlds import RandomLog
+from largesse_lab.pages.markdown import NUMBER_DASH, write_share
+
+TRUTH_SLACK = 1e-9  # relative, of an interval's ends
+
+
+@dataclass(frozen=True, eq=False)
+class FittedLog:
+    """A log, its out-of-fold scores, and the policy of the model of all rows, without a price."""
+
+    log: Log
+    held: HeldOutPredictions
+    propensities: Propensities
+    scores: Scores
+    policy: Policy
+
+    def allow(self) -> FittedLog:
+        """Return the same without barred levels."""
+        policy = replace(self.policy, bar_unsupported=False)
+        return replace(self, scores=score_rows(self.log, self.held, self.propensities), policy=policy)
+
+    def weight(self, weight: Array) -> FittedLog:
+        """Return the same with weights (n,) of the rows."""
+        return replace(self, scores=replace(self.scores, weight=weight))
+
+    def plan(self, customers: Any, budget: float, constraints: Constraints | None = None) -> Array:
+        """Return the levels (n,) of a written plan."""
+        expected = self.policy.expect(customers)
+        curves, costs = expected.responses, expected.costs
+        scale = correct_costs(curves, costs, budget, self.policy.spending).scale
+        return np.asarray(allocate(curves, costs * scale, budget, constraints=constraints).levels)
+
+
+@one_thread()
+def fit_log(log: Log, name: str, seed: int) -> FittedLog:
+    """Fit a model by its name, and score the log; plans stay within the support of the log."""
+    model = make_model(name, seed)
+    held = model.fit_held_out(log, assign_folds(log, 5, seed))
+    propensities, cells = estimate_propensities(log, held.fold, seed), find_unsupported(log, seed)
+    scores = restrict_scores(score_rows(log, held, propensities), allow_cheapest(mark_supported(cells, log)))
+    spending = measure_spending(scores)
+    policy = Policy(model, log.levels, spending=None if spending is None else spending.whole, unsupported=cells)
+    return FittedLog(log, held, propensities, scores, policy)
+
+
+def find_truth(customers: RandomLog, log: Log, levels: Array) -> tuple[float, float]:
+    """Return the true value and spend of levels (n,) for simulated customers, at the costs of a log's levels."""
+    rows, truth = np.arange(len(levels)), customers.truth
+    costs = np.broadcast_to(expected_costs(log.levels, truth), truth.shape)
+    return float(truth[rows, levels].mean()), float(costs[rows, levels].mean())
+
+
+def write_stated(estimate: Estimate, truth: float) -> list[float | None]:
+    """Return an estimate, the ends of its interval and the truth; None for missing numbers."""
+    numbers = (estimate.estimate, estimate.low, estimate.high, truth)
+    return [float(number) if np.isfinite(number) else None for number in numbers]
+
+
+def find_coverage(stated: Iterable[Sequence[float | None]]) -> tuple[float | None, int]:
+    """Return the share of intervals that contain the truth, and their number; missing intervals are left out.
+
+    >>> find_coverage([[1.0, 0.5, 1.5, 1.2], [1.0, 0.5, 1.5, 1.6], [1.0, None, None, 1.0]])
+    (0.5, 2)
+    """
+    hits = []
+    for _, low, high, truth in stated:
+        if low is not None and high is not None and truth is not None:
+            slack = TRUTH_SLACK * max(abs(truth), abs(low), abs(high))
+            hits.append(low - slack <= truth <= high + slack)
+    return (float(np.mean(hits)) if hits else None), len(hits)
+
+
+def write_coverage(stated: Iterable[Sequence[float | None]]) -> str:
+    """Return the share of intervals that contain the truth in per cent, with its 95 % interval."""
+    return write_share(*find_coverage(stated))
+
+
+def write_bias(stated: Iterable[Sequence[float | None]]) -> str:
+    """Return the mean error in half-widths of the intervals ± its standard error."""
+    errors = [
+        (estimate - truth) / ((high - low) / 2)
+        for estimate, low, high, truth in stated
+        if estimate is not None and low is not None and high is not None and truth is not None and high > low
+    ]
+    if len(errors) < 2:
+        return NUMBER_DASH
+    return f"{np.mean(errors):+.2f} ± {np.std(errors, ddof=1) / np.sqrt(len(errors)):.2f}".replace("-", "−")
