@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from largesse.allocation import replace_options
-from largesse.evaluation import ESTIMATORS, estimate_uniform, estimate_value, plan_held_out, score_policy
+from largesse.evaluation import (
+    ESTIMATORS,
+    estimate_uniform,
+    estimate_value,
+    find_bounds,
+    plan_held_out,
+    score_policy,
+)
 from largesse.evaluation.crossfitted_scores import crossfit, restrict_scores
 from largesse.evaluation.frontier_estimate import spread_budgets
 from largesse.records import Array, Scores
@@ -49,3 +56,15 @@ def test_scores_with_full_support_are_left_alone_and_known_costs_stay_known() ->
     scores, allowed = restricted()
     assert restrict_scores(replace(scores, allowed=None), np.ones_like(allowed)).allowed is None
     assert score_policy(scores, np.full(len(allowed), 4)).spend.answers is None
+
+
+def test_bounds_of_a_guessed_level_are_the_supported_ones_next_to_it() -> None:
+    _, allowed = restricted()
+    scores = crossfit(simulate("averaged", n=600, seed=2).log.take(np.arange(len(allowed))))
+    everyone = np.full(len(allowed), 3)
+    low, high = find_bounds(scores, everyone, allowed)
+    guessed = ~allowed[:, 3]
+    down = guessed * (scores.gamma[:, 2] - scores.gamma[:, 3])
+    up = guessed * (scores.response.max() - scores.gamma[:, 3])  # no dearer level has support, either
+    assert (low, high) == pytest.approx((min(down.mean(), 0), max(up.mean(), 0)))
+    assert find_bounds(scores, everyone, np.ones_like(allowed)) == (0, 0)

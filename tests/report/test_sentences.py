@@ -13,6 +13,7 @@ from largesse.report.page_rendering import write_answer
 from largesse.report.sections.gain_bounds import view_bounds
 from largesse.report.sections.next_steps import view_next_steps
 from largesse.report.sentences import (
+    counts_revenue,
     describe_bounds,
     judge_profit,
     select_notes,
@@ -230,3 +231,16 @@ def check_agreement(numbers: Numbers) -> None:
     assert (view["evidence"].rows == ()) == (advised is None)
     assert (steps["rule"] != "") == (advised == "rule")
     assert steps["simpler"] == "" or advised == "mix"
+
+
+@pytest.mark.parametrize(
+    ("units", "worth", "counted"),
+    [
+        (Units("amount", "€", "€"), 1.0, True),
+        (Units("amount", "€", "€"), 0.35, False),  # a margin
+        (Units("amount", "€", ""), 1.0, False),
+        (Units("binary", "€"), 1.0, False),
+    ],
+)
+def test_revenue_counts_as_profit_where_no_margin_is_given(units: Units, worth: float, counted: bool) -> None:
+    assert counts_revenue(units, {"response_value": worth}) is counted

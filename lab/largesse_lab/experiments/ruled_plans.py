@@ -37,9 +37,8 @@ N_FIXED_SHARE = 0.05  # of the customers whose level is fixed
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per number of rows and world, with all kinds of rules."""
     seeds = take_seeds(request, RULE_SEEDS[0], RULE_SEEDS[1] - RULE_SEEDS[0] + 1)
-    model = (request.models or ["linear"])[0]
-    keys = [(seed, size, model) for size in request.sizes or [RULE_LOG_ROWS] for seed in seeds]
-    return RecordCache(request.out, ("world", "rows", "model")).measure_each(keys, _measure_world, progress)
+    keys = [(seed, size) for size in request.sizes or [RULE_LOG_ROWS] for seed in seeds]
+    return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +98,10 @@ def draw_rules(kind: str, table: pa.Table, costs: Array, budget: float, rng: np.
     return DrawnRules(barred=segments[0], least_barred=int(rng.integers(1, K)), fixed_level=int(rng.choice(affordable)))
 
 
-def _measure_world(seed: int, rows: int, model: str) -> dict[str, Any]:
+def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     world, rng = draw_world(seed), np.random.default_rng([RULE_STREAM, seed])
-    fitted = fit_log(world.draw_log(rows).log, model, seed)
-    record: dict[str, Any] = {"world": seed, "rows": rows, "model": model, "way": world.traits.log, "rules": {}}
+    fitted = fit_log(world.draw_log(rows).log, seed)
+    record: dict[str, Any] = {"world": seed, "rows": rows, "way": world.traits.log, "rules": {}}
     for kind in RULE_KINDS:
         rules = draw_rules(kind, fitted.log.features, world.doses, world.budgets[1], rng)
         if rules is not None:

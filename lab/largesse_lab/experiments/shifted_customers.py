@@ -49,26 +49,24 @@ MAX_SHIFT_REFUND = 0.3  # the largest share of an amount that is paid back on re
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per number of rows and world."""
     seeds = take_seeds(request, SHIFT_SEEDS[0], SHIFT_SEEDS[1] - SHIFT_SEEDS[0] + 1)
-    model = (request.models or ["linear"])[0]
-    keys = [(seed, size, model) for size in request.sizes or [SHIFT_LOG_ROWS] for seed in seeds]
-    return RecordCache(request.out, ("world", "rows", "model")).measure_each(keys, _measure_world, progress)
+    keys = [(seed, size) for size in request.sizes or [SHIFT_LOG_ROWS] for seed in seeds]
+    return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)
 
 
-def _measure_world(seed: int, rows: int, model: str) -> dict[str, Any]:
+def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     world, rng = draw_world(seed), np.random.default_rng([SHIFT_STREAM, seed])
     pool = world.draw_fresh(POOL_SIZE, POOL_STREAM)
     levels = draw_payment(world, seed)
     log = replace(world.draw_log(rows).log, levels=levels)
     costs = np.broadcast_to(expected_costs(levels, pool.truth), pool.truth.shape)
     budget = float(rng.uniform(0.25, 0.6) * costs[:, -1].mean())
-    fitted = fit_log(log, model, seed)
+    fitted = fit_log(log, seed)
     kind, strength = SHIFT_KINDS[seed % len(SHIFT_KINDS)], float(rng.uniform(*SHIFT_STRENGTHS))
     with one_thread():
         judged = _judge_shift(fitted, draw_shifted(pool, kind, strength, rng), budget, seed)
     return {
         "world": seed,
         "rows": rows,
-        "model": model,
         "kind": kind,
         "strength": strength,
         "paid": "on redemption" if levels.on_redemption else "always",

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from largesse.evaluation import estimate_value, examine_held_out, plan_held_out, study_scores
+from largesse.evaluation import estimate_value, find_bounds, plan_held_out
 from largesse.propensity import find_unsupported, mark_supported
-from largesse.records import Array, Estimate, Log, Progress
+from largesse.records import Array, Log, Progress
 from largesse.stats import one_thread
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
@@ -40,9 +40,8 @@ MAX_HOLES = 2
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per number of rows and world."""
     seeds = take_seeds(request, HOLE_SEEDS[0], HOLE_SEEDS[1] - HOLE_SEEDS[0] + 1)
-    model = (request.models or ["linear"])[0]
-    keys = [(seed, size, model) for size in request.sizes or [HOLE_LOG_ROWS] for seed in seeds]
-    return RecordCache(request.out, ("world", "rows", "model")).measure_each(keys, _measure_world, progress)
+    keys = [(seed, size) for size in request.sizes or [HOLE_LOG_ROWS] for seed in seeds]
+    return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +73,7 @@ def draw_holes(customers: RandomLog, rng: np.random.Generator) -> list[DrawnHole
     return holes
 
 
-def _measure_world(seed: int, rows: int, model: str) -> dict[str, Any]:
+def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     world, rng = draw_world(seed), np.random.default_rng([HOLE_STREAM, seed])
     customers = world.draw_fresh(rows, HOLE_STREAM)
     holes = draw_holes(customers, rng)
@@ -84,7 +83,6 @@ def _measure_world(seed: int, rows: int, model: str) -> dict[str, Any]:
     record: dict[str, Any] = {
         "world": seed,
         "rows": rows,
-        "model": model,
         "levels": world.traits.levels,
         "features": world.traits.features,
         "way": world.traits.log,
@@ -99,7 +97,7 @@ def _measure_world(seed: int, rows: int, model: str) -> dict[str, Any]:
         propensities[hole.inside, hole.level] = 0.0
     propensities /= propensities.sum(axis=1, keepdims=True)
     log, drawn = _draw_log(world, rows, propensities)
-    fitted = fit_log(log, model, seed)
+    fitted = fit_log(log, seed)
     supported = mark_supported(fitted.policy.unsupported, log)
     supported = np.ones(propensities.shape, dtype=bool) if supported is None else supported
     for hole in holes:
@@ -109,7 +107,7 @@ def _measure_world(seed: int, rows: int, model: str) -> dict[str, Any]:
     record["too many"] = float((~supported & (propensities > 0)).sum() / (propensities > 0).sum())
     record["cells"] = [f"{cell}: {', '.join(map(str, cell.levels))}" for cell in fitted.policy.unsupported.cells]
     with one_thread():
-        record |= _judge_plans(world, fitted, drawn, seed)
+        record |= _judge_plans(world, fitted, drawn, supported)
     return record
 
 
@@ -120,16 +118,19 @@ def _draw_log(world: RandomWorld, rows: int, propensities: Array) -> tuple[Log, 
     return (log if world.traits.known else replace(log, propensity=None)), drawn
 
 
-def _judge_plans(world: RandomWorld, fitted: FittedLog, drawn: RandomLog, seed: int) -> dict[str, list[float | None]]:
+def _judge_plans(
+    world: RandomWorld, fitted: FittedLog, drawn: RandomLog, supported: Array
+) -> dict[str, list[float | None]]:
     log, budget, allowed, stated = fitted.log, world.budgets[1], fitted.allow(), {}
-    checkup = examine_held_out(log, fitted.held, seed, propensities=fitted.propensities)[1]
     for name, kept in (("barred", fitted), ("allowed", allowed)):
         truth = find_truth(drawn, log, kept.plan(log, budget))[0]
-        result = study_scores(log, kept.scores, checkup, budget, seed=seed).evaluation
-        value = Estimate(result.value, result.value_se, *result.value_interval)
-        stated[f"{name} value"] = write_stated(value, truth)
-    blind = estimate_value(allowed.scores, plan_held_out(allowed.scores, budget).policy)[0]
-    return {**stated, "blind value": write_stated(blind, truth)}
+        plan = plan_held_out(kept.scores, budget)
+        value, _ = estimate_value(kept.scores, plan.policy)
+        bounds = find_bounds(kept.scores, plan.policy, supported)
+        stated[f"{name} value"] = write_stated(
+            replace(value, low=value.low + bounds[0], high=value.high + bounds[1]), truth
+        )
+    return {**stated, "blind value": write_stated(value, truth)}
 
 
 # -- the summary -------------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from largesse.evaluation.log_checks import warn_of_overlap as warn_of_overlap
 from largesse.evaluation.one_column_rule import RULE_GROUPS as RULE_GROUPS
 from largesse.evaluation.one_column_rule import SimpleRule as SimpleRule
 from largesse.evaluation.one_column_rule import learn_rules as learn_rules
+from largesse.evaluation.partial_identification import find_bounds as find_bounds
 from largesse.evaluation.plan_explanation import measure_importance as measure_importance
 from largesse.evaluation.plan_summary import MAX_SUMMARY_ROWS as MAX_SUMMARY_ROWS
 from largesse.evaluation.plan_summary import GroupedFeature as GroupedFeature

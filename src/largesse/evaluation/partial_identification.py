@@ -23,28 +23,39 @@ def bound_unsupported(scores: Scores, policy: Array, evaluation: Evaluation, sup
     """
     if supported is None:
         return evaluation
-    policy = keep_supported(scores, policy)
-    K = supported.shape[1]
-    probability = np.eye(K)[policy] if gives_levels(policy) else np.broadcast_to(policy, supported.shape)
-    guessed = probability * ~supported
-    share = weighted_mean(guessed.sum(axis=1), scores.weight)
+    share = weighted_mean(_find_guessed(scores, policy, supported).sum(axis=1), scores.weight)
     if share <= 0:
         return evaluation
-    low, high = (
-        weighted_mean((guessed * (end - scores.gamma)).sum(axis=1), scores.weight)
-        for end in _find_ends(scores, supported)
-    )
+    low, high = find_bounds(scores, policy, supported)
     text = (
         f"The plan gives {percent(share)} of the customers a level that their kind never got. Nothing says what it brings: the "
         "intervals reach from the response at the next cheaper level to that at the next dearer one, or to the ends of all responses."
     )
     return replace(
         evaluation,
-        value_interval=(evaluation.value_interval[0] + min(low, 0.0), evaluation.value_interval[1] + max(high, 0.0)),
-        references=_widen(evaluation.references, min(low, 0.0), max(high, 0.0)),
-        uniform=_widen(evaluation.uniform, min(low, 0.0), max(high, 0.0)),
+        value_interval=(evaluation.value_interval[0] + low, evaluation.value_interval[1] + high),
+        references=_widen(evaluation.references, low, high),
+        uniform=_widen(evaluation.uniform, low, high),
         warnings=(Finding("support", "careful", text), *evaluation.warnings),
     )
+
+
+def find_bounds(scores: Scores, policy: Array, supported: Array) -> tuple[float, float]:
+    """Return the distances, ≤ 0 and ≥ 0, from a policy's value to its bounds, by a mask (n, K) of the supported levels."""
+    guessed = _find_guessed(scores, policy, supported)
+    low, high = (
+        weighted_mean((guessed * (end - scores.gamma)).sum(axis=1), scores.weight)
+        for end in _find_ends(scores, supported)
+    )
+    return min(low, 0.0), max(high, 0.0)
+
+
+def _find_guessed(scores: Scores, policy: Array, supported: Array) -> Array:
+    """Return the probabilities (n, K) with which a policy gives levels without support."""
+    policy = keep_supported(scores, policy)
+    K = supported.shape[1]
+    probability = np.eye(K)[policy] if gives_levels(policy) else np.broadcast_to(policy, supported.shape)
+    return np.asarray(probability * ~supported)
 
 
 def _find_ends(scores: Scores, supported: Array) -> tuple[Array, Array]:

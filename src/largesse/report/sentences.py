@@ -124,7 +124,9 @@ def _write_expected(units: Units, evidence: Numbers) -> str:
 def _write_simpler(units: Units, numbers: Numbers, evidence: Numbers) -> str:
     """Name the simpler plan, with its saving and the gain that it may give up."""
     same, high = numbers["versus"][0], finite(evidence["gain"]["high"])
-    text = f"The simpler plan ({same['detail']}) costs the same and needs no model"
+    spends = [finite(row["spend"]["estimate"]) or 0.0 for row in (same, numbers)]
+    cost = "costs less" if spends[0] < MIN_BUDGET_USE * spends[1] else "costs the same"
+    text = f"The simpler plan ({same['detail']}) {cost} and needs no model"
     if high is None or high <= 0:
         return f"{text}."
     return f"{text}; it gives up at most {units.gain_style(evidence['gain']).text(high)}."
@@ -228,9 +230,9 @@ def write_loss(units: Units, numbers: Numbers) -> str:
     spend = numbers["uniform"][0]["spend"] if numbers["uniform"] else {}
     free = abs(finite(spend.get("estimate")) or 0.0) <= FREE_COST
     beyond = "" if free else f" beyond {_name_level(numbers)}"
-    return (
-        f"This plan loses money: every {units.one_spent} spent{beyond} brings back {write_returned(units, returned)}."
-    )
+    even = ", even if all of that were profit" if counts_revenue(units, numbers["profit"]) else ""
+    back = write_returned(units, returned)
+    return f"This plan loses money: every {units.one_spent} spent{beyond} brings back {back}{even}."
 
 
 def write_returned(units: Units, returned: object) -> str:
@@ -252,11 +254,18 @@ def write_profit(units: Units, numbers: Numbers) -> str:
     profit_text = units.profit.value_style(profit["own"]).with_interval(profit["own"])
     gain, cheapest = units.profit.write_gain(profit["gain"]), name_cheapest(numbers)
     left = f"After costs, this plan leaves {profit_text} per customer"
+    if counts_revenue(units, profit):
+        left += ", as if all of the response were profit"
     if judged == "equal":
         return f"{left}, as {cheapest} does."
     if judged == "open":
         return f"{left}. The log does not show that this is more than {cheapest} leaves: {gain}."
     return f"{left}: {gain} against {cheapest}."
+
+
+def counts_revenue(units: Units, profit: Numbers) -> bool:
+    """Return True if responses are money, all of which counts as profit: no margin was given."""
+    return bool(units.response_unit) and not units.binary and float(profit["response_value"]) == 1
 
 
 def write_best_budget(units: Units, numbers: Numbers) -> str:

@@ -30,9 +30,12 @@ from largesse_lab.experiments import (
     profit_intervals,
     random_world_comparison,
     redemption_overspend,
+    ruled_plans,
     served_log_precision,
+    shifted_customers,
     simulation_comparison,
     table2,
+    unsupported_levels,
 )
 from largesse_lab.runner import truth_measures
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
@@ -167,6 +170,32 @@ def check_curse(records: Records) -> None:
         assert all(low <= gain <= high for gain, low, high in (record[name] for name in ("plan", "rule", "area")))
 
 
+def check_holes(records: Records) -> None:
+    (record,) = records
+    assert 1 <= len(record["holes"]) <= unsupported_levels.MAX_HOLES
+    for hole in record["holes"]:
+        assert 0.05 <= hole["share"] <= 0.4
+        assert hole["expected"] >= unsupported_levels.MIN_EXPECTED_ROWS
+        assert 0 <= hole["barred"] <= 1
+    bounds = [record["allowed value"][end] - record["blind value"][end] for end in (1, 2)]
+    assert bounds[0] <= 0 <= bounds[1]
+
+
+def check_shifts(records: Records) -> None:
+    assert [record["kind"] for record in records] == list(shifted_customers.SHIFT_KINDS)
+    for record in records:
+        assert 0 < record["effective"] <= 400
+        assert record["weighted value"][3] == record["unweighted value"][3] == record["truth"][0]
+
+
+def check_rules(records: Records) -> None:
+    (record,) = records
+    judged = [rules for rules in record["rules"].values() if "truth" in rules]
+    assert set(record["rules"]) == set(ruled_plans.RULE_KINDS)
+    assert any(rules["same"] < 1 for rules in judged if "same" in rules)
+    assert all(rules["own value"][3] == rules["truth"] for rules in judged if "own value" in rules)
+
+
 @dataclass(frozen=True)
 class Case:
     """A small run of an experiment: the request, the changed constants, and the properties of the records."""
@@ -237,6 +266,11 @@ CASES = {
     ),
     "pace_streams": Case(Request(seeds=(1, 1)), {}, check_streams, figure=True),
     "curse": Case(Request(["3 levels, 3,000 rows"], repeats=2), check=check_curse),
+    "holes": Case(Request(seeds=(3, 3), sizes=[400]), check=check_holes),
+    "shifts": Case(
+        Request(seeds=(3, 5), sizes=[400]), sizes(shifted_customers, POOL_SIZE=800, SHIFTED_CUSTOMERS=300), check_shifts
+    ),
+    "rules": Case(Request(seeds=(3, 3), sizes=[400]), check=check_rules),
 }
 
 

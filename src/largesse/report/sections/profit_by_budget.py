@@ -51,7 +51,7 @@ def _write_readout(row: Numbers, units: Units) -> str:
 def _define_value(value: Any, units: Units) -> str:
     """Name the value of a response in money."""
     if value == 1 and units.response_unit:
-        return "the response, which is money,"
+        return "the response, all of which counts as profit (response_value in the campaign file sets your margin),"
     price = units.cost(value) if units.currency else write_rate(value)
     unit = units.response([1.0]).text(1.0) if units.response_unit and not units.binary else "unit"
     return f"the response (each {'yes' if units.binary else f'{unit} of it'} is worth {price})"
