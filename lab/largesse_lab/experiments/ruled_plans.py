@@ -23,7 +23,7 @@ from largesse.worlds import RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import Section, write_share, write_table
 from largesse_lab.pages.method_comparison import Summary, list_values
-from largesse_lab.runner.customer_groups import CustomerGroup, draw_group
+from largesse_lab.runner.customer_groups import RandomGroup, draw_group
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.judged_plans import FittedLog, find_truth, fit_log, write_bias, write_coverage, write_stated
 from largesse_lab.runner.record_cache import RecordCache
@@ -47,9 +47,9 @@ class DrawnRules:
 
     cap_shares: dict[int, float] = field(default_factory=dict)
     shares: dict[int, float] = field(default_factory=dict)
-    segments: tuple[CustomerGroup, ...] = ()
+    segments: tuple[RandomGroup, ...] = ()
     segment_budgets: dict[str, float] = field(default_factory=dict)  # per customer of all
-    barred: CustomerGroup | None = None
+    barred: RandomGroup | None = None
     least_barred: int = 0
     fixed_level: int | None = None
 

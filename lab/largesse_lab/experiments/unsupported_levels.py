@@ -24,7 +24,7 @@ from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import Section, write_share, write_table
 from largesse_lab.pages.method_comparison import Summary, list_values
-from largesse_lab.runner.customer_groups import GROUP_KINDS, CustomerGroup, draw_group
+from largesse_lab.runner.customer_groups import GROUP_KINDS, RandomGroup, draw_group
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.judged_plans import FittedLog, find_truth, fit_log, write_bias, write_coverage, write_stated
 from largesse_lab.runner.record_cache import RecordCache
@@ -48,7 +48,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 class DrawnHole:
     """A group of customers, and the level that none of them gets."""
 
-    group: CustomerGroup
+    group: RandomGroup
     inside: Array  # (n,) bool
     level: int
     expected: float  # rows that would have got the level

@@ -15,7 +15,7 @@ PAIR_SHARES = (0.2, 0.75)  # of each condition of a pair
 
 
 @dataclass(frozen=True)
-class GroupCondition:
+class FeatureCondition:
     """Condition on one feature: one category, or a range of numbers; customers with a missing value do not meet it."""
 
     feature: str
@@ -34,11 +34,11 @@ class GroupCondition:
 
 
 @dataclass(frozen=True)
-class CustomerGroup:
+class RandomGroup:
     """Customers who meet all conditions."""
 
     kind: str  # of `GROUP_KINDS`
-    conditions: tuple[GroupCondition, ...]
+    conditions: tuple[FeatureCondition, ...]
 
     def find(self, table: pa.Table) -> Array:
         """Return the mask (n,) of the customers in the group."""
@@ -47,7 +47,7 @@ class CustomerGroup:
 
 def draw_group(
     table: pa.Table, rng: np.random.Generator, shares: tuple[float, float] = (0.05, 0.4)
-) -> CustomerGroup | None:
+) -> RandomGroup | None:
     """Draw a group of a random kind that holds a share of the customers between two limits; None if none is found."""
     words = [name for name in table.column_names if pa.types.is_string(table.schema.field(name).type)]
     flags = [name for name in table.column_names if name.startswith("binary")]
@@ -58,7 +58,7 @@ def draw_group(
     for _ in range(N_GROUP_TRIALS):
         names = rng.choice(columns[kind], 2 if kind == "pair" else 1, replace=False)
         limits = PAIR_SHARES if kind == "pair" else shares
-        group = CustomerGroup(kind, tuple(_draw_condition(table, str(name), rng, limits) for name in names))
+        group = RandomGroup(kind, tuple(_draw_condition(table, str(name), rng, limits) for name in names))
         if shares[0] <= group.find(table).mean() <= shares[1]:
             return group
     return None
@@ -66,17 +66,17 @@ def draw_group(
 
 def _draw_condition(
     table: pa.Table, name: str, rng: np.random.Generator, limits: tuple[float, float]
-) -> GroupCondition:
+) -> FeatureCondition:
     """Return a random category, or a random range of a random share of the values."""
     known = table.column(name).drop_null().to_pylist()
     if isinstance(known[0], str):
-        return GroupCondition(name, word=str(rng.choice(sorted(set(known)))))
+        return FeatureCondition(name, word=str(rng.choice(sorted(set(known)))))
     if name.startswith("binary"):
         value = float(rng.integers(2))
-        return GroupCondition(name, low=value, high=value)
+        return FeatureCondition(name, low=value, high=value)
     share = rng.uniform(*limits)
     start = float(rng.choice([0.0, 1.0 - share, rng.uniform(0.0, 1.0 - share)]))
     low, high = np.quantile(known, [start, start + share], method="inverted_cdf")
-    return GroupCondition(
+    return FeatureCondition(
         name, low=-np.inf if start == 0 else float(low), high=np.inf if start == 1 - share else float(high)
     )

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from largesse.worlds import draw_world
-from largesse_lab.runner.customer_groups import GROUP_KINDS, GroupCondition, draw_group
+from largesse_lab.runner.customer_groups import GROUP_KINDS, FeatureCondition, draw_group
 from largesse_lab.runner.judged_plans import find_coverage, write_bias
 
 
@@ -23,8 +23,8 @@ def test_groups_hold_a_share_between_the_limits(seed: int) -> None:
 
 def test_missing_values_meet_no_condition() -> None:
     table = pa.table({"x": [1.0, None, 3.0], "w": ["a", None, "b"]})
-    assert GroupCondition("x", low=-np.inf, high=2.0).find(table).tolist() == [True, False, False]
-    assert GroupCondition("w", word="b").find(table).tolist() == [False, False, True]
+    assert FeatureCondition("x", low=-np.inf, high=2.0).find(table).tolist() == [True, False, False]
+    assert FeatureCondition("w", word="b").find(table).tolist() == [False, False, True]
 
 
 def test_missing_intervals_do_not_count() -> None:
