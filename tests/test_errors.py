@@ -1,5 +1,6 @@
 import pytest
 
+import largesse.errors
 from largesse.errors import InputError, Problem, fail, join_some, path_problems, plural, refuse, suggest
 
 
@@ -18,6 +19,13 @@ def test_fail_always_raises() -> None:
 def test_the_nearest_name_is_found_in_any_case() -> None:
     assert suggest("COUPN", ["Coupon", "age"]) == "did you mean 'Coupon'?"
     assert suggest("x", []) == "there are none"
+
+
+def test_an_unknown_name_is_compared_with_a_limited_number_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    monkeypatch.setattr(largesse.errors, "_similarity", lambda _, other: compared.append(other) or 0.0)
+    assert f"({99_992:,} more)".replace(",", "") in suggest("x", (f"column {k}" for k in range(100_000)))
+    assert len(compared) < 10_000
 
 
 def test_long_lists_are_cut_and_numbers_agree_with_their_noun() -> None:

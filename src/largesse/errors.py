@@ -21,6 +21,7 @@ DIRECTION_MARKS = frozenset(
 )  # reverse the order of letters
 MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4096  # on the usual file systems
 MAX_VALUES_LISTED = 8
+MAX_COMPARED_NAMES = 2000  # with an unknown name: a request may hold millions of keys
 MIN_RESPONSE_VALUE = 1e-100  # its inverse is the maximum, so that products with responses stay finite
 RESPONSE_VALUE_HINT = "give what one unit of response is worth, in the unit of costs: a number above zero, like 0.35"
 BUDGET_HINT = "a budget is a number, zero or more; for no limit, give what the dearest level costs"
@@ -280,7 +281,8 @@ def suggest(name: str, known: Iterable[str]) -> str:
     'known: age, coupon'
     """
     folded: dict[str, str] = {}
-    for candidate in known:
+    names = list(known)
+    for candidate in names[:MAX_COMPARED_NAMES]:
         folded.setdefault(candidate.lower(), candidate)
     match = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     if match:
@@ -289,7 +291,11 @@ def suggest(name: str, known: Iterable[str]) -> str:
     # A shortened list begins with similar names; the others keep their order.
     cut = 0.5 if len(folded) > MAX_VALUES_LISTED else float("inf")
     order = sorted(folded, key=lambda other: -similarity[other] if similarity[other] >= cut else 0)
-    return f"known: {join_some([folded[other] for other in order])}" if folded else "there are none"
+    return (
+        f"known: {join_some([folded[other] for other in order] + names[MAX_COMPARED_NAMES:])}"
+        if folded
+        else "there are none"
+    )
 
 
 def _similarity(name: str, other: str) -> float:

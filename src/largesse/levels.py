@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -136,7 +137,7 @@ class Levels:
     def __len__(self) -> int:
         return len(self.costs)
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """Labels of the levels in tables.
 
@@ -166,7 +167,7 @@ class Levels:
         )
         return tuple(f"{before}{label}{after}" for label in self.labels)
 
-    @property
+    @cached_property
     def cost_columns(self) -> tuple[str, ...] | None:
         """Names of the columns with each customer's costs; None if costs are not per customer."""
         return tuple(str(cost) for cost in self.costs) if isinstance(self.costs[0], str) else None
@@ -176,10 +177,14 @@ class Levels:
         """True if the cost of a level for a customer is known before the response."""
         return not (self.on_redemption or self.observed)
 
-    @property
+    @cached_property
     def common_costs(self) -> np.ndarray[Any, Any] | None:
         """The costs (K,) that are the same for all customers; None if they are per customer or observed."""
-        return None if self.cost_columns or self.observed else np.asarray(self.costs, dtype=np.float64)
+        if self.cost_columns or self.observed:
+            return None
+        costs = np.asarray(self.costs, dtype=np.float64)
+        costs.flags.writeable = False  # all callers share it
+        return costs
 
 
 def _check_costs(

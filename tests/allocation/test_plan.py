@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from largesse.allocation.plan import allocate, decide_at_price, frontier
+from largesse.allocation.plan import allocate, decide_at_price, frontier, split_at_price
 from largesse.errors import BudgetError
 from largesse.records.array_type import Array
 from support.plans import KINDS, concave, full_path, instances, linear_optimum, paid_by
@@ -250,3 +250,15 @@ def test_a_budget_below_the_cheapest_plan_is_refused_in_its_own_unit() -> None:
         allocate(GOOD, [1, 2], 0.5)
     with pytest.raises(BudgetError, match=r" 1 .* 2\n"):
         allocate(GOOD, [1, 2], total=1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ties_at_a_price_are_split_between_the_cheapest_and_the_dearest_best_level(kind: Any) -> None:
+    for curves, costs, budget in instances(kind, 10):
+        paid = np.asarray(costs)
+        price = allocate(curves, costs, budget).price
+        ends = [decide_at_price(curves, paid, price, dearest=dearest) for dearest in (False, True)]
+        expected, rows = np.zeros(curves.shape), np.arange(len(curves))
+        for levels, share in zip(ends, (0.75, 0.25), strict=True):
+            expected[rows, levels] += share
+        assert np.array_equal(split_at_price(curves, paid, price, 0.25), expected)

@@ -26,6 +26,7 @@ from largesse.allocation.plan import TIE as TIE
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price
 from largesse.allocation.plan import frontier as frontier
+from largesse.allocation.plan import split_at_price as split_at_price
 from largesse.allocation.plans_by_budget import BudgetPoint as BudgetPoint
 from largesse.allocation.plans_by_budget import PriceSums as PriceSums
 from largesse.allocation.plans_by_budget import count_at_budgets as count_at_budgets

@@ -142,6 +142,19 @@ def decide_at_price(curves: Array, costs: Array, price: float, *, dearest: bool 
     return levels
 
 
+def split_at_price(curves: Array, costs: Array, price: float, share: float) -> Array:
+    """Return the probability (n, K) of each level at a price: `share` for the dearest of the best levels, the rest for the cheapest.
+
+    >>> split_at_price(np.array([[0.0, 1.0, 1.5]]), np.array([0, 1, 2]), price=1.0, share=0.25)
+    array([[0.75, 0.25, 0.  ]])
+    """
+    from largesse.allocation.price.price_kernels import split_ties
+
+    probabilities = np.zeros(np.shape(curves))
+    split_ties(*as_rows(curves, costs), float(price), TIE, float(share), probabilities)
+    return probabilities
+
+
 def _merged(spend: Array, value: Array, price: Array) -> Frontier:
     """Join steps of equal slope into one straight segment of the frontier: a tie between customers."""
     last = np.append(price[1:] != price[:-1], True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.allocation import allocate, decide_at_price
+from largesse.allocation import allocate, decide_at_price, split_at_price
 from largesse.errors import BudgetError, Problem
 from largesse.records import Array
 
@@ -30,12 +30,7 @@ class Mixture:
 
     def probabilities(self, curves: Array, costs: Array) -> Array:
         """Return the probability (n, K) of each level for curves (n, K) and costs (K,) or (n, K)."""
-        probabilities = np.zeros(np.shape(curves))
-        rows = np.arange(len(probabilities))
-        probabilities[rows, decide_at_price(curves, costs, self.price)] = 1 - self.tie_probability
-        if self.tie_probability:
-            probabilities[rows, decide_at_price(curves, costs, self.price, dearest=True)] += self.tie_probability
-        return mix_levels(probabilities, self.exploration_rate)
+        return mix_levels(split_at_price(curves, costs, self.price, self.tie_probability), self.exploration_rate)
 
 
 def mix_levels(probabilities: Array, rate: float) -> Array:

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -225,7 +226,11 @@ class Policy:
         curves, costs = expected.responses, np.ascontiguousarray(expected.costs)
         if self.exploration is not None:
             return self.exploration.probabilities(curves, costs)
-        return Mixture(self._price(), self.tie_probability, self.exploration_rate).probabilities(curves, costs)
+        return self._mixture.probabilities(curves, costs)
+
+    @cached_property
+    def _mixture(self) -> Mixture:
+        return Mixture(self._price(), self.tie_probability, self.exploration_rate)
 
     def offer(self, customers: Any, *, seed: int = 0) -> Decisions:
         """Draw a level for each customer; return levels and their probabilities, which belong into the next log."""
@@ -340,15 +345,15 @@ class Policy:
         curves, costs = self._expected(read)
         own_listed = None if self.levels.observed else get_customer_costs(self.model, read)
         listed = self.levels.common_costs if own_listed is None else own_listed
-        wide = [None if array is None else np.broadcast_to(array, curves.shape) for array in (costs, listed)]
-        return Expected(np.asarray(curves, dtype=np.float64), *wide)  # type: ignore[arg-type]
+        wide = None if listed is None else _widen(listed, curves)
+        return Expected(np.asarray(curves, dtype=np.float64), _widen(costs, curves), wide)
 
     def _expected(self, customers: Any) -> tuple[Array, Array]:
         """Return the expected responses (n, K) and costs (K,) or (n, K) of customers in any form."""
         customers = self._read(customers)
         with np.errstate(all="ignore"):
             curves = self.model.predict(customers)
-            finite = np.isfinite(curves.sum()) or np.isfinite(curves).all()
+            finite = math.isfinite(curves.sum()) or np.isfinite(curves).all()
         if not finite:
             hint = "look for features far outside the log that it learnt from"
             fail("policy", Problem("the model predicts numbers that are missing or infinite", hint))
@@ -357,7 +362,7 @@ class Policy:
         curves, costs = options.price(curves, get_customer_costs(self.model, customers), allowed)
         return curves, costs if self.scale == 1.0 else costs * self.scale
 
-    @property
+    @cached_property
     def options(self) -> PolicyOptions:
         """The options of customers: levels, and the cells in which some of them are barred."""
         return PolicyOptions(self.levels, self.unsupported if self.bar_unsupported else UnsupportedCells())
@@ -483,6 +488,13 @@ RECORDS: dict[str, Any] = {
     "exploration": ExplorationRule | None,
     "unsupported": UnsupportedCells,
 }  # saved with a policy
+
+
+def _widen(amounts: Array, curves: Array) -> Array:
+    """Return amounts (K,) or (n, K) with one row for each curve (n, K)."""
+    if len(curves) == 1:
+        return np.atleast_2d(amounts)
+    return amounts if amounts.shape == curves.shape else np.broadcast_to(amounts, curves.shape)
 
 
 def _take_features(customers: Any) -> pa.Table:

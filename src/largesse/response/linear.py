@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, final
 
 import numpy as np
@@ -62,7 +63,7 @@ class FittedRegression:
     binary: bool
     penalty: float
 
-    @property
+    @cached_property
     def level_effects(self) -> Array:
         """Effects (K,) of the levels on the score: cumulative sums of the increments."""
         return np.concatenate([[0.0], np.cumsum(self.increments)])

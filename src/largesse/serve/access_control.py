@@ -42,6 +42,7 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 RAW_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+RAW_NAMES = frozenset(name for name, _ in RAW_HEADERS)
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,10 @@ class AuthMiddleware:
             if message["type"] == "http.response.start":
                 started = True
                 present = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in RAW_HEADERS if pair[0] not in present)]
+                added = RAW_HEADERS
+                if not RAW_NAMES.isdisjoint(present):
+                    added = [pair for pair in RAW_HEADERS if pair[0] not in present]
+                message["headers"] = [*message["headers"], *added]
             await send(message)
 
         try:
@@ -125,44 +129,44 @@ class AuthMiddleware:
     def _check(self, scope: Scope) -> Response | None:
         """Refuse a request that is not let in; return a response for the address that sets the cookie."""
         policy = self.policy
-        headers: dict[str, str] = {}
+        headers: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
-            if name in SINGLE_HEADERS and name.decode() in headers:
+            if name not in headers:
+                headers[name] = value
+            elif name in SINGLE_HEADERS:
                 raise RequestError(400, f"the header {name.decode()} came twice", "send it once")
-            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-        if policy.hosts is not None and headers.get("host", "").lower() not in policy.hosts:
+        if policy.hosts is not None and _decode(headers, b"host").lower() not in policy.hosts:
             raise RequestError(421, "this address is not ours", "use the address that the command printed")
         response = self._check_token(scope, headers)
         if scope["method"] not in SAFE_METHODS:
-            origins = {"", *(f"http://{host}" for host in policy.hosts or ())}
-            if policy.hosts is not None and headers.get("origin", "") not in origins:
+            origin = _decode(headers, b"origin")
+            if policy.hosts is not None and origin and origin not in {f"http://{host}" for host in policy.hosts}:
                 raise RequestError(403, "another page asked for this", "ask from the page itself")
-            if (
-                policy.required_header is not None
-                and headers.get(policy.required_header[0].lower()) != policy.required_header[1]
-            ):
-                problem = f"the header {': '.join(policy.required_header)} is missing"
-                raise RequestError(403, problem, "send it with the request")
-        length = headers.get("content-length", "0")
-        if not (length.isascii() and length.isdigit()):
+            if policy.required_header is not None:
+                name, value = policy.required_header
+                if _decode(headers, name.lower().encode()) != value:
+                    raise RequestError(403, f"the header {name}: {value} is missing", "send it with the request")
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit():
             raise RequestError(400, "the length of the body is not a number", "send a whole number of bytes")
-        if "content-length" in headers and "transfer-encoding" in headers:
+        if b"content-length" in headers and b"transfer-encoding" in headers:
             raise RequestError(400, "the body has two lengths", "send Content-Length or chunks")
         if scope["path"] not in policy.unlimited_paths and int(length[:18]) > policy.max_bytes:
             raise _too_large(policy.max_bytes)
         return response
 
-    def _check_token(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
+    def _check_token(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Response | None:
         policy = self.policy
         if policy.token is None or scope["path"] in policy.open_paths:
+            return None
+
+        scheme, _, bearer = _decode(headers, b"authorization").partition(" ")
+        if scheme.lower() == "bearer" and _is_equal(bearer.strip(), policy.token):
             return None
 
         from starlette.requests import cookie_parser
         from starlette.responses import RedirectResponse
 
-        scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and _is_equal(bearer.strip(), policy.token):
-            return None
         if policy.cookie is not None:
             if scope["path"] == "/" and scope["method"] == "GET":
                 query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
@@ -172,11 +176,16 @@ class AuthMiddleware:
                     response = RedirectResponse("/", 303)
                     response.set_cookie(policy.cookie, policy.token, httponly=True, samesite="strict")
                     return response
-            if _is_equal(cookie_parser(headers.get("cookie", "")).get(policy.cookie, ""), policy.token):
-                if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+            if _is_equal(cookie_parser(_decode(headers, b"cookie")).get(policy.cookie, ""), policy.token):
+                if headers.get(b"sec-fetch-site", b"none") in (b"same-origin", b"none"):
                     return None
                 raise RequestError(403, "another page asked for this", "open the address in a window of its own")
         raise RequestError(401, "the token is missing or wrong", policy.hint)
+
+
+def _decode(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    """Return the text of a header; empty if it is missing."""
+    return headers.get(name, b"").decode("latin-1")
 
 
 def _error_page(error: RequestError) -> Response:

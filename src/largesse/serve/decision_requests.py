@@ -8,12 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from largesse.data import check_rows
 from largesse.errors import InputError, Problem, fail, join_some, repr_short
 from largesse.policy import Expected
-from largesse.records import Array
 from largesse.serve.json_bodies import RequestError, write_json
 from largesse.serve.ledger.ledger_records import MAX_ID_LENGTH, DecisionRequest, LedgerDecisions, Reason, is_id
 from largesse.serve.ledger.money_time import MICROS
@@ -57,15 +54,15 @@ def parse_request(
 def decide_alone(parsed: ParsedRequest) -> dict[str, Any]:
     """Decide without a ledger; random levels depend only on the version of the policy, the request and the customer."""
     assert parsed.expected is not None
-    policy, ids, version = parsed.served.policy, parsed.ids, parsed.served.version
-    probabilities = policy.mix(parsed.expected)
+    policy, version = parsed.served.policy, parsed.served.version
+    probabilities = policy.mix(parsed.expected).tolist()
     if policy.draws:
-        names = [str(at) if name is None else str(name) for at, name in enumerate(ids)]
-        levels = _draw(probabilities, version, parsed.request, names)
+        names = [str(at) if name is None else str(name) for at, name in enumerate(parsed.ids)]
+        levels = [_draw(row, version, parsed.request, name) for row, name in zip(probabilities, names, strict=True)]
     else:
-        levels = probabilities.argmax(axis=1)
-    rows = np.arange(len(ids))
-    columns = (array[rows, levels] for array in (probabilities, parsed.expected.responses, parsed.expected.costs))
+        levels = [row.index(max(row)) for row in probabilities]
+    tables = (probabilities, parsed.expected.responses.tolist(), parsed.expected.costs.tolist())
+    columns = ([row[level] for row, level in zip(table, levels, strict=True)] for table in tables)
     return {
         "request_id": parsed.request,
         "policy": version,
@@ -78,7 +75,8 @@ def decide_alone(parsed: ParsedRequest) -> dict[str, Any]:
 def describe_decisions(parsed: ParsedRequest, decisions: LedgerDecisions) -> dict[str, Any]:
     """Return the answer with the decisions of the ledger."""
     costs = (decisions.at_once + decisions.expected) / MICROS
-    rows = _list(parsed, decisions.levels, decisions.propensity, decisions.responses, costs)
+    arrays = (decisions.levels, decisions.propensity, decisions.responses, costs)
+    rows = _list(parsed, *(array.tolist() for array in arrays))
     for row, price, reason in zip(rows, decisions.price.tolist(), decisions.reason.tolist(), strict=True):
         row |= {"price": price, "reason": REASONS[reason]}
     return {
@@ -91,11 +89,10 @@ def describe_decisions(parsed: ParsedRequest, decisions: LedgerDecisions) -> dic
 
 
 def _list(
-    parsed: ParsedRequest, levels: Array, propensity: Array, responses: Array, costs: Array
+    parsed: ParsedRequest, levels: list[int], propensity: list[float], responses: list[float], costs: list[float]
 ) -> list[dict[str, Any]]:
-    """Return one dict for each customer; all arrays are (n,)."""
+    """Return one dict for each customer."""
     labels = parsed.served.labels
-    columns = (array.tolist() for array in (levels, propensity, responses, costs))
     return [
         {
             "customer": customer,
@@ -105,19 +102,21 @@ def _list(
             "expected_response": response,
             "expected_cost": cost,
         }
-        for customer, level, probability, response, cost in zip(parsed.ids, *columns, strict=True)
+        for customer, level, probability, response, cost in zip(
+            parsed.ids, levels, propensity, responses, costs, strict=True
+        )
     ]
 
 
-def _draw(probabilities: Array, version: str, request: str, names: Sequence[str]) -> Array:
-    """Draw a level (n,) for each customer: the same for the same policy, request and name."""
-    levels = np.empty(len(names), dtype=np.int64)
-    for at, (name, row) in enumerate(zip(names, probabilities.tolist(), strict=True)):
-        uniform = _hash_to_uniform(version, request, name)
-        # Rounding may end a sum short of one: then take the last level that has a probability.
-        possible = [level for level, probability in enumerate(row) if probability]
-        levels[at] = next((level for level in possible if (uniform := uniform - row[level]) < 0), possible[-1])
-    return levels
+def _draw(probabilities: Sequence[float], version: str, request: str, name: str) -> int:
+    """Draw the level of a customer: the same for the same policy, request and name."""
+    uniform, last = _hash_to_uniform(version, request, name), 0
+    for level, probability in enumerate(probabilities):
+        if probability:
+            uniform, last = uniform - probability, level
+            if uniform < 0:
+                break
+    return last  # rounding may end a sum short of one: then the last level that has a probability
 
 
 def _hash_to_uniform(version: str, request: str, customer: str) -> float:

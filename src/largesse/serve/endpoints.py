@@ -10,14 +10,13 @@ documentation loads scripts from the network; and an empty handler took 8.2 inst
 from __future__ import annotations
 
 import asyncio
-import collections
 import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
@@ -28,7 +27,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some
-from largesse.serve.decision_requests import check_id, check_keys, decide_alone, describe_decisions, parse_request
+from largesse.serve.access_control import App, Receive, Scope, Send
+from largesse.serve.decision_requests import (
+    ParsedRequest,
+    check_id,
+    check_keys,
+    decide_alone,
+    describe_decisions,
+    parse_request,
+)
 from largesse.serve.json_bodies import (
     RequestError,
     error_handlers,
@@ -38,6 +45,7 @@ from largesse.serve.json_bodies import (
     write_json,
 )
 from largesse.serve.ledger.ledger import Ledger, open_ledger
+from largesse.serve.ledger.ledger_records import LedgerDecisions
 from largesse.serve.ledger.money_time import as_units, format_time
 from largesse.serve.ledger_batching import LedgerBatcher
 from largesse.serve.openapi import describe_api, render_docs
@@ -47,6 +55,7 @@ from largesse.serve.served_policy import PolicyStore, ServedPolicy, read_custome
 from largesse.serve.service_settings import LedgerSettings, ServiceSettings
 from largesse.version import __version__
 
+DECIDE_PATH = "/v1/decide"
 N_THREADS = 4
 MAX_EVENT_LOOP_BYTES = 16_000  # larger bodies are decided in a thread
 METRICS_TIMEOUT_SECONDS = 2.0
@@ -114,26 +123,54 @@ class Service:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    async def decide(self, request: Request) -> Response:
-        """Decide the levels of customers; small requests on the event loop, large ones in a thread."""
-        body = await request.body()
-        run = _run_inline if len(body) <= MAX_EVENT_LOOP_BYTES else self._run_in_thread
+    async def decide(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Decide the levels of customers; small requests on the event loop, large ones in a thread.
 
-        async def answer() -> bytes:
-            _require_json(request)
-            booked = self._batcher is not None
-            parsed = await run(lambda: parse_request(self.store.current, read_json(body), booked, self._max_costs))
-            if self._batcher is None or parsed.for_ledger is None:
-                return await run(lambda: self._write(decide_alone(parsed), from_ledger=False))
-            decisions = await self._batcher.submit(parsed.for_ledger)
-            return await run(lambda: self._write(describe_decisions(parsed, decisions), from_ledger=True))
+        An ASGI application of its own: Starlette's request and response cost as much as a decision.
+        """
+        start = time.perf_counter()
+        try:
+            _require_json(scope)
+            body = await read_body(receive)
+            work = self._decide_inline if len(body) <= MAX_EVENT_LOOP_BYTES else self._decide_in_threads
+            answer = await work(body)
+        except Exception as error:
+            response = error_response(error)
+            self.metrics.count_answer(DECIDE_PATH, response.status_code, time.perf_counter() - start)
+            await response(scope, receive, send)
+            return
+        self.metrics.count_answer(DECIDE_PATH, 200, time.perf_counter() - start)
+        headers = [(b"content-length", b"%d" % len(answer)), (b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": answer})
 
-        return await self._answer(request, answer())
+    async def _decide_inline(self, body: bytes) -> bytes:
+        parsed = self._parse(body)
+        if self._batcher is None or parsed.for_ledger is None:
+            return self._describe_alone(parsed)
+        return self._describe_booked(parsed, await self._batcher.submit(parsed.for_ledger))
 
-    def _write(self, answer: dict[str, Any], *, from_ledger: bool) -> bytes:
-        if not answer["repeated"]:
+    async def _decide_in_threads(self, body: bytes) -> bytes:
+        parsed = await self._run_in_thread(partial(self._parse, body))
+        if self._batcher is None or parsed.for_ledger is None:
+            return await self._run_in_thread(partial(self._describe_alone, parsed))
+        decisions = await self._batcher.submit(parsed.for_ledger)
+        return await self._run_in_thread(partial(self._describe_booked, parsed, decisions))
+
+    def _parse(self, body: bytes) -> ParsedRequest:
+        return parse_request(self.store.current, read_json(body), self._batcher is not None, self._max_costs)
+
+    def _describe_alone(self, parsed: ParsedRequest) -> bytes:
+        answer = decide_alone(parsed)
+        self.metrics.count_decisions(answer["decisions"])
+        self._last_price = None
+        return write_json(answer)
+
+    def _describe_booked(self, parsed: ParsedRequest, decisions: LedgerDecisions) -> bytes:
+        answer = describe_decisions(parsed, decisions)
+        if not decisions.repeated:
             self.metrics.count_decisions(answer["decisions"])
-            self._last_price = answer["price"] if from_ledger else None
+            self._last_price = answer["price"]
         return write_json(answer)
 
     async def redeem(self, request: Request) -> Response:
@@ -141,7 +178,7 @@ class Service:
         body = await request.body()
 
         def work() -> bytes:
-            _require_json(request)
+            _require_json(request.scope)
             content, ledger = read_json(body), self._require_ledger()
             check_keys(content, ("request_id", "customer", "amount"))
             name = check_id(content.get("request_id"), required=True)
@@ -228,13 +265,22 @@ class Service:
         return self.ledger
 
 
-async def _run_inline(work: Callable[[], Returned]) -> Returned:
-    return work()
+async def read_body(receive: Receive) -> bytes:
+    """Return the body of a request."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise RequestError(400, "the request broke off", "send it again")
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _require_json(request: Request) -> None:
+def _require_json(scope: Scope) -> None:
     """Refuse other content types: pages of other sites cannot send this one without asking first."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    content_type = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+    if content_type != b"application/json" and content_type.partition(b";")[0].strip().lower() != b"application/json":
         raise RequestError(415, "the body is not declared as JSON", "send Content-Type: application/json")
 
 
@@ -254,12 +300,15 @@ class Metrics:
     def count_answer(self, path: str, status: int, seconds: float) -> None:
         """Count an answered request."""
         self._find_counter(self._requests, path, str(status)).inc()
-        if path == "/v1/decide":
+        if path == DECIDE_PATH:
             self._seconds.observe(seconds)
 
     def count_decisions(self, decisions: list[dict[str, Any]]) -> None:
         """Count customers by the level that they got."""
-        for level, n in collections.Counter([decision["level"] for decision in decisions]).items():
+        counts: dict[str, int] = {}
+        for decision in decisions:
+            counts[decision["level"]] = counts.get(decision["level"], 0) + 1
+        for level, n in counts.items():
             self._find_counter(self._decisions, level).inc(n)
 
     def write(self, gauges: Mapping[str, float], version: str) -> bytes:
@@ -351,7 +400,7 @@ def _open_ledger(served: ServedPolicy, settings: ServiceSettings, ledger_setting
     return ledger
 
 
-def make_app(service: Service) -> Starlette:
+def make_app(service: Service) -> App:
     """Return the application of a service, which closes it at the end."""
 
     @asynccontextmanager
@@ -361,7 +410,7 @@ def make_app(service: Service) -> Starlette:
         service.close()
 
     routes = [
-        Route("/v1/decide", service.decide, methods=["POST"]),
+        Route(DECIDE_PATH, service.docs, methods=["POST"]),  # refuses other methods; POST does not come here
         Route("/v1/redeem", service.redeem, methods=["POST"]),
         Route("/v1/budget", service.budget, methods=["GET"]),
         Route("/healthz", service.health, methods=["GET"]),
@@ -371,6 +420,13 @@ def make_app(service: Service) -> Starlette:
         Route("/docs", service.docs, methods=["GET"]),
     ]
     handlers = error_handlers("there is no {path}", "see / for what there is")
-    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
-    app.router.redirect_slashes = False  # another address is not found
+    others = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
+    others.router.redirect_slashes = False  # another address is not found
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == DECIDE_PATH and scope["method"] == "POST":
+            await service.decide(scope, receive, send)
+        else:
+            await others(scope, receive, send)
+
     return app

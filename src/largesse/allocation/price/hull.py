@@ -31,7 +31,7 @@ def as_rows(curves: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _readable(values: Array) -> Array:
-    kind = values.dtype if values.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    kind = values.dtype if values.dtype.char in "fd" else np.dtype(np.float64)  # float32, float64
     rows = np.ascontiguousarray(values, dtype=kind).view()
     rows.flags.writeable = False  # one kind of array, one compiled loop
     return rows

@@ -325,3 +325,25 @@ def decide(curves: Array, costs: Array, price: float, tie: float, dearest: bool,
             if c < cost and np.float64(curves[i, k]) - price * np.float64(costs[j, k]) >= enough:
                 level, cost = k, c
         levels[i] = level
+
+
+@compiled
+def split_ties(curves: Array, costs: Array, price: float, tie: float, share: float, out: Array) -> None:
+    """Write each row's probabilities at a price: `share` for the dearest of its best levels, the rest for the cheapest.
+
+    `out` (n, K) holds zeros.
+    """
+    per_customer = len(costs) > 1
+    for i in range(len(curves)):
+        j = i if per_customer else 0
+        enough = least_worth(curves[i], costs[j], price, tie)
+        low, high, least, most = 0, 0, math.inf, -math.inf
+        for k in range(curves.shape[1]):
+            c = np.float64(costs[j, k])
+            if np.float64(curves[i, k]) - price * c >= enough:
+                if c < least:
+                    low, least = k, c
+                if c > most:
+                    high, most = k, c
+        out[i, low] = 1.0 - share
+        out[i, high] += share

@@ -165,7 +165,8 @@ class Offers:
             sizes = join_some([np.shape(array) for array in arrays])
             return [Problem(f"{len(names)} customers, arrays of {sizes}", "give (n, K) arrays")]
         problems = []
-        if any(costs.dtype != np.int64 or (costs < 0).any() or (costs > MAX_MICROS).any() for costs in arrays[1:]):
+        # As unsigned numbers, negative ones are large.
+        if any(costs.dtype != np.int64 or costs.view(np.uint64).max() > MAX_MICROS for costs in arrays[1:]):
             problems.append(Problem(f"costs are whole millionths, from 0 to {MAX_MICROS:,}", "use count_micros"))
         variance: Any = self.variance
         if variance is not None:
@@ -342,8 +343,9 @@ def is_id(value: Any) -> bool:
 
 def id_problems(value: Any, name: str) -> list[Problem]:
     """Return the problems of the id of a request or a customer."""
-    hint = f"give a text of 1 to {MAX_ID_LENGTH} printable letters"
-    return [] if is_id(value) else [Problem(f"{name} is {repr_short(value)}", hint)]
+    if is_id(value):
+        return []
+    return [Problem(f"{name} is {repr_short(value)}", f"give a text of 1 to {MAX_ID_LENGTH} printable letters")]
 
 
 def time_problems(value: Any) -> list[Problem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -103,12 +104,12 @@ def make_population(policy: Policy, customers: Any, *, max_costs: Sequence[float
         fail("ledger", Problem(f"the policy is {repr_short(policy)}", "load one: Policy.load(path)"))
     expected, levels = policy.expect(customers), policy.levels
     variance = None if policy.exploration is None else policy.exploration.variance.at(expected.responses)
-    at_once = np.zeros(expected.responses.shape, dtype=np.int64)
+    n, K = expected.responses.shape
     if levels.certain:
-        shared = expected.costs.strides[0] == 0  # all customers have the same costs: one row is enough
-        at_once[:] = count_micros(expected.costs[:1] if shared else expected.costs)
+        at_once = _count_costs(expected.costs)
         nothing = np.zeros_like(at_once)
         return Population(expected.responses, at_once, nothing, nothing, variance)
+    at_once = np.zeros((n, K), dtype=np.int64)
     if levels.contact_cost:
         at_once[:, 1:] = count_micros(np.array([levels.contact_cost]))[0]
     if max_costs is not None:
@@ -116,9 +117,9 @@ def make_population(policy: Policy, customers: Any, *, max_costs: Sequence[float
         if len(numbers) != len(levels) or any(value is None or value < 0 for value in numbers):
             hint = f"give one number for each of the {len(levels)} levels, zero or more, the cheapest first"
             fail("ledger", Problem(f"the maximum costs of the levels are {repr_short(max_costs)}", hint))
-        face = np.ascontiguousarray(np.broadcast_to(count_micros(np.array(numbers, dtype=np.float64)), at_once.shape))
+        face = _count_costs(np.broadcast_to(np.array(numbers, dtype=np.float64), (n, K)))
     elif levels.on_redemption and getattr(policy.model, "binary_", False) and expected.listed is not None:
-        face = count_micros(expected.listed)
+        face = _count_costs(expected.listed)
     else:
         kind = "are observed" if levels.observed else "are paid for each unit of an amount"
         problem = f"costs {kind}: the maximum cost of a level is unknown"
@@ -126,4 +127,19 @@ def make_population(policy: Policy, customers: Any, *, max_costs: Sequence[float
             "ledger", Problem(problem, f"give it for each of the {len(levels)} levels, cheapest first: --most 0,20,50")
         )
     later = np.rint((expected.costs - at_once / MICROS) * MICROS)
-    return Population(expected.responses, at_once, face, np.clip(later, 0, face).astype(np.int64), variance)
+    return Population(
+        expected.responses, at_once, face, np.minimum(np.maximum(later, 0), face).astype(np.int64), variance
+    )
+
+
+def _count_costs(costs: Array) -> Array:
+    """Convert costs (n, K) to millionths; costs that all customers share are converted once."""
+    if len(costs) == 1 or (len(costs) and costs.strides[0] == 0):
+        return np.repeat(_count_row(tuple(costs[0].tolist())), len(costs), axis=0)
+    return count_micros(costs)
+
+
+@lru_cache(maxsize=16)
+def _count_row(costs: tuple[float, ...]) -> Array:
+    """Convert the costs of one customer to millionths (1, K)."""
+    return count_micros(np.array([costs]))
