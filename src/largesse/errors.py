@@ -99,7 +99,7 @@ def require_part(module: str, extra: str, purpose: str, *, hint: str = "") -> An
     module
         The module to import: "onnx".
     extra
-        The extra of largesse that holds it: "export". Empty if there is none; then `hint` says what to do.
+        The extra of largesse that holds it: "export". Empty without one; then `hint` is the remedy.
     purpose
         The subject of the message: "export".
 

@@ -36,7 +36,7 @@ class Levels:
     contact_cost
         Cost of reaching a customer, at every level except the first, whether or not they respond.
     observed
-        Costs depend on what customers do: no list gives them, and a column of the log holds the cost of each row.
+        Costs depend on the behaviour of customers: no list gives them, and a column of the log holds the cost of each row.
     dose_unit
         Unit of doses, for people: ``"€"``, ``"%"``.
 

@@ -91,7 +91,7 @@ class BanditNet(Learner):
     budget
         Average cost per customer that may not be exceeded.
     spend
-        "up to" the budget, as Algorithm 1 (η ≥ 0: what the policy does not want to spend is left over); or "all" of it
+        "up to" the budget, as Algorithm 1 (η ≥ 0: money that the policy does not use is left over); or "all" of it
         (η may be negative: the rest of the budget goes where the scores lose least).
     search
         How η is found: "posthoc" (on the scores of one training for each λ) or "retrain" (Algorithm 1 to the letter).
@@ -100,7 +100,7 @@ class BanditNet(Learner):
     clip
         Most that 1/ρ counts.
     network, training
-        `Network` and `Training`; what is left at "auto" is BanditNet's own. A look of `patience` is 100 steps.
+        `Network` and `Training`; a setting at "auto" is BanditNet's default. A look of `patience` is 100 steps.
     hold_out
         Share of rows that are held out, to stop by and to choose λ.
     seed
@@ -109,7 +109,7 @@ class BanditNet(Learner):
     Attributes
     ----------
     translations_
-        What was tried: a `Translation` for each λ.
+        The candidates: a `Translation` for each λ.
     price_
         η subtracted from the scores × cost. With "retrain" the scores already contain η; this is the remainder still
         needed to meet the budget.

@@ -95,7 +95,7 @@ class CFRNet(ResponseModel):
     loss
         "log", "square", or "auto": log where responses lie in [0, 1].
     network, training
-        `Network` and `Training`; what is left at "auto" is CFRNet's own. A look of `patience` is 25 steps.
+        `Network` and `Training`; a setting at "auto" is CFRNet's default. A look of `patience` is 25 steps.
     hold_out
         Share of rows that are held out to choose α and when to stop.
     seed
@@ -106,7 +106,7 @@ class CFRNet(ResponseModel):
     alpha_
         The balance used.
     choices_
-        What was tried, with its held-out loss.
+        The candidates, with their held-out losses.
     """
 
     alpha_: float

@@ -180,7 +180,7 @@ def share_between_knots(doses: Array, knots: Array) -> Array:
     return out
 
 
-DOSE_ROUNDING = 1e-12  # relative rounding errors of sums that are no reason to stop earlier
+DOSE_ROUNDING = 1e-12  # relative; rounding errors of sums do not stop the search
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,7 +80,7 @@ class GANITE(ResponseModel):
         Steps of a discriminator for each step of its generator.
     network, training
         `Network` (its width) and `Training` (rate, batch, steps of each block, patience of the second block in looks of
-        100 steps); what is left at "auto" is GANITE's own.
+        100 steps); a setting at "auto" is GANITE's default.
     hold_out
         Share of rows that are held out to choose α, β and when to stop.
     seed
@@ -91,7 +91,7 @@ class GANITE(ResponseModel):
     alpha_, beta_
         The strengths used.
     choices_
-        What was tried, with its held-out loss.
+        The candidates, with their held-out losses.
     """
 
     alpha_: float

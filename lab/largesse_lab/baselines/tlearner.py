@@ -22,7 +22,7 @@ class TLearner(ResponseModel):
     Parameters
     ----------
     model
-        What is fitted to each level: a response model, or any regressor or classifier in scikit-learn's style
+        The model of each level: a response model, or any regressor or classifier in scikit-learn's style
         (`fit(X, y)`, `predict` or `predict_proba`); only the former can be saved. "auto" is ``Linear()``.
     seed
         For that default.

@@ -70,6 +70,6 @@ The models of Table 1, with another kernel of HSIC on the representation: linear
 and random features that approximate the Gaussian kernel, which the paper does not have.""",
     differences="""\
 The paper does not say how wide its RBF kernel is. Its rewards with that kernel differ from those of its main table by many of
-their standard deviations, for both models alike: most likely they come from another draw of the data. Here all kernels see the
+their standard deviations, for both models: most likely they come from another draw of the data. Here all kernels see the
 same logs.""",
 )

@@ -1,12 +1,12 @@
 """Calibration of expected costs, so that a plan's actual cost meets its budget.
 
-A `SpendingCurve` says what plans at each price really cost on the log, and what the model expected of them. Customers are planned
-at prices, too, so the ratio of the two carries over: at the price λ they really cost (what the model expects of them) ×
+A `SpendingCurve` holds the actual and the expected cost of plans at each price on the log. Customers are planned
+at prices, too, so the ratio of the two carries over: at the price λ their actual cost is (their expected cost) ×
 (honest / expected at λ). The plan sought is the dearest one for which this is the budget. It is found by multiplying
 expected costs by one number: that changes the price of the plan at a given budget, and nothing else.
 
 The ratio is itself an estimate, with a standard error s of about 10 % where 2,000 rows were chosen by a rule, and of 1 % where
-100,000 were randomised. What the model expects is evidence, too: it counts like an estimate of one with a standard error d of
+100,000 were randomised. The expected cost is evidence, too: it counts like an estimate of the ratio one with a standard error d of
 10 %, or more where few rows of the log cost anything. Together they say 1 + w (ratio − 1) with w = d² / (d² + s²), with a
 standard error of √w s. On 2,000 rows this came closer to the budget than either alone.
 """
@@ -58,7 +58,7 @@ def correct_costs(
     budget
         Average per customer.
     spending
-        What plans really cost on the log; None: costs are known and need no correction.
+        Actual cost of plans on the log; None: costs are known and need no correction.
     confidence
         The probability with which the true spend is to be within the budget: one half makes the estimate of it meet the
         budget, 0.95 the upper end of its one-sided 95 % interval.
@@ -106,7 +106,7 @@ def _aim(expected: Array, spending: SpendingCurve, confidence: float) -> tuple[A
 def _ratios(spending: SpendingCurve) -> tuple[Array, Array]:
     """Return true / expected spend at the cheapest plan and at each price (m + 1,), and the standard error of each.
 
-    The first price is that of the cheapest plan, too. Both allow for what the model itself says: the ratio is about one.
+    The first price is that of the cheapest plan, too. Both allow for the model's own evidence: the ratio is about one.
     """
     expected, honest, reach = (
         np.asarray(sums, dtype=np.float64) for sums in (spending.expected, spending.honest, spending.reach)

@@ -15,12 +15,12 @@ def expected_costs(levels: Levels, curves: Array, costs: Array | None = None) ->
     Parameters
     ----------
     levels
-        Says whether a cost is always paid, or is a face value paid as far as the customer responds, and what reaching a
-        customer costs at any level above the first.
+        Says whether a cost is always paid, or is a face value paid as far as the customer responds, and the cost of
+        contact at any level above the first.
     curves
         (n, K) expected responses.
     costs
-        (n, K) each customer's own costs, or what a model of observed costs expects; None when `levels` holds them.
+        (n, K) each customer's own costs, or the predictions of a model of observed costs; None when `levels` holds them.
 
     Examples
     --------

@@ -1,11 +1,11 @@
 """Distributed allocation: customers stay on their machines, and only sums come back.
 
 The price search is that of `allocate`, round by round: a sample brackets the price, every batch decides the customers who
-get the same level at both ends, and adds up what they cost. When few customers are undecided they are gathered, and the
+get the same level at both ends, and adds up their costs. When few customers are undecided they are gathered, and the
 search goes on with them in memory. So price, levels and bound are those of `allocate`.
 
-`ask` runs a function for every batch (row numbers, curves, costs) in the order of rows, wherever it is, and gives what each
-returns: a dict of small arrays.
+`ask` runs a function for every batch (row numbers, curves, costs) in the order of rows, wherever it is, and gives
+their results: dicts of small arrays.
 """
 
 from __future__ import annotations

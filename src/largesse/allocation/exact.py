@@ -359,7 +359,7 @@ def relaxed_multipliers(program: Program) -> Array | None:
 def least_violations(program: Program, penalty: Array) -> Array | None:
     """Return the violation (R,) of each limit in the choice with the smallest total penalty; None if none is found.
 
-    `penalty` (R,) is what a unit costs; where it is infinite, the limit is kept.
+    `penalty` (R,) is the cost of a unit; where it is infinite, the limit is kept.
     """
     cuts: list[CuttingPlane] = []
     hard = [r for r, price in zip(program.limits, penalty, strict=True) if math.isinf(price)]

@@ -44,7 +44,7 @@ def allocate(
     budget, total
         Average cost per customer that may not be exceeded; or the cost of all customers together.
     constraints
-        Further rules: who may get what, caps, shares, budgets of segments. `plan.shadow` says what relaxing each would bring.
+        Further rules: eligibility, caps, shares, budgets of segments. `plan.shadow` is the value of relaxing each.
     exact
         Prove the best whole plan, instead of one within `plan.gap` of it. A mixed-integer programme decides among at most
         20,000 customer–level choices; if these are not enough, or it times out, `plan.gap` is the remaining gap.

@@ -1,9 +1,8 @@
 """Exact plans at up to 60 budgets, for the report's slider, and the best uniform mix of two levels.
 
-At a price, every step up a hull is taken that brings at least the price. What that costs is a budget, and `allocate` makes
-this very plan at it: nothing is left over. So prices are chosen whose budgets lie about evenly, and one pass over the
-customers says what they cost and bring at all of them. All that is needed of the customers are `PriceSums`, which add up over
-batches, and counts of who gets what, which do so too.
+At a price, every step up a hull is taken that brings at least the price. `allocate` makes this very plan if the budget is
+its cost: nothing is left over. So prices are chosen whose budgets are evenly spaced, and one pass over the customers gives
+cost and value at all of them. It needs only `PriceSums` and counts of levels, which add up over batches.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from largesse.records import Array, SpendingCurve
 from largesse.stats import draw_levels_of_rows
 
 MAX_GRID_BUDGETS = 60  # budgets at most
-TRIED_PRICES = 2000  # of which those are kept whose budgets lie about evenly
+TRIED_PRICES = 2000  # those whose budgets are evenly spaced are kept
 BUDGET_MARGIN = 1e-10  # relative: a budget that is rounded down would be too small for the last step
 SLOPE_RANGE = 1e4  # the steepest steps bring this many times as much as steps on average, the flattest that much less
 
@@ -90,8 +89,8 @@ def find_budget_points(
     """Return the plans that `allocate` makes at up to `MAX_GRID_BUDGETS` budgets, the smallest budget first.
 
     `sums_at` returns the sums of all customers at falling prices. Where costs are expected, not known, budgets are those for
-    which their correction and `allocate` make this plan. With what one unit of response is `worth`, the plan is among them that
-    takes every step which brings what it costs.
+    which their correction and `allocate` make this plan. With the `worth` of one unit of response, the plan is among them that
+    takes every step worth its cost.
 
     >>> curves, costs = np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([[0.0, 1.0, 2.0]])
     >>> points = find_budget_points(lambda prices: sum_at_prices(curves, costs, prices))
@@ -167,7 +166,7 @@ def _correct_point(point: BudgetPoint, paid: Array, spending: SpendingCurve, con
     return BudgetPoint(budget, point.spend * fix.ratio, point.value, price, point.threshold, fix.ratio)
 
 
-# -- who gets what ----------------------------------------------------------------------------------------------------
+# -- counts of levels ----------------------------------------------------------------------------------------------------
 
 
 def count_at_budgets(

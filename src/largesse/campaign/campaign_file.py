@@ -395,7 +395,7 @@ def _read_propensities(section: dict[str, Any], roles: Roles, problems: list[Pro
         problems.append(Problem(f"levels.propensities is {shares!r}", hint))
         return None
     if both := [word for word in ("propensity", "propensity_strata") if word in roles]:
-        problems.append(Problem(f"levels.propensities is given beside columns.{both[0]}", "keep one of the two"))
+        problems.append(Problem(f"levels.propensities and columns.{both[0]} are both given", "keep one of the two"))
     return tuple(map(float, shares))
 
 

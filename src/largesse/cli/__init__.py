@@ -1,6 +1,6 @@
 """The command line: one command per verb.
 
-Errors are one message and exit code 2; what was there before stays as it was.
+Errors are one message and exit code 2; existing files stay unchanged.
 """
 
 from largesse.cli.command_line import app as app

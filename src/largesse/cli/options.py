@@ -26,7 +26,7 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but wa
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder to write.")]
 RunFolder = Annotated[Path, typer.Argument(help="Run folder made by fit or run.")]
 
-# What may be spent.
+# Limits of spending.
 Budget = Annotated[float | None, typer.Option("--budget", help="Budget: average cost per customer.")]
 Total = Annotated[float | None, typer.Option("--total", help="Budget: cost of all customers together.")]
 Confidence = Annotated[

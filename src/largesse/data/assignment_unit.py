@@ -27,7 +27,7 @@ MIN_GROUPED_SHARE = 0.05  # of the rows, in groups with several rows
 MAX_CHANCE = 1e-9  # probability that independent levels agree as often, by Chernoff's bound
 # Changes of level along the values of a column that a rule makes: relative to those of a random order, and per level.
 MAX_RULE_SHARE, MAX_RULE_CHANGES = 0.25, 3
-MAX_GROUP_RATIO = 1.25  # of columns that stand for the same groups but for ties
+MAX_GROUP_RATIO = 1.25  # of columns with the same groups, up to ties
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ def find_assignment_unit(
     features: Collection[str] = (),
     cluster: str | None = None,
 ) -> AssignmentUnit | None:
-    """Return the coarsest column of a table within whose groups levels (n,) in 0..K−1 are constant; None if there is none.
+    """Return the coarsest column of a table within whose groups levels (n,) in 0..K−1 are constant, or None.
 
     Columns in `skip`, such as the level itself, are not searched. Of columns with the same groups, the named `cluster` is preferred,
     then one that is no feature.

@@ -172,7 +172,7 @@ def log_from_arrays(
 
     Features may also be a dataframe.
 
-    `paid` (n,) is what each row really cost, where costs are observed.
+    `paid` (n,) is the actual cost of each row, where costs are observed.
 
     >>> log_from_arrays(np.eye(4), [0, 1, 0, 1], [0, 1, 1, 0])
     Log(4 rows, 4 features, 2 levels)

@@ -267,7 +267,9 @@ def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]
     parts = [DAY_MONTH_DATE.fullmatch(word) for word in words]
     odd = [word for word, value in zip(words, parts, strict=True) if value is None]
     if odd:
-        return None, [f"column {name!r} is read as text: not all its dates are alike: {join_some([words[0], *odd], 4)}"]
+        return None, [
+            f"column {name!r} is read as text: its dates are written in different ways: {join_some([words[0], *odd], 4)}"
+        ]
     way = date_way(words)
     if way is None:
         return None, [
@@ -358,7 +360,7 @@ def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[
     hint = "map them all: give a number for each of these words"
     if not isinstance(way, Mapping):
         kind = "dates" if way in DATE_NOTATIONS else "numbers"
-        hint = f'write all {kind} alike, and nothing where one is missing; or parse it as "text"'
+        hint = f'write all {kind} in the same way, and leave missing ones empty; or parse it as "text"'
     return values, [Problem(got, hint)]
 
 

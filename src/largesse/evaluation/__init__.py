@@ -6,7 +6,7 @@ computed once. `crossfit` turns a log and a model into `Scores`, and every estim
 log before any model is fitted. `recommend_policy` compares a policy with a simple rule (`learn_rules`) and bounds the gain of either
 over the best uniform mix. `trace_profit` finds the most profitable budget. `measure_spending` estimates the real cost of plans where
 costs depend on customers' responses. `summarise_plan`, `summarise_study` and `summarise_jointly` make the records of a run.
-`give_verdict` combines what model and log say about a plan into a probability and a recommendation.
+`give_verdict` combines the evidence of model and log on a plan into a probability and a recommendation.
 """
 
 from largesse.evaluation.budget_study import estimate_at as estimate_at

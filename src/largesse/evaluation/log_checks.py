@@ -299,7 +299,7 @@ def _check_balance(overlap: Overlap) -> Finding:
     largest = float(overlap.after.max(initial=0.0))
     if not unbalanced:
         chance = ", which is chance" if largest > 2 * MAX_BALANCED_DIFFERENCE else ""
-        text = f"After weighting, customers of different levels are alike (largest difference {largest:.2f} sd{sampled}{chance})."
+        text = f"After weighting, customers of different levels are similar (largest difference {largest:.2f} sd{sampled}{chance})."
         return Finding("balance", "fine", text)
     names = ", ".join(repr(name) for name in unbalanced[:3]) + (" and others" if len(unbalanced) > 3 else "")
     text = f"After weighting, customers of different levels still differ in {names} (by up to {beyond.max():.2f} sd{sampled})."
@@ -439,7 +439,7 @@ def _check_level_order(log: Log, curve: MeanCurve, group_fall: GroupFall | None)
         who = f"Customers whose {group_fall.group} ({plural(group_fall.rows, 'row')}) respond less to a later level"
         text = f"The levels do not look ordered. {who}, {_describe_fall(group_fall.fall, labels)}; neither costs nor names order them."
         more = (
-            "A plan assumes that a later level never brings less. Keep levels of which each is more than the one before, such as "
+            "A plan assumes that a later level never brings less. Keep levels that are each more than the one before, such as "
             f"{labels[0]!r} and one other, in a campaign of their own; or give the levels their amounts as doses, in order."
         )
         return Finding(topic, "no", f"{text} {more}")

@@ -47,7 +47,7 @@ def recommend_policy(
     policy
         Levels (n,) or probabilities (n, K) for the log's rows.
     rules
-        Simple rules at the same spend, from `learn_rules`; None if there are none.
+        Simple rules at the same spend, from `learn_rules`, or None.
     estimator
         The name of one of `ESTIMATORS`.
     learnt

@@ -4,9 +4,9 @@ The profit of a row is its score of the response times the value of a response, 
 a row go together (a buyer also redeems), so the interval is that of their difference, row by row.
 
 *The best budget.* Plans at every budget of the frontier are evaluated on the same held-out rows. A budget may be the best unless
-another is clearly better: unless a difference in profit exceeds what 95 % of the largest correlated errors of all differences
-from that budget reach. The truly best of all compared budgets is therefore kept in 95 % of all logs, however
-many there are (multiple comparisons with the best; Hsu 1981, with correlations as they are).
+another is clearly better: unless a difference in profit exceeds the largest error of all differences from that budget in 95 % of
+draws, correlated as they are. The truly best of all compared budgets is therefore kept in 95 % of all logs, however
+many there are (multiple comparisons with the best; Hsu 1981).
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def _find_common(values: Array, unit: Array) -> Array:
 
 
 def find_strata(features: pa.Table, X: Array, level: Array, group: Array | None = None, seed: int = 0) -> Strata | None:
-    """Return the column within whose values levels (n,) look randomised though they depend on it; None if there is none.
+    """Return the column within whose values levels (n,) look randomised though they depend on it, or None.
 
     `features` and their encoding X (n, p) are those of the rows; rows of a `group` (n,) got their levels together.
     """

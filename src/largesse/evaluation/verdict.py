@@ -12,7 +12,7 @@ Three numbers calibrate the first: `DRAW_SHARE`, the way from the promise to the
 the spread; and `MIN_SPREAD`, in standard errors of the log's gain, since a log that shows little cannot tell its model everything.
 They were fitted on random worlds; see docs/results/verdicts.md. Where the two measurements exclude each other, the log is believed.
 
-The option with the largest expected gain is recommended if it is probable enough, else the mix. What was done before is an option
+The option with the largest expected gain is recommended if it is probable enough, else the mix. The logged policy is an option
 if it costs no more. Every gain is over the best mix at the option's own spend, so options of different spends can be compared.
 """
 
@@ -116,7 +116,7 @@ def give_verdict(
 
 
 def _find_obstacle(log: Log, gain: Estimate, warnings: Sequence[Finding]) -> str:
-    """Return the reason why nothing can be said about a plan; empty if there is none."""
+    """Return the reason why a plan cannot be judged, or an empty text."""
     serious = [finding for finding in warnings if finding.topic in MUTE_TOPICS and finding.answer == "no"]
     serious += [finding for finding in warnings if finding.topic == "training log"]
     if serious:

@@ -1,7 +1,7 @@
 """Serialisation of records to JSON and named arrays, by their type annotations.
 
 A value is a bool, an int, a float, a str, an `Array`, a tuple, a dict with names as keys, a frozen dataclass of such values, a
-model, or any of these `| None`. `pack` writes one; a `Reader` checks what it reads against the same annotations: a missing or
+model, or any of these `| None`. `pack` writes one; a `Reader` checks its input against the same annotations: a missing or
 unknown field, another type, and an array of another shape or dtype each give one ValueError that names the place. The input
 is never executed.
 

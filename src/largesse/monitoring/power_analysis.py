@@ -110,7 +110,7 @@ def power(
     gain
         The gain per customer that the test is to show; default: the log's estimate.
     power, coverage
-        The probability that the test shows a gain that exists, and that it shows no gain if there is none.
+        The probability that the test shows a gain that exists, and that it shows no gain where no gain exists.
     per_day
         Customers per day: adds the duration.
 

@@ -45,7 +45,7 @@ class Engine(Protocol):
     ) -> AbstractContextManager[ScoredCustomers]:
         """Score customers, which `open_customers` gave or which are `Customers`.
 
-        `log_scores` replace the model's predictions for the customers of the log, where costs are uncertain. What does not
+        `log_scores` replace the model's predictions for the customers of the log, where costs are uncertain. Anything that does not
         fit into memory goes to files `near` a path, which are gone when the context ends.
         """
 

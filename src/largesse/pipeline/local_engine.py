@@ -1,7 +1,7 @@
 """The engine of one machine: customers and their expected responses and costs, in memory or mapped from temporary files.
 
 A table that is larger than memory is read in batches, each customer is scored once, and curves and own costs go to files
-beside the output, which are mapped into memory. They are gone when the command ends, however it ends. Features and ids are
+next to the output, which are mapped into memory. They are gone when the command ends, however it ends. Features and ids are
 read again when the plan is written.
 """
 
@@ -81,7 +81,7 @@ class Local:
             response_value=campaign.response_value,
             **roles,
         )
-        if campaign.response_unit and log.binary and log.response.any():  # of nobody who bought, nothing is known
+        if campaign.response_unit and log.binary and log.response.any():  # unknown without a buyer
             got = f"response_unit is {campaign.response_unit!r}, but {log.response_name!r} is yes or no"
             fail("log", Problem(got, "remove response_unit; response_value = … says what a yes is worth"))
         return log

@@ -224,7 +224,7 @@ class DecisionJoin:
         if len(ids) and places.null_count == len(places):  # with `missing`, all of them would be filled
             theirs, ours = _list_ids(ids.drop_null()), _list_ids(self.decisions[CUSTOMER])
             got = f"{source.name} has no row of a customer who was decided for: it has {theirs}, the plan {ours}"
-            hint = "write ids in both alike; did a spreadsheet take zeros off the front?"
+            hint = "write ids in the same way in both tables; a spreadsheet may have removed leading zeros"
             self.problems.append(Problem(got, hint))
         elif missing is not None:
             return pc.fill_null(pc.cast(values, "float64"), missing)

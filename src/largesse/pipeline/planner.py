@@ -292,7 +292,7 @@ def make_fold_planner(
 ) -> FoldPlanner | None:
     """Return the planner of the log's rows under the rules for a number of customers; None without rules.
 
-    Refuses rules about columns that the log does not have: what they would bring cannot be judged.
+    Refuses rules about columns that the log does not have: their effect cannot be judged.
     """
     settings = campaign.planning
     if not settings.constrained and not settings.explore:

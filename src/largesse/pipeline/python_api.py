@@ -112,13 +112,13 @@ def run(
         A log, as a dataframe, a dict of columns or a path, with the settings of a campaign file as keywords: at least
         `level`, `response`, `costs` (or `levels`) and `budget`. Or a `Campaign`, or the path of a campaign file.
     out
-        The run folder. Without one, the run is kept as long as what is returned.
+        The run folder. Without one, the run is kept as long as the returned object.
     progress
         Callback for the progress; or use ``with show_progress():``.
     table
         With a campaign, the log in memory: the folder keeps it.
     customers
-        The customers to plan for, as a dataframe or a path; by default those of the log. A dataframe is kept beside the
+        The customers to plan for, as a dataframe or a path; by default those of the log. A dataframe is kept next to the
         run folder, under its name with ``-customers.parquet``.
     settings
         Any setting of a campaign file by its name, such as ``model="quick"``, ``seed=1``, ``unit="€"``,
@@ -162,7 +162,7 @@ def _read_source(source: Any, table: Any, settings: dict[str, Any]) -> tuple[Cam
         return make_campaign(settings), table_from_memory(source, "log")
     if settings:
         hint = "change the campaign itself, or give a log with level=…, response=…"
-        fail("run", Problem(f"a campaign is given, and {', '.join(sorted(settings))} beside it", hint))
+        fail("run", Problem(f"a campaign and {', '.join(sorted(settings))} are both given", hint))
     campaign = source if isinstance(source, Campaign) else read_campaign(Path(source))
     if table is None:
         return campaign, None

@@ -172,7 +172,7 @@ def open_run_folder(folder: str | Path) -> Path:
     hint = "largesse fit or largesse run makes one"
     if not path.exists():
         near = sorted(policy.parent.name for policy in path.absolute().parent.glob(f"*/{POLICY_FILE}"))
-        hint = f"run folders beside it: {join_some(near)}" if near else hint
+        hint = f"run folders next to it: {join_some(near)}" if near else hint
         fail("run folder", Problem(f"there is no folder {path}", hint))
     if missing:
         if CAMPAIGN_FILE not in missing:

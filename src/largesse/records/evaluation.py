@@ -347,7 +347,7 @@ class Evaluation(DisplayMixin):
     def to_arrow(self) -> pa.Table:
         """Return a table of value and spend of the policy and its references, with paired differences.
 
-        Where a response has a value, what is left after costs, too.
+        Where a response has a value, profit after costs, too.
         """
         import pyarrow as pa
 

@@ -29,7 +29,7 @@ class DecisionImportance:
 class Explanation(DisplayMixin):
     """Reasons for the levels of n customers, and the changes of price that would alter them.
 
-    A level of −1 means that there is none.
+    A level of −1 means that no such level exists.
 
     `movers` ranks features by the share of decisions that they change; it is empty without a log.
     """
@@ -39,9 +39,9 @@ class Explanation(DisplayMixin):
     price: float
     levels: Array  # (n,) int64
     dearer: Array  # (n,) int64: the best level at a lower price
-    below: Array  # (n,) price below which `dearer` is best; NaN if there is none
+    below: Array  # (n,) price below which `dearer` is best; NaN without such a level
     cheaper: Array  # (n,) int64: the best level at a higher price
-    above: Array  # (n,) price above which `cheaper` is best; NaN if there is none
+    above: Array  # (n,) price above which `cheaper` is best; NaN without such a level
     labels: tuple[str, ...]  # (K,) names of the levels
     customer: pa.Array | None = None
     movers: tuple[DecisionImportance, ...] = ()

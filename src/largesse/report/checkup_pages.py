@@ -154,7 +154,7 @@ def describe_check(check: CampaignCheck, log: Log, *, title: str, unit: str = ""
             "leaks": check.leaks,
         }
     )
-    if check.value.promised.estimate > 1:  # where nobody responded, the prediction says that the response is an amount
+    if check.value.promised.estimate > 1:  # it is an amount, even if the new log has no response
         numbers["response"]["kind"] = "amount"
     return numbers
 

@@ -1,7 +1,7 @@
 """Draws of response curves from their posterior, given out-of-fold curves and the rows of a log.
 
 On the scale of the link: s(x, k) = a + b·base(x) + ladder_k + t·z(x)·lift_k + c·deviation(x, k). The parts are those of the
-out-of-fold curves: a customer's mean score, and what remains of a customer's score without it and without the mean increments
+out-of-fold curves: a customer's mean score, and the rest of a customer's score without it and without the mean increments
 of the fold. The curves themselves are a = 0, b = c = 1, t = 0 and their own ladder. Rows that were not fitted measure all of
 these together, in one Newton step from the curves. Each draw takes a ladder from its posterior over shapes and amplitudes, and
 the other coefficients from their normal distribution given this ladder.

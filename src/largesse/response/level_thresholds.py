@@ -1,7 +1,7 @@
 """Threshold model: a multinomial logit of the cheapest level that a customer responds to.
 
-A customer who responds at one level responds at every dearer one, so what there is to know about them is where they begin:
-at level 0, 1, … K−1, or never. P(begins at j | x) is a softmax of K+1 straight lines, and f(x, k) = P(begins at k or
+A customer who responds at one level responds at every dearer one, so a customer is described by the first of these levels,
+the threshold: 0, 1, … K−1, or never. P(begins at j | x) is a softmax of K+1 straight lines, and f(x, k) = P(begins at k or
 before). A row of the log shows on which side of its level the threshold lies, no more. A ridge penalty, chosen on held-out
 rows, shrinks the lines. It is the same in all directions, so the lines are fitted on principal axes, where every direction
 can be scaled by its length beforehand and a few dozen steps are enough, even for a thousand features. Amounts are fitted as

@@ -51,7 +51,7 @@ LAB = ("bart", "cfrnet", "ganite", "tlearner")  # baselines that the lab compare
 TREES = "many small decision trees, each correcting the ones before it"
 MODEL_DESCRIPTIONS = {
     "Stack": f"It is a blend of curves for each feature and of {TREES}; held-out rows decided how much each counts.",
-    "Linear": "It adds up what each feature contributes; a level adds the same for everybody.",
+    "Linear": "It adds up the contributions of the features; a level adds the same for all customers.",
     "Additive": "It adds up a curve for each feature; a level adds the same for everybody.",
     "Thresholds": "For each level it adds up what each feature contributes there.",
     "Boosting": f"It is made of {TREES}; a dearer level never brings less.",
@@ -81,7 +81,7 @@ def describe_model(kind: str) -> str:
     """Return a sentence about a class of models; empty for unknown classes.
 
     >>> describe_model("Linear")
-    'It adds up what each feature contributes; a level adds the same for everybody.'
+    'It adds up the contributions of the features; a level adds the same for all customers.'
     """
     return MODEL_DESCRIPTIONS.get(kind, "")
 

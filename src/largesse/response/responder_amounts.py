@@ -10,7 +10,7 @@ a matter of 0/1 responses, where every model of this package is at home. `Respon
 m a model of the logarithms of responders' amounts. A logarithm has no long tail, so a few large purchases do not decide;
 but the exponential of a mean logarithm is not a mean. So the intercept is fitted to held-out rows such that predicted and
 actual amounts have the same sum (Duan's smearing), which asks nothing of the shape of the tail. The slope, also from
-held-out rows, takes back what m has learnt from noise. Levels mostly change whether a customer responds: their effects on
+held-out rows, undoes the part of m that was learnt from noise. Levels mostly change whether a customer responds: their effects on
 how much are held to zero by a prior, which only many responders outweigh.
 """
 
@@ -119,7 +119,7 @@ def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str
     if not len(rows):
         return ResponderAmounts(
             None, 0.0, 0.0, np.zeros(len(log.levels)), 0.0, 0.0
-        )  # nobody responds, with whatever amount
+        )  # without responders, any amount will do
     X, log = X[rows], log.bare.take(rows)
     if isinstance(model, str):
         model = Boosting(rounds=120, leaves=4, penalty=5.0, seed=seed)

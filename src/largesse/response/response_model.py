@@ -91,7 +91,7 @@ class Configurable:
 class Learner(Configurable, ABC):
     """Estimator that learns from a log: parameters, fitting, encoding, saving.
 
-    `sklearn.base.clone` works on all of them. What a class learns are the names that end in an underscore and have an
+    `sklearn.base.clone` works on all of them. Learnt attributes are the names that end in an underscore and have an
     annotation in its body; annotated in this way it is saved and read back without any code of its own (see `io.pack`).
     """
 
@@ -237,7 +237,7 @@ class ResponseModel(Learner):
         """Return R²: the share of the responses' variance that the curves explain at each row's level.
 
         Rows are a `Log`, or features (n, p), level (n,) and response (n,), or features and a target (n, 2) of both. This is
-        what `cross_val_score` and `GridSearchCV` compare. It judges curves, not plans: for these, `evaluate`.
+        the score that `cross_val_score` and `GridSearchCV` compare. It judges curves, not plans: for these, `evaluate`.
         """
         if isinstance(customers, Log):
             log = customers.seen

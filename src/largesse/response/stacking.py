@@ -284,7 +284,7 @@ class Stack(ResponseModel):
 
     Every member is fitted once per fold and predicts the rows it has not seen. On the logit scale for 0/1 responses, the
     base (a curve's mean over levels) is a weighted sum of the members' bases. The increments between levels are common ones,
-    averaged over the shapes that a ladder may have, plus as much of what members say about single customers as held-out
+    averaged over the shapes that a ladder may have, plus as much of the members' deviations for single customers as held-out
     rows support (see `blend`). New customers get the mean of the fold models; of a member for which one model of all rows
     is better (`Thresholds`), that model. Amounts that are mostly zero are learnt in two parts: whether, and how much.
 

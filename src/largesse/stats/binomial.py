@@ -1,7 +1,7 @@
 """Confidence limits of weighted means of yes/no outcomes with few successes or few failures.
 
 A t interval needs some of both. Three buyers could as well have been eight: their mean *and* its standard error are small, and
-the truth lies above the interval. What each row would add by a yes is known, however, so the ends follow from counts: the upper
+the truth lies above the interval. The term that a yes would add is known for each row, however, so the ends follow from counts: the upper
 one is that of a beta distribution with one more yes of average size than was seen, the lower one that with one more no. Where all
 rows add the same this is the exact interval of Clopper and Pearson; where a yes is rare, nearly that of Fay and Feuer (1997) for
 weighted sums of counts, with the average in place of the largest (Tiwari, Clegg and Zou 2006). Ends only move outwards.

@@ -1,7 +1,7 @@
 """Means with standard errors and 95 % intervals, for rows with weights and clusters.
 
-`t_estimate` gives a t interval. `estimate_skewed_mean` also allows for long tails: a few large terms, such as what a few customers
-bought.
+`t_estimate` gives a t interval. `estimate_skewed_mean` also allows for long tails: a few large terms, such as the purchases of a few
+customers.
 
 A t interval holds when terms are many and of similar size. Where few terms are large, a log that missed the largest customers has a
 small mean *and* a small standard error, so the truth lies above the interval far more often than in one log of forty. How
@@ -25,8 +25,8 @@ from largesse.stats.binomial import COVERAGE, BinaryOutcomes, binomial_half_widt
 
 MIN_TAIL_ROWS = 10  # fewer large terms do not show the length of the tail
 MIN_SIDE_SHARE = 0.05  # of all large terms: a sign with fewer of them needs no minimum number of rows
-ROW_TAIL_SPREADS = (0.4, 0.8)  # spread of logarithms up to which large terms are alike, and from which they are a tail
-CLUSTER_TAIL_SPREADS = (0.2, 0.5)  # sums over clusters of any size are seldom alike
+ROW_TAIL_SPREADS = (0.4, 0.8)  # spread of logarithms: up to the first, no tail; from the second, a tail
+CLUSTER_TAIL_SPREADS = (0.2, 0.5)  # sums over clusters of any size are seldom similar
 MAX_SHARE_FOR_T_INTERVAL = 1e-3  # share of the squares: where the largest term has less, the t interval holds
 MIN_POSITIVE_FLOAT = float(np.finfo(np.float64).tiny)
 KERNEL_BANDWIDTH = 1.06  # the usual bandwidth of a normal kernel, in spreads
@@ -127,12 +127,12 @@ class _Side:
     spread: float  # standard deviation of the logarithms of all of them
     count: int
 
-    def tail_degree(self, alike: tuple[float, float]) -> float:
+    def tail_degree(self, similar: tuple[float, float]) -> float:
         """Return the degree, from 0 to 1, to which these terms form a long tail.
 
-        It is 0 up to the first of the spreads `alike`, and 1 from the second on.
+        It is 0 up to the first of the spreads `similar`, and 1 from the second on.
         """
-        return min(max((self.spread - alike[0]) / (alike[1] - alike[0]), 0.0), 1.0)
+        return min(max((self.spread - similar[0]) / (similar[1] - similar[0]), 0.0), 1.0)
 
 
 def estimate_skewed_mean(
@@ -204,7 +204,7 @@ def _sum_units(tail: Array, weight: Array | None, cluster: Array | None) -> tupl
 
 
 def _tail_half_widths(
-    influences: Array, tails: tuple[Array, Array] | None, alike: tuple[float, float]
+    influences: Array, tails: tuple[Array, Array] | None, similar: tuple[float, float]
 ) -> tuple[float, float]:
     """Return the widths by which a long tail extends a t interval below and above the mean."""
     squares = influences * influences
@@ -216,7 +216,7 @@ def _tail_half_widths(
         if tails is None
         else (_select_tail(influences, tails[0]), _select_tail(-influences, tails[1]))
     )
-    above, below = up.tail_degree(alike), down.tail_degree(alike)
+    above, below = up.tail_degree(similar), down.tail_degree(similar)
     if above == below == 0:
         return 0.0, 0.0
     drawn = _draw_t_ratios(up, down, whole, len(influences))

@@ -34,7 +34,7 @@ def minimise(
     start
         Where to begin (q,), within the bounds.
     lower
-        Lower bounds (q,), −∞ where there is none.
+        Lower bounds (q,), −∞ without one.
     steps, tolerance
         The most steps, and the gain of the objective below which to stop.
 

@@ -1,7 +1,7 @@
 """Lagrange multipliers of all limits, and the upper bound that they prove.
 
-Every limit has a multiplier: what one more unit of it would bring. Given them all, each customer's best level stands
-alone, and the sum of what these are worth, plus the multipliers times the limits, bounds every plan (Lagrangian
+Every limit has a multiplier: the value of one more unit of it. Given them all, each customer's best level stands
+alone, and the sum of their worths, plus the multipliers times the limits, bounds every plan (Lagrangian
 duality). The multipliers are found on a sample, one block at a time, each exactly: the budgets of disjoint segments all at
 once, the overall budget, then each further set of cells.
 """

@@ -2,7 +2,7 @@
 
 A cell is a group of customers and a level. `allowed` is (n, K), or (0, K) when everybody may get everything. Limits come
 as arrays over rows: whether they are about money, their signs (1 at most, −1 at least), the levels they cover (R, K),
-and each group's rows as `first` (S + 1,) and `which`. `slack` (R,) is what is left of each. Imported only when needed.
+and each group's rows as `first` (S + 1,) and `which`. `slack` (R,) is the rest of each limit. Imported only when needed.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def offers(
 ) -> int:  # fmt: skip
     """List each row's best change that moves a sum over the cells `part` (S, K) up (sign 1) or down (−1).
 
-    The sum is of costs (`money`) or customers. The key to sort by is what the change loses at the dual prices, per unit of
+    The sum is of costs (`money`) or customers. The sort key is the loss of the change at the dual prices, per unit of
     the sum. Changes lead only to open cells (S, K), and spend money only where each unit brings more than `floor`.
     """
     per_customer = len(costs) > 1
@@ -235,7 +235,7 @@ def swap(
 ) -> bool:  # fmt: skip
     """Swap levels between rows to reduce a broken limit on cost: one takes a level that another row leaves for a third.
 
-    Takes the pair that saves most of the limit, and keeps `slack` up to date; false when there is none.
+    Takes the pair that saves most of the limit, and keeps `slack` up to date; false without such a pair.
     """
     per_customer = len(costs) > 1
     K = costs.shape[1]

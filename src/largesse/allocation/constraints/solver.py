@@ -101,7 +101,7 @@ class RepairPass:
 def repair(instance: Instance, multipliers: Multipliers) -> Array:
     """Change the levels that lose least until the limits are kept, then spend the remaining budget.
 
-    Returns what is left of each limit (R,), below zero where it could not be kept.
+    Returns the rest of each limit (R,), below zero where it could not be kept.
     """
     rules = instance.rules
     for _ in range(REPAIR_ROUNDS):

@@ -1,7 +1,7 @@
 """Compiled loops of hulls and prices. Imported inside functions only: it loads numba.
 
 Every loop reads curves (n, K) in single or double precision as they are, and costs as rows: (1, K) when they are the
-same for everybody, else (n, K). Arithmetic is in double precision; sums carry what rounding lost along (two-sum).
+same for all customers, else (n, K). Arithmetic is in double precision; sums keep their rounding errors (two-sum).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLOCK = 512  # customers that are looked at abreast: their curves stay in the fa
 
 @inlined
 def next_step(curves: Array, costs: Array, i: int, j: int, at: int) -> tuple[int, float]:
-    """Return the next level up the hull of row i, and its gain per unit of cost; −1 if there is none.
+    """Return the next level up the hull of row i, and its gain per unit of cost; −1 on the last level.
 
     Of levels on one straight piece the nearest comes first: they are the finer steps that a whole plan can take.
     """
@@ -286,7 +286,7 @@ def totals(curves: Array, costs: Array, rows: Array, levels: Array) -> Array:
 def best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: float) -> tuple[int, int, float]:
     """Return the change of one row's level that adds at most `room` of cost and the most value: row, level, gain.
 
-    With a negative room: the change that saves as much and loses least. −1 when there is none.
+    With a negative room: the change that saves as much and loses least. −1 without one.
     """
     per_customer = len(costs) > 1
     row, to, most = -1, -1, 0.0 if room >= 0.0 else -math.inf

@@ -73,7 +73,7 @@ def keep_within(plan: PlanDraft, rows: Array) -> None:
 def _save_a_little(plan: PlanDraft) -> None:
     """Give customers their cheapest levels, the largest saving first, until the plan is within the budget.
 
-    If it never is, it has become the cheapest plan itself: the budget is what that costs, rounded.
+    If it never is, it has become the cheapest plan: the budget equals its cost, up to rounding.
     """
     paid = np.broadcast_to(plan.costs, plan.curves.shape)
     saved = paid[np.arange(len(paid)), plan.levels] - paid.min(axis=1)

@@ -1,6 +1,6 @@
 """A campaign on Spark, for tables that one machine cannot hold.
 
-`Spark` is the engine: executors read, check and score customers, add up what the price search asks, and write the plan; the
+`Spark` is the engine: executors read, check and score customers, add up the sums of the price search, and write the plan; the
 driver gets sums. Nothing but executors and a driver takes part: no shared disk, no pickled model.
 """
 

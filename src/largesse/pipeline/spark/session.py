@@ -83,7 +83,7 @@ def find_java() -> str | None:
 
 
 def _start(master: str | None) -> SparkSession:
-    """Start a session; without a master, with that of the installation or, where there is none, on all cores here."""
+    """Start a session; without a master, with that of the installation or, without one, on all cores here."""
     from pyspark.sql import SparkSession
 
     if master is None and not {"SPARK_HOME", "SPARK_CONF_DIR"} & set(os.environ):

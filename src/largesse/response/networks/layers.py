@@ -2,7 +2,7 @@
 
 A score is a logit for responses in [0, 1], and a standardised amount otherwise. A *head* turns z into scores. Every head
 but `free` is monotone in the level by construction: increments pass through a softplus, or the scores are a cumulative
-distribution. What a head learns about a customer's own increments beyond the common ones is its *deviation*; `shrunk` and
+distribution. The *deviation* of a head is the difference between a customer's own increments and the common ones; `shrunk` and
 `elastic` can be penalised for it, and a gate of zero switches it off, so that all customers share the same increments.
 
 | head | increments of the score between levels | deviation |
@@ -15,7 +15,7 @@ distribution. What a head learns about a customer's own increments beyond the co
 | `concave` | never growing, on the scale of the response | – |
 | `minmax` | the paper's: non-negative weights from the level to the output | – |
 
-Parameters are a plain dict of arrays: what is trained is what is saved.
+Parameters are a plain dict of arrays, which is trained and saved.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ class SIRE(BalancedNetwork):
         Whether a doubly robust second stage corrects the curves where held-out rows and propensities contradict them (see
         `networks.curve_correction`); it keeps them non-decreasing, not concave. Not part of `fold_models`.
     balance, network, training
-        `Balance`, `Network` and `Training`; what is left at "auto" is SIRE's own.
+        `Balance`, `Network` and `Training`; a setting at "auto" is SIRE's default.
     members, folds, seed
         The prediction is the mean over the folds' networks, each the mean of several members that start elsewhere;
         with folds=1 one network is trained, and a fifth of the rows is held out.
@@ -242,7 +242,7 @@ class SIRE(BalancedNetwork):
     fit_
         The fitted `FoldNetworks`.
     start_choices_, shrinkage_choices_, kappa_choices_, correction_choices_
-        What was tried and chosen.
+        The candidates and the choices.
     """
 
     shrinks = True

@@ -6,7 +6,7 @@ kept inside the program, and a model without gain for some looks has stopped. Th
 models have stopped. Models that do not fit into memory together are trained in groups of one size.
 
 Batches are drawn by NumPy on the host, while the device works: they compile to nothing, are the same on every machine, and
-sorting is what a compiled program does worst on a CPU.
+sorting is slow in a compiled program on a CPU.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def make_terms(
     valid_days
         How long a promise stands. After that its reservation is released. None: until it is redeemed.
     late
-        What happens to a redemption after that: ``"refuse"``, or ``"accept"`` while the budget has room for it.
+        Treatment of a later redemption: ``"refuse"``, or ``"accept"`` while the budget has room for it.
     promises
         ``"kept"``: every promise can be redeemed; face values are reserved. ``"while_it_lasts"``: the expected cost of
         open promises is reserved, and a redemption that no longer fits into the budget is refused.

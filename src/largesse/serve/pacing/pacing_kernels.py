@@ -118,7 +118,7 @@ def count_days(plan: Array, state: Array, t: float, until: float) -> float:
     """Return the days from t until a later time, weighted by the day of the week."""
     left, day = 0.0, math.floor(t)
     weeks = max(math.floor((until - day - 1.0) / 7.0), 0)
-    if weeks > 0:  # whole weeks at once, after the first day, of which a part may be over
+    if weeks > 0:  # whole weeks at once, after the first day, which may be partly over
         share = day + 1.0 - t
         left += share * state[WEEK + (int(plan[FIRST_DAY]) + int(day)) % 7] + weeks * state[WEEK : WEEK + 7].sum()
         day += 1 + 7 * weeks

@@ -82,7 +82,7 @@ function barredPart(run, asked, keep) {
     const values = run.segments[rule.column] ?? [rule.value];
     return make("li", {}, make("span", {}, "Where"), menu({ id: `barred-column-${k}`, "aria-label": "Column" }, columns.includes(rule.column) ? columns : [rule.column, ...columns], rule.column, change("column")),
       make("span", {}, "is"), menu({ id: `barred-value-${k}`, "aria-label": "Value" }, values.map(String), rule.value, change("value")),
-      make("span", {}, "nobody gets"), menu({ id: `barred-level-${k}`, "aria-label": "Level" }, levels, rule.level, change("level")),
+      make("span", {}, "never give"), menu({ id: `barred-level-${k}`, "aria-label": "Level" }, levels, rule.level, change("level")),
       button(icon("away"), remove, { kind: "arrow", "aria-label": `Remove the rule about ${rule.value}` }));
   }));
   const add = () => {
@@ -121,7 +121,7 @@ function fixedPart(run, asked, keep) {
 
 function surePart(asked, keep) {
   const options = SURE.some(([value]) => value === asked.sure) ? SURE : [[asked.sure, asked.sure], ...SURE];
-  return fold("How surely the budget must hold", asked.sure !== "0.9", "Where the cost depends on who responds, nobody knows it exactly beforehand.",
+  return fold("How surely the budget must hold", asked.sure !== "0.9", "Where the cost depends on who responds, it is not known exactly in advance.",
     make("label", { for: "sure" }, "The true cost stays within the budget"), menu({ id: "sure" }, options, asked.sure, (value) => { asked.sure = value; keep(); }));
 }
 

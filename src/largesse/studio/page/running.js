@@ -10,7 +10,7 @@ import { runAddress } from "./runs.js";
 const TOLD = [
   "Models learn how customers respond to each level, and how sure that is.",
   "The plan spends the budget where it brings the most.",
-  "What it brings is estimated from rows that no model has seen, and compared with treating everyone alike.",
+  "What it brings is estimated from rows that no model has seen, and compared with the same level for everyone.",
 ];
 
 /** "#/job/ID", or "#/table/ID/run/JOB", from which one can go back to the table. */

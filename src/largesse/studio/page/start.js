@@ -92,7 +92,7 @@ function dropField(state, trouble, open) {
 
 function otherWays(state, pick) {
   const example = make("section", { class: "way" },
-    make("h2", {}, "No table at hand?"),
+    make("h2", {}, "No table yet?"),
     make("p", { class: "small" }, "Cash for collecting a test result: a randomised study in Malawi with 2,825 people and five amounts (Thornton 2008)."),
     button("Try it on real data", (event) => pick({ example: "thornton" }, event.currentTarget), { id: "example" }));
   if (!state.files.length) return make("div", { class: "way-column" }, example);

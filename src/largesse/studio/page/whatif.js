@@ -127,7 +127,7 @@ class Trial {
     if (id) {
       try {
         return this.hear(await server.job(id));
-      } catch { /* forgotten: what the run knows of it is shown, or one begins anew */ }
+      } catch { /* forgotten: what the run knows of it is shown, or the user starts again */ }
       const tried = (this.run.what_ifs ?? []).find((one) => one.id === id);
       if (tried) return refill(this.result, resultPart(this.run, tried));
     }
