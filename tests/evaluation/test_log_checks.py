@@ -195,7 +195,11 @@ def test_an_amount_that_never_varies_has_no_interval() -> None:
 def test_what_was_measured_on_a_sample_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = checked(two_levels())
     assert "sample" not in " ".join(finding.text for finding in whole.findings)
-    limits = {"log_checks.MAX_BALANCE_ROWS": 400, "randomisation.MAX_TEST_ROWS": 300, "log_checks.MAX_LEAK_ROWS": 200}
+    limits = {
+        "log_checks.MAX_BALANCE_ROWS": 400,
+        "randomisation_check.MAX_TEST_ROWS": 300,
+        "log_checks.MAX_LEAK_ROWS": 200,
+    }
     for name, rows in limits.items():
         monkeypatch.setattr(f"largesse.evaluation.{name}", rows)
     found = checked(two_levels())

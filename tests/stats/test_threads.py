@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -108,3 +111,27 @@ def test_errors_of_other_threads_reach_the_caller() -> None:
         list(map_in_threads(fail, range(3)))
     with pytest.raises(ValueError, match="no"), write_in_background(fail) as add:
         add(1)
+
+
+def test_propensities_are_estimated_on_one_thread_though_their_library_is_loaded_late() -> None:
+    code = """
+import numpy as np
+from threadpoolctl import threadpool_info
+from largesse.data import log_from_arrays
+from largesse.propensity import estimate
+from largesse.stats import assign_folds
+seen, fit = [], estimate._fit_sklearn
+def note(*arguments):
+    seen.append(max(pool["num_threads"] for pool in threadpool_info()))
+    return fit(*arguments)
+estimate._fit_sklearn = note
+rng = np.random.default_rng(0)
+log = log_from_arrays(rng.normal(size=(300, 2)), rng.integers(0, 2, 300), rng.integers(0, 2, 300))
+estimate.estimate_propensities(log, assign_folds(log, 2, 0))
+print(max(seen))
+"""
+    threads_of = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **threads_of}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["1"]

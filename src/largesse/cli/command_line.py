@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from typing import Annotated, Any
@@ -72,6 +73,8 @@ app.command(
 def main() -> None:
     """Run the command line; errors that a person can correct show no traceback."""
     signal.signal(signal.SIGTERM, terminate)
+    # Threads of OpenMP that wait must not compute: on a busy machine they take the time of those that work.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
     except LargesseError as error:

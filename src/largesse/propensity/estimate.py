@@ -59,6 +59,8 @@ def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelF
         return Propensities(log.propensity, "given")
     features = encode_for_levels(log, fold=fold, seed=seed) if features is None else features
     seen, seen_fold = log.seen, fold if log.sample is None else fold[log.sample.rows]
+    import sklearn.linear_model  # noqa: F401 — loads OpenMP: limits of threads hold only for libraries that are loaded
+
     with one_thread():
         estimate = _estimate(seen, seen_fold, seed, features)
         propensity = estimate.probabilities[np.arange(len(seen)), seen.level]

@@ -29,7 +29,7 @@ MAX_QUEUED_BATCHES = 4
 def one_thread(cells: int = 0) -> Iterator[None]:
     """Limit numerical libraries to one thread inside the block, unless the work is large.
 
-    Work is large from `MIN_CELLS_FOR_THREADS` matrix cells on.
+    Work is large from `MIN_CELLS_FOR_THREADS` matrix cells on. Libraries that are first imported inside the block are not limited.
     """
     try:
         from threadpoolctl import threadpool_limits
