@@ -1,5 +1,6 @@
 """The documentation builds without a broken link, needs no network, and names every key and every public name."""
 
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from architecture import PAGE, write_page
+from examples import read_blocks
 
 import largesse
 from largesse.campaign.campaign_file import CAMPAIGN_SECTIONS, TOP
@@ -40,6 +42,20 @@ def test_every_picture_has_a_text(site: Path) -> None:
     for page in site.rglob("*.html"):
         for image in re.findall(r"<img\b[^>]*>", page.read_text(encoding="utf-8")):
             assert re.search(r'alt="[^"]+"', image), f"{page}: {image}"
+
+
+def test_notebooks_have_the_code_of_their_pages(site: Path) -> None:
+    """The pages are run by test_examples.py; a notebook that has their code runs, too."""
+    pages = list((ROOT / "docs" / "tutorials").glob("*.md"))
+    assert len(pages) > 4
+    for page in pages:
+        notebook = json.loads((site / "tutorials" / f"{page.stem}.ipynb").read_text(encoding="utf-8"))
+        code = [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        assert len(code) == len(list(read_blocks(page.read_text(encoding="utf-8"))))
+        for cell in code:
+            if not cell.startswith("!"):
+                compile(cell, page.name, "exec")
+        assert f'href="{page.stem}.ipynb"' in (site / "tutorials" / f"{page.stem}.html").read_text(encoding="utf-8")
 
 
 def test_the_campaign_page_lists_every_key() -> None:
