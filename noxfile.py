@@ -58,6 +58,8 @@ def audit(session: nox.Session) -> None:
     session.run("repo-review", ".")
     session.run("zizmor", "--offline", ".github")
     session.run("check-jsonschema", "--builtin-schema", "vendor.dependabot", ".github/dependabot.yml")
+    session.run("check-jsonschema", "--builtin-schema", "vendor.compose-spec", "examples/service/compose.yaml")
+    session.run("zizmor", "--offline", "examples/schedule/github-actions.yml")
     session.run("hadolint", "examples/service/Dockerfile")
 
 
