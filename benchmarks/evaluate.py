@@ -14,7 +14,7 @@ import numpy as np
 
 from largesse.evaluation.bootstrap import bootstrap_interval
 from largesse.evaluation.estimators import ESTIMATORS, weight_rows
-from largesse.evaluation.influence import estimate_all
+from largesse.evaluation.influence_functions import estimate_all
 
 LEVELS, REPEATS = 5, 7
 

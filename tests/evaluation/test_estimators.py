@@ -19,7 +19,7 @@ from largesse.evaluation.estimators import (
     weight_costs,
     weight_rows,
 )
-from largesse.evaluation.influence import estimate_all
+from largesse.evaluation.influence_functions import estimate_all
 from largesse.evaluation.policy_estimates import (
     compare_uniform,
     estimate_difference,

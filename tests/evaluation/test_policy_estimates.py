@@ -18,7 +18,7 @@ from largesse.evaluation.policy_estimates import (
     name_mix,
     score_policy,
 )
-from largesse.evaluation.policy_recommendation import recommend_policy
+from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.stats.intervals import t_estimate
@@ -220,7 +220,7 @@ def test_references_and_options_show_the_same_gain(uncertain: tuple[Log, Scores]
     log, scores = uncertain
     found = estimate_gain(scores, plan)
     assert compare_references(scores, score_policy(scores, plan), log.levels)[0].difference == found
-    option = recommend_policy(log, scores, plan, None).options[0]
+    option = bound_policy_gains(log, scores, plan, None).options[0]
     assert option.gain == found
     assert option.at_least is not None
     assert option.at_least <= found.estimate - 1.64 * found.se

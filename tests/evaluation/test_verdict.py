@@ -8,7 +8,7 @@ from largesse.data import log_from_arrays
 from largesse.evaluation.crossfitted_scores import crossfit
 from largesse.evaluation.frontier_estimate import plan_held_out
 from largesse.evaluation.one_column_rule import learn_rules
-from largesse.evaluation.policy_recommendation import recommend_policy
+from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.evaluation.verdict import (
     PROBABILITY_RANGE,
     PromisedGain,
@@ -55,7 +55,7 @@ def judge(
     log: Log, scores: Scores, plan: Array, warnings: tuple[Finding, ...] = (), *, with_rule: bool = False
 ) -> Verdict:
     rules = learn_rules(log, scores, plan) if with_rule else None
-    return give_verdict(log, scores, plan, rules, recommend_policy(log, scores, plan, rules, learnt=True), warnings)
+    return give_verdict(log, scores, plan, rules, bound_policy_gains(log, scores, plan, rules, learnt=True), warnings)
 
 
 def judge_model(log: Log, curves: Array, budget: float = 0.8, **options: Any) -> Verdict:

@@ -22,12 +22,12 @@ from largesse.errors import Problem, fail
 from largesse.evaluation import (
     RULE_GROUPS,
     SimpleRule,
+    bound_policy_gains,
     crossfit,
     estimate_uniform,
     find_best_mixes,
     learn_rules,
     plan_held_out,
-    recommend_policy,
     score_rows,
 )
 from largesse.exploration import find_mixture
@@ -98,7 +98,7 @@ class _FreshCustomers:
 def _judge(log: Log, scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> dict[str, Any]:
     """Return the bounds of both options and the truth about them."""
     rules = learn_rules(log, scores, plan.levels)
-    safety = recommend_policy(log, scores, plan.levels, rules, learnt=True)
+    safety = bound_policy_gains(log, scores, plan.levels, rules, learnt=True)
     policies = {"this plan": _follow_plan(scores, plan, fresh)}
     if rules is not None:
         policies["a simple rule"] = [_follow_rule(rule, fresh) for rule in rules.folds]

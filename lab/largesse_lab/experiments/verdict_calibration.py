@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import allocate
-from largesse.evaluation import give_verdict, learn_rules, plan_held_out, recommend_policy, score_rows, warn_of_overlap
+from largesse.evaluation import (
+    bound_policy_gains,
+    give_verdict,
+    learn_rules,
+    plan_held_out,
+    score_rows,
+    warn_of_overlap,
+)
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, Estimate, HeldOutPredictions, Progress, Verdict
 from largesse.response import make_model
@@ -89,7 +96,7 @@ def judge_verdicts(
     for budget in budgets:
         plan = plan_held_out(scores, budget)
         rules = learn_rules(log.log, scores, plan.levels)
-        safety = recommend_policy(log.log, scores, plan.levels, rules, learnt=True)
+        safety = bound_policy_gains(log.log, scores, plan.levels, rules, learnt=True)
         verdict = give_verdict(log.log, scores, plan.levels, rules, safety, warnings, seed=seed)
         truth = {"plan": fresh.judge(allocate(fresh.curves, log.costs, budget).levels, budget)}
         truth["before"] = fresh.judge(fresh.customers.propensities, budget)

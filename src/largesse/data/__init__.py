@@ -32,10 +32,10 @@ from largesse.data.json_row_encoder import EncodedRows as EncodedRows
 from largesse.data.json_row_encoder import Row as Row
 from largesse.data.json_row_encoder import RowEncoder as RowEncoder
 from largesse.data.json_row_encoder import check_rows as check_rows
-from largesse.data.level_order import LevelOrder as LevelOrder
-from largesse.data.level_order import is_nothing as is_nothing
-from largesse.data.level_order import order_levels as order_levels
-from largesse.data.level_order import split_words as split_words
+from largesse.data.level_name_order import LevelOrder as LevelOrder
+from largesse.data.level_name_order import is_nothing as is_nothing
+from largesse.data.level_name_order import order_levels as order_levels
+from largesse.data.level_name_order import split_words as split_words
 from largesse.data.log_reader import check_customers as check_customers
 from largesse.data.log_reader import digest_log as digest_log
 from largesse.data.log_reader import feature_table as feature_table

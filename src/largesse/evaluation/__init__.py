@@ -3,7 +3,7 @@
 `evaluate` evaluates one policy, `compare` the difference of two, `make_study` a model at every budget: all numbers of a run,
 computed once. `crossfit` turns a log and a model into `Scores`, and every estimate is a mean of scores: `estimate_value`,
 `trace_frontier`, `trace_cost_curve`. `ESTIMATORS` lists the off-policy estimators; doubly robust is the default. `doctor` checks a
-log before any model is fitted. `recommend_policy` compares a policy with a simple rule (`learn_rules`) and bounds the gain of either
+log before any model is fitted. `bound_policy_gains` compares a policy with a simple rule (`learn_rules`) and bounds the gain of either
 over the best uniform mix. `trace_profit` finds the most profitable budget. `measure_spending` estimates the real cost of plans where
 costs depend on customers' responses. `summarise_plan`, `summarise_study` and `summarise_jointly` make the records of a run.
 `give_verdict` combines the evidence of model and log on a plan into a probability and a recommendation.
@@ -32,7 +32,7 @@ from largesse.evaluation.frontier_estimate import plan_at_budgets as plan_at_bud
 from largesse.evaluation.frontier_estimate import plan_held_out as plan_held_out
 from largesse.evaluation.frontier_estimate import spread_budgets as spread_budgets
 from largesse.evaluation.frontier_estimate import trace_frontier as trace_frontier
-from largesse.evaluation.influence import join_intervals as join_intervals
+from largesse.evaluation.influence_functions import join_intervals as join_intervals
 from largesse.evaluation.log_checks import doctor as doctor
 from largesse.evaluation.log_checks import measure_explained as measure_explained
 from largesse.evaluation.log_checks import warn_of_overlap as warn_of_overlap
@@ -66,7 +66,7 @@ from largesse.evaluation.policy_evaluation import compare as compare
 from largesse.evaluation.policy_evaluation import evaluate as evaluate
 from largesse.evaluation.policy_evaluation import examine_held_out as examine_held_out
 from largesse.evaluation.policy_evaluation import learn_policy as learn_policy
-from largesse.evaluation.policy_recommendation import recommend_policy as recommend_policy
+from largesse.evaluation.policy_gain_bounds import bound_policy_gains as bound_policy_gains
 from largesse.evaluation.profit_estimate import estimate_profit as estimate_profit
 from largesse.evaluation.profit_estimate import trace_profit as trace_profit
 from largesse.evaluation.spend_by_price import measure_spending as measure_spending

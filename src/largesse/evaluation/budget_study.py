@@ -23,14 +23,14 @@ from largesse.evaluation.frontier_estimate import (
     trace_cost_curve,
     trace_frontier,
 )
-from largesse.evaluation.influence import estimate_all
+from largesse.evaluation.influence_functions import estimate_all
+from largesse.evaluation.level_mean_responses import trace_features
 from largesse.evaluation.one_column_rule import learn_rules
 from largesse.evaluation.partial_identification import bound_unsupported
 from largesse.evaluation.plan_explanation import explain_decisions, measure_changes
 from largesse.evaluation.policy_evaluation import Candidate, check_choices, evaluate_scores, examine_held_out
-from largesse.evaluation.policy_recommendation import recommend_policy
+from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.evaluation.profit_estimate import trace_profit
-from largesse.evaluation.response_curves import trace_features
 from largesse.evaluation.spend_by_price import measure_spending
 from largesse.evaluation.verdict import give_verdict
 from largesse.propensity import mark_supported
@@ -120,7 +120,7 @@ def study_scores(
     plans = plans or (plan,)
     candidate = Candidate(None, budget=budget).follow(plan, scores)
     rules = learn_rules(log, scores, plan.policy) if planner is None else None  # simple rules keep no constraints
-    safety = recommend_policy(log, scores, plan.policy, rules, estimator=estimator, learnt=True)
+    safety = bound_policy_gains(log, scores, plan.policy, rules, estimator=estimator, learnt=True)
     options: Any = {"estimator": estimator, "seed": seed}
     evaluation = evaluate_scores(log, scores, candidate, checkup.propensity, checkup.warnings, **options)
     evaluation = bound_unsupported(scores, plan.policy, evaluation, mark_supported(checkup.unsupported, log))

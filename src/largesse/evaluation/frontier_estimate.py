@@ -23,7 +23,7 @@ import numpy as np
 from largesse.allocation import BUDGET_CONFIDENCE, Constraints, Correction, allocate, decide_at_price, frontier
 from largesse.errors import BudgetError
 from largesse.evaluation.estimators import keep_supported, weighted_mean
-from largesse.evaluation.influence import Influence, widen_interval
+from largesse.evaluation.influence_functions import Influence, widen_interval
 from largesse.evaluation.policy_estimates import (
     LevelMeans,
     average_levels,

@@ -17,11 +17,11 @@ import numpy as np
 
 from largesse.data import GivenPropensities, find_doubtful_levels, group_column
 from largesse.errors import join_some, percent, plural
+from largesse.evaluation.level_mean_responses import Fall, MeanCurve, measure_curve
 from largesse.evaluation.monotonicity_check import GroupFall, find_group_fall, states_order
 from largesse.evaluation.overlap_and_balance import measure_levels, measure_overlap
 from largesse.evaluation.policy_estimates import MIN_RATIO_CLUSTERS
 from largesse.evaluation.randomisation_check import find_strata, measure_dependence
-from largesse.evaluation.response_curves import Fall, MeanCurve, measure_curve
 from largesse.evaluation.within_customer_comparison import compare_within
 from largesse.io import to_toml
 from largesse.levels import PER_UNIT

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.data import find_grouping, name_value, order_levels
-from largesse.evaluation.response_curves import Fall, bound_share_variance, measure_curve
+from largesse.evaluation.level_mean_responses import Fall, bound_share_variance, measure_curve
 from largesse.levels import Levels
 from largesse.records import MIN_LEVEL_ROWS, Array, Log
 from largesse.stats import sample_rows, t_quantile

@@ -24,7 +24,7 @@ from largesse.evaluation.estimators import (
     weight_responses,
     weighted_mean,
 )
-from largesse.evaluation.influence import (
+from largesse.evaluation.influence_functions import (
     Influence,
     NonzeroResponses,
     PolicyInfluence,

@@ -23,7 +23,7 @@ from largesse.errors import (
 from largesse.evaluation.crossfitted_scores import crossfit, hold_out_rows, restrict_scores, score_rows
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.frontier_estimate import ConstrainedPlanner, plan_held_out
-from largesse.evaluation.influence import join_intervals
+from largesse.evaluation.influence_functions import join_intervals
 from largesse.evaluation.log_checks import check_log, describe_cells, encode_unless_given, warn_of_overlap
 from largesse.evaluation.one_column_rule import learn_rules
 from largesse.evaluation.partial_identification import bound_unsupported
@@ -39,7 +39,7 @@ from largesse.evaluation.policy_estimates import (
     score_policy,
     take_means,
 )
-from largesse.evaluation.policy_recommendation import recommend_policy
+from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.evaluation.profit_estimate import estimate_profit
 from largesse.evaluation.verdict import give_verdict
 from largesse.progress import report_to, start_stage, subrange
@@ -149,7 +149,7 @@ def evaluate(
     if learnt:
         evaluation = bound_unsupported(scores, candidate.policy, evaluation, supported)
     rules = learn_rules(log, scores, candidate.policy) if constraints is None else None
-    safety = recommend_policy(log, scores, candidate.policy, rules, estimator=estimator, learnt=learnt)
+    safety = bound_policy_gains(log, scores, candidate.policy, rules, estimator=estimator, learnt=learnt)
     verdict = give_verdict(log, scores, candidate.policy, rules, safety, evaluation.warnings, **options)
     return replace(evaluation, verdict=verdict)
 

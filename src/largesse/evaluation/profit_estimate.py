@@ -22,7 +22,7 @@ from largesse.evaluation.frontier_estimate import (
     find_critical_value,
     sum_units,
 )
-from largesse.evaluation.influence import PolicyInfluence, widen_interval
+from largesse.evaluation.influence_functions import PolicyInfluence, widen_interval
 from largesse.evaluation.policy_estimates import estimate_ratio, score_policy, take_mean
 from largesse.records import Array, BestBudget, Estimate, HeldOutPlan, Profit, Scores
 from largesse.stats import COVERAGE, t_quantile

@@ -15,9 +15,9 @@ from largesse.pipeline.commands import plan as plan
 from largesse.pipeline.commands import read_numbers as read_numbers
 from largesse.pipeline.commands import report as report
 from largesse.pipeline.commands import run as run
-from largesse.pipeline.log_assembly import write_next_log as write_next_log
 from largesse.pipeline.log_checkup import examine as examine
 from largesse.pipeline.log_checkup import find_campaign as find_campaign
+from largesse.pipeline.next_log import write_next_log as write_next_log
 from largesse.pipeline.policy_export import export as export
 from largesse.pipeline.python_api import Page as Page
 from largesse.pipeline.python_api import Run as Run

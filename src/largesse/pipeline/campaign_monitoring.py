@@ -35,7 +35,7 @@ from largesse.monitoring import (
 from largesse.pipeline import run_folder as files
 from largesse.pipeline.commands import LOCAL_ENGINE, recall_scores, silent
 from largesse.pipeline.engine_protocol import Engine
-from largesse.pipeline.log_assembly import OLD_ROLES
+from largesse.pipeline.next_log import OLD_ROLES
 from largesse.pipeline.out_of_fold_cache import make_key, read_scores
 from largesse.pipeline.planner import make_fold_planner
 from largesse.policy import Policy

@@ -18,7 +18,7 @@ from largesse.data import find_files
 from largesse.errors import LargesseError, Problem, refuse, repr_short, suggest
 from largesse.levels import Levels
 from largesse.serve import RequestError
-from largesse.studio.campaign_form import describe_problems
+from largesse.studio.draft_json import describe_problems
 from largesse.studio.studio_files import list_parts
 
 NUMBER_FILES = ("fit.json", "plan.json", "evaluation.json")

@@ -29,7 +29,7 @@ from largesse.errors import InputError, LargesseError, Problem
 from largesse.progress import Tracker, report_to, start_stage
 from largesse.serve import write_json
 from largesse.studio.background_jobs import STOP_SECONDS
-from largesse.studio.campaign_form import (
+from largesse.studio.draft_json import (
     assign_roles,
     describe_inspection,
     describe_problems,

@@ -27,15 +27,15 @@ from largesse_lab.experiments import (
     interval_coverage,
     kappa_curves,
     monitoring_alarms,
+    planned_cost_overspend,
     profit_intervals,
     random_world_comparison,
-    redemption_overspend,
     ruled_plans,
     served_log_precision,
     shifted_customers,
     simulation_comparison,
+    support_hole_detection,
     table2,
-    unsupported_levels,
 )
 from largesse_lab.runner import truth_measures
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
@@ -48,7 +48,7 @@ def check_overspend(records: Records) -> None:
     for record in records:
         for who in ("own", "new"):
             assert record[f"{who} sure"] < record[f"{who} after"]
-            assert all(-1 <= record[f"{who} {way}"] < 5 for way in redemption_overspend.CONFIDENCES)
+            assert all(-1 <= record[f"{who} {way}"] < 5 for way in planned_cost_overspend.CONFIDENCES)
 
 
 def check_profit(records: Records) -> None:
@@ -172,10 +172,10 @@ def check_curse(records: Records) -> None:
 
 def check_holes(records: Records) -> None:
     (record,) = records
-    assert 1 <= len(record["holes"]) <= unsupported_levels.MAX_HOLES
+    assert 1 <= len(record["holes"]) <= support_hole_detection.MAX_HOLES
     for hole in record["holes"]:
         assert 0.05 <= hole["share"] <= 0.4
-        assert hole["expected"] >= unsupported_levels.MIN_EXPECTED_ROWS
+        assert hole["expected"] >= support_hole_detection.MIN_EXPECTED_ROWS
         assert 0 <= hole["barred"] <= 1
     bounds = [record["allowed value"][end] - record["blind value"][end] for end in (1, 2)]
     assert bounds[0] <= 0 <= bounds[1]
@@ -242,8 +242,8 @@ CASES = {
         Request(repeats=4, part=(3, 4)), sizes(gain_lower_bounds, LOG_ROWS=300, FRESH_ROWS=1000), check_bound
     ),
     "overspend": Case(
-        Request([redemption_overspend.WORLDS], ["linear"], 1),
-        sizes(redemption_overspend, LOG_ROWS=300, FRESH_ROWS=400),
+        Request([planned_cost_overspend.WORLDS], ["linear"], 1),
+        sizes(planned_cost_overspend, LOG_ROWS=300, FRESH_ROWS=400),
         check_overspend,
     ),
     "profit": Case(Request(repeats=1), sizes(profit_intervals, LOG_ROWS=300, FRESH_ROWS=500), check_profit),
@@ -362,9 +362,9 @@ def test_a_plan_that_is_the_mix_itself_has_no_gain() -> None:
 @pytest.mark.slow
 def test_plans_come_closer_to_their_budget_and_keep_it_where_they_must() -> None:
     """A short version of `largesse experiment overspend --repeats 20`."""
-    found = redemption_overspend.measure(Request(problems=["averaged", "unit"], models=["boosting"], repeats=4))
+    found = planned_cost_overspend.measure(Request(problems=["averaged", "unit"], models=["boosting"], repeats=4))
     before, after, sure = (
-        sum(record[f"own {way}"] for record in found) / len(found) for way in redemption_overspend.CONFIDENCES
+        sum(record[f"own {way}"] for record in found) / len(found) for way in planned_cost_overspend.CONFIDENCES
     )
     assert abs(after) < before
     assert sure < 0

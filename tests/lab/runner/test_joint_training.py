@@ -12,7 +12,7 @@ from largesse.response.linear import Linear
 from largesse.response.networks import trainer
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.response.networks.trainer import count_models_in_memory, stack_row_sets
-from largesse.response.networks.training_runner import train_networks
+from largesse.response.networks.training_runner_hook import train_networks
 from largesse.response.networks.training_types import TrainingJob, TrainingLoop
 from largesse.response.response_model import copy_unfitted
 from largesse.worlds.paper_simulations import simulate

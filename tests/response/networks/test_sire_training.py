@@ -239,7 +239,7 @@ LARGE = """
 import resource
 import numpy as np
 from largesse.response.networks.training_types import TrainingLoop, TrainingJob
-from largesse.response.networks.training_runner import train_networks
+from largesse.response.networks.training_runner_hook import train_networks
 from largesse.response.networks.network_settings import NetworkShape, Training
 from largesse.response.networks.sire_training import make_sire_program, count_steps_per_epoch
 

@@ -10,7 +10,7 @@ import pytest
 from largesse.records import Array
 from largesse.response.networks import trainer
 from largesse.response.networks.trainer import pad_rows, round_up_rows, stack_row_sets, train_in_groups
-from largesse.response.networks.training_runner import train_networks, use_training_runner
+from largesse.response.networks.training_runner_hook import train_networks, use_training_runner
 from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop, TrainingProgram
 from largesse_lab.baselines import network_helpers
 from largesse_lab.baselines.network_helpers import draw_batches, draw_by_steps, loop_of_steps, start_by_seed

@@ -1,7 +1,7 @@
 """Networks of SIRE and IRE, and the layers, penalties and training that other networks share.
 
 `network_settings` holds the settings of networks and of their training, `layers` the layers, `hsic` the balance penalty.
-`training_types`, `training_runner` and `trainer` train many networks in one compiled program. `settings_search` chooses the
+`training_types`, `training_runner_hook` and `trainer` train many networks in one compiled program. `settings_search` chooses the
 settings of SIRE and IRE (`sire`), whose training step is in `sire_training`; `fold_networks` holds the fitted networks, and
 `doubly_robust_correction` corrects their curves. Only `layers`, `hsic`, `sire_training` and `trainer` import JAX, which the extra
 `largesse[networks]` installs; they are imported when they are needed.
@@ -22,9 +22,9 @@ from largesse.response.networks.network_settings import setting_problems as sett
 from largesse.response.networks.sire import IRE as IRE
 from largesse.response.networks.sire import SIRE as SIRE
 from largesse.response.networks.sire import assign_held_out_folds as assign_held_out_folds
-from largesse.response.networks.training_runner import train_in_thread as train_in_thread
-from largesse.response.networks.training_runner import train_networks as train_networks
-from largesse.response.networks.training_runner import use_training_runner as use_training_runner
+from largesse.response.networks.training_runner_hook import train_in_thread as train_in_thread
+from largesse.response.networks.training_runner_hook import train_networks as train_networks
+from largesse.response.networks.training_runner_hook import use_training_runner as use_training_runner
 from largesse.response.networks.training_types import TrainedNetworks as TrainedNetworks
 from largesse.response.networks.training_types import TrainingJob as TrainingJob
 from largesse.response.networks.training_types import TrainingLoop as TrainingLoop

@@ -21,7 +21,7 @@ from largesse.response.linear import Linear, fit_regression_by_fold
 from largesse.response.networks.doubly_robust_correction import ChosenCorrection, fit_correction
 from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, mark_lowest_loss
 from largesse.response.networks.network_settings import FIRST_STEP, STARTS, Balance, NetworkShape, Training
-from largesse.response.networks.training_runner import train_networks
+from largesse.response.networks.training_runner_hook import train_networks
 from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop
 from largesse.response.regression_grid import RegressionRows
 from largesse.stats import (

@@ -1,4 +1,4 @@
-"""Mean response at each level: as logged, weighted by 1 / propensity with its falls, and in groups of customers."""
+"""Mean logged response of each level: as logged, weighted by 1 / propensity with its falls, and in groups of customers."""
 
 from __future__ import annotations
 

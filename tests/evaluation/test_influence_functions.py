@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from largesse.evaluation.estimators import ESTIMATORS, weight_rows
-from largesse.evaluation.influence import (
+from largesse.evaluation.influence_functions import (
     Influence,
     PolicyInfluence,
     estimate_all,

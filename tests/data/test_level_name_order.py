@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from largesse.data.level_order import is_nothing, order_levels
+from largesse.data.level_name_order import is_nothing, order_levels
 
 STATED = {
     "amounts": ["0 EUR", "5 EUR", "10 EUR", "20 EUR"],

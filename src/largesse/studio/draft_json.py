@@ -1,4 +1,4 @@
-"""Forms of the page: a table with the guessed roles of its columns, and a draft that becomes a campaign.
+"""Campaign drafts as JSON for the page: an inspected table with guessed roles, and the draft that becomes a campaign.
 
 The rules of a campaign file also check a draft.
 """

@@ -9,7 +9,7 @@ import pytest
 
 from largesse.campaign import TableProfile, campaign_from_options, inspect_table
 from largesse.errors import InputError
-from largesse.studio.campaign_form import assign_roles, describe_inspection, draft_campaign
+from largesse.studio.draft_json import assign_roles, describe_inspection, draft_campaign
 from largesse.studio.worker_process import inspect_file
 from support.shops import shop_table
 

@@ -1,4 +1,4 @@
-"""Overspending of plans with costs paid on redemption, on simulations and random worlds whose truth is known.
+"""Overspending of plans whose costs depend on redemption, on simulations and random worlds whose truth is known.
 
 Before: plans use the model's expected costs, for the log's own customers those of the model that was fitted to them. After: expected
 costs are corrected by the costs of held-out rows, and the log's own customers are planned by models that did not see them. Sure:

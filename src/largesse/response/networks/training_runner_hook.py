@@ -1,4 +1,4 @@
-"""Runner of training jobs, which a block of code may replace.
+"""Hook that replaces the runner of network training inside a block of code.
 
 `train_networks` passes a job to the current runner. The default runner trains the job at once; `use_training_runner` replaces it inside a
 block, for instance by one that collects the jobs of several fits and runs them as one. JAX is imported only when a job

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from largesse.evaluation import crossfit, estimate_uniform
-from largesse.evaluation.response_curves import trace_groups
+from largesse.evaluation.level_mean_responses import trace_groups
 from largesse.records import Scores
 from largesse.response import Linear
 from largesse.worlds import simulate

@@ -1,4 +1,4 @@
-"""The next log: the decisions of a plan or a service, with their features, propensities and responses."""
+"""The next log: decisions of a plan or a service, joined with features, propensities and responses."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from largesse.evaluation.crossfitted_scores import crossfit
 from largesse.evaluation.frontier_estimate import find_critical_value, plan_held_out
 from largesse.evaluation.one_column_rule import learn_rules
 from largesse.evaluation.policy_estimates import compare_references, score_policy
-from largesse.evaluation.policy_recommendation import recommend_policy
+from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.records import Array, Log, Scores
 from largesse.response import Linear
 from largesse.worlds import simulate
@@ -30,14 +30,14 @@ def judged(log: Log) -> tuple[Scores, Array]:
 
 def test_the_plan_comes_first_with_the_gain_that_references_show(log: Log, judged: tuple[Scores, Array]) -> None:
     scores, plan = judged
-    found = recommend_policy(log, scores, plan, learn_rules(log, scores, plan), learnt=True)
+    found = bound_policy_gains(log, scores, plan, learn_rules(log, scores, plan), learnt=True)
     assert [option.name for option in found.options] == ["this plan", "a simple rule"]
     assert found.options[0].gain == compare_references(scores, score_policy(scores, plan), log.levels)[0].difference
     assert found.options[1].spend.estimate == pytest.approx(found.options[0].spend.estimate, rel=0.02)
 
 
 def test_a_bound_never_says_more_than_the_interval_beside_it(log: Log, judged: tuple[Scores, Array]) -> None:
-    found = recommend_policy(log, *judged, learn_rules(log, *judged), learnt=True)
+    found = bound_policy_gains(log, *judged, learn_rules(log, *judged), learnt=True)
     for option in found.options:
         assert option.at_least is not None
         assert option.at_least <= option.gain.low
@@ -58,7 +58,8 @@ def test_the_guarantee_lies_below_the_interval_and_is_dearer_for_learnt_policies
     log: Log, judged: tuple[Scores, Array]
 ) -> None:
     fixed, learnt = (
-        recommend_policy(log, *judged, learn_rules(log, *judged), learnt=learnt).options[0] for learnt in (False, True)
+        bound_policy_gains(log, *judged, learn_rules(log, *judged), learnt=learnt).options[0]
+        for learnt in (False, True)
     )
     assert fixed.guaranteed is not None
     assert learnt.guaranteed is not None
@@ -66,10 +67,10 @@ def test_the_guarantee_lies_below_the_interval_and_is_dearer_for_learnt_policies
 
 
 def test_why_no_value_is_guaranteed_is_said(log: Log, judged: tuple[Scores, Array]) -> None:
-    unknown = recommend_policy(replace(log, propensity=None), *judged, None)
+    unknown = bound_policy_gains(replace(log, propensity=None), *judged, None)
     assert "needs the propensities" in unknown.excuse
     assert unknown.options[0].guaranteed is None
-    assert "largest possible value" in recommend_policy(replace(log, response=9 * log.response), *judged, None).excuse
+    assert "largest possible value" in bound_policy_gains(replace(log, response=9 * log.response), *judged, None).excuse
 
 
 def test_too_few_buyers_have_no_bound_and_a_log_without_features_no_rule() -> None:
@@ -78,7 +79,7 @@ def test_too_few_buyers_have_no_bound_and_a_log_without_features_no_rule() -> No
     response[:5] = rng.lognormal(size=5)
     made = log_from_arrays(np.ones((300, 1)), np.arange(300) % 3, response)
     scores, plan = crossfit(made), np.full(300, 2)
-    safety = recommend_policy(made, scores, plan, learn_rules(made, scores, plan))
+    safety = bound_policy_gains(made, scores, plan, learn_rules(made, scores, plan))
     (only,) = safety.options
     assert (only.name, only.at_least) == ("this plan", None)
 
@@ -87,5 +88,5 @@ def test_a_plan_that_treats_everyone_alike_gains_nothing() -> None:
     rng = np.random.default_rng(2)
     level = rng.integers(0, 2, 400)
     made = log_from_arrays(rng.normal(size=(400, 2)), level, rng.random(400) < 0.2 + 0.5 * level)
-    safety = recommend_policy(made, crossfit(made), np.full(400, 1), None)
+    safety = bound_policy_gains(made, crossfit(made), np.full(400, 1), None)
     assert safety.options[0].at_least == 0

@@ -1,4 +1,4 @@
-"""Lower confidence bounds, by the log alone, of the gains of a plan and of a simple rule over the best uniform mix.
+"""Lower confidence bounds, from the log alone, of the gains of a plan and of a simple rule over the best uniform mix.
 
 The gain of an option is measured against the best uniform mix at the option's own spend. With 95 % confidence the gains of *all*
 options lie above their bounds, so the bound of the chosen one holds after choosing (PoLeCe, arXiv 2502.10653). A bound
@@ -29,7 +29,7 @@ from largesse.records import Array, Estimate, Log, PolicyOption, Recommendation,
 from largesse.stats import COVERAGE, bound_mean
 
 
-def recommend_policy(
+def bound_policy_gains(
     log: Log,
     scores: Scores,
     policy: Array,

@@ -1,4 +1,4 @@
-"""Influence of each row on an estimate: the basis of intervals, paired differences, ratios and bands."""
+"""Influence function values of all rows: the basis of intervals, paired differences, ratios and confidence bands."""
 
 from __future__ import annotations
 
