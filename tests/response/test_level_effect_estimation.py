@@ -1,5 +1,6 @@
 """The common effects of levels: their fit to rows, and the prior on their shapes."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,50 @@ def test_one_level_has_an_intercept_and_a_slope(binary: bool) -> None:
     assert found.effects.tolist() == [0.0]
     assert found.slope == pytest.approx(1.5, abs=0.06)
     assert found.intercept == pytest.approx(-0.5, abs=0.06)
+
+
+# ------------------------------------------------------------------------------- confounding that base scores miss
+
+
+def make_confounded(n: int, follows: float, *, binary: bool = True, seed: int = 0) -> tuple[ScoredRows, Array]:
+    """Rows whose levels follow half of the true base with the strength `follows`, and base scores that miss this half."""
+    rng = np.random.default_rng(seed)
+    known, missed = rng.normal(size=(2, n))
+    place = np.linspace(-1.0, 1.0, len(LADDER))
+    odds = np.exp(follows * missed[:, None] * place)
+    chances = odds / odds.sum(axis=1, keepdims=True)
+    level = (rng.random(n)[:, None] > np.cumsum(chances, axis=1)).sum(axis=1)
+    score = -0.5 + known + 0.7 * missed + LADDER[level]
+    response = (rng.random(n) < sigmoid(score)).astype(float) if binary else score + rng.normal(size=n)
+    rows = ScoredRows(Link(binary), level, response, np.ones(n), None, np.arange(len(LADDER)) / (len(LADDER) - 1))
+    return replace(rows, propensity=chances[np.arange(n), level]), known
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_propensities_free_the_ladder_of_confounding(binary: bool) -> None:
+    rows, base = make_confounded(40_000, 1.0, binary=binary)
+    biased = fit_ladder(replace(rows, propensity=None), base).effects
+    # Not the true ladder: a missed part of the base pulls logits together a little.
+    randomised = fit_ladder(*make_confounded(40_000, 0.0, binary=binary, seed=1)).effects
+    assert np.abs(biased - randomised).max() > 0.3
+    assert np.abs(fit_ladder(rows, base).effects - randomised).max() < 0.15
+
+
+@pytest.mark.parametrize("n", [500, 5_000])
+@pytest.mark.parametrize("binary", [True, False])
+def test_constant_propensities_leave_the_ladder_as_it_is(n: int, binary: bool) -> None:
+    rows, base = make_confounded(n, 0.0, binary=binary)
+    rows = replace(rows, propensity=np.array([0.1, 0.2, 0.3, 0.4])[rows.level])
+    plain = fit_ladder(replace(rows, propensity=None), base).effects
+    np.testing.assert_allclose(fit_ladder(rows, base).effects, plain, atol=0.02)
+
+
+def test_corrections_are_small_where_inverse_weights_are_noisy() -> None:
+    rows, base = make_confounded(300, 0.0)
+    rng = np.random.default_rng(1)
+    noisy = replace(rows, propensity=np.where(rng.random(300) < 0.03, 0.01, 0.3))
+    plain = fit_ladder(replace(rows, propensity=None), base).effects
+    assert np.abs(fit_ladder(noisy, base).effects - plain).max() < 0.3
 
 
 @pytest.mark.parametrize("answer", [0.0, 1.0])

@@ -204,12 +204,18 @@ class ScoredRows:
     weight: Array  # (n,)
     cluster: Array | None
     doses: Array  # (K,) shares of the largest
+    propensity: Array | None = None  # (n,) of the rows' levels, if it is known or estimated
 
     def take_rows(self, rows: Array) -> ScoredRows:
         """Return the rows at some indices."""
-        cluster = None if self.cluster is None else self.cluster[rows]
+        cluster, propensity = (None if part is None else part[rows] for part in (self.cluster, self.propensity))
         return replace(
-            self, level=self.level[rows], response=self.response[rows], weight=self.weight[rows], cluster=cluster
+            self,
+            level=self.level[rows],
+            response=self.response[rows],
+            weight=self.weight[rows],
+            cluster=cluster,
+            propensity=propensity,
         )
 
     @property
@@ -238,7 +244,8 @@ class ScoredRows:
 def make_scored_rows(log: Log, link: Link) -> ScoredRows:
     """Convert a log to rows for regressions of scores; weights are scaled to mean one."""
     weight = log.weights / (log.weights.mean() or 1.0)
-    return ScoredRows(link, log.level, log.response / link.unit, weight, log.cluster, scale_doses(log.levels))
+    doses = scale_doses(log.levels)
+    return ScoredRows(link, log.level, log.response / link.unit, weight, log.cluster, doses, log.propensity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,6 +306,74 @@ def measure_slope_noise(rows: ScoredRows, design: Array, score: Array) -> float:
     return max(float(np.mean((pull**2).sum(axis=0)[informed] / expected[informed])), 1e-6)
 
 
+# -- confounding that base scores miss ----------------------------------------------------------------------------------
+
+UNBIASED_PROBABILITY = 0.3  # prior probability that the base scores hold all that levels were chosen by
+BIASES = (0.0, 1 / 6, 1 / 3, 2 / 3, 4 / 3, 8 / 3)  # standard deviations at the dearest level, in typical amplitudes
+ROUGH_BIAS = 0.3  # variance of a random walk, relative to that of a bias proportional to the level's number
+MAX_ROOT_WEIGHT = 0.2  # largest inverse weight of a row, relative to random levels and the root of the level's rows
+MIN_VARIANCE = 1e-9
+
+
+def measure_effects(
+    rows: ScoredRows, design: Array, score: Array, noise: float, step: Array, covariance: Array, first: int
+) -> tuple[Array, Array]:
+    """Return the change (K−1,) of the levels' effects that rows at scores (n,) call for, and its covariance.
+
+    `step` (q,) and `covariance` (q, q) are a Newton step of the regression on a design matrix (n, q) and its covariance; the
+    effects are its coefficients from `first` on.
+
+    With propensities the regression's bias is removed. Base scores miss part of what levels were chosen by, and a regression
+    adds this part to the effects. Rows weighted by inverse propensities have no such bias, and more noise. The bias has a
+    normal prior of unknown size around zero, and the difference of both measurements tells how large it is. Where levels were
+    assigned at random, both are the same.
+    """
+    K = len(rows.doses)
+    effects = slice(first, first + K - 1)
+    move, spread = np.clip(step[effects], -MAX_MOVE, MAX_MOVE), covariance[effects, effects]
+    if rows.propensity is None or K < 2:
+        return move, spread
+    share = np.bincount(rows.level, weights=rows.weight, minlength=K) / (rows.weight.sum() or 1.0)
+    # Limited, so that effects do not follow single responses; the limit grows with the rows.
+    limit = np.maximum(MAX_ROOT_WEIGHT * np.sqrt(np.bincount(rows.level, minlength=K)), 1.0)
+    inverse = np.minimum(share[rows.level] / rows.propensity, limit[rows.level])
+    curvature = rows.loss_curvatures(score)
+    information = np.bincount(rows.level, weights=inverse * curvature, minlength=K) + WEAK_PRECISION * noise
+    contrasts = np.vstack([-np.ones(K - 1), np.eye(K - 1)])
+    weighted = (inverse / information[rows.level])[:, None] * contrasts[rows.level]  # (n, K−1) influence of each row
+    apart = weighted - design @ covariance[:, effects] / noise
+    difference = np.clip(-weighted.T @ rows.loss_slopes(score), -MAX_MOVE, MAX_MOVE) - move
+    variance = noise * (apart.T @ (curvature[:, None] * apart)) + MIN_VARIANCE * np.eye(K - 1)
+    bias, uncertainty = _estimate_bias(difference, variance, TYPICAL_LOGIT if rows.link.binary else TYPICAL_SHARE)
+    return move - bias, spread + uncertainty
+
+
+def _estimate_bias(difference: Array, variance: Array, typical: float) -> tuple[Array, Array]:
+    """Return the posterior mean (K−1,) and covariance of a regression's bias, from unbiased effects less its own.
+
+    `variance` (K−1, K−1) is that of the difference.
+    """
+    place = np.arange(1, len(difference) + 1) / len(difference)
+    shape = np.outer(place, place) + ROUGH_BIAS * _walk(len(difference))
+    logs, means, covariances = [], [], []
+    for size in BIASES:
+        prior = (size * typical) ** 2 * shape
+        inverse = np.linalg.inv(variance + prior)
+        means.append(-prior @ inverse @ difference)
+        covariances.append(prior - prior @ inverse @ prior)
+        chance = (1.0 - UNBIASED_PROBABILITY) / (len(BIASES) - 1) if size else UNBIASED_PROBABILITY
+        logs.append(np.log(chance) - 0.5 * difference @ inverse @ difference + 0.5 * np.linalg.slogdet(inverse)[1])
+    weights = np.exp(np.array(logs) - np.max(logs))
+    weights /= weights.sum()
+    mean = weights @ np.array(means)
+    within = np.tensordot(weights, np.array(covariances), axes=1)
+    moves = np.array(means) - mean
+    return mean, within + moves.T @ (weights[:, None] * moves)
+
+
+# -- fits -----------------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, eq=False)
 class Ladder:
     """Fitted effects (K,) of the levels, with the intercept, the slope of the base score, and the noise of the rows."""
@@ -312,7 +387,8 @@ class Ladder:
 def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     """Fit the common effects of the levels to rows with base scores (n,).
 
-    The slope of the base scores is fitted as well if `slope` is true; otherwise it is 1.
+    The slope of the base scores is fitted as well if `slope` is true; otherwise it is 1. Propensities correct the measured
+    effects for confounding that the base scores miss.
     """
     moves = slope and bool(base.std() > MIN_BASE_SPREAD)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else []), rows.increment_indicators()])
@@ -336,14 +412,9 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
         score = offset + design @ params
         precisions = fisher_information(rows, design, score, noise) + np.diag(precision)
         step = np.linalg.solve(precisions, -design.T @ rows.loss_slopes(score) / noise - precision * (params - start))
-        effects = params[first:] + np.clip(step[first:], -MAX_MOVE, MAX_MOVE)
-        ladder = _settle(
-            rows,
-            base,
-            average_ladder(effects, np.linalg.inv(precisions)[first:, first:], rows.doses, typical),
-            noise,
-            moves,
-        )
+        move, covariance = measure_effects(rows, design, score, noise, step, np.linalg.inv(precisions), first)
+        effects = params[first:] + move
+        ladder = _settle(rows, base, average_ladder(effects, covariance, rows.doses, typical), noise, moves)
         there = np.array([ladder.intercept, *([ladder.slope] if moves else []), *ladder.effects[1:]])
         moved, params = np.abs(there - params).max(), there
         if not rows.link.binary or moved < READING_TOLERANCE:
