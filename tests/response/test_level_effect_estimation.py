@@ -190,8 +190,9 @@ def test_propensities_free_the_ladder_of_confounding(binary: bool) -> None:
     biased = fit_ladder(replace(rows, propensity=None), base).effects
     # Not the true ladder: a missed part of the base pulls logits together a little.
     randomised = fit_ladder(*make_confounded(40_000, 0.0, binary=binary, seed=1)).effects
-    assert np.abs(biased - randomised).max() > 0.3
-    assert np.abs(fit_ladder(rows, base).effects - randomised).max() < 0.15
+    bias = np.abs(biased - randomised).max()
+    assert bias > 0.3
+    assert np.abs(fit_ladder(rows, base).effects - randomised).max() < 0.5 * bias
 
 
 @pytest.mark.parametrize("n", [500, 5_000])

@@ -240,7 +240,7 @@ def _choose_classifier(data: _ClassificationRows) -> tuple[str, FitClassifier]:
         _fit_shares, X, target, weight, K, fold
     ):
         return "shares", _fit_shares
-    return "logistic", _make_logistic_fit(inverse_penalty)
+    return "logistic", make_logistic_fit(inverse_penalty)
 
 
 def choose_inverse_penalty(X: Array, target: Array, weight: Array, K: int) -> float:
@@ -260,7 +260,7 @@ def _compare_inverse_penalties(X: Array, target: Array, weight: Array, K: int, f
 
     In doubt the weaker penalty is chosen: effects of features that are shrunk away are no longer adjusted for.
     """
-    losses = np.stack([_held_out_losses(_make_logistic_fit(C), X, target, weight, K, fold) for C in INVERSE_PENALTIES])
+    losses = np.stack([_held_out_losses(make_logistic_fit(C), X, target, weight, K, fold) for C in INVERSE_PENALTIES])
     choice = chosen_index(choose_by_one_standard_error([f"{C:g}" for C in INVERSE_PENALTIES], losses, weight))
     return INVERSE_PENALTIES[choice], losses[int(np.argmin(losses @ weight))]
 
@@ -300,7 +300,8 @@ def _fit_shares(_X: Array, target: Array, weight: Array, K: int) -> Classifier:
     return Classifier(K, np.arange(K), shares=np.bincount(target, weights=weight, minlength=K) / weight.sum())
 
 
-def _make_logistic_fit(inverse_penalty: float) -> FitClassifier:
+def make_logistic_fit(inverse_penalty: float) -> FitClassifier:
+    """Return the function that fits a multinomial logistic regression with an inverse ridge penalty."""
     from sklearn.linear_model import LogisticRegression
 
     return lambda *rows: _fit_sklearn(LogisticRegression(C=inverse_penalty, max_iter=200), *rows)
@@ -350,7 +351,7 @@ def _learn_calibration(
     if not varies or len(present) < 2 or training.sum() < 50 * len(present):
         return calibration
     row_weights = np.ones(int(training.sum())) if weight is None else weight[training] / weight[training].mean()
-    classifier = _make_logistic_fit(100.0)(calibration.scale(logits), positions, row_weights, len(present))
+    classifier = make_logistic_fit(100.0)(calibration.scale(logits), positions, row_weights, len(present))
     return replace(calibration, classifier=classifier)
 
 

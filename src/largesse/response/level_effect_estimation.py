@@ -191,6 +191,7 @@ MIN_BASE_SPREAD = 1e-6  # base scores that vary less are taken as equal
 MAX_READINGS = 20  # Newton steps around the averaged ladder
 READING_TOLERANCE = 0.01  # a ladder that moves by less between two readings is final
 MAX_MOVE = 2.0  # largest change of an effect in one reading
+MAX_INVERSE_WEIGHT = 5.0  # larger weights would let an effect follow single responses
 WEAK_PRECISION = 1e-3  # of the prior; it matters for levels without rows, or where all rows agree
 
 
@@ -227,6 +228,13 @@ class ScoredRows:
     def increment_indicators(self) -> Array:
         """Return the indicators (n, K−1) of the increments up to each row's level."""
         return np.eye(len(self.doses))[self.level][:, 1:]
+
+    def inverse_weights(self) -> Array:
+        """Return the limited inverse propensities (n,) of the rows, relative to levels assigned at random; else ones."""
+        if self.propensity is None:
+            return np.ones(len(self.level))
+        share = np.bincount(self.level, weights=self.weight) / (self.weight.sum() or 1.0)
+        return np.minimum(share[self.level] / self.propensity, MAX_INVERSE_WEIGHT)
 
     def row_losses(self, score: Array) -> Array:
         """Return the loss (n,) of each row at its score (n,)."""
@@ -310,8 +318,7 @@ def measure_slope_noise(rows: ScoredRows, design: Array, score: Array) -> float:
 
 UNBIASED_PROBABILITY = 0.3  # prior probability that the base scores hold all that levels were chosen by
 BIASES = (0.0, 1 / 6, 1 / 3, 2 / 3, 4 / 3, 8 / 3)  # standard deviations at the dearest level, in typical amplitudes
-ROUGH_BIAS = 0.3  # variance of a random walk, relative to that of a bias proportional to the level's number
-MAX_ROOT_WEIGHT = 0.2  # largest inverse weight of a row, relative to random levels and the root of the level's rows
+ROUGH_BIAS = 0.05  # variance of a random walk, relative to that of a bias proportional to the level's number
 MIN_VARIANCE = 1e-9
 
 
@@ -333,11 +340,7 @@ def measure_effects(
     move, spread = np.clip(step[effects], -MAX_MOVE, MAX_MOVE), covariance[effects, effects]
     if rows.propensity is None or K < 2:
         return move, spread
-    share = np.bincount(rows.level, weights=rows.weight, minlength=K) / (rows.weight.sum() or 1.0)
-    # Limited, so that effects do not follow single responses; the limit grows with the rows.
-    limit = np.maximum(MAX_ROOT_WEIGHT * np.sqrt(np.bincount(rows.level, minlength=K)), 1.0)
-    inverse = np.minimum(share[rows.level] / rows.propensity, limit[rows.level])
-    curvature = rows.loss_curvatures(score)
+    inverse, curvature = rows.inverse_weights(), rows.loss_curvatures(score)
     information = np.bincount(rows.level, weights=inverse * curvature, minlength=K) + WEAK_PRECISION * noise
     contrasts = np.vstack([-np.ones(K - 1), np.eye(K - 1)])
     weighted = (inverse / information[rows.level])[:, None] * contrasts[rows.level]  # (n, K−1) influence of each row

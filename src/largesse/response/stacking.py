@@ -5,7 +5,8 @@ the increments between levels, and of these the deviations are the least certain
 the most certain part first, each under a prior that only rows can outweigh:
 
 - the base (a customer's mean score over levels) is a weighted sum of the stacked models' bases, with a prior of equal weights;
-- the common increments are the ladder of `level_effect_estimation`;
+- the common increments are the ladder of `level_effect_estimation`, corrected by recorded or estimated propensities for
+  confounding that the base misses;
 - the tilt lets increments of 0/1 responses rise or fall with the standardised base z(x); its prior probability is one in five;
 - the shares of the models' own deviations from common increments are shrunk to zero.
 """
@@ -21,6 +22,7 @@ import numpy as np
 from largesse.errors import Problem, refuse
 from largesse.io import Shaped
 from largesse.progress import subrange
+from largesse.propensity import estimate_by_index
 from largesse.records import Array, Choice, HeldOutPredictions, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
@@ -213,14 +215,20 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
     # For amounts, trees find the same.
     if not rows.link.binary or spread <= MIN_BASE_SPREAD or not np.ptp(lift):
         return 0.0
+    noise = ladder.noise
+    if rows.propensity is not None:
+        # What the base misses bends responses along the base where levels follow it. Inverse weights remove this.
+        rows = replace(rows, weight=rows.weight * rows.inverse_weights())
+        columns = np.column_stack([np.ones(len(base)), base])
+        noise = measure_slope_noise(rows, columns, ladder.intercept + base + ladder.effects[rows.level])
     column = _follow(base, middle, spread) * lift[rows.level]
     design = np.column_stack([np.ones(len(base)), base - middle, column])
     start = np.array([ladder.intercept + middle, 1.0, 0.0])
     precision = np.array([1e-6, 1.0, 1e-6])
     prior = CoefficientPrior(start, precision, np.array([-np.inf, 0.0, -np.inf]))
     offset = ladder.effects[rows.level]
-    params = fit_coefficients(rows, design, offset, prior, ladder.noise)
-    precisions = fisher_information(rows, design, offset + design @ params, ladder.noise) + np.diag(precision)
+    params = fit_coefficients(rows, design, offset, prior, noise)
+    precisions = fisher_information(rows, design, offset + design @ params, noise) + np.diag(precision)
     variance = float(np.linalg.inv(precisions)[2, 2])
     tilt, wide = float(params[2]), variance + TILT_DEVIATION**2
     favour = 0.5 * np.log(variance / wide) + 0.5 * tilt**2 * (1.0 / variance - 1.0 / wide)
@@ -375,6 +383,8 @@ class Stack(ResponseModel):
         with subrange(0.0, 0.9):  # the rest is prediction and blending
             self.members_ = fit_fold_copies(models, X, log, fold, self)
         held = np.array([held_out_scores(member, X, fold, choose_link(log)) for member in self.members_])
+        if log.propensity is None and log.unit is None:
+            log = replace(log, propensity=estimate_by_index(log, X, held.mean(axis=(0, 2)), fold, self.seed))
         self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)
         members = MemberScores(held, [increment_prior_precision(model.shrinks, model.only_base) for model in models])
         self.blend_, choices = choose_blend(members, log, fold, self.seed)
