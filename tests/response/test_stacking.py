@@ -593,3 +593,26 @@ def test_the_curves_of_a_fold_do_not_depend_on_its_responses_once_members_are_fi
     # The blend of all rows says nearly the same of them.
     whole = convert_to_responses(choose_blend(members, log, fold)[0].scores(held), Link(True))
     assert np.abs(curves - whole).max() < 0.15
+
+
+def test_recorded_propensities_keep_the_missed_base_out_of_the_increments() -> None:
+    rng = np.random.default_rng(0)
+    n, K = 6000, 4
+    missed, X = rng.normal(size=n), rng.normal(size=(n, 3))
+    odds = np.exp(missed[:, None] * np.linspace(-1.0, 1.0, K))
+    chances = odds / odds.sum(axis=1, keepdims=True)
+    level = (rng.random(n)[:, None] > np.cumsum(chances, axis=1)).sum(axis=1)
+    response = (rng.random(n) < sigmoid(-0.5 + X[:, 0] + missed + 0.1 * level)).astype(float)
+    log = log_from_arrays(X, level, response)
+    recorded = replace(log, propensity=chances[np.arange(n), level])
+    spans = [np.ptp(Stack(models=small()).fit(each).blend_.common) for each in (log, recorded)]
+    assert spans[0] > 0.8
+    assert spans[1] < 0.6
+
+
+def test_constant_propensities_change_the_blend_hardly() -> None:
+    X, level, response = data(2000, own=0)
+    log = log_from_arrays(X, level, response)
+    shares = np.bincount(level)[level] / len(level)
+    plain = Stack(models=small()).fit(log).predict(X)
+    np.testing.assert_allclose(Stack(models=small()).fit(replace(log, propensity=shares)).predict(X), plain, atol=0.02)

@@ -319,7 +319,7 @@ def measure_slope_noise(rows: ScoredRows, design: Array, score: Array) -> float:
 UNBIASED_PROBABILITY = 0.3  # prior probability that the base scores hold all that levels were chosen by
 BIASES = (0.0, 1 / 6, 1 / 3, 2 / 3, 4 / 3, 8 / 3)  # standard deviations at the dearest level, in typical amplitudes
 ROUGH_BIAS = 0.05  # variance of a random walk, relative to that of a bias proportional to the level's number
-MIN_VARIANCE = 1e-9
+JITTER_VARIANCE = 1e-9
 
 
 def measure_effects(
@@ -346,7 +346,7 @@ def measure_effects(
     weighted = (inverse / information[rows.level])[:, None] * contrasts[rows.level]  # (n, K−1) influence of each row
     apart = weighted - design @ covariance[:, effects] / noise
     difference = np.clip(-weighted.T @ rows.loss_slopes(score), -MAX_MOVE, MAX_MOVE) - move
-    variance = noise * (apart.T @ (curvature[:, None] * apart)) + MIN_VARIANCE * np.eye(K - 1)
+    variance = noise * (apart.T @ (curvature[:, None] * apart)) + JITTER_VARIANCE * np.eye(K - 1)
     bias, uncertainty = _estimate_bias(difference, variance, TYPICAL_LOGIT if rows.link.binary else TYPICAL_SHARE)
     return move - bias, spread + uncertainty
 
