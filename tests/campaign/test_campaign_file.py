@@ -305,7 +305,7 @@ def test_options_describe_a_campaign() -> None:
     # Costs may be columns, or follow from the order of the names.
     assert campaign_from_options("l.csv", NAMED, {"costs": "c0,c1"}).levels.cost_columns == ("c0", "c1")
     assert campaign_from_options("l.csv", NAMED, {"names": "none,small,big"}).levels.costs == (0.0, 1.0, 2.0)
-    with pytest.raises(InputError, match="the levels are not given"):
+    with pytest.raises(InputError, match="levels"):
         campaign_from_options("l.csv", NAMED, {})
 
 
@@ -337,11 +337,11 @@ def test_every_blank_is_named_together_with_its_comment(tmp_path: Path) -> None:
 def test_a_budget_may_be_blank_if_it_is_given_otherwise() -> None:
     given = {"log": "l.csv", "columns": NAMED, "levels": {"costs": [0, 1]}, "plan": {"budget": ""}}
     assert campaign_from(given, optional=BUDGET_KEYS).spending(budget=2).planning.budget == 2
-    with pytest.raises(InputError, match=r"plan\.budget is left blank"):
+    with pytest.raises(InputError, match=r"plan\.budget"):
         campaign_from(given)
     with pytest.raises(InputError, match="2 things are wrong"):
         campaign_from({**given, "levels": {"costs": []}}, optional=BUDGET_KEYS)
-    with pytest.raises(InputError, match=r"levels\.names is left blank"):
+    with pytest.raises(InputError, match=r"levels\.names"):
         campaign_from({**given, "levels": {"costs": [0, 1], "doses": [0, 1], "names": []}}, optional=BUDGET_KEYS)
 
 

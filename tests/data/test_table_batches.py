@@ -155,10 +155,10 @@ def test_a_file_that_changes_between_two_passes_is_refused(tmp_path: Path) -> No
     found = open_batches(file, what="log")
     assert sum(map(len, found.read())) == 1
     file.write_text("a,b\n1,2\n3,4\n")
-    with pytest.raises(InputError, match="changed while it was read"):
+    with pytest.raises(InputError, match="changed"):
         list(found.read())
     file.unlink()
-    with pytest.raises(InputError, match="changed while it was read"):
+    with pytest.raises(InputError, match="changed"):
         list(found.read())
 
 
@@ -215,7 +215,7 @@ def test_a_page_that_is_damaged_is_refused_when_it_is_read(tmp_path: Path) -> No
     content[40:90] = bytes(50)
     file.write_bytes(content)
     (piece,) = split_file(file, "log")
-    with pytest.raises(InputError, match="is damaged or cut off"):
+    with pytest.raises(InputError, match="damaged"):
         list(read_piece(piece, "log"))
 
 

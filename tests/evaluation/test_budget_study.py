@@ -87,7 +87,7 @@ def test_a_budget_beyond_the_best_plan_is_judged_at_the_end_of_the_frontier(log:
 
 def test_a_budget_below_the_cheapest_plan_is_refused(log: Log) -> None:
     dear = replace(log, levels=Levels(costs=[1, 2, 3, 4, 5]))
-    with pytest.raises(BudgetError, match="below the cheapest plan"):
+    with pytest.raises(BudgetError, match="cheapest"):
         make_study(dear, MODEL, 0.5)
 
 

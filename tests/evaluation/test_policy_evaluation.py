@@ -200,7 +200,7 @@ def test_bad_policies_are_refused(policy: Any, message: str) -> None:
 
 def test_bad_arguments_are_refused(sim: Simulation, log: Log) -> None:
     log = log.take(np.arange(60))
-    with pytest.raises(InputError, match="give the budget too"):
+    with pytest.raises(InputError, match="budget"):
         evaluate(log, Linear())
     with pytest.raises(InputError, match="did you mean 'dr'"):
         evaluate(log, np.zeros(60, dtype=int), estimator="drr")
@@ -268,5 +268,5 @@ def test_odd_arguments_are_refused_in_words(given: dict[str, Any], what: str) ->
 
 def test_a_ragged_policy_is_refused_in_words() -> None:
     sim = simulate("averaged", 100)
-    with pytest.raises(InputError, match="no array of numbers"):
+    with pytest.raises(InputError, match="numbers"):
         evaluate(sim.log, [[0.5, 0.5], [1.0]])

@@ -75,7 +75,7 @@ def test_circular_links_are_refused_and_resolve_to_themselves(tmp_path: Path) ->
 
 
 def test_mount_points_and_the_current_folder_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OutputError, match="is a mount point"):
+    with pytest.raises(OutputError, match="mount point"):
         resolve_folder("/")
     monkeypatch.chdir(tmp_path)
     refuse(".", "you are inside", atomic_folder)

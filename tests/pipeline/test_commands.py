@@ -290,7 +290,7 @@ def test_outputs_that_must_stay_are_refused_before_anything_is_computed(run_copy
     os.mkfifo(shop / "out.csv")
     before = everything_in(run_copy)
     for name in (customers, str(run_copy / "frontier.parquet"), read_campaign(run_copy).log):
-        with pytest.raises(LargesseError, match=r"is what is read|is a part of a run folder"):
+        with pytest.raises(LargesseError, match=r"read|part of"):
             commands.plan(run_copy, customers, out=name)
     with pytest.raises(LargesseError, match="is a part of a run folder"):
         commands.report(run_copy, run_copy / "policy.largesse")

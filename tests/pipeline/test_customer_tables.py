@@ -296,7 +296,7 @@ def test_a_table_that_changes_while_it_is_read_is_refused(
         return real(self, features)
 
     monkeypatch.setattr(CustomerStream, "read", changed)
-    with pytest.raises(InputError, match="changed while it was read"):
+    with pytest.raises(InputError, match="changed"):
         commands.plan(shop / "run", str(shop / "customers.parquet"), engine=Local(rows=10))
     assert everything_in(shop / "run") == before
 
@@ -313,7 +313,7 @@ def test_a_full_disk_leaves_nothing_behind(
 
     real = ScratchFile.append
     monkeypatch.setattr(ScratchFile, "append", lambda self, content: real(ScratchFile(Full(), self.near), content))  # type: ignore[arg-type]
-    with pytest.raises(OutputError, match="the disk is full"):
+    with pytest.raises(OutputError, match="disk"):
         commands.plan(shop / "run", str(shop / "customers.parquet"), engine=Local(rows=10))
     assert everything_in(shop) == before
 

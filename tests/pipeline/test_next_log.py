@@ -73,7 +73,7 @@ def test_customers_who_come_again_are_distinguished_by_their_requests(
     with pytest.raises(InputError, match="with which request"):
         check(run_copy, table.drop_columns(["request"]), decisions=decisions)
     tables = write(people, came.drop_columns(["request"]).slice(0, 30))
-    with pytest.raises(InputError, match="which response belongs to which request"):
+    with pytest.raises(InputError, match=r"response .*request"):
         write_next_log(run_copy, tmp_path / "other.parquet", decisions=decisions, tables=tables)
     assert not (tmp_path / "other.parquet").exists()
 
@@ -121,12 +121,12 @@ def test_missing_and_repeated_rows_and_columns_are_named(
     }.items():
         with pytest.raises(InputError, match=message):
             write_next_log(run_copy, out, decisions=decisions, tables=write(*tables))
-    with pytest.raises(InputError, match="part of a run folder"):
+    with pytest.raises(InputError, match="run folder"):
         write_next_log(run_copy, run_copy / "plan.parquet", decisions=decisions)
     assert not out.exists()
     # Neither are a log of other customers than the ledger's, and one without their ids.
     log = people.append_column("coupon", pa.array([0] * 200)).append_column("bought", pa.array([0, 1] * 100))
-    with pytest.raises(InputError, match="no customer of the new log is in the ledger"):
+    with pytest.raises(InputError, match=r"no customer .*ledger"):
         check(run_copy, log.slice(20), decisions=decisions)
     with pytest.raises(InputError, match="has no column 'id'"):
         check(run_copy, log.drop_columns(["id"]), decisions=decisions)

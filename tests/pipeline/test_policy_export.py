@@ -52,12 +52,12 @@ def test_what_cannot_be_exported_leaves_no_file(ran: Path, shop: Path, tmp_path:
     }.items():
         with pytest.raises(InputError, match=wrong):
             export(ran, out, **settings)
-    with pytest.raises(InputError, match="is a part of a run folder"):
+    with pytest.raises(InputError, match="part of"):
         export(ran, ran / "policy.largesse", to="sql")
-    with pytest.raises(InputError, match="is not a run folder"):
+    with pytest.raises(InputError, match="run folder"):
         export(tmp_path, out, to="sql")
     fit(read_campaign(shop), shop / "fitted")
-    with pytest.raises(InputError, match=r"no price yet(?s:.)*largesse plan"):
+    with pytest.raises(InputError, match=r"price(?s:.)*largesse plan"):
         export(shop / "fitted", out, to="sql")
     assert not out.exists()
 

@@ -39,7 +39,7 @@ def test_only_an_earlier_run_folder_is_replaced(tmp_path: Path) -> None:
     for name in [*RUN_FILES, "notes.md"]:
         (tmp_path / "run" / name).write_text("mine")
     before = everything_in(tmp_path)
-    with pytest.raises(OutputError, match=r"will not be replaced: notes\.md"), replace_run_folder(tmp_path / "run"):
+    with pytest.raises(OutputError, match=r"notes\.md"), replace_run_folder(tmp_path / "run"):
         pytest.fail("replaced")
     assert everything_in(tmp_path) == before
 

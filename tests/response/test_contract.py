@@ -241,7 +241,7 @@ def test_bad_input_is_refused_in_words(model: ResponseModel) -> None:
     ):
         with pytest.raises(InputError, match=words):
             model.fit(*data)
-    with pytest.raises(InputError, match="a log already holds its levels"):
+    with pytest.raises(InputError, match="levels"):
         model.fit(log_from_arrays(X, level, response), weight=np.ones(len(X)))
     for customers, words in (
         (X[:, :2], "the array has 2 columns; the model was fitted with 3"),

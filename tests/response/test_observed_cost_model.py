@@ -76,7 +76,7 @@ def test_a_saved_policy_knows_both_models_and_what_plans_really_cost(tmp_path: P
 
 
 def test_a_policy_of_observed_costs_needs_a_model_of_them() -> None:
-    with pytest.raises(InputError, match="the model knows responses only"):
+    with pytest.raises(InputError, match="responses"):
         Policy(Linear(penalty=0.01).fit(log()), log().levels)
 
 

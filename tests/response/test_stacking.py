@@ -297,7 +297,7 @@ def test_thresholds_are_fitted_to_all_rows_for_new_customers_and_kept() -> None:
     model.whole_ = (None,)
     assert np.abs(model.predict(X) - again.predict(X)).max() > 1e-4
     state["learnt"]["whole_"].append(None)  # of no member
-    with pytest.raises(ValueError, match="fold models of the members"):
+    with pytest.raises(ValueError, match="members"):
         Stack.from_state(state, arrays, model_classes())
     with pytest.raises(InputError):
         Stack(models=[]).fit(X, level, response)
