@@ -124,7 +124,7 @@ def test_line_breaks_in_late_quotes_are_read(tmp_path: Path) -> None:
 BAD: dict[str, Callable[[Path], Any]] = {
     "cut off": lambda folder: cut(folder / "b.parquet"),
     "ragged": lambda folder: (folder / "b.csv").write_text("age,city\n" + "1,x\n" * 300 + "1,x,y\n"),
-    "latin-1": lambda folder: (folder / "b.csv").write_bytes(b"age,city\n" + b"1,x\n" * 300 + b"1,Z\xfcrich\n"),
+    "no encoding": lambda folder: (folder / "b.csv").write_bytes(b"age,city\n" + b"1,x\n" * 300 + b"1,Z\x81\xfcrich\n"),
     "empty": lambda folder: (folder / "b.csv").write_text(""),
     "not gzip": lambda folder: (folder / "b.csv.gz").write_text("age,city\n1,x\n"),
     "other columns": lambda folder: (folder / "b.csv").write_text("age,town\n1,x\n"),

@@ -26,6 +26,7 @@ from largesse.campaign.role_detection import (
 from largesse.data import (
     PLAIN_TEXT_ROLES,
     LevelOrder,
+    QueriedFile,
     Suggestion,
     as_floats,
     check_columns,
@@ -250,10 +251,10 @@ class CampaignDraft:
         return max(float(f"{mean:.3g}"), min(costs))
 
 
-def inspect_table(source: str | os.PathLike[str]) -> TableProfile:
-    """Read a table and profile its columns."""
+def inspect_table(source: str | os.PathLike[str], query: str = "") -> TableProfile:
+    """Read a table and profile its columns; a query selects one of several tables of a file."""
     refuse("log", path_problems(Path(source).absolute(), written=True))
-    table = read_table(source, what="log")
+    table = read_table(QueriedFile(os.fspath(source), query) if query else source, what="log")
     check_columns(table.column_names, len(table), "log")
     read, written = read_suggested(table)
     columns = {name: _profile_column(name, read.column(name)) for name in table.column_names}

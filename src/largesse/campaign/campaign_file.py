@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from largesse.campaign.plan_settings import KEYS, Planning, planning_from
-from largesse.data import expand_home, is_remote, parse_problems
+from largesse.data import QueriedFile, expand_home, is_remote, parse_problems
 from largesse.errors import (
     InputError,
     Problem,
@@ -33,7 +33,7 @@ from largesse.io import to_toml
 from largesse.levels import PER_UNIT, Levels
 from largesse.records import CHECK_TOPICS, ROLES, Roles
 
-TEXTS = ("title", "unit", "response_unit", "log", "customers", "out")
+TEXTS = ("title", "unit", "response_unit", "log", "query", "customers", "out")
 TOP = (*TEXTS, "response_value")
 LEVEL_OPTIONS = (
     "unit",
@@ -97,7 +97,17 @@ class Campaign:
     response_unit: str = ""
     response_value: float | None = None  # what one unit of response is worth, in the unit of costs
     labels: Mapping[str, str] = field(default_factory=dict)  # column or level -> its label on pages
+    query: str = ""  # that selects the rows of the log from a database, or the sheet of a workbook
     out: str | None = field(default=None, compare=False)
+
+    @property
+    def source(self) -> str | QueriedFile:
+        """The log as a source of `read_table`."""
+        return QueriedFile(self.log, self.query) if self.query else self.log
+
+    def with_log(self, log: str) -> Campaign:
+        """Return the campaign with another file as its log."""
+        return replace(self, log=log, query="")
 
     @property
     def text(self) -> str:
@@ -109,7 +119,7 @@ class Campaign:
         if self.levels.names is not None and not self.levels.dose_unit:
             del levels["dose_unit"]
         top = {word: getattr(self, word) for word in ("title", "unit", "response_unit", "response_value")}
-        top |= {"log": self.log, "customers": self.customers}
+        top |= {"log": self.log, "query": self.query or None, "customers": self.customers}
         columns: Mapping[str, Any] = self.roles
         checks = {word: columns.get(word) for word in CAMPAIGN_SECTIONS["checks"]}
         columns = {role: column for role, column in columns.items() if role not in checks}
@@ -262,6 +272,7 @@ def campaign_from(
         title=settings.get("title", "Campaign"),
         unit=settings.get("unit", ""),
         response_unit=settings.get("response_unit", ""),
+        query=settings.get("query", ""),
         response_value=None if worth is None else float(worth),
         labels=labels,
         out=places.get("out"),

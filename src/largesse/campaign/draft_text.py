@@ -15,7 +15,7 @@ from pathlib import Path
 
 from largesse.campaign.campaign_draft import CampaignDraft, TableProfile, inspect_table
 from largesse.campaign.role_detection import BY_NAME, EXCLUDED, MAX_LEVELS
-from largesse.data import parse_text_columns
+from largesse.data import list_reading_notes, parse_text_columns
 from largesse.errors import Problem, join_some, plural, refuse, suggest
 from largesse.io import to_toml
 from largesse.records import ROLES
@@ -39,6 +39,7 @@ class DraftAnswers:
     budget: float | None = None  # average per customer
     total: float | None = None  # or for all together
     unit: str = ""  # of costs
+    query: str = ""  # that selects the log from a file with several tables
     response_unit: str = ""
     response_value: float | None = None
 
@@ -106,6 +107,8 @@ def write_draft(
         _write_unit(draft, answers),
         *_write_money(draft, answers),
         f"log = {to_toml(_relative(log, file))}",
+        *([f"query = {to_toml(answers.query)}"] if answers.query else []),
+        *(f"# CHECK: {note}" for note in list_reading_notes(draft.table.schema)),
         '# customers = "customers.parquet"   # who to plan for; without it, the customers of the log',
         "",
         "[columns]",

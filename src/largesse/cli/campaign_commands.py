@@ -79,7 +79,7 @@ def demo(
 
 
 def init(
-    log: Annotated[str, typer.Argument(help="The log: a Parquet, CSV or Arrow file.")],
+    log: Annotated[str, typer.Argument(help="The log: a table in a file of any usual kind.")],
     level: Annotated[str | None, column_option("level")] = None,
     response: Annotated[str | None, column_option("response")] = None,
     customer: Customer = None,
@@ -104,6 +104,9 @@ def init(
     response_value: Annotated[
         float | None, typer.Option(help="The value of one unit of response, in the unit of costs.")
     ] = None,
+    query: Annotated[
+        str, typer.Option(help="SQL that selects the log from a database, or the sheet of a workbook.")
+    ] = "",
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Take all guesses; ask nothing on a terminal, either.")
     ] = False,
@@ -133,10 +136,11 @@ def init(
         unit=unit,
         response_unit=response_unit,
         response_value=response_value,
+        query=query,
     )
     with show_progress(quiet) as progress:
         progress("profiling the table", 0.0)
-        profile = inspect_table(log)
+        profile = inspect_table(log, query)
         draft = answers.guess(profile)
     if sys.stdin.isatty() and sys.stdout.isatty() and not (yes or quiet):
         answers = ask_draft(profile, answers)

@@ -28,6 +28,7 @@ from largesse.data.column_encoders import SECONDS_PER_DAY as SECONDS_PER_DAY
 from largesse.data.column_roles import PLAIN_TEXT_ROLES as PLAIN_TEXT_ROLES
 from largesse.data.encoder import Encoder as Encoder
 from largesse.data.encoder import plain_columns as plain_columns
+from largesse.data.file_formats import QueriedFile as QueriedFile
 from largesse.data.json_row_encoder import EncodedRows as EncodedRows
 from largesse.data.json_row_encoder import Row as Row
 from largesse.data.json_row_encoder import RowEncoder as RowEncoder
@@ -57,6 +58,7 @@ from largesse.data.table_reader import find_files as find_files
 from largesse.data.table_reader import format_size as format_size
 from largesse.data.table_reader import is_remote as is_remote
 from largesse.data.table_reader import is_table as is_table
+from largesse.data.table_reader import list_reading_notes as list_reading_notes
 from largesse.data.table_reader import memory_limit as memory_limit
 from largesse.data.table_reader import merge_schemas as merge_schemas
 from largesse.data.table_reader import read_table as read_table

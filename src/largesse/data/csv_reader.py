@@ -11,7 +11,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from csv import Error as CsvError
 from csv import reader as csv_reader
 from dataclasses import dataclass, field, replace
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK_BYTES = 1 << 24
+UTF8, WESTERN = "utf8", "cp1252"
+ENCODING_NAMES = {WESTERN: "Windows-1252 (Western European)", "utf-16": "UTF-16"}
+NOTE_KEY = b"largesse_note"  # of a schema: a remark about the way in which a file was read
 MISFIT_MESSAGE = re.compile(
     r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to .+?: (?:invalid value|expected .*?offset in) '(.*)'",
     re.DOTALL,
@@ -39,16 +42,51 @@ class DelimitedText:
     careful: bool = False  # True to read on one thread, which allows line breaks in fields and names an invalid line
     names: tuple[str, ...] = field(default=(), kw_only=True)  # known once types are settled
     rows: int = field(default=0, kw_only=True)  # likewise
+    encoding: str = UTF8
+    may_be_western: bool = False  # True if the first lines are ASCII: bytes that are not UTF-8 may come later
 
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns, after `settle_types`."""
         import pyarrow as pa
 
-        return pa.schema([(name, self.types[name]) for name in self.names])
+        return pa.schema([(name, self.types[name]) for name in self.names]).with_metadata(self.note)
+
+    @property
+    def note(self) -> dict[bytes, bytes] | None:
+        """Metadata of a schema with the guessed encoding; None for UTF-8."""
+        name = ENCODING_NAMES.get(self.encoding)
+        if name is None:
+            return None
+        text = f"the file is not UTF-8; it was read as {name}: check names with accents, and save it as UTF-8 if they are wrong"
+        return {NOTE_KEY: text.encode()}
+
+    @property
+    def in_western(self) -> DelimitedText:
+        """The text in the encoding that Excel writes on Western European machines."""
+        return replace(self, encoding=WESTERN, may_be_western=False)
 
 
-def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str]) -> DelimitedText:
+def decode_head(head: bytes) -> tuple[str, str]:
+    """Decode the first bytes of a text, and guess its encoding: UTF-8, UTF-16 with its mark, or Windows-1252.
+
+    A text with both valid and invalid sequences of UTF-8 is damaged, not Western.
+
+    >>> decode_head("Größe".encode()), decode_head("Größe".encode("cp1252"))
+    (('Größe', 'utf8'), ('Größe', 'cp1252'))
+    """
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # as Excel writes "Unicode text"
+        return head[: len(head) // 2 * 2].decode("utf-16", errors="replace"), "utf-16"
+    text = head.decode("utf-8", errors="replace")
+    cut = text[:-1] if text.endswith("\ufffd") and len(head) > 4 else text  # the last letter may be incomplete
+    foreign = {letter for letter in cut if ord(letter) > 127}
+    if foreign == {"\ufffd"}:
+        with suppress(UnicodeDecodeError):
+            return head.decode(WESTERN), WESTERN
+    return text, UTF8
+
+
+def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str], encoding: str = UTF8) -> DelimitedText:
     """Detect the separator, decimal point and columns of codes from the first lines of a text.
 
     The columns `texts` stay text, even if they hold digits.
@@ -58,7 +96,9 @@ def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str]) 
     delimiter, decimal = _dialect(head)
     kinds = dict.fromkeys([*texts, *_find_codes(head, delimiter)], pa.string())
     columns = head.partition("\n")[0].count(delimiter) + 1
-    return DelimitedText(opener, delimiter, decimal, kinds, columns, _quoted_newlines(head))
+    ascii_only = encoding == UTF8 and head.isascii()
+    text = DelimitedText(opener, delimiter, decimal, kinds, columns, _quoted_newlines(head))
+    return replace(text, encoding=encoding, may_be_western=ascii_only)
 
 
 def read_text(text: DelimitedText) -> pa.Table:
@@ -70,8 +110,16 @@ def read_text(text: DelimitedText) -> pa.Table:
     except pa.ArrowInvalid:
         # Again, on one thread: line breaks inside quotes may come late in the file, and only one thread can name a bad line.
         table = _parse(replace(text, careful=True))
+    if text.may_be_western and _has_bytes(table.schema):
+        return read_text(text.in_western)
     _refuse_bytes(table.schema)
-    return table
+    return table.replace_schema_metadata(text.note)
+
+
+def _has_bytes(schema: pa.Schema) -> bool:
+    import pyarrow as pa
+
+    return any(pa.types.is_binary(column.type) for column in schema)  # what Arrow makes of text that is not UTF-8
 
 
 def _refuse_bytes(schema: pa.Schema) -> None:
@@ -86,7 +134,8 @@ def _parse(text: DelimitedText) -> pa.Table:
     import pyarrow.csv as csv
 
     with text.open() as stream:
-        return csv.read_csv(stream, csv.ReadOptions(use_threads=not text.careful), **_options(text))
+        options = csv.ReadOptions(use_threads=not text.careful, encoding=text.encoding)
+        return csv.read_csv(stream, options, **_options(text))
 
 
 def _options(text: DelimitedText, columns: Sequence[str] | None = None) -> dict[str, Any]:
@@ -115,10 +164,13 @@ def settle_types(text: DelimitedText) -> DelimitedText:
             return _try_types(text)
         except _MisfitError as error:
             text = replace(text, names=error.names, types=text.types | error.types)
-        except pa.ArrowInvalid:
-            if text.careful:
+        except pa.ArrowInvalid as error:
+            if text.may_be_western and "UTF8" in str(error):
+                text = replace(text.in_western, names=())
+            elif text.careful:
                 raise
-            text = replace(text, careful=True)
+            else:
+                text = replace(text, careful=True)
 
 
 def iter_text(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -131,7 +183,7 @@ def iter_text(text: DelimitedText, columns: Sequence[str] | None = None) -> Iter
 def _stream(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterator[Any]:
     import pyarrow.csv as csv
 
-    options = csv.ReadOptions(use_threads=not text.careful, block_size=BLOCK_BYTES)
+    options = csv.ReadOptions(use_threads=not text.careful, block_size=BLOCK_BYTES, encoding=text.encoding)
     with text.open() as opened, csv.open_csv(opened, options, **_options(text, columns)) as reader:
         yield reader
 

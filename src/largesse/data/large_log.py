@@ -27,7 +27,7 @@ from largesse.data.arrow_columns import (
 from largesse.data.column_roles import RoleSpec, read_roles
 from largesse.data.table_batches import Batches, bound_size, open_batches
 from largesse.data.table_checks import TableChecker
-from largesse.data.table_reader import check_columns, memory_limit
+from largesse.data.table_reader import check_columns, list_reading_notes, memory_limit
 from largesse.data.text_parsing import (
     DATE_NAME,
     EXCEL_DAYS,
@@ -130,7 +130,7 @@ def _check(batches: Batches, spec: RoleSpec, first_pass: _FirstPass) -> Log:
 
     names = batches.schema.names
     problems, columns = parse_problems(spec.parse, names), []
-    notes: list[str] = []
+    notes = list_reading_notes(batches.schema)
     for name in names:
         if name in first_pass.roles.column_names:
             parsed, more_notes, more_problems = parse_text_columns(

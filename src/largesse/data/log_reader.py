@@ -19,7 +19,7 @@ from largesse.data.column_roles import make_role_spec, read_roles
 from largesse.data.large_log import read_large
 from largesse.data.table_batches import Batches
 from largesse.data.table_checks import TableChecker
-from largesse.data.table_reader import check_columns, read_table
+from largesse.data.table_reader import check_columns, list_reading_notes, read_table
 from largesse.data.text_parsing import parse_problems, parse_text_columns
 from largesse.errors import InputError, Problem, fail, join_some, plural, refuse, response_value_problems, suggest
 from largesse.levels import Levels
@@ -95,6 +95,7 @@ def read_log(
     table = read_table(source, what="log", plain=spec.coded, parse=texts)
     check_columns(table.column_names, len(table), "log")
     parsed, notes, problems = parse_text_columns(table, spec.parse, skip=spec.coded)
+    notes = [*list_reading_notes(table.schema), *notes]
     check = TableChecker(parsed, [*parse_problems(spec.parse, table.column_names), *problems], notes)
     log = replace(read_roles(check, spec), response_value=response_value)
     refuse("log", check.problems)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from largesse.data.csv_reader import DelimitedText, iter_text, settle_types
 from largesse.data.table_reader import (
+    STREAMED_KINDS,
     check_file,
     describe_csv,
     encode_text,
@@ -124,8 +125,9 @@ def _bound_cells(file: Path, what: str) -> tuple[float, int]:
         if kind == "parquet":
             schema, rows, _ = inspect_parquet(file)
             return rows * len(schema), len(schema)
-        if kind == "arrow":
-            return MAX_ARROW_CELLS * size, 1
+        if kind not in STREAMED_KINDS:
+            ratio = MAX_GZIP_RATIO if kind in ("zip", "excel", "spss", "json") else MAX_ARROW_CELLS
+            return ratio * size, 1
         # A field takes a byte at least: its separator.
         return size * (MAX_GZIP_RATIO if is_gzip(file) else 1), describe_csv(file, ()).columns
 
@@ -151,7 +153,7 @@ def _inspect_file(file: Path, what: str, plain: Collection[str], texts: Collecti
         if kind == "csv":
             text = settle_types(describe_csv(file, texts, whole=False))
             return _File(file, text.schema, text.rows, state, text, kind=kind)
-        if kind == "arrow":
+        if kind not in STREAMED_KINDS:
             table = read_file(file, what, plain, texts)
             return _File(file, table.schema, table.num_rows, state, kind=kind)
         schema, rows, _ = inspect_parquet(file)
@@ -193,7 +195,7 @@ def _read_file(file: _File, what: str, plain: Collection[str], columns: Sequence
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if file.kind == "arrow":
+    if file.kind not in STREAMED_KINDS:
         table = encode_text(read_file(file.file, what, plain), plain)
         yield from _slice(table, columns)
         return

@@ -1,6 +1,7 @@
 """Reader of tables from files or memory into one Arrow table.
 
-Files: Parquet, CSV (also .gz, also ; or tab separated), Arrow/Feather, a glob or a folder of them. In memory: pyarrow,
+Files: Parquet, CSV (also .gz, also ; or tab separated), Arrow/Feather, those of `file_formats`, a zip of one file, a glob or a folder
+of them. In memory: pyarrow,
 pandas, polars, a dict of columns, and any object with the Arrow C stream. Text is dictionary-encoded: a million rows of a few
 thousand words then take four bytes each. Every buffer is validated before use, because Arrow itself trusts the offsets, lengths
 and codes of a file. Nothing is memory-mapped.
@@ -12,16 +13,20 @@ import glob
 import gzip
 import os
 import re
+import shutil
+import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from largesse.data.arrow_columns import is_text, is_unusable
-from largesse.data.csv_reader import DelimitedText, describe_text, read_text
+from largesse.data.csv_reader import NOTE_KEY, DelimitedText, decode_head, describe_text, read_text
+from largesse.data.file_formats import QUERIED_KINDS, READERS, QueriedFile, convert_file
 from largesse.data.text_parsing import parse_problems, parse_text_columns
 from largesse.errors import InputError, Problem, fail, join_some, path_problems, plural, refuse
 
@@ -32,8 +37,19 @@ READABLE_ENDINGS = {
     "parquet": (".parquet", ".pq"),
     "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"),
     "arrow": (".arrow", ".feather", ".ipc"),
+    "excel": (".xlsx", ".xlsm"),
+    "json": (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz"),
+    "stata": (".dta",),
+    "spss": (".sav", ".zsav"),
+    "sqlite": (".sqlite", ".sqlite3", ".db"),
+    "duckdb": (".duckdb", ".ddb"),
+    "zip": (".zip",),
 }
-KNOWN_KINDS = "Parquet (.parquet), CSV (.csv, .csv.gz) and Arrow/Feather (.arrow, .feather)"
+STREAMED_KINDS = ("parquet", "csv")  # read in batches; other files are read whole
+KNOWN_KINDS = (
+    "Parquet (.parquet), CSV (.csv, .csv.gz), Arrow/Feather (.arrow, .feather), Excel (.xlsx), JSON lines (.jsonl), "
+    "Stata (.dta), SPSS (.sav), SQLite (.sqlite), DuckDB (.duckdb), and a .zip of one of them"
+)
 MAX_QUOTED_LETTERS = 200  # of Arrow's own messages
 SNIFFED_BYTES = 1 << 16  # of a text file
 CONTAINER_LIMIT_FILE = Path("/sys/fs/cgroup/memory.max")  # bytes
@@ -178,7 +194,47 @@ def read_file(file: Path, what: str, plain: Collection[str] = (), texts: Collect
         kind = kind_of_file(file, what)
         if kind == "csv":
             return validate_table(read_text(describe_csv(file, texts)))
-        return _read_arrow(file, what) if kind == "arrow" else _read_parquet(file, what, plain)
+        if kind == "parquet":
+            return _read_parquet(file, what, plain)
+        if kind == "arrow":
+            return _read_arrow(file, what)
+        if kind == "zip":
+            return _read_zip(file, what, plain, texts)
+        return validate_table(table_from_memory(convert_file(file, kind, what), what))
+
+
+def _read_zip(file: Path, what: str, plain: Collection[str], texts: Collection[str]) -> pa.Table:
+    """Read the only table in a zip file."""
+    try:
+        with zipfile.ZipFile(file) as archive, TemporaryDirectory(prefix="largesse-") as folder:
+            inner = [info for info in archive.infolist() if is_table(Path(info.filename)) and not _is_hidden(info)]
+            if len(inner) != 1:
+                listed = join_some([repr(info.filename) for info in inner])
+                got = f"{file} holds {plural(len(inner), 'table')}" + (f": {listed}" if inner else "")
+                fail(what, Problem(got, "put one table in it, or unpack it and name the folder"))
+            _check_memory(file, what, inner[0].file_size, 1)
+            target = Path(folder) / Path(inner[0].filename).name
+            with archive.open(inner[0]) as packed, target.open("wb") as unpacked:
+                shutil.copyfileobj(packed, unpacked)
+            return read_file(target, what, plain, texts)
+    except (zipfile.BadZipFile, RuntimeError) as error:
+        raise InputError(what, [Problem(f"{file} is no readable zip file: {error}", "write it again")]) from error
+
+
+def _is_hidden(info: zipfile.ZipInfo) -> bool:
+    return info.is_dir() or any(part.startswith((".", "__")) for part in Path(info.filename).parts)
+
+
+def _read_queried(source: QueriedFile, what: str) -> pa.Table:
+    """Read the table that a query selects from a file."""
+    files = find_files(source.path, what)
+    file = files[0]
+    with wrap_read_error(file, what):
+        check_file(file, what)
+        kind = kind_of_file(file, what)
+        if len(files) > 1 or kind not in READERS:
+            fail(what, Problem(f"{source.path} takes no query", f"a query selects from {join_some(QUERIED_KINDS)}"))
+        return validate_table(table_from_memory(convert_file(file, kind, what, source.query), what))
 
 
 def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
@@ -306,7 +362,8 @@ def _diagnosis(file: Path, message: str) -> Problem:
             "quote fields that contain the separator",
         )
     if "UTF8" in message or "utf-8" in message:
-        return Problem(f"{file} is not UTF-8 text", "save it as UTF-8 (iconv -f latin1 -t utf-8)")
+        hint = "save it as UTF-8; some of it is UTF-8, so that it is no text of one encoding"
+        return Problem(f"{file} is not UTF-8 text", hint)
     if "Not a gzipped file" in message:
         return Problem(f"{file} is not a gzip file, though its name says so", "rename it, or compress it with gzip")
     if "Empty CSV" in message:
@@ -320,7 +377,8 @@ def describe_csv(file: Path, texts: Collection[str], *, whole: bool = True) -> D
 
     With `whole`, an unpacked gzip file must fit into memory.
     """
-    return describe_text(lambda: open_file(file, whole=whole), _read_head(file), texts)
+    head, encoding = decode_head(_read_head(file))
+    return describe_text(lambda: open_file(file, whole=whole), head, texts, encoding)
 
 
 def open_file(file: Path, *, whole: bool = True) -> Any:
@@ -360,21 +418,20 @@ def is_gzip(file: Path) -> bool:
     return file.name.lower().endswith(".gz")
 
 
-def _read_head(file: Path) -> str:
+def _read_head(file: Path) -> bytes:
     with (gzip.open if is_gzip(file) else open)(file, "rb") as stream:
-        head = stream.read(SNIFFED_BYTES)
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, as Excel writes "Unicode text"
-        raise UnicodeDecodeError("utf-8", head[:2], 0, 2, "UTF-16 byte order mark")
-    return str(head.decode("utf-8", errors="replace"))
+        return bytes(stream.read(SNIFFED_BYTES))
 
 
 # -- tables in memory --------------------------------------------------------------------------------------------------
 
 
 def table_from_memory(source: Any, what: str) -> pa.Table:
-    """Convert a table in memory to an Arrow table."""
+    """Convert a table in memory, or the table that a query selects, to an Arrow table."""
     import pyarrow as pa
 
+    if isinstance(source, QueriedFile):
+        return _read_queried(source, what)
     try:
         if isinstance(source, pa.Table):
             return source
@@ -434,7 +491,14 @@ def encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
         _encode_column(column, plain=name in plain)
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
-    return pa.Table.from_arrays(columns, names=table.column_names).unify_dictionaries()
+    encoded = pa.Table.from_arrays(columns, names=table.column_names).unify_dictionaries()
+    return encoded.replace_schema_metadata(table.schema.metadata)
+
+
+def list_reading_notes(schema: pa.Schema) -> list[str]:
+    """Return the remarks about the way in which a table was read."""
+    note = (schema.metadata or {}).get(NOTE_KEY)
+    return [] if note is None else [note.decode()]
 
 
 def _encode_column(column: pa.ChunkedArray, *, plain: bool) -> pa.ChunkedArray:

@@ -74,7 +74,7 @@ class Local:
         if campaign.propensities is not None:
             roles = {**roles, "propensity": campaign.propensities}
         log = read_log(
-            campaign.log if source is None else source,
+            campaign.source if source is None else source,
             levels=campaign.levels,
             most_rows=campaign.most_rows,
             seed=campaign.seed,

@@ -166,7 +166,7 @@ def _read_source(source: Any, table: Any, settings: dict[str, Any]) -> tuple[Cam
     campaign = source if isinstance(source, Campaign) else read_campaign(Path(source))
     if table is None:
         return campaign, None
-    return replace(campaign, log=files.LOG_FILE), table_from_memory(table, "log")
+    return campaign.with_log(files.LOG_FILE), table_from_memory(table, "log")
 
 
 def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | None = None) -> Campaign:
@@ -201,7 +201,7 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
         value = value.tolist() if hasattr(value, "tolist") else value
         content.setdefault(SECTION_OF[word], {})[word] = list(value) if isinstance(value, tuple) else value
     campaign = campaign_from(content)
-    return campaign if log is not None else replace(campaign, log=files.LOG_FILE)
+    return campaign if log is not None else campaign.with_log(files.LOG_FILE)
 
 
 @contextmanager

@@ -208,7 +208,7 @@ def convert_log(campaign: Campaign, target: Path) -> Path:
     parse, features = campaign.roles.get("parse") or {}, campaign.roles.get("features") or ()
     coded = {campaign.columns[role] for role in PLAIN_TEXT_ROLES if role in campaign.columns} - {*features}
     texts = [name for name, way in parse.items() if way == "text"]
-    batches = open_batches(source, what="log", plain=coded, texts=texts)
+    batches = open_batches(campaign.source, what="log", plain=coded, texts=texts)
     if not batches.rows:
         refuse("log", [Problem("it has no rows", "was the export filtered to nothing?")])
     start_stage("reading", batches.rows)

@@ -6,7 +6,6 @@ import os
 import shutil
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +107,7 @@ def keep_plan(
         holds_log = log_copy.is_file() and resolve_links(campaign.log) == resolve_links(log_copy)
         if holds_log:
             _copy(log_copy, new / files.LOG_FILE)
-        files.write_text(
-            new / files.CAMPAIGN_FILE, (replace(campaign, log=files.LOG_FILE) if holds_log else campaign).text
-        )
+        files.write_text(new / files.CAMPAIGN_FILE, (campaign.with_log(files.LOG_FILE) if holds_log else campaign).text)
         learnt, planned = files.read_step(new, files.FIT_STEP), files.read_step(new, files.PLANNING_STEP)
         progress("reading", 0.0)
         log = engine.read_log(campaign)

@@ -18,7 +18,6 @@ import tomllib
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -124,7 +123,7 @@ def check_draft(path: str, draft: dict[str, Any], keeps_log: bool, checkup: bool
         campaign = draft_campaign(draft, load_profile(path), path, checkup=checkup)
     except InputError as error:
         return {"toml": None, "now": None, "problems": describe_problems(error.problems)}
-    moved = replace(campaign, log=pipeline.LOG_FILE) if keeps_log else campaign
+    moved = campaign.with_log(pipeline.LOG_FILE) if keeps_log else campaign
     return {"toml": moved.text, "now": campaign.text, "problems": []}
 
 
@@ -158,7 +157,7 @@ def run_campaign(toml: str, out: str, private: str, keeps_log: bool) -> dict[str
     pipeline.refuse_existing(folder)
     if keeps_log:
         log = pipeline.convert_log(campaign, Path(private) / pipeline.LOG_FILE)
-        campaign = replace(campaign, log=pipeline.LOG_FILE)
+        campaign = campaign.with_log(pipeline.LOG_FILE)
         pipeline.refuse_existing(folder)
     pipeline.run(campaign, out, table=log)
     return {"run": folder.name}
@@ -183,7 +182,7 @@ def plan_what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]
     with report_to(None) as progress:
         numbers = pipeline.try_plan(folder, Path(out), rules, progress=progress)
     campaign, log = read_campaign(Path(out)), Path(folder) / pipeline.LOG_FILE
-    moved = replace(campaign, log=pipeline.LOG_FILE) if Path(campaign.log) == log.absolute() else campaign
+    moved = campaign.with_log(pipeline.LOG_FILE) if Path(campaign.log) == log.absolute() else campaign
     budget = numbers["budget"]
     return {
         "planned": {**numbers["planned"], "budget": budget["average"], "total": budget["total"]},

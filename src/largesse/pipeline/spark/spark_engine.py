@@ -266,7 +266,7 @@ class Spark:
         Files that the driver reaches are read as on one machine. The rest comes from Spark; of a large log, the executors keep
         the rows and score those outside the sample.
         """
-        given = source if source is not None else self.log if self.log is not None else campaign.log
+        given = source if source is not None else self.log if self.log is not None else campaign.source
         if not (is_frame(given) or isinstance(given, str | os.PathLike)):
             return self._local.read_log(campaign, given)
         table = find_source(self.session, given, "log")
