@@ -13,7 +13,7 @@ import typer
 
 from largesse import cli
 from largesse.campaign import guess_campaign
-from largesse.cli.options import exit_by_answers
+from largesse.cli.result_output import exit_by_answers
 from largesse.evaluation import ESTIMATORS
 from largesse.records import ROLES
 from largesse.response import list_models

@@ -13,7 +13,7 @@ from largesse.evaluation.bootstrap import (
 )
 from largesse.evaluation.estimators import ESTIMATORS, EstimateTerms, measure_influence, weight_rows
 from largesse.evaluation.policy_evaluation import evaluate
-from largesse.stats.intervals import t_estimate
+from largesse.stats.t_intervals import t_estimate
 from largesse.worlds.paper_simulations import simulate
 
 

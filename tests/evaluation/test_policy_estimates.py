@@ -21,7 +21,7 @@ from largesse.evaluation.policy_estimates import (
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
-from largesse.stats.intervals import t_estimate
+from largesse.stats.t_intervals import t_estimate
 from largesse.worlds import simulate
 
 

@@ -5,7 +5,8 @@ import pytest
 from scipy import stats
 
 from largesse.stats.binomial import BinaryOutcomes, binary_mask, binomial_half_widths
-from largesse.stats.intervals import estimate_skewed_mean, t_estimate
+from largesse.stats.skewed_mean_intervals import estimate_skewed_mean
+from largesse.stats.t_intervals import t_estimate
 
 
 @pytest.mark.parametrize(("cases", "rows"), [(0, 50), (3, 50), (25, 50), (48, 50), (50, 50)])

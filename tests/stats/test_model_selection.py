@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse.stats.intervals import t_estimate
 from largesse.stats.model_selection import choose_by_one_standard_error, choose_lowest_loss, chosen_index
+from largesse.stats.t_intervals import t_estimate
 
 
 def kept(losses: Array, weight: Array | None = None, cluster: Array | None = None) -> str:

@@ -21,7 +21,8 @@ from largesse.campaign import (
     write_draft,
 )
 from largesse.cli.draft_questions import ask_draft, print_draft
-from largesse.cli.options import (
+from largesse.cli.result_output import echo, exit_by_answers, present
+from largesse.cli.shared_options import (
     AsJson,
     Budget,
     Cluster,
@@ -44,10 +45,7 @@ from largesse.cli.options import (
     Weight,
     choose_engine,
     column_option,
-    echo,
-    exit_by_answers,
     pick,
-    present,
 )
 from largesse.errors import Problem, fail, path_problems, plural, refuse
 from largesse.evaluation import ESTIMATORS

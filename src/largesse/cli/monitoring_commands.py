@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from largesse import pipeline
-from largesse.cli.options import AsJson, Quiet, echo, pick, present
+from largesse.cli.result_output import echo, present
+from largesse.cli.shared_options import AsJson, Quiet, pick
 from largesse.errors import plural
 from largesse.io import to_json
 from largesse.monitoring import PowerSpec

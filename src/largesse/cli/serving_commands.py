@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from largesse.cli.options import AsJson, Budget, Most, Promises, Quiet, RunFolder, Total, echo, pick, present
+from largesse.cli.result_output import echo, present
+from largesse.cli.shared_options import AsJson, Budget, Most, Promises, Quiet, RunFolder, Total, pick
 from largesse.progress import show_progress
 from largesse.report import print_pace
 

@@ -27,7 +27,7 @@ from largesse.serve.ledger.ledger_records import Reason as Reason
 from largesse.serve.ledger.ledger_records import Redemption as Redemption
 from largesse.serve.ledger.ledger_records import make_terms as make_terms
 from largesse.serve.ledger.money_time import DAY_MICROS as DAY_MICROS
-from largesse.serve.ledger.statements import DECISION_COLUMNS as DECISION_COLUMNS
+from largesse.serve.ledger.sql_statements import DECISION_COLUMNS as DECISION_COLUMNS
 from largesse.serve.ledger_audit import audit_ledger as audit_ledger
 from largesse.serve.ledger_audit import describe_standing as describe_standing
 from largesse.serve.ledger_audit import read_decisions as read_decisions

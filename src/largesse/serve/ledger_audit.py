@@ -14,7 +14,7 @@ from largesse.pipeline import check_table, write_table
 from largesse.serve.ledger.ledger import Ledger, open_ledger
 from largesse.serve.ledger.ledger_records import KEPT_PROMISES, Reason
 from largesse.serve.ledger.money_time import MICROS, format_money, format_time
-from largesse.serve.ledger.statements import DECISION_COLUMNS
+from largesse.serve.ledger.sql_statements import DECISION_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,10 +1,10 @@
 """Statistics of rows, weights, clusters and folds, without features and costs.
 
 `links` converts scores to responses and computes losses; `newton` minimises smooth convex objectives; `model_selection`
-picks candidates by held-out losses; `intervals` gives a mean its standard error and interval, also where a few terms are large;
-`binomial` handles means of rare yes/no outcomes; `lower_bound` bounds a mean from below without approximation; `folds` assigns
-rows to folds; `sampling` draws rows and levels; `linear_algebra` multiplies rows with coefficients and rotates features;
-`threads` limits and runs threads; `tree_arrays` holds boosted trees as arrays.
+picks candidates by held-out losses; `t_intervals` gives a mean its standard error and interval; `skewed_mean_intervals` does so
+where a few terms are large; `binomial` handles means of rare yes/no outcomes; `lower_bound` bounds a mean from below without
+approximation; `folds` assigns rows to folds; `sampling` draws rows and levels; `linear_algebra` multiplies rows with
+coefficients and rotates features; `threads` limits and runs threads; `tree_arrays` holds boosted trees as arrays.
 """
 
 from largesse.stats.binomial import COVERAGE as COVERAGE
@@ -13,12 +13,6 @@ from largesse.stats.binomial import binary_mask as binary_mask
 from largesse.stats.folds import assign_folds as assign_folds
 from largesse.stats.folds import count_folds as count_folds
 from largesse.stats.folds import hold_out as hold_out
-from largesse.stats.intervals import count_if_too_few as count_if_too_few
-from largesse.stats.intervals import effective_sample_size as effective_sample_size
-from largesse.stats.intervals import estimate_skewed_mean as estimate_skewed_mean
-from largesse.stats.intervals import is_sparse_amount as is_sparse_amount
-from largesse.stats.intervals import t_estimate as t_estimate
-from largesse.stats.intervals import t_quantile as t_quantile
 from largesse.stats.linear_algebra import PrincipalAxes as PrincipalAxes
 from largesse.stats.linear_algebra import dot_rows as dot_rows
 from largesse.stats.linear_algebra import principal_axes as principal_axes
@@ -41,6 +35,12 @@ from largesse.stats.sampling import draw_levels_of_rows as draw_levels_of_rows
 from largesse.stats.sampling import draw_rows_by_level as draw_rows_by_level
 from largesse.stats.sampling import sample_rows as sample_rows
 from largesse.stats.sampling import shuffle_rows as shuffle_rows
+from largesse.stats.skewed_mean_intervals import count_if_too_few as count_if_too_few
+from largesse.stats.skewed_mean_intervals import estimate_skewed_mean as estimate_skewed_mean
+from largesse.stats.skewed_mean_intervals import is_sparse_amount as is_sparse_amount
+from largesse.stats.t_intervals import effective_sample_size as effective_sample_size
+from largesse.stats.t_intervals import t_estimate as t_estimate
+from largesse.stats.t_intervals import t_quantile as t_quantile
 from largesse.stats.threads import count_cores as count_cores
 from largesse.stats.threads import map_in_threads as map_in_threads
 from largesse.stats.threads import one_thread as one_thread

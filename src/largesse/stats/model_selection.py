@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from largesse.records import Array, Choice, Estimate
-from largesse.stats.intervals import t_estimate
+from largesse.stats.t_intervals import t_estimate
 
 
 def choose_by_one_standard_error(

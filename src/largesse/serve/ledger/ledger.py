@@ -32,14 +32,9 @@ from largesse.serve.ledger.ledger_records import (
 )
 from largesse.serve.ledger.money_time import format_money, format_time, read_money
 from largesse.serve.ledger.postgres import PostgresStore
+from largesse.serve.ledger.sql_statements import ALL_DECISIONS, CREATE, SUM_DECISIONS, SUMS, TABLES_VERSION, TERMS
 from largesse.serve.ledger.sqlite import SqliteStore
-from largesse.serve.ledger.statements import (
-    ALL_DECISIONS,
-    CREATE,
-    SUM_DECISIONS,
-    SUMS,
-    TABLES_VERSION,
-    TERMS,
+from largesse.serve.ledger.transactions import (
     Session,
     decide_requests,
     read_standing,

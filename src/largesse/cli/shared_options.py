@@ -1,9 +1,8 @@
-"""Shared options of commands, and the output of results."""
+"""Options that several commands share, and the engine that they choose."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from largesse import pipeline
-from largesse.errors import make_visible
-from largesse.records import EXIT_CODES, ROLES, SERIOUS_ANSWERS
-from largesse.report import print_warnings
+from largesse.records import ROLES
 
 
 def column_option(role: str) -> Any:
@@ -92,48 +89,8 @@ def pick(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: options[name] for name in names if options[name] is not None}
 
 
-def present(
-    numbers: Mapping[str, Any],
-    show: Callable[[], None],
-    *,
-    as_json: bool,
-    quiet: bool,
-    warnings: Sequence[Mapping[str, Any]] = (),
-) -> None:
-    """Print numbers as JSON or as `show` does; a quiet command prints only warnings, on the standard error."""
-    if as_json:
-        echo_json(numbers)
-    elif not quiet:
-        show()
-    elif warnings:
-        print_warnings(warnings, to_stderr=True)
-
-
-def exit_by_answers(findings: Sequence[Mapping[str, Any]], verdict: Mapping[str, Any] | None = None) -> None:
-    """Exit with the code of the most serious answer of the checks; a verdict that the log cannot say counts as "no"."""
-    answers = {finding["answer"] for finding in findings}
-    if verdict is not None and verdict["recommended"] is None:
-        answers.add("no")
-    if serious := [answer for answer in SERIOUS_ANSWERS if answer in answers]:
-        raise typer.Exit(EXIT_CODES[serious[0]])
-
-
 def choose_engine(engine: str | None, master: str | None, plan_to: str | None) -> AbstractContextManager[Any]:
     """Return the engine that the options name (default: this machine)."""
     options = {"engine": engine, "master": master, "plan_to": plan_to}
     chosen = {name: value for name, value in options.items() if value is not None}
     return pipeline.open_engine(**chosen) if chosen else nullcontext(pipeline.LOCAL_ENGINE)
-
-
-def echo(content: Mapping[str, Any], text: str, *, as_json: bool, quiet: bool) -> None:
-    """Print a text, or its numbers as JSON; a quiet command prints only the JSON."""
-    if as_json:
-        echo_json(content)
-    elif not quiet:
-        typer.echo(make_visible(text))
-
-
-def echo_json(content: Mapping[str, Any]) -> None:
-    """Print JSON with characters that the terminal can show, and escapes for others."""
-    text = json.dumps(content, ensure_ascii=False)
-    typer.echo(text if make_visible(text) == text else json.dumps(content))
