@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.pipeline import plan
+from largesse.pipeline import plan, report
 from largesse.report import render_report
 from largesse.report.number_format import write_percent
 from support.browsers import PHONE, watch
@@ -84,35 +84,38 @@ def test_nobody_has_to_scroll_sideways_and_a_phone_shows_the_verdict_first(
         watched.page.evaluate(OPEN)
         for width in (1280, 800, 390, 320):
             watched.page.set_viewport_size({"width": width, "height": 844})
-            assert watched.page.evaluate(WIDE) == []
+            assert watched.page.evaluate(WIDE) == [], width
 
 
 def test_the_keyboard_reaches_everything_and_the_focus_is_seen(page: str, browser: Any) -> None:
     with watch(browser, page) as watched:
+        watched.page.evaluate(OPEN)
         reachable = sum(watched.page.evaluate(STOPS))
         stops = []
         for _ in range(reachable):
             watched.page.keyboard.press("Tab")
             stops.append(watched.page.evaluate(FOCUSED))
-        assert {stop["tag"] for stop in stops} >= {"a", "summary", "input", "svg"}
+        assert {stop["tag"] for stop in stops} >= {"summary", "button", "input", "svg"}
         assert [stop for stop in stops if not stop["outlined"] or not stop["seen"]] == []
-        assert stops[0]["tag"] in ("summary", "a")
+        assert stops[0]["tag"] in ("summary", "button")
 
 
-def test_contents_lead_to_sections_details_open_and_figures_are_read_by_keys(page: str, browser: Any) -> None:
-    with watch(browser, page) as watched:
+def test_sections_are_folded_open_by_key_and_by_link_and_figures_are_read_by_keys(page: str, browser: Any) -> None:
+    with watch(browser, f"{page}#segments") as watched:
         shown = watched.page
-        for link in shown.locator(".contents a").all():
-            link.focus()
+        assert [fold.get_attribute("open") is not None for fold in shown.locator(".fold").all()].count(True) == 1
+        assert shown.locator("#segments figure").first.is_visible()
+        assert not shown.locator("#glossary dl").is_visible()
+        for part in ("#budget_frontier > details > summary", "#budget_frontier details details summary"):
+            summary = shown.locator(part).first
+            summary.focus()
             shown.keyboard.press("Enter")
-            name = str(link.get_attribute("href"))[1:]
-            assert shown.evaluate("() => location.hash") == f"#{name}"
-            top = shown.locator(f"#{name} h2").first.bounding_box()["y"]
-            assert -1 <= top < 900
-        summary = shown.locator("#budget_frontier summary").first
-        summary.focus()
-        shown.keyboard.press("Enter")
-        assert shown.locator("#budget_frontier details").first.get_attribute("open") is not None
+        assert shown.locator("#budget_frontier table").first.is_visible()
+        for name in ("Close all sections", "Open all sections"):
+            if not shown.get_by_role("button", name=name).count():
+                shown.get_by_role("button", name="Open all sections").click()
+            shown.get_by_role("button", name=name).click()
+        assert shown.locator(".fold:not([open])").count() == 0
         for section in ("budget_frontier", "qini_curve"):
             figure = shown.locator(f"#{section} .desk svg")
             figure.focus()
@@ -125,16 +128,61 @@ def test_contents_lead_to_sections_details_open_and_figures_are_read_by_keys(pag
         assert watched.errors == []
 
 
-def test_paper_has_nothing_to_press_and_hides_no_numbers(page: str, browser: Any) -> None:
-    with watch(browser, page, viewport={"width": 700, "height": 990}) as watched:
+SMALL_PRINT = """() => Array.from(document.querySelectorAll("body *"), e => {
+  if (!e.checkVisibility() || !Array.from(e.childNodes).some(n => n.nodeType === 3 && n.textContent.trim())) return null;
+  const svg = e.closest("svg"), own = parseFloat(getComputedStyle(e).fontSize), box = svg && svg.viewBox.baseVal;
+  const size = box && box.width ? own * Math.min(svg.clientWidth / box.width, svg.clientHeight / box.height) : own;
+  return size * 0.75 < 8 ? `${e.tagName}.${e.getAttribute("class")}: ${size * 0.75}` : null;
+}).filter(Boolean)"""
+TOUCHING = """() => Array.from(document.querySelectorAll("svg.ticks"), svg => {
+  const seen = Array.from(svg.querySelectorAll("text")).filter(e => getComputedStyle(e).visibility !== "hidden");
+  const boxes = seen.map(e => e.getBoundingClientRect()).filter(b => b.width > 0).sort((a, b) => a.left - b.left);
+  return boxes.some((box, i) => i && box.left < boxes[i - 1].right + 1);
+}).filter(Boolean).length"""
+BROKEN = """() => {
+  const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (!node.parentElement.checkVisibility() || node.parentElement.closest("script, style, svg")) continue;
+    for (const word of node.textContent.matchAll(/[\\p{L}\\p{N}]{2,18}/gu)) {
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      const boxes = Array.from(range.getClientRects()).filter(box => box.width > 0);
+      if (boxes.length > 1 && boxes[boxes.length - 1].top > boxes[0].top + 4) found.push(word[0]);
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, 800, 390])
+def test_no_word_is_broken_and_no_ticks_touch(page: str, width: int, browser: Any) -> None:
+    with watch(browser, page, viewport={"width": width, "height": 900}) as watched:
+        watched.page.evaluate(OPEN)
+        assert watched.page.evaluate(BROKEN) == []
+        assert watched.page.evaluate(TOUCHING) == 0
+
+
+def count_pages(page: Any) -> int:
+    return int(page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n"))
+
+
+def test_paper_is_one_page_until_sections_are_opened(ran: Path, browser: Any, tmp_path: Path) -> None:
+    short = tmp_path / "short.html"
+    report(ran, short, short=True)
+    for page in (short, ran / "report.html"):
+        with watch(browser, page.as_uri()) as watched:
+            assert count_pages(watched.page) == 1
+    with watch(browser, (ran / "report.html").as_uri(), viewport={"width": 695, "height": 990}) as watched:
         watched.page.emulate_media(media="print")
-        for part in ("input", "button", ".contents", ".tip", ".hint"):
+        assert not watched.page.locator("#segments").is_visible()
+        watched.page.evaluate(OPEN)
+        for part in ("input", "button", ".more-below", ".tip", ".hint"):
             assert not any(one.is_visible() for one in watched.page.locator(part).all()), part
-        for table in watched.page.locator("details:not(.specialists) table").all():
+        for table in watched.page.locator(".fold table:not(.specialists table)").all():
             assert table.is_visible()
         assert watched.page.evaluate(WIDE) == []
-        pages = watched.page.pdf(format="A4").count(b"/Type /Page\n")
-        assert 5 <= pages <= 14
+        assert watched.page.evaluate(SMALL_PRINT) == []
+        assert 5 <= count_pages(watched.page) <= 14
 
 
 def read_stops(report: Path) -> list[dict[str, Any]]:
@@ -181,6 +229,7 @@ def test_the_slider_shows_the_words_of_every_stop_and_who_gets_what(ran: Path, b
     report = ran / "report.html"
     with watch(browser, report.as_uri()) as watched:
         start = watched.page.evaluate("() => document.getElementById('budget').value")
+        watched.page.evaluate(OPEN)
         watched.page.locator("#segments figure").first.scroll_into_view_if_needed()
         seen = watched.page.evaluate(MOVE)
     assert watched.errors == []
@@ -208,6 +257,7 @@ def test_the_slider_answers_to_keys_goes_back_and_paper_says_the_budget(ran: Pat
     with watch(browser, (ran / "report.html").as_uri(), viewport={"width": 1280, "height": 300}) as watched:
         page, stops = watched.page, read_stops(ran / "report.html")
         bar, budget = page.locator("#segments svg[data-counts]").last, page.locator(".whatif [data-show=budget]")
+        page.evaluate(OPEN)
         first, before = budget.inner_text(), bar.get_attribute("aria-label")
         page.focus("#budget")
         assert page.locator(".back").is_hidden()
@@ -230,21 +280,3 @@ def test_the_slider_answers_to_keys_goes_back_and_paper_says_the_budget(ran: Pat
             assert shown.is_visible()
             assert shown.inner_text() == stops[0]["budget"]
         assert not page.locator("#budget").is_visible()
-
-
-def test_on_a_phone_long_sections_are_folded_and_links_open_them(ran: Path, browser: Any) -> None:
-    with watch(browser, (ran / "report.html").as_uri(), **PHONE) as watched:
-        page = watched.page
-        text = page.locator("#glossary dl")
-        assert page.locator("#glossary h2").is_visible()
-        assert not text.is_visible()
-        assert page.locator("#segments figure").first.is_visible()
-        page.click(".contents a[href='#glossary']")
-        text.wait_for(state="visible")
-        page.locator("#glossary summary").click()
-        text.wait_for(state="hidden")
-        page.click("#decision_explanations summary")
-        assert page.locator("#decision_explanations table").is_visible()
-        assert watched.find_barriers() == []
-    with watch(browser, (ran / "report.html").as_uri()) as watched:
-        assert watched.page.locator(".fold").count() == 0

@@ -79,16 +79,21 @@ def test_a_page_is_sound_complete_and_self_contained(kind: str, request: pytest.
 def test_sections_stand_in_order_under_their_titles_and_the_contents_lead_to_them(
     binary: Numbers, amount: Numbers
 ) -> None:
-    every = [name for name, _, _ in REPORT_SECTIONS]
+    every = ["summary", *(name for name, _, _ in REPORT_SECTIONS)]
     without_profit = [name for name in every if name != "profit_by_budget"]  # no response has a value
+    titles = {name: title for name, _, title in REPORT_SECTIONS}
     for numbers, names in ((amount, every), (binary, without_profit)):
         page = render_report(numbers)
-        assert Page(page).ids == names
-        contents = re.findall(r'<a href="#(\w+)">([^<]+)</a>', page)
-        assert [name for name, _ in contents] == names[1:]
-        headings = dict(re.findall(r'<section id="(\w+)"[^>]*>\s*<h2>([^<]+)</h2>', page))
-        assert headings == dict(contents)
+        assert [name for name in Page(page).ids if name in every] == names
+        headings = re.findall(r'<section id="(\w+)">\s*<details class="fold">\s*<summary><h2>([^<]+)</h2>', page)
+        assert headings == [(name, titles[name]) for name in names[1:]]
         assert page.index("<h1>") < page.index('class="verdict"') < page.index('class="cards')
+        short = render_report(numbers, short=True)
+        assert [name for name in Page(short).ids if name in every] == ["summary"]
+        assert "<script" not in short
+        assert page.startswith(
+            short[: short.index("</main>")].rstrip()[:-10]
+        )  # the page alone is the top of the report
     for key, there in (("targeting", True), ("uniform", False)):
         binary |= {"targeting": {**binary["targeting"], "points": []}} if there else {key: []}
         binary["curve"] = binary["curve"] if there else {"levels": [], "features": []}

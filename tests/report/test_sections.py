@@ -15,7 +15,6 @@ from largesse.report.page_rendering import write_answer
 from largesse.report.sections.budget_frontier import NOTHING_PAYS, describe_promises, view_frontier, view_slider
 from largesse.report.sections.decision_explanations import view_explanations, write_change
 from largesse.report.sections.gain_bounds import view_bounds, view_evidence
-from largesse.report.sections.key_figures import view_key_figures
 from largesse.report.sections.level_changes import summarise_moves, view_fall, view_matrix, view_transitions
 from largesse.report.sections.level_responses import view_groups, view_responses
 from largesse.report.sections.method_details import view_method
@@ -24,7 +23,7 @@ from largesse.report.sections.overlap_balance import view_support
 from largesse.report.sections.profit_by_budget import view_profit
 from largesse.report.sections.qini_curve import view_qini_curve
 from largesse.report.sections.segments import view_segments
-from largesse.report.sections.spend_by_level import view_spend
+from largesse.report.sections.summary import CANNOT_SAY, SummaryCard, view_summary
 from largesse.report.sentences import judge_profit, write_best_budget, write_loss, write_profit, write_returned
 from largesse.response import describe_model, list_models
 from support.pages import Page, figures, visible
@@ -47,7 +46,7 @@ def estimate(low: float, high: float) -> Numbers:
 
 def test_rates_are_percentages_and_amounts_carry_their_unit(binary: Numbers, amount: Numbers) -> None:
     binary["value"] = {"estimate": 0.7642, "low": 0.7361, "high": 0.7923}
-    binary["versus"][0]["difference"] = {"estimate": 0.0092, "low": -0.0079, "high": 0.0263}
+    binary["versus"][1]["difference"] = {"estimate": 0.0092, "low": -0.0079, "high": 0.0263}
     page = render_report(binary)
     shown = ("76.4\u202f%", "+0.9\u202fpp", "−0.8 to +2.6\u202fpp", "Percentage point (pp)")
     assert [words for words in shown if words not in page] == []
@@ -59,29 +58,101 @@ def test_rates_are_percentages_and_amounts_carry_their_unit(binary: Numbers, amo
     assert not re.search(r"\bpp\b", page)
 
 
-def test_urgent_warnings_come_first_one_sentence_each_and_lose_nothing(ugly: Numbers, binary: Numbers) -> None:
+def test_urgent_warnings_come_first_and_lose_nothing(ugly: Numbers, binary: Numbers) -> None:
     top, rest = visible(render_report(ugly)).split('id="budget_frontier"')
-    assert (top.count("Do not rely on this"), top.count("Careful:"), rest.count("Note:")) == (2, 3, 2)
-    assert top.index("Do not rely on this") < top.index("Careful:")
+    assert (top.count("Do not rely on this"), rest.count("Note:")) == (2, 2)
     binary["answer"]["warnings"] = [
         {"answer": "careful", "text": "Levels are not randomised (p < 0.002). Nothing else is corrected for."},
         {"answer": "no", "text": "The levels may be in the wrong order. Put the cheapest first."},
     ]
     page = render_report(binary)
-    top = page[page.index("<h1>") : page.index('class="cards"')]
+    top = page[page.index("<h1>") : page.index('id="segments"')]
     assert top.index("wrong order.") < top.index("not randomised")
     for rest in ("Put the cheapest first.", "Nothing else is corrected for."):
         assert page.count(rest) == top.count(f"<summary>more</summary>{rest}") == 1
 
 
-@pytest.mark.parametrize(("price", "rate", "spent"), [(0.05, "€20.00", False), (0.0, "–", True), (None, "–", False)])
-def test_the_price_comes_with_the_cost_of_one_more_response(
-    binary: Numbers, price: float | None, rate: str, spent: bool
+def find_cards(numbers: Numbers) -> list[SummaryCard]:
+    cards: list[SummaryCard] = view_summary(numbers, Units.of(numbers))["cards"]
+    return cards
+
+
+def test_the_extra_responses_and_their_cost_are_those_against_the_cheapest_level(binary: Numbers) -> None:
+    cheapest, n = binary["uniform"][0], binary["customers"]
+    extra, cost, spend = find_cards(binary)
+    assert figures(extra.number) == [round(cheapest["difference"]["estimate"] * n)]
+    assert figures(extra.interval)[1:] == [round(cheapest["difference"][end] * n) for end in ("low", "high")]
+    ratio = cheapest["spend_difference"]["estimate"] / cheapest["difference"]["estimate"]
+    assert cheapest["cost_per_extra"]["estimate"] == pytest.approx(ratio)
+    assert figures(cost.number) == pytest.approx([ratio], abs=0.5)
+    assert figures(cost.interval)[1:] == pytest.approx(
+        [cheapest["cost_per_extra"][end] for end in ("low", "high")], abs=0.5
+    )
+    assert figures(spend.number) == [round(binary["spend"]["estimate"] * n)]
+
+
+@pytest.mark.parametrize(
+    ("difference", "cost", "number", "shown"),
+    [
+        ((-0.01, 0.05), {"estimate": 80.0, "low": 30.0, "high": None}, CANNOT_SAY, [30.0]),  # it may bring nothing
+        ((-0.05, 0.01), None, CANNOT_SAY, []),
+        ((0.01, 0.05), None, "€0.00", []),  # it costs no more
+        ((0.01, 0.05), {"estimate": 80.0, "low": None, "high": None}, "€80.00", []),  # too few clusters
+        ((0.01, 0.05), {"estimate": 15_618.0, "low": 9_000.0, "high": 31_000.0}, "€15,618", [95, 9000, 31000]),
+    ],
+)
+def test_the_cost_of_an_extra_response_says_when_it_cannot_be_known(
+    binary: Numbers, difference: tuple[float, float], cost: Numbers | None, number: str, shown: list[float]
 ) -> None:
+    binary["uniform"][0] |= {"difference": estimate(*difference), "cost_per_extra": cost}
+    card = find_cards(binary)[1]
+    assert card.number == number
+    assert figures(card.interval) == shown
+
+
+def test_money_that_responses_bring_is_set_against_its_cost(amount: Numbers) -> None:
+    amount["unit"] = amount["response_unit"]
+    amount["profit"]["returned"] = {"estimate": 1.5, "low": 1.2, "high": 1.9}
+    extra, returned, _, profit = find_cards(amount)
+    assert figures(returned.number) == [1.5]
+    assert figures(returned.interval)[1:] == [1.2, 1.9]
+    assert "USD" in extra.number
+    assert figures(profit.number) == pytest.approx([amount["profit"]["own"]["estimate"] * amount["customers"]], abs=1)
+
+
+@pytest.mark.parametrize(("price", "rate"), [(0.05, "€20.00"), (0.000064, "€15,600"), (0.0, "nothing"), (None, "–")])
+def test_the_price_is_the_cost_of_one_more_response(binary: Numbers, price: float | None, rate: str) -> None:
     binary["planned"]["price"] = price
-    view = view_key_figures(binary, EURO)["price"]
-    assert (view["rate"], view["spent"]) == (rate, spent)
-    assert view_method(binary, EURO)["price"].endswith("responses" if price else "")
+    assert EURO.rate(price).startswith(rate)
+    assert (rate in view_method(binary, EURO)["price"]) == bool(price)
+
+
+def test_before_and_after_have_shares_and_differences(binary: Numbers) -> None:
+    for row, rows in zip(binary["support"]["overlap"], (60, 30, 10), strict=True):
+        row["rows"] = rows
+    view = view_summary(binary, EURO)
+    assert [row.label for row in view["bars"].rows] == ["Before", "This plan"]
+    assert "none 60\u202f%, small 30\u202f%, big 10\u202f%" in view["bars"].rows[0].figure
+    before = binary["versus"][1]
+    assert [row["change"] for row in view["before"]] == [
+        EURO.write_gain(before["difference"]),
+        EURO.spend_style(before["spend"], binary["spend"]["estimate"]).with_interval(
+            before["spend_difference"], signed=True
+        ),
+    ]
+    binary["support"]["overlap"] = []
+    assert [row.label for row in view_summary(binary, EURO)["bars"].rows] == ["This plan"]
+
+
+def test_no_rate_lies_below_zero_or_above_one(binary: Numbers) -> None:
+    wide = {"estimate": 0.02, "low": -0.2, "high": 1.3, "se": 0.3}
+    binary["value"] = binary["uniform"][1]["value"] = wide
+    assert EURO.value_style(wide).with_interval(wide) == "2\u202f% (0 to 100\u202f%)"
+    for point in binary["curve"]["features"][0]["groups"][0]["levels"]:
+        point |= {"value": wide, "rows": 100, "effective": 100.0}
+    page = visible(render_report(binary))
+    ticks = [figures(text) for text in re.findall(r"<text[^>]*>(−[^<]*%)</text>", page)]
+    assert ticks == []
 
 
 def test_a_level_named_by_its_cost_does_not_repeat_it(binary: Numbers) -> None:
@@ -114,7 +185,7 @@ def test_the_frontier_has_its_band_its_table_and_a_key_of_long_names(binary_run:
 def test_the_readout_has_cost_value_and_price_and_promises_are_counted(binary: Numbers) -> None:
     binary |= {"value": {"estimate": 0.31, "low": 0.29, "high": 0.33}, "spend": {"estimate": 1.0}}
     binary["budget"]["average"], binary["planned"]["price"] = 1.05, 0.02
-    assert figures(view_frontier(binary, EURO)["readout"]) == [1.05, 1.0, 31.0, 29.0, 33.0, 1.0, 0.02]
+    assert figures(view_frontier(binary, EURO)["readout"]) == [1.05, 1.0, 31.0, 29.0, 33.0, 50.0]
     points = binary["frontier"]["points"]
     for k, row in enumerate(points):
         row["promise"] = row["value"]["estimate"] + (0.01 if k < 3 else -0.01)
@@ -277,20 +348,13 @@ def test_a_loss_is_never_rounded_up_to_the_whole() -> None:
     assert texts == ["€0.99", "€0.998", "€1.00", "€1.20"]
 
 
-def test_the_card_the_comparisons_and_the_table_show_the_same_profits(amount: Numbers) -> None:
-    units = Units.of(amount)
-    view, figure_view = view_profit(amount, units), view_key_figures(amount, units)
+def test_the_table_of_profits_has_the_plan_and_every_alternative(amount: Numbers) -> None:
+    view = view_profit(amount, Units.of(amount))
     assert view is not None
-    assert figure_view["profit"]["number"] == view["rows"][0]["profit"]
     names = [row["name"] for row in view["rows"]]
     assert names[0] == "this plan"
     assert [name for name in names if name.startswith("everyone gets")] == [f"everyone gets {name}" for name in NAMES]
     assert view["desk"].count("<title>") >= len(amount["frontier"]["points"])
-    rows = figure_view["gains"].rows
-    assert [row.label for row in rows] == [*(row["name"] for row in amount["versus"]), "everyone gets none"]
-    for row, reference in zip(rows, amount["versus"], strict=False):
-        gain = reference["profit_difference"]
-        assert row.number == units.profit.gain_style(gain).text(gain["estimate"], signed=True)
 
 
 def test_a_yes_with_a_value_has_profits_in_the_unit_of_costs(amount: Numbers) -> None:
@@ -392,17 +456,11 @@ def test_curves_of_groups_are_dashed_where_few_rows_had_the_level(binary: Number
         assert group["cells"][2].endswith(", 7 rows")
 
 
-def test_money_by_level_starts_with_the_log_and_large_sums_have_their_own_style(binary: Numbers) -> None:
+def test_large_sums_of_levels_have_their_own_style(binary: Numbers) -> None:
     for row, spend in zip(binary["money"]["levels"], (0.0, 1_470_000.0, 560_000.0), strict=True):
         row["spend"] = spend
-    for row, rows in zip(binary["support"]["overlap"], (60, 30, 10), strict=True):
-        row["rows"] = rows
-    view = view_spend(binary, EURO)
-    assert [row["spend"] for row in view["table"]] == ["€0", "€1.47\u202fmillion", "€560,000"]
-    assert [row.label for row in view["figure"].rows] == ["Before", "Customers", "Spend"]
-    assert "none 60\u202f%, small 30\u202f%, big 10\u202f%" in view["figure"].rows[0].figure
-    binary["support"]["overlap"] = []
-    assert [row.label for row in view_spend(binary, EURO)["figure"].rows] == ["Customers", "Spend"]
+    rows = view_segments(binary, EURO)["spends"]
+    assert [row["spend"] for row in rows] == ["€0", "€1.47\u202fmillion", "€560,000"]
 
 
 # -- explanations and transitions --------------------------------------------------------------------------------------
@@ -477,7 +535,7 @@ def test_moves_are_shown_by_level_with_columns_only_for_levels_that_someone_gets
 
 
 @pytest.mark.parametrize(
-    ("gain", "may", "step"), [(-0.5, True, "Spend less."), (0.5, False, "Consider another budget"), (0.5, True, "")]
+    ("gain", "may", "step"), [(-0.5, True, "Spend less"), (0.5, False, "Consider another budget"), (0.5, True, "")]
 )
 def test_the_next_step_is_about_the_budget_if_another_leaves_clearly_more(
     amount: Numbers, gain: float, may: bool, step: str
@@ -486,7 +544,7 @@ def test_the_next_step_is_about_the_budget_if_another_leaves_clearly_more(
     amount["best_budget"]["may_be_this"] = may
     amount["answer"] = write_answer(amount)
     page = render_report(amount)
-    for words in ("Spend less.", "Consider another budget"):
+    for words in ("Spend less", "Consider another budget"):
         assert (words in page) == (words == step)
 
 
@@ -519,9 +577,9 @@ def test_the_exploration_that_settles_the_verdict_has_its_command_customers_and_
     view = view_exploration(binary | {"next_log": next_log}, EURO)
     assert "--explore 0.05 --explore-for evaluation" in view["command"]
     assert figures(view["customers"]) == [20_000]
-    assert figures(view["cost"]) == [80, 0.4, 2000]  # responses in all, pp per customer, euros
+    assert figures(view["cost"]) == [80, 2000]  # responses, euros
     view = view_exploration(amount | {"next_log": next_log | {"money": None}}, Units.of(amount))
-    assert figures(view["cost"]) == [80, 0.004]
+    assert figures(view["cost"]) == [80]
     assert view_exploration(binary | {"next_log": None}, EURO) == {}
 
 
@@ -570,7 +628,7 @@ def test_candidates_stand_together_with_losses_in_one_style(binary: Numbers) -> 
     assert [group["title"] for group in groups] == ["Which model?", "Choice of the strength"]
     first = groups[0]["rows"]
     assert [(row["loss"], row["difference"], row["chosen"]) for row in first] == [
-        ("0.190", "0.000", True),
+        ("0.190", "0", True),
         ("0.192", "+0.002", False),
     ]
     assert "whisker" not in first[0]["strip"]  # the best is no worse than itself

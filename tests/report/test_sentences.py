@@ -11,11 +11,13 @@ from largesse.records import GRADES, Estimate, GainEvidence, PolicyOption, Verdi
 from largesse.report.number_format import Units
 from largesse.report.page_rendering import write_answer
 from largesse.report.sections.gain_bounds import view_bounds
-from largesse.report.sections.next_steps import view_next_steps
+from largesse.report.sections.next_steps import list_steps
 from largesse.report.sentences import (
     counts_revenue,
     describe_bounds,
+    describe_groups,
     judge_profit,
+    list_risks,
     select_notes,
     select_urgent,
     warn_of_spending,
@@ -106,9 +108,8 @@ def test_without_a_next_log_the_rows_of_a_log_like_this_one_are_named_if_one_wou
 def test_a_plan_that_treats_everyone_the_same_has_nothing_to_compare(binary: Numbers) -> None:
     nothing = Estimate(0.0, 0.0, 0.0, 0.0)
     numbers = judge(binary, [nothing], decide([nothing], "mix", "no difference"))
-    steps = view_next_steps(numbers, EURO)
-    assert steps is not None
-    assert (steps["simpler"], steps["test"]) == ("", "")
+    commands = list_commands(numbers)
+    assert not any("mix" in command or "power" in command for command in commands)
     assert figures(numbers["answer"]["headline"] + numbers["answer"]["verdict"]) == [5]
 
 
@@ -118,6 +119,49 @@ def test_a_contradiction_is_named_and_the_log_believed(binary: Numbers) -> None:
     text = judge(binary, [GAIN], verdict)["answer"]["verdict"]
     assert "model and log together" not in text
     assert figures(text)[-1] == 7
+
+
+def list_commands(numbers: Numbers) -> list[str]:
+    return [" ".join(step["command"]) for step in list_steps(numbers, Units.of(numbers))]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "shown"),
+    [
+        ([("age", "number", True, 30.0, None)], "age below 30"),
+        ([("age", "number", False, 30.0, None)], "age 30 or more"),
+        ([("age", "number", False, 30.0, None), ("age", "number", True, 60.5, None)], "age 30 to 60.5"),
+        ([("ill", "flag", False, 1.0, None)], "ill: yes"),
+        ([("ill", "flag", True, 1.0, None)], "ill: no"),
+        ([("city", "text", False, None, "Rome")], "city: not Rome"),
+        ([("city", "text", True, None, None)], "city: missing"),
+        ([("day", "date", False, 86400.0, None)], "day from 1970-01-02 on"),
+        ([("city", "text", True, None, "Rome"), ("age", "number", True, 30.0, None)], "city: Rome and age below 30"),
+    ],
+)
+def test_a_group_is_described_by_its_conditions_and_its_level(
+    binary: Numbers, conditions: list[tuple[Any, ...]], shown: str
+) -> None:
+    keys = ("feature", "kind", "holds", "limit", "word")
+    rows = [{**dict(zip(keys, row, strict=True)), "or_missing": False} for row in conditions]
+    binary["groups"] = [{"conditions": rows, "share": 0.4, "level": 1, "agreement": 0.9}]
+    (text,) = describe_groups(binary)
+    assert text == f"{shown[0].upper()}{shown[1:]} (40\u202f% of customers): small for 90\u202f%."
+    binary["groups"][0] |= {"conditions": [], "agreement": 1.0}
+    assert describe_groups(binary) == ["small for all."]
+
+
+def test_risks_are_short_the_most_serious_first_and_lose_nothing(binary: Numbers) -> None:
+    texts = [("weights", "careful", "Row 7 carries much."), ("", "no", "It is wrong. Mend it.")]
+    texts += [("support", "careful", f"Cell {k} is empty.") for k in range(2)]
+    binary["answer"]["warnings"] = [dict(zip(("topic", "answer", "text"), row, strict=True)) for row in texts]
+    risks = list_risks(binary)
+    assert [risk["answer"] for risk in risks] == ["no", "careful", "careful"]
+    assert risks[0]["text"] == "It is wrong."
+    whole = " ".join(f"{risk['text']} {risk['rest']}" for risk in risks)
+    assert all(text in whole for _, _, text in texts)
+    binary["answer"]["warnings"] = []
+    assert len(list_risks(binary)) >= 2
 
 
 @pytest.mark.parametrize(("probability", "shown"), [(0.0, 1), (0.999, 99), (1.0, 99), (0.804, 80)])
@@ -213,14 +257,13 @@ def test_nothing_on_a_page_contradicts_anything_else(amount_run: Any) -> None:
 def check_agreement(numbers: Numbers) -> None:
     units, profit, advised = Units.of(numbers), numbers["profit"], numbers["verdict"]["recommended"]
     headline, below = numbers["answer"]["headline"], numbers["answer"]["verdict"]
-    steps, view = view_next_steps(numbers, units), view_bounds(numbers, units)
-    assert steps is not None
+    view, commands = view_bounds(numbers, units), list_commands(numbers)
     # Money first: a campaign that loses it is never recommended.
     loses = judge_profit(numbers) == "loses"
-    assert headline.startswith("This plan loses money") == loses == steps["loses"]
+    assert headline.startswith("This plan loses money") == loses
     assert ("After costs" in below) == (profit is not None)
     if loses:
-        assert steps["explore"] == {}
+        assert not any("--explore" in command or "--as plan" in command for command in commands)
         assert "brings back" not in headline or profit["returned"]["estimate"] < 1
     # Headline, picture and steps are about the same option.
     same = {"plan": PLAN, "rule": RULE, "before": "what was done before"}
@@ -229,8 +272,8 @@ def check_agreement(numbers: Numbers) -> None:
         assert loses or same[advised] in headline
         assert [row.number for row in view["evidence"].rows] == [view["evidence"].rows[-1].number] * 3
     assert (view["evidence"].rows == ()) == (advised is None)
-    assert (steps["rule"] != "") == (advised == "rule")
-    assert steps["simpler"] == "" or advised == "mix"
+    assert any("--as rule" in command for command in commands) == (advised == "rule")
+    assert advised == "mix" or not any("--as mix" in command for command in commands)
 
 
 @pytest.mark.parametrize(

@@ -435,13 +435,16 @@ def judge_plan(
 # -- report -----------------------------------------------------------------------------------------------------------
 
 
-def report(folder: str | Path, out: str | Path | None = None) -> dict[str, Any]:
-    """Write the report of a run folder from the numbers of its steps; return its numbers."""
-    files.check_file(out, own=files.REPORT_FILE)
+def report(folder: str | Path, out: str | Path | None = None, *, short: bool = False) -> dict[str, Any]:
+    """Write the report of a run folder from the numbers of its steps; return its numbers.
+
+    With `short`, it is the summary alone, one page of A4, which needs an `out`: the folder keeps its report.
+    """
+    files.check_file(out, own="" if short else files.REPORT_FILE)
     if out is not None:
         numbers = read_numbers(folder)
         with files.expect_numbers(Path(folder)):
-            files.write_text(Path(out), render_report(numbers))
+            files.write_text(Path(out), render_report(numbers, short=short))
         return numbers
     with files.hold_run_folder(folder) as home, files.expect_numbers(home):
         numbers = _gather_numbers(home)

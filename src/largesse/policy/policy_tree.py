@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import starmap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -442,17 +441,25 @@ def describe_levels(encoder: Encoder, features: pa.Table, levels: Array, seed: i
     data = TreeData(encoder.plain(features.take(rows)), dict(encoder.kinds), same, np.zeros(same.shape))
     tree, _ = learn_tree(data, TreeSettings(DESCRIPTION_DEPTH, None, 0.0, seed))
     groups = [
-        PlannedGroup(tuple(starmap(_record_condition, path)), leaf.share, leaf.level, leaf.response)
+        PlannedGroup(
+            tuple(_record_condition(condition, holds, data.plain) for condition, holds in path),
+            leaf.share,
+            leaf.level,
+            leaf.response,
+        )
         for path, leaf in list_leaves(tree)
     ]
     return tuple(sorted(groups, key=lambda group: -group.share))
 
 
-def _record_condition(condition: Condition, holds: bool) -> GroupCondition:
+def _record_condition(condition: Condition, holds: bool, plain: Mapping[str, Array]) -> GroupCondition:
     """Return a condition of a group as a record of plain types."""
-    value = condition.value
-    word, limit = (value, None) if isinstance(value, str) else (None, value)
-    return GroupCondition(condition.feature, condition.kind, holds, limit, word)
+    value, kind, column = condition.value, condition.kind, plain[condition.feature]
+    if kind == "text" or value is None:
+        return GroupCondition(condition.feature, kind, holds, word=value if isinstance(value, str) else None)
+    known = np.isfinite(column)
+    kind = "flag" if kind == "number" and set(column[known]) <= {0.0, 1.0} else kind
+    return GroupCondition(condition.feature, kind, holds, float(value), or_missing=not holds and not known.all())
 
 
 # -- loss -----------------------------------------------------------------------------------------------------------------

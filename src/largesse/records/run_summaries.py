@@ -222,10 +222,11 @@ class GroupCondition:
     """Condition that customers of a group fulfil, or do not; without a limit or a word, the feature is missing."""
 
     feature: str
-    kind: str  # "number", "date" or "text"
+    kind: str  # "number", "flag" (0 or 1), "date" or "text"
     holds: bool
     limit: float | None = None  # numbers and dates below it
     word: str | None = None  # texts equal to it
+    or_missing: bool = False  # True if customers without a value belong to the group, too
 
 
 @dataclass(frozen=True)

@@ -105,9 +105,7 @@ def print_plan(numbers: Numbers, path: Path, folder: Path) -> None:
 def _write_price(units: Units, price: float | None) -> str:
     if price is None or price == 0:
         return "More budget would buy nothing more, the model expects." if price == 0 else "The price is not known."
-    bought = units.rate(price) + ("" if units.binary or units.response_unit else " of response")
-    more = units.one_more
-    return f"{more[0].upper()}{more[1:]} would buy {bought}, the model expects (the price)."
+    return f"At this budget, {units.write_price(price)}, the model expects (the price)."
 
 
 def print_judgement(numbers: Numbers, path: Path) -> None:

@@ -19,6 +19,11 @@ NO_INTERVAL = "no interval: too few responses"
 THIN_SPACE = "\u202f"  # narrow and without a line break, between a number and its unit
 MAX_ROUNDING_WIDTH = 1e-9  # width of an interval, relative to its ends, that rounding errors explain
 MIN_CENTS_AMOUNT = 0.1
+MAX_CENTS_SPREAD = 10.0  # half an interval from which cents say nothing
+MAX_PERCENT_DECIMALS = 4
+MAX_ZERO_DECIMALS = 2  # of a zero; more would pretend a precision
+PRICE_DIGITS = 3
+RATE_BOUNDS = (0.0, 1.0)
 MONTHS = [
     "January",
     "February",
@@ -78,6 +83,7 @@ class NumberStyle:
     decimals: int = 0
     prefix: str = ""
     suffix: str = ""
+    bounds: tuple[float, float] | None = None  # of the numbers: estimates of a rate may lie below 0 or above 1
 
     def bare(self, value: Any, signed: bool = False) -> str:
         """Write a number without prefix or suffix; a dash if it is missing.
@@ -88,7 +94,11 @@ class NumberStyle:
         number = finite(value)
         if number is None:
             return MISSING_DASH
+        if self.bounds is not None:
+            number = min(max(number, self.bounds[0]), self.bounds[1])
         digits = f"{abs(number) / self.unit:,.{self.decimals}f}"
+        if self.decimals > MAX_ZERO_DECIMALS and is_zero_text(digits):
+            digits = "0"
         sign = "" if is_zero_text(digits) else "−" if number < 0 else "+" if signed else ""
         return sign + digits
 
@@ -252,6 +262,23 @@ class Units:
         """One further unit of budget, in words."""
         return f"{self.one} more" if self.currency else "one more unit of budget"
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The smallest and largest mean response that is possible; None for amounts."""
+        return RATE_BOUNDS if self.binary else None
+
+    @property
+    def brings_money(self) -> bool:
+        """True if responses are amounts with a unit."""
+        return bool(self.response_unit) and not self.binary
+
+    @property
+    def price_title(self) -> str:
+        """The title of a price of budget."""
+        if self.brings_money:
+            return f"What {self.one_more} brings"
+        return f"Cost of one more {'response' if self.binary else 'unit of response'}"
+
     def title_axis(self, words: str) -> str:
         """Return the title of an axis of budgets, with their unit."""
         return f"{words} ({self.currency})" if self.currency else words
@@ -260,7 +287,7 @@ class Units:
         self, values: Iterable[Any], spread: float | None = None, *, digits: int | None = None, short: bool = False
     ) -> NumberStyle:
         """Return the style of responses: percentages, or numbers with their unit."""
-        return self._style(values, spread, "%", digits, short)
+        return replace(self._style(values, spread, "%", digits, short), bounds=self.bounds)
 
     def difference(
         self, values: Iterable[Any], spread: float | None = None, *, digits: int | None = None, short: bool = False
@@ -278,18 +305,35 @@ class Units:
             style = replace(style, decimals=_count_cents(known, style, spread, is_money(self.currency)))
         return _add_unit(style, self.currency)
 
-    def rate(self, value: Any) -> str:
-        """Write the response that one more unit of budget brings.
+    def rate(self, price: Any) -> str:
+        """Write a price of budget: what one more response costs; of amounts with a unit, what one more unit of budget brings.
 
-        >>> Units("binary", "€").rate(0.0312), Units("amount", "€", "€").rate(0.19), Units("amount", "").rate(None)
-        ('0.031 responses', '€0.19', '–')
+        >>> Units("binary", "€").rate(0.000064), Units("amount", "€", "€").rate(0.19), Units("amount", "").rate(None)
+        ('€15,600', '€0.19', '–')
         """
-        number = finite(value)
+        number = finite(price)
         if number is None:
             return MISSING_DASH
-        if not self.binary and self.response_unit:
-            return self.response([number], abs(number) or None).text(number)
-        return f"{write_rate(number)} responses" if self.binary else write_rate(number)
+        if number <= 0:
+            return "nothing more to gain"
+        if self.brings_money:
+            return self.response([number], number).text(number)
+        return self.cost(float(f"{1 / number:.{PRICE_DIGITS}g}"))
+
+    def write_price(self, price: Any) -> str:
+        """Write a price of budget as a clause; empty if it is unknown.
+
+        >>> Units("binary", "€").write_price(0.02), Units("amount", "€", "€").write_price(0.19)
+        ('one more response costs €50.00', '€1 more brings €0.19')
+        """
+        number = finite(price)
+        if number is None:
+            return ""
+        if number <= 0:
+            return "more budget buys nothing more"
+        if self.brings_money:
+            return f"{self.one_more} brings {self.rate(number)}"
+        return f"one more {'response' if self.binary else 'unit of response'} costs {self.rate(number)}"
 
     def value_style(self, estimate: Numbers) -> NumberStyle:
         """Return the style of an estimated response: as many digits as its interval deserves."""
@@ -328,7 +372,7 @@ class Units:
         if self.binary:
             largest = max((abs(number) for number in map(finite, values) if number), default=0.1)
             decimals = count_decimals(spread * 100, digits or 2) if spread else count_decimals(largest * 100, 3)
-            return NumberStyle(0.01, decimals, suffix=f"{THIN_SPACE}{sign}")
+            return NumberStyle(0.01, min(decimals, MAX_PERCENT_DECIMALS), suffix=f"{THIN_SPACE}{sign}")
         if is_money(self.response_unit) or (self.response_unit and self.response_unit == self.currency):
             return replace(self, currency=self.response_unit).money(values, spread, digits=digits, short=short)
         return _add_unit(choose_style(values, spread, digits or 2, short), self.response_unit)
@@ -358,7 +402,7 @@ def _count_cents(values: list[float], style: NumberStyle, spread: float | None, 
     sizes = [abs(value) for value in values if value]
     if style.unit > 1:
         return style.decimals
-    if sizes and min(sizes) >= 1000:
+    if (sizes and min(sizes) >= 1000) or (spread or 0.0) >= MAX_CENTS_SPREAD:
         return 0
     if all(size == int(size) for size in sizes):
         return 2 if money else 0

@@ -19,38 +19,36 @@ from largesse.report.pacing_page import view_pace
 from largesse.report.sections.budget_frontier import view_frontier
 from largesse.report.sections.decision_explanations import view_explanations
 from largesse.report.sections.gain_bounds import view_bounds
-from largesse.report.sections.key_figures import view_key_figures
 from largesse.report.sections.level_changes import view_transitions
 from largesse.report.sections.level_responses import view_responses
 from largesse.report.sections.method_details import view_method
-from largesse.report.sections.next_steps import view_next_steps
 from largesse.report.sections.overlap_balance import view_support
 from largesse.report.sections.profit_by_budget import view_profit
 from largesse.report.sections.qini_curve import view_qini_curve
 from largesse.report.sections.segments import view_segments
-from largesse.report.sections.spend_by_level import view_spend
+from largesse.report.sections.summary import view_summary
 from largesse.report.sentences import warn_of_spending, write_sentences
 from largesse.version import __version__
 
 MakeView: TypeAlias = Callable[[Numbers, Units], View | None]
 TEMPLATES = Path(__file__).parent
-# The name of a section's template and anchor; its view, or None to leave it out; its title in the list of contents.
+# Sections below the summary, in the order in which people ask: the name of a section's template and anchor; its view, or None to
+# leave it out; its title.
 REPORT_SECTIONS: tuple[tuple[str, MakeView, str], ...] = (
-    ("key_figures", view_key_figures, "The answer"),
-    ("budget_frontier", view_frontier, "What each budget would bring"),
-    ("profit_by_budget", view_profit, "What is left after costs"),
-    ("qini_curve", view_qini_curve, "Does choosing pay?"),
-    ("gain_bounds", view_bounds, "How safe is this plan?"),
-    ("level_responses", view_responses, "What each level brings"),
-    ("segments", view_segments, "Who gets what"),
-    ("decision_explanations", view_explanations, "Why this level?"),
-    ("spend_by_level", view_spend, "Where the money goes"),
-    ("level_changes", view_transitions, "What changes"),
-    ("next_steps", view_next_steps, "What to do next"),
+    ("segments", view_segments, "Who gets what, and at which budget?"),
+    ("level_changes", view_transitions, "What changes for whom?"),
+    ("budget_frontier", view_frontier, "What would another budget bring?"),
+    ("profit_by_budget", view_profit, "What is left after costs?"),
+    ("gain_bounds", view_bounds, "How sure is the gain?"),
+    ("qini_curve", view_qini_curve, "Does choosing pay at other budgets?"),
+    ("level_responses", view_responses, "What does each level bring?"),
+    ("decision_explanations", view_explanations, "Why does a customer get this level?"),
     ("overlap_balance", view_support, "Can the log answer this?"),
-    ("method_details", view_method, "How it was done"),
-    ("glossary", lambda _numbers, _units: {}, "Glossary"),
+    ("method_details", view_method, "How was it done?"),
+    ("glossary", lambda _numbers, _units: {}, "What do the words mean?"),
 )
+LONG_WORD = re.compile(r"[^\s&;]{19,}")  # outside of entities such as &amp;
+LONG_WORD_PARTS = re.compile(r"\w{1,15}?_|\S{12}")
 SIGNED_CURRENCY = re.compile(f"(?<=[+−])(?=[{re.escape(''.join(sorted(LEADING_SYMBOLS)))}])")
 
 
@@ -93,7 +91,7 @@ def write_answer(numbers: Numbers) -> View:
     return {**write_sentences(units, numbers), "warnings": warnings}
 
 
-def render_report(numbers: Numbers) -> str:
+def render_report(numbers: Numbers, *, short: bool = False) -> str:
     """Return the report as one HTML page that loads no other file and nothing from the network.
 
     Parameters
@@ -101,12 +99,15 @@ def render_report(numbers: Numbers) -> str:
     numbers
         The result of `join_parts`. Numbers that are None or not finite are shown as a dash. Strings are escaped. The same
         numbers give the same page.
+    short
+        Return the summary alone, which is one page of A4.
     """
     numbers = clean(numbers)
     units = Units.of(numbers)
-    views = ((name, title, view(numbers, units)) for name, view, title in REPORT_SECTIONS)
+    views = () if short else ((name, title, view(numbers, units)) for name, view, title in REPORT_SECTIONS)
     sections = [{"name": name, "title": title, "view": view} for name, title, view in views if view is not None]
-    return _fill("report.html", numbers, units, sections=sections, legend=view_legend(numbers, units))
+    summary = view_summary(numbers, units)
+    return _fill("report.html", numbers, units, summary=summary, sections=sections, legend=view_legend(numbers, units))
 
 
 def render_checkup(numbers: Numbers) -> str:
@@ -145,9 +146,21 @@ def _fill(template: str, numbers: Numbers, units: Units, **context: Any) -> str:
     page = environment.get_template(template).render(
         n=numbers, units=units, response=numbers["response"]["name"], **colours, **context
     )
-    # No line ends between a sign and a currency; style and script stay as they are.
-    parts = re.split(r"(<(?:style|script)>.*?</(?:style|script)>)", page.strip(), flags=re.DOTALL)
-    return "".join(part if k % 2 else SIGNED_CURRENCY.sub("\u2060", part) for k, part in enumerate(parts)) + "\n"
+    parts = re.split(r"(<(?:style|script|code)>.*?</(?:style|script|code)>|<[^>]*>)", page.strip(), flags=re.DOTALL)
+    return "".join(_place_breaks(part, is_text=k % 2 == 0) for k, part in enumerate(parts)) + "\n"
+
+
+def _place_breaks(part: str, *, is_text: bool = True) -> str:
+    """Mark in a part of the page where lines may end within very long words, and where they may not end.
+
+    In tags, that is where they may not end; style, script and code stay as they are.
+
+    >>> _place_breaks("+€5 clicked_on_the_link").split("\u200b")
+    ['+\u2060€5 clicked_', 'on_', 'the_', 'link']
+    """
+    if is_text:
+        part = LONG_WORD.sub(lambda word: LONG_WORD_PARTS.sub("\\g<0>\u200b", word[0]).rstrip("\u200b"), part)
+    return part if part.startswith(("<style>", "<script>", "<code>")) else SIGNED_CURRENCY.sub("\u2060", part)
 
 
 def clean(value: Any) -> Any:

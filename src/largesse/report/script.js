@@ -152,15 +152,7 @@
     inputs.forEach(function (input) { input.addEventListener("input", function () { show(Number(input.value)); }); });
     back.querySelector("button").addEventListener("click", function () { show(Number(start)); inputs[0].focus(); });
   }
-  // On a phone, sections that are looked up are folded behind their titles; a link to one opens it.
-  function fold(section) {
-    var details = document.createElement("details"), summary = document.createElement("summary");
-    details.className = "fold";
-    summary.appendChild(section.querySelector("h2"));
-    details.appendChild(summary);
-    while (section.firstChild) details.appendChild(section.firstChild);
-    section.appendChild(details);
-  }
+  // A link to a section opens it; a button opens or closes all of them.
   function unfold() {
     var target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     var folded = target && (target.querySelector(":scope > details.fold") || target.closest("details.fold"));
@@ -168,15 +160,24 @@
     folded.open = true;
     target.scrollIntoView();
   }
+  function openAll(place) {
+    var button = place.querySelector("button"), folds = Array.prototype.slice.call(document.querySelectorAll("details.fold"));
+    function rest() { return folds.filter(function (one) { return !one.open; }); }
+    function name() { button.textContent = rest().length ? "Open all sections" : "Close all sections"; }
+    button.addEventListener("click", function () {
+      var open = rest().length > 0;
+      folds.forEach(function (one) { one.open = open; });
+    });
+    folds.forEach(function (one) { one.addEventListener("toggle", name); });
+    place.hidden = false;
+  }
   document.querySelectorAll(".whatif").forEach(slide);
   document.querySelectorAll("svg.frontier").forEach(follow);
   document.querySelectorAll(".hint").forEach(function (hint) { hint.hidden = false; });
-  if (window.matchMedia("(max-width: 600px)").matches) {
-    document.querySelectorAll("#level_responses, #decision_explanations, #spend_by_level, #profit_by_budget, #level_changes, #overlap_balance, #method_details, #glossary").forEach(fold);
-    window.addEventListener("hashchange", unfold);
-    document.addEventListener("click", function (event) { // also a link to where the page is already
-      if (event.target.closest("a[href^='#']")) setTimeout(unfold);
-    });
-    unfold();
-  }
+  document.querySelectorAll(".open-all").forEach(openAll);
+  window.addEventListener("hashchange", unfold);
+  document.addEventListener("click", function (event) { // also a link to where the page is already
+    if (event.target.closest("a[href^='#']")) setTimeout(unfold);
+  });
+  unfold();
 })();

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from largesse.report.number_format import (
+    MISSING_DASH,
     THIN_SPACE,
     Numbers,
     NumberStyle,
@@ -23,7 +25,25 @@ RETURN_SPREAD = 0.01  # difference of returns that must be visible
 UNKNOWN_BEST_RANGE = 0.9  # of the range of budgets: the best one may be any of them
 FREE_COST = 1e-9
 MIN_SHOWN_PROBABILITY = 0.01
+MAX_SHOWN_WARNINGS = 4
+MIN_SHOWN_RISKS = 3
+NEARLY_ALL = 0.995  # share of a group's customers that is called all of them
 REACH = 1.96  # standard errors of half a 95 % interval
+
+
+SHORT_WARNINGS = {  # of urgent warnings, by topic: for readers who do not know the words of the checks
+    "rows of each level": "Few customers of the log got some of the levels. What these levels bring is uncertain.",
+    "support": "Some kinds of customers never got some of the levels. What these bring them is not known.",
+    "randomisation": "Levels were not given at random. Those who got more may differ from the others.",
+    "balance": "Customers who got different levels are not alike, also after weighting.",
+    "weights": "Few customers of the log carry much of the estimates.",
+    "order of levels": "More is not always better: check the order of the levels.",
+    "suspicious features": "A column may have been recorded only afterwards. Then the numbers are too good.",
+    "within customers": "Comparing customers with themselves gives another answer than comparing them with others.",
+    "clusters": "Levels may have been given to groups of customers. Then the intervals are too short.",
+    "your customers": "The customers to plan for are not like those of the log.",
+    "interval": "Too few customers responded for an interval.",
+}
 
 
 # -- the verdict -------------------------------------------------------------------------------------------------------
@@ -300,6 +320,72 @@ def _name_level(numbers: Numbers) -> str:
     return f"{(numbers['uniform'] or numbers['levels'])[0]['name']!r}"
 
 
+# -- groups of customers ------------------------------------------------------------------------------------------------
+
+
+def describe_groups(numbers: Numbers) -> list[str]:
+    """Write a sentence for each group of customers that describes the plan; the groups are those of a small tree.
+
+    Groups that are the same for all customers need no sentence of conditions.
+    """
+    names, groups = [level["name"] for level in numbers["levels"]], numbers["groups"]
+    sentences = []
+    for group in groups:
+        level = names[group["level"]] if group["level"] < len(names) else MISSING_DASH
+        most = "all" if group["agreement"] >= NEARLY_ALL else write_percent(group["agreement"])
+        if not group["conditions"]:
+            sentences.append(f"{level} for {most}{'' if most == 'all' else ' of the customers'}.")
+            continue
+        who = " and ".join(write_conditions(group["conditions"]))
+        share = f"{write_percent(group['share'])} of customers"
+        sentences.append(f"{who[:1].upper()}{who[1:]} ({share}): {level} for {most}.")
+    return sentences
+
+
+def write_conditions(conditions: Sequence[Numbers]) -> list[str]:
+    """Write the conditions of a group, those on the same number or date as one range.
+
+    >>> write_conditions([{"feature": "age", "kind": "number", "holds": False, "limit": 30.0, "word": None, "or_missing": False}])
+    ['age 30 or more']
+    """
+    parts: dict[str, list[Numbers]] = {}
+    for condition in conditions:
+        parts.setdefault(condition["feature"], []).append(condition)
+    return [_write_range(feature, rows) for feature, rows in parts.items()]
+
+
+def _write_range(feature: str, rows: Sequence[Numbers]) -> str:
+    words = []
+    limits = [row for row in rows if finite(row["limit"]) is not None and row["kind"] in ("number", "date")]
+    above = [row for row in limits if not row["holds"]]
+    below = [row for row in limits if row["holds"]]
+    if above and below:
+        low, high = max(above, key=lambda row: row["limit"]), min(below, key=lambda row: row["limit"])
+        words.append(f"{_write_limit(low)} to {_write_limit(high)}")
+    elif above:
+        row = max(above, key=lambda row: row["limit"])
+        after = f"from {_write_limit(row)} on" if row["kind"] == "date" else f"{_write_limit(row)} or more"
+        words.append(f"{after}{' or missing' if all(row['or_missing'] for row in above) else ''}")
+    elif below:
+        row = min(below, key=lambda row: row["limit"])
+        words.append(f"{'before' if row['kind'] == 'date' else 'below'} {_write_limit(row)}")
+    for row in rows:
+        if row in limits:
+            continue
+        if row["kind"] == "flag" and finite(row["limit"]) is not None:
+            words.append("no" if row["holds"] else "yes or missing" if row["or_missing"] else "yes")
+        else:
+            words.append(f"{'' if row['holds'] else 'not '}{'missing' if row['word'] is None else row['word']}")
+    mark = ":" if any(row not in limits for row in rows) else ""
+    return f"{feature}{mark} {', '.join(words)}"
+
+
+def _write_limit(row: Numbers) -> str:
+    if row["kind"] == "date":
+        return datetime.fromtimestamp(float(row["limit"]), UTC).date().isoformat()
+    return f"{row['limit']:,.6g}".replace("-", "−")
+
+
 # -- warnings and exploration ------------------------------------------------------------------------------------------
 
 
@@ -337,7 +423,43 @@ def select_urgent(warnings: Sequence[Numbers]) -> list[dict[str, str]]:
     for warning in sorted((w for w in warnings if w["answer"] in URGENT), key=lambda w: URGENT.index(w["answer"])):
         first = take_first_sentence(warning["text"])
         shortened.append({"answer": warning["answer"], "text": first, "rest": warning["text"][len(first) :].strip()})
+        shortened[-1]["topic"] = warning.get("topic", "")
     return shortened
+
+
+def list_risks(numbers: Numbers) -> list[dict[str, str]]:
+    """Write reasons why the numbers may be wrong: urgent warnings in short, the most serious first, and the main assumptions.
+
+    `rest` is the warning itself, if it says more.
+    """
+    urgent = list[dict[str, str]]()
+    for warning in map(_use_short_words, select_urgent(numbers["answer"]["warnings"])):
+        same = next((risk for risk in urgent if risk["text"] == warning["text"]), None)
+        if same is None:
+            urgent.append(warning)
+        else:
+            same["rest"] += f" {warning['rest']}"
+    risks, hidden = urgent[:MAX_SHOWN_WARNINGS], urgent[MAX_SHOWN_WARNINGS:]
+    if hidden:
+        text = "One more warning." if len(hidden) == 1 else f"{len(hidden)} more warnings."
+        risks.append({"answer": hidden[0]["answer"], "text": text, "rest": " ".join(w["text"] for w in hidden)})
+    assumptions = ["The next customers may respond differently from those of the log, for example in another season."]
+    if numbers["log"]["propensity"] == "given":
+        assumptions.insert(0, "The log’s probabilities of levels may be wrong. The numbers hold if they are right.")
+    else:
+        assumptions.insert(
+            0, "Something that is not in the log may have decided who got more. The log cannot show that."
+        )
+    extra = numbers["uniform"][0]["difference"] if numbers["uniform"] else {}
+    if (finite(extra.get("low")) or 0.0) <= 0 <= (finite(extra.get("high")) or 0.0):
+        assumptions.insert(0, "The plan may bring nothing extra: the interval includes zero.")
+    free = max(MIN_SHOWN_RISKS - len(risks), 0)
+    return risks + [{"answer": "note", "text": text, "rest": ""} for text in assumptions[:free]]
+
+
+def _use_short_words(warning: Mapping[str, str]) -> dict[str, str]:
+    text = SHORT_WARNINGS.get(warning["topic"])
+    return {**warning, "text": text, "rest": f"{warning['text']} {warning['rest']}"} if text else dict(warning)
 
 
 def select_notes(warnings: Sequence[Numbers]) -> list[Numbers]:

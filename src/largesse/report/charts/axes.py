@@ -25,6 +25,7 @@ class Axis:
     low: float
     high: float
     ticks: tuple[float, ...]
+    bounds: tuple[float, float] = (-math.inf, math.inf)  # of the numbers: others are placed at their end
 
     @property
     def step(self) -> float:
@@ -33,10 +34,12 @@ class Axis:
 
     def place(self, value: float) -> float:
         """Return the position of a number: 0 at the low end, 1 at the high end."""
-        return (value - self.low) / (self.high - self.low)
+        return (min(max(value, self.bounds[0]), self.bounds[1]) - self.low) / (self.high - self.low)
 
 
-def fit_axis(values: Iterable[Any], target: int = 5, snug: bool = False) -> Axis:
+def fit_axis(
+    values: Iterable[Any], target: int = 5, snug: bool = False, bounds: tuple[float, float] | None = None
+) -> Axis:
     """Return an axis that holds all given numbers; missing ones are ignored.
 
     Parameters
@@ -47,8 +50,12 @@ def fit_axis(values: Iterable[Any], target: int = 5, snug: bool = False) -> Axis
         The approximate number of ticks.
     snug
         End close to the data instead of at the next tick; at least three ticks.
+    bounds
+        The smallest and largest number that is possible.
     """
-    low, high = _find_range([number for number in map(finite, values) if number is not None])
+    least, most = bounds = bounds or (-math.inf, math.inf)
+    known = [min(max(number, least), most) for number in map(finite, values) if number is not None]
+    low, high = _find_range(known)
     rough = (high - low) / target
     step = _round_step(rough)
     while snug and math.floor(high / step) - math.ceil(low / step) < 2:
@@ -63,7 +70,8 @@ def fit_axis(values: Iterable[Any], target: int = 5, snug: bool = False) -> Axis
         low, high = first * step, last * step
     # rounding removes the tails of binary fractions, so that 3 × 0.1 is 0.3
     decimals = max(0, 2 - math.floor(math.log10(step)))
-    return Axis(low, high, tuple(round(i * step, decimals) for i in range(first, last + 1)))
+    ticks = (round(i * step, decimals) for i in range(first, last + 1))
+    return Axis(low, high, tuple(tick for tick in ticks if least <= tick <= most), bounds)
 
 
 def _find_range(numbers: list[float]) -> tuple[float, float]:

@@ -28,7 +28,7 @@ class ChartSize:
     ticks: int
 
 
-DESK = ChartSize(900, 430, 13.5, 8)
+DESK = ChartSize(720, 330, 12.5, 8)
 PHONE = ChartSize(340, 330, 12, 4)
 
 
@@ -121,7 +121,7 @@ def _fit_frame(chart: CurveChart, size: ChartSize) -> Frame:
     points = [*chart.curve, *chart.marked]
     across = fit_axis([point.across for point in points], size.ticks)
     values = [number for point in points for number in (*list_ends(point.value), *list_ends(point.band), point.dashed)]
-    up = fit_axis(values, 6)
+    up = fit_axis(values, 6, bounds=None if chart.gains else chart.units.bounds)
     write = chart.units.difference if chart.gains else chart.units.response
     budgets = Units("amount", "").money(across.ticks, across.step, digits=1, short=True)
     values_style = write(up.ticks, up.step, digits=1, short=True)

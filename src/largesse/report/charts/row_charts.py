@@ -7,16 +7,20 @@ their size: the same strip fits a phone, a desk and paper.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
-from largesse.report.charts.axes import Axis
-from largesse.report.charts.svg import element, text, title
+from largesse.report.charts.axes import Axis, thin_ticks
+from largesse.report.charts.svg import element, measure, text, title
 from largesse.report.number_format import Numbers, NumberStyle, finite, write_percent
 
 STRIP_HEIGHT = 30
 MIDDLE = STRIP_HEIGHT / 2
 SIDE_MARGIN = 2.0  # per cent left free at both ends, so that nothing at the ends is cut
 MARKER_DISTANCE = 12.5  # pixels from a dot to the marks above and below it
+TICK_FONT = 12.5
+NARROW_STRIP = 150  # pixels; a strip in print and on a small screen is no narrower
+STRIP_WIDTHS = (200, 250, 300, 350, 400, 500, 600)  # from which the style sheet shows more ticks
 MIN_LABELLED_SHARE = 0.13  # a smaller segment is narrower than its own text on a phone
 
 
@@ -121,9 +125,19 @@ def draw_share_strip(share: Any, label: str) -> str:
 
 
 def draw_tick_strip(axis: Axis, style: NumberStyle, signed: bool = False) -> str:
-    """Draw the ticks' numbers below a column of strips."""
-    words = [text(style.text(tick, signed), x=_at(axis, tick), y=14, text_anchor="middle") for tick in axis.ticks]
-    return element("svg", *words, class_="strip ticks", width="100%", height=20, aria_hidden="true")
+    """Draw the ticks' numbers below a column of strips; those that would touch others on a narrow strip are wide-only."""
+    words, places = [style.text(tick, signed) for tick in axis.ticks], [axis.place(tick) for tick in axis.ticks]
+    widths = [measure(word, TICK_FONT) for word in words]
+    zero = axis.ticks.index(0) if 0 in axis.ticks else 0
+    always = thin_ticks([place * NARROW_STRIP for place in places], widths, keep=zero)
+    pairs = pairwise(zip(places, widths, strict=True))
+    needed = max((((a + b) / 2 + 6) / max(right - left, 1e-9) for (left, a), (right, b) in pairs), default=0.0)
+    wide = next((size for size in STRIP_WIDTHS if size >= needed), 0)
+    labels = []
+    for i, (tick, word) in enumerate(zip(axis.ticks, words, strict=True)):
+        kind = {} if i in always else {"class_": f"from-{wide}" if wide else "never"}
+        labels.append(text(word, x=_at(axis, tick), y=14, text_anchor="middle", **kind))
+    return element("svg", *labels, class_="strip ticks", width="100%", height=20, aria_hidden="true")
 
 
 def draw_swatch(level: int) -> str:

@@ -91,8 +91,8 @@ def _view_point(row: Numbers, units: Units) -> dict[str, str]:
 
 def _write_readout(point: Numbers, units: Units) -> str:
     row = _view_point(point, units)
-    more = f"; {units.one_more} buys {row['price']}" if row["price"] != MISSING_DASH else ""
-    return f"Budget {row['budget']} per customer: spend {row['spend']}, value {row['both']}{more}."
+    more = "; ".join(filter(None, (f"value {row['both']}", units.write_price(point["price"]))))
+    return f"Budget {row['budget']} per customer: spend {row['spend']}, {more}."
 
 
 def _write_plan(numbers: Numbers, units: Units) -> str:

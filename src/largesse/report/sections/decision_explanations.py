@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from largesse.report.charts.row_charts import draw_share_strip
 from largesse.report.comparison_rows import FigureRow, FigureRows, show_nonzero_ends
-from largesse.report.number_format import Numbers, Units, View, finite, write_percent, write_rate
+from largesse.report.number_format import Numbers, Units, View, finite, is_zero_text, write_percent, write_rate
 
 MAX_LABELLED_LEVELS = 7
 MAX_SHOWN_FEATURES = 8
@@ -43,8 +43,10 @@ def _view_importance(movers: Sequence[Numbers], units: Units) -> View:
     for mover in movers[:MAX_SHOWN_FEATURES]:
         loss, moved = mover["loss"], write_percent(mover["moved"])
         style = show_nonzero_ends(units.gain_style(loss), loss)
-        label = f"{mover['feature']}: {moved} of customers get another level; loses {style.with_interval(loss)}"
-        figure, sub = draw_share_strip(mover["moved"], label), f"loses {style.text(loss['estimate'])}"
+        is_loss = (finite(loss["estimate"]) or 0.0) > 0 and not is_zero_text(style.text(loss["estimate"]))
+        sub = f"loses {style.text(loss['estimate'])}" if is_loss else "loses nothing"
+        label = f"{mover['feature']}: {moved} of customers get another level; {sub} ({style.interval(loss)})"
+        figure = draw_share_strip(mover["moved"], label)
         rows.append(FigureRow(mover["feature"], figure, moved, sub=sub, mark=style.interval(loss) + _judge_loss(loss)))
     rest = len(movers) - MAX_SHOWN_FEATURES
     return {"importance": FigureRows(rows), "rest": f"{rest} more features move fewer customers." if rest > 0 else ""}

@@ -39,7 +39,7 @@ def view_transitions(numbers: Numbers, units: Units) -> View | None:
         "falls": [
             {
                 "title": "Share of customers who respond" if units.binary else "Mean response",
-                "figure": view_fall(changes, "value", names, value_styles, units.response),
+                "figure": view_fall(changes, "value", names, value_styles, units.response, units.bounds),
             },
             {
                 "title": "Spend per customer",
@@ -59,6 +59,7 @@ def view_fall(
     names: Sequence[str],
     styles: tuple[ChooseStyle, ChooseStyle],
     choose_ticks: Callable[..., NumberStyle],
+    bounds: tuple[float, float] | None = None,
 ) -> FigureRows:
     """Return the rows of a waterfall: the past, the contribution of each level of the plan, and the plan.
 
@@ -72,7 +73,7 @@ def view_fall(
         known = {end: finite(row[key].get(end)) for end in ("estimate", "low", "high")}
         whiskers.append({end: None if number is None else number + total for end, number in known.items()})
     ends = [number for row in (before, after, *whiskers) for number in list_ends(row)]
-    axis = fit_axis([*ends, *totals], 4, snug=True)
+    axis = fit_axis([*ends, *totals], 4, snug=True, bounds=bounds)
     rows = [_view_end("What was done", axis, before, styles[0])]
     for row, total, whisker in zip(levels, totals, whiskers, strict=False):
         style, name = styles[1](row[key]), f"Those who get {names[row['level']]}"

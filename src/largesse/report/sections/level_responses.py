@@ -62,7 +62,7 @@ def _has_few_rows(level: Numbers) -> bool:
 def view_levels(levels: Sequence[LevelMean], units: Units) -> FigureRows:
     """Return one row per level, all on one axis."""
     means = [number for level in levels for number in (*list_ends(level.value), level.model, level.raw["estimate"])]
-    axis = fit_axis(means, 4, snug=True)
+    axis = fit_axis(means, 4, snug=True, bounds=units.bounds)
     rows = []
     for level in levels:
         style = units.value_style(level.value)
@@ -83,7 +83,7 @@ def view_groups(feature: Numbers, names: Sequence[str], units: Units) -> View:
     ]
     points = [point for group in groups for point in group["levels"]]
     means = [number for point in points if not point["few"] for number in list_ends(point["value"])]
-    axis = fit_axis([*means, *(point["model"] for point in points)], 4)
+    axis = fit_axis([*means, *(point["model"] for point in points)], 4, bounds=units.bounds)
     style = units.response(axis.ticks, axis.step, digits=1, short=True)
     views = []
     for group in groups:

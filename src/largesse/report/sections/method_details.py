@@ -38,7 +38,7 @@ def view_method(numbers: Numbers, units: Units) -> View:
             for choice in choices
         ],
         "model": numbers["model"]["about"],
-        "price": units.rate(price) if price else "",
+        "price": units.write_price(price) if price else "",
         "estimates": [_view_estimate(row, numbers["estimator"], units) for row in numbers["method"]["estimates"]],
         "notes": select_notes(numbers["answer"]["warnings"]),
         "rows": write_count(log["rows"]),

@@ -1,4 +1,4 @@
-"""Section with the recommended next steps, which follow the verdict."""
+"""Recommended next steps, which follow the verdict."""
 
 from __future__ import annotations
 
@@ -11,37 +11,65 @@ from largesse.report.sentences import (
     judge_profit,
     name_mix,
     name_option,
-    select_urgent,
     write_about,
     write_best_budget,
     write_exploration,
 )
 
+PLAN_COMMAND = "largesse plan RUN --as {kind} --out plan.csv"
 
-def view_next_steps(numbers: Numbers, units: Units) -> View | None:
-    """Return the words of the steps; None if the plan is compared with nothing."""
+
+def list_steps(numbers: Numbers, units: Units) -> list[View]:
+    """Return the steps, each with a title, a command if there is one, and a sentence; empty without a comparison."""
     if not numbers["versus"]:
-        return None
-    verdict, best, loses = numbers["verdict"], numbers["best_budget"], judge_profit(numbers) == "loses"
-    advised, same_for_all = verdict["recommended"], is_same_for_all(verdict)
-    below_best = loses or (best is not None and not best["may_be_this"])
+        return []
+    verdict, best = numbers["verdict"], numbers["best_budget"]
+    loses, advised, same_for_all = judge_profit(numbers) == "loses", verdict["recommended"], is_same_for_all(verdict)
     explored = write_exploration(numbers["exploration"], numbers["customers"], units)
-    tested = name_option(advised if advised == "rule" else "plan")
-    return {
-        "warned": bool(select_urgent(numbers["answer"]["warnings"])),
-        "loses": loses,
-        "best": write_best_budget(units, numbers) if below_best else "",
-        "recommended": advised,
-        "same_for_all": same_for_all,
-        "simpler": numbers["versus"][0]["detail"] if advised == "mix" and not same_for_all else "",
-        "rule": numbers["safety"]["options"][1]["detail"] if advised == "rule" else "",
-        "explore": {} if explored or loses else view_exploration(numbers, units),
-        "explored": explored,
-        "test": ""
-        if same_for_all or (advised not in ("plan", "rule") and finite(verdict["needed_rows"]) is None)
-        else f"Assign customers at random, half of them to {tested}, half to {name_mix(numbers)} at the same cost, and compare "
-        f"what the halves bring. {write_needed_rows(numbers)}".strip(),
-    }
+    explore = {} if explored or loses else view_exploration(numbers, units)
+    steps: list[tuple[str, str, str]] = []
+    if loses or (best is not None and not best["may_be_this"]):
+        title = "Spend less: this plan does not earn back its cost." if loses else "Consider another budget."
+        steps.append((title, "", write_best_budget(units, numbers)))
+    if advised is None:
+        text = "Give some customers levels at random, record the probabilities, and run the campaign again."
+        steps.append(("Do not decide by this log.", "", text))
+    elif advised == "rule":
+        steps.append(
+            ("Use the simple rule:", PLAN_COMMAND.format(kind="rule"), numbers["safety"]["options"][1]["detail"])
+        )
+    elif advised == "before":
+        steps.append(("Keep what was done before,", "", "or plan with another budget."))
+    elif advised == "mix" and not same_for_all:
+        steps.append(("Use the simpler plan:", PLAN_COMMAND.format(kind="mix"), numbers["versus"][0]["detail"]))
+    elif not explore and not loses:
+        steps.append(("Use the plan:", PLAN_COMMAND.format(kind="plan"), "one row per customer"))
+    if explore:
+        text = f"after {explore['customers']} customers this log alone should show the gain; gives up {explore['cost']}"
+        steps.append(("Use it, and learn from it:", explore["command"], text))
+    if explored:
+        steps.append(("This plan explores,", "", f"so that the next log can judge it. {explored}"))
+    if not same_for_all and not loses and (advised in ("plan", "rule") or finite(verdict["needed_rows"]) is not None):
+        tested = name_option(advised if advised == "rule" else "plan")
+        text = f"half of the customers at random get {tested}, half {name_mix(numbers)} at the same cost. {write_needed_rows(numbers)}"
+        title = "Test it before everyone gets it:" if advised in ("plan", "rule") else "A test can still show a gain:"
+        steps.append((title, "largesse power RUN --incumbent uniform", text.strip()))
+    text = "record each customer’s possible levels with their probabilities, the level given, and the response."
+    steps.append(("Keep the next log:", "", text))
+    return [
+        {"title": title, "command": _keep_options(command), "text": text and f"{text.rstrip('.')}."}
+        for title, command, text in steps
+    ]
+
+
+def _keep_options(command: str) -> list[str]:
+    """Split a command where a line may end: before each option.
+
+    >>> _keep_options("largesse plan RUN --as mix --out plan.csv")
+    ['largesse plan RUN', '--as mix', '--out plan.csv']
+    """
+    first, *options = command.split(" --")
+    return [first, *(f"--{option}" for option in options)] if command else []
 
 
 def view_exploration(numbers: Numbers, units: Units) -> View:
@@ -58,8 +86,7 @@ def view_exploration(numbers: Numbers, units: Units) -> View:
     return {
         "command": f"largesse plan RUN --explore {next_log['rate']:g} --explore-for evaluation",
         "customers": write_about(customers),
-        "cost": f"{cost} in all ({units.gain_style({'estimate': lost}).text(lost)} per customer)"
-        + ("" if money is None else f", worth {units.total(money * customers)} of budget"),
+        "cost": cost + ("" if money is None else f", worth {units.total(money * customers)} of budget"),
     }
 
 

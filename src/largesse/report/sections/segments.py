@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from largesse.report.charts.row_charts import draw_stacked_strip
+from largesse.report.charts.row_charts import draw_stacked_strip, draw_swatch
 from largesse.report.comparison_rows import FigureRow, FigureRows
 from largesse.report.number_format import Numbers, NumberStyle, Units, View, write_count, write_percent
 from largesse.report.sections.budget_frontier import find_start, list_stops, write_budget
@@ -39,7 +39,25 @@ def view_segments(numbers: Numbers, units: Units) -> View:
         "start": start,
         "last": len(stops) - 1,
         "budget": write_budget(stops[start], numbers, units) if live else "",
+        "spends": _view_spends(numbers["money"]["levels"], units),
     }
+
+
+def _view_spends(rows: Sequence[Numbers], units: Units) -> list[dict[str, str]]:
+    """Return customers and spend of each level."""
+    spends = units.money([row["spend"] for row in rows])
+    return [
+        {
+            "swatch": draw_swatch(level),
+            "name": row["name"],
+            "customers": write_count(row["customers"]),
+            "share": write_percent(row["share"]),
+            # in one style if all sums are small; large sums each in their own, so that none reads 0.000 million
+            "spend": units.total(row["spend"]) if spends.unit > 1 else spends.text(row["spend"]),
+            "spend_share": write_percent(row["spend_share"]),
+        }
+        for level, row in enumerate(rows)
+    ]
 
 
 def _view_group(group: Numbers, names: Sequence[str], costs: NumberStyle, live: bool) -> FigureRow:
