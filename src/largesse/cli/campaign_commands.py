@@ -305,11 +305,27 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", help="Page to write; default: report.html in the run folder.")
     ] = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="Write the first page alone; default: NAME-short.html, beside the folder.")
+    ] = False,
+    slides: Annotated[
+        Path | None, typer.Option("--slides", help="Write the figures as PNG pictures into this folder instead.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the HTML report of a run folder."""
-    answer = pipeline.report(run_folder, out)
+    """Write the HTML report of a run folder, its first page alone, or its figures as pictures."""
+    if slides is not None:
+        if short or out is not None:
+            fail("report", Problem("--slides is given with --short or --out", "give --slides alone"))
+        paths = pipeline.write_slides(run_folder, slides)
+        wrote = [str(path) for path in paths]
+        echo({"slides": wrote}, f"wrote {', '.join(wrote)}", as_json=as_json, quiet=quiet)
+        return
+    if short and out is None:
+        folder = run_folder.absolute()
+        out = folder.parent / f"{folder.name}-short.html"
+    answer = pipeline.report(run_folder, out, short=short)
     echo(answer, f"wrote {out or run_folder / 'report.html'}", as_json=as_json, quiet=quiet)
 
 

@@ -14,6 +14,7 @@ from largesse.pipeline.commands import judge as judge
 from largesse.pipeline.commands import plan as plan
 from largesse.pipeline.commands import read_numbers as read_numbers
 from largesse.pipeline.commands import report as report
+from largesse.pipeline.commands import write_slides as write_slides
 from largesse.pipeline.commands import run as run
 from largesse.pipeline.log_checkup import examine as examine
 from largesse.pipeline.log_checkup import find_campaign as find_campaign

@@ -22,7 +22,7 @@ from largesse.evaluation import (
     take_scores,
 )
 from largesse.exploration import ResponseVariance, measure_variance, plan_next_log
-from largesse.io import file_transaction, read_record, to_json
+from largesse.io import atomic_file, file_transaction, read_record, to_json
 from largesse.pipeline import run_folder as files
 from largesse.pipeline.customer_tables import choose_customers
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
@@ -46,7 +46,7 @@ from largesse.records import (
     StudySummary,
     UnsupportedCells,
 )
-from largesse.report import Heading, join_parts, name_day, render_report
+from largesse.report import Heading, draw_slides, join_parts, name_day, render_report
 from largesse.response import ResponseModel, WithCosts, check_model_name, fit_out_of_fold, make_model
 from largesse.stats import assign_folds, count_folds
 
@@ -451,6 +451,23 @@ def report(folder: str | Path, out: str | Path | None = None, *, short: bool = F
         with file_transaction() as batch:
             files.write_text(files.renew_run_folder(batch, home) / files.REPORT_FILE, render_report(numbers))
         return numbers
+
+
+def write_slides(folder: str | Path, out: str | Path) -> list[Path]:
+    """Write the figures of a run's report as PNG pictures into a folder; return their paths."""
+    target = Path(out)
+    if target.exists() and not target.is_dir():
+        fail("output", Problem(f"{out} is not a folder", "give the name of a folder for the pictures"))
+    numbers = read_numbers(folder)
+    with files.expect_numbers(Path(folder)):
+        slides = draw_slides(numbers)
+    for name in slides:
+        files.check_file(target / name)
+    target.mkdir(parents=True, exist_ok=True)
+    for name, picture in slides.items():
+        with atomic_file(target / name) as unfinished:
+            unfinished.write_bytes(picture)
+    return [target / name for name in slides]
 
 
 def read_numbers(folder: str | Path) -> dict[str, Any]:

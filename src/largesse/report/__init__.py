@@ -5,7 +5,8 @@ screens and paper. `describe_checkup` and `render_checkup` do the same for the c
 `render_check` for the check of a campaign, `render_pace` for paced streams.
 
 `sections` has one module and one template for each section of the page, `charts` draws, `number_format` formats numbers,
-`sentences` writes the verdict and the warnings, and `console` prints on a terminal.
+`sentences` writes the verdict and the warnings, `labels` renames columns and levels, `slides` draws pictures for a talk, and
+`console` prints on a terminal.
 """
 
 from largesse.report.checkup_pages import describe_check as describe_check
@@ -30,3 +31,4 @@ from largesse.report.page_rendering import render_check as render_check
 from largesse.report.page_rendering import render_checkup as render_checkup
 from largesse.report.page_rendering import render_pace as render_pace
 from largesse.report.page_rendering import render_report as render_report
+from largesse.report.slides import draw_slides as draw_slides

@@ -306,7 +306,7 @@ class Units:
         return _add_unit(style, self.currency)
 
     def rate(self, price: Any) -> str:
-        """Write a price of budget: what one more response costs; of amounts with a unit, what one more unit of budget brings.
+        """Write a price of budget: the cost of one more response; of amounts with a unit, the response to one more unit of budget.
 
         >>> Units("binary", "€").rate(0.000064), Units("amount", "€", "€").rate(0.19), Units("amount", "").rate(None)
         ('€15,600', '€0.19', '–')

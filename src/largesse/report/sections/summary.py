@@ -1,4 +1,4 @@
-"""Section that a decision needs: verdict, extra responses and their cost, spend, who gets what, before and after, risks, steps."""
+"""First page of the report: verdict, extra responses, their cost, spend, levels by group, change, risks and next steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from largesse.report.number_format import (
     write_percent,
 )
 from largesse.report.sections.next_steps import list_steps
-from largesse.report.sentences import describe_groups, list_risks, name_cheapest, write_returned
+from largesse.report.sentences import counts_revenue, describe_groups, list_risks, name_cheapest, write_returned
 
 CANNOT_SAY = "cannot say"
 
@@ -151,11 +151,12 @@ def _view_spend(numbers: Numbers, units: Units) -> SummaryCard:
 def _view_profit(numbers: Numbers, units: Units) -> SummaryCard:
     total, gain = (multiply(numbers["profit"][key], numbers["customers"]) for key in ("own", "gain"))
     style = units.profit.value_style(total)
+    even = ", as if all of the response were profit" if counts_revenue(units, numbers["profit"]) else ""
     return SummaryCard(
         "What is left after costs (profit)",
         style.text(total["estimate"]),
         label_interval(style.interval(total)),
-        f"{units.profit.write_gain(gain)} against {name_cheapest(numbers)}.",
+        f"{units.profit.write_gain(gain)} against {name_cheapest(numbers)}{even}.",
     )
 
 
