@@ -74,6 +74,16 @@ def test_quiet_commands_print_warnings_alone(run_copy: Path, call: Call) -> None
     assert "wrote" in call("report", str(run_copy)).out
 
 
+def test_the_first_page_alone_and_slides_go_to_files_of_their_own(run_copy: Path, call: Call) -> None:
+    pages = run_copy.parent / f"{run_copy.name}-short.html", run_copy / "report.html"
+    assert call("report", str(run_copy), "--short").code == 0
+    assert 0 < 2 * pages[0].stat().st_size < pages[1].stat().st_size
+    assert call("report", str(run_copy), "--slides", str(run_copy.parent / "slides")).code == 0
+    assert {path.suffix for path in (run_copy.parent / "slides").iterdir()} == {".png"}
+    assert call("report", str(run_copy), "--slides", str(run_copy.parent / "slides"), "--short").code == 2
+    assert call("report", str(run_copy), "--short", "--out", str(run_copy / "plan.parquet")).code == 2
+
+
 def test_plan_and_evaluate_speak_in_units_and_names(run_copy: Path, call: Call) -> None:
     campaign = run_copy / "campaign.toml"
     campaign.write_text(re.sub(r"^unit = .*", 'unit = "€"', campaign.read_text(), flags=re.MULTILINE))

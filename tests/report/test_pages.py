@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import re
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ from largesse.report import (
     Heading,
     describe_check,
     describe_checkup,
+    draw_slides,
     join_parts,
     render_check,
     render_checkup,
@@ -98,6 +100,37 @@ def test_sections_stand_in_order_under_their_titles_and_the_contents_lead_to_the
         binary |= {"targeting": {**binary["targeting"], "points": []}} if there else {key: []}
         binary["curve"] = binary["curve"] if there else {"levels": [], "features": []}
         assert ("qini_curve" in Page(render_report(binary)).ids) == there
+
+
+@pytest.mark.parametrize("kind", ["binary", "amount", "ugly", "empty"])
+def test_slides_are_pictures_of_one_size_and_the_same_every_time(kind: str, request: pytest.FixtureRequest) -> None:
+    numbers: Numbers = request.getfixturevalue(kind)
+    slides = draw_slides(numbers)
+    assert list(slides) == sorted(slides)
+    assert {"1-answer.png", "2-before-and-after.png"} <= slides.keys()
+    for picture in slides.values():
+        assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+        assert struct.unpack(">II", picture[16:24]) == (1599, 900)
+    assert draw_slides(numbers) == slides
+
+
+def test_labels_replace_names_of_columns_and_levels_alone(binary_run: Any) -> None:
+    parts = [to_json(record) for record in binary_run.records]
+    labels = {
+        "age": "Years of age",
+        "small": "A small voucher",
+        "fine": "Nowhere to be seen",
+        "plan": "Nowhere to be seen",
+        "Oslo": "Nowhere to be seen",
+    }
+    numbers = join_parts(Heading("Autumn", "€", 0), *parts, labels)
+    page = visible(render_report(numbers))
+    assert "Years of age" in page
+    assert "A small voucher" in page
+    assert "Nowhere" not in page
+    assert not re.search(r"\bsmall \(costs", page)
+    assert "By age" not in page
+    assert join_parts(Heading("Autumn", "€", 0), *parts)["levels"][1]["name"] == "small"
 
 
 def test_hostile_text_is_escaped_everywhere(binary: Numbers, amount: Numbers) -> None:

@@ -14,8 +14,8 @@ from largesse.pipeline.commands import judge as judge
 from largesse.pipeline.commands import plan as plan
 from largesse.pipeline.commands import read_numbers as read_numbers
 from largesse.pipeline.commands import report as report
-from largesse.pipeline.commands import write_slides as write_slides
 from largesse.pipeline.commands import run as run
+from largesse.pipeline.commands import write_slides as write_slides
 from largesse.pipeline.log_checkup import examine as examine
 from largesse.pipeline.log_checkup import find_campaign as find_campaign
 from largesse.pipeline.next_log import write_next_log as write_next_log

@@ -54,7 +54,8 @@ def draw_slides(numbers: Numbers) -> dict[str, bytes]:
             draw(figure, numbers, units)
             made = f" · {numbers['made']}" if numbers["made"] else ""
             figure.text(LEFT, 0.035, f"{numbers['title']}{made}", color=SOFT, fontsize=11)
-            FigureCanvasAgg(figure).print_png(picture, metadata={"Software": None})
+            FigureCanvasAgg(figure)
+            figure.savefig(picture, format="png", metadata={"Software": None})
             slides[name] = picture.getvalue()
     return slides
 
@@ -93,9 +94,10 @@ def _draw_before(figure: Figure, numbers: Numbers, units: Units) -> None:
     view, levels = view_summary(numbers, units), numbers["money"]["levels"]
     _write_title(figure, "Before and after", view["compared"])
     counts = [finite(row["rows"]) or 0.0 for row in numbers["support"]["overlap"]]
-    bars = [("This plan", [finite(row["share"]) or 0.0 for row in levels])]
-    if len(counts) == len(levels) and sum(counts):
-        bars.append(("Before", [count / sum(counts) for count in counts]))
+    bars: list[tuple[str, list[float]]] = [("This plan", [finite(row["share"]) or 0.0 for row in levels])]
+    total = sum(counts)
+    if len(counts) == len(levels) and total > 0:
+        bars.append(("Before", [count / total for count in counts]))
     axes, colours = figure.add_axes((0.14, 0.47, 0.8, 0.27)), spread_colours(LIGHT_LEVELS, len(levels))
     for k, (level, colour) in enumerate(zip(levels, colours, strict=True)):
         for row, (_, shares) in enumerate(bars):
@@ -115,7 +117,11 @@ def _draw_before(figure: Figure, numbers: Numbers, units: Units) -> None:
 def _draw_budgets(figure: Figure, numbers: Numbers, units: Units) -> None:
     """Draw the honest value of plans at every budget, with its interval and the plan."""
     _write_title(figure, "What another budget would bring")
-    points = [point for point in numbers["frontier"]["points"] if finite(point["value"]["low"]) is not None]
+    points = [
+        point
+        for point in numbers["frontier"]["points"]
+        if all(finite(point["value"][end]) is not None for end in ("low", "estimate", "high"))
+    ]
     axes = _add_axes(figure)
     budgets, scale = [point["budget"] for point in points], _scale(units)
     ends = [[scale * _keep(units, point["value"][end]) for point in points] for end in ("low", "high", "estimate")]

@@ -143,7 +143,7 @@ def _view_spend(numbers: Numbers, units: Units) -> SummaryCard:
         "Spend against budget",
         units.total(multiply(spend, numbers["customers"])["estimate"]),
         f"{limit}{within}",
-        f"{style.text(spend['estimate'])} per customer ({style.interval(spend)}); dashed: the budget.",
+        f"{style.text(spend['estimate'])} per customer ({style.interval(spend)}).",
         draw_spend_strip(axis, spend, budget["average"], label),
     )
 
