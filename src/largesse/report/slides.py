@@ -23,7 +23,7 @@ SLIDE_SIZE, SLIDE_DPI = (13.333, 7.5), 120  # inches; 1,600 × 900 pixels
 LEFT, RIGHT = 0.06, 0.94
 TITLE_WIDTH, TEXT_WIDTH, CARD_WIDTH = 62, 108, 30  # characters in a line
 SLIDE_SETTINGS = PLOT_SETTINGS | {"font.size": 15}
-MIN_LABELLED_SHARE = 0.06
+MIN_BAR_TEXT_SHARE = 0.06
 INK, SOFT = "#14202b", "#4d5b68"
 Draw = Callable[["Figure", Numbers, Units], None]
 
@@ -102,7 +102,7 @@ def _draw_before(figure: Figure, numbers: Numbers, units: Units) -> None:
     for k, (level, colour) in enumerate(zip(levels, colours, strict=True)):
         for row, (_, shares) in enumerate(bars):
             axes.barh(row, shares[k], left=sum(shares[:k]), color=colour, label=level["name"] if row == 0 else None)
-            if shares[k] >= MIN_LABELLED_SHARE:
+            if shares[k] >= MIN_BAR_TEXT_SHARE:
                 middle, ink = sum(shares[:k]) + shares[k] / 2, choose_ink(colour)
                 axes.text(middle, row, write_percent(shares[k]), ha="center", va="center", color=ink, fontsize=14)
     axes.set_yticks(range(len(bars)), [name for name, _ in bars])
