@@ -1,6 +1,7 @@
 """A ledger is opened by its address and keeps its terms; errors name what is invalid, but never a password."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def test_a_transaction_that_was_stopped_for_too_long_is_repeated(server: Server)
     def work(session: Any) -> int:
         attempts.append(session.now())
         if len(attempts) == 1:
-            session.run("SET LOCAL idle_in_transaction_session_timeout = 50")
+            session.fetch("SET LOCAL idle_in_transaction_session_timeout = 50")  # at once
             time.sleep(0.5)
         return int(session.fetch("SELECT total FROM ledger")[0][0])
 
@@ -90,13 +91,10 @@ def test_a_pooler_that_drops_settings_keeps_two_ledgers_apart(server: Server, mo
     for address in addresses:
         open_ledger(address, fixed_terms()).close()
     with open_ledger(addresses[0]) as ledger:
-        ledger.decide("1", make_offers(["a"]), Dearest(), now=START)
-        session: Any = ledger._store
-        session._connection.execute("DEALLOCATE ALL")  # as if another connection answered
         for k in range(12):
             ledger.decide(f"more {k}", make_offers(["a"]), Dearest(), now=START)
-            if k == 6:
-                session._connection.execute("DEALLOCATE ALL")
+        store: Any = ledger._store  # a pooler may give each transaction another connection: nothing is prepared on one
+        assert store._connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
     with open_ledger(addresses[1]) as ledger:
         assert ledger.standing(now=START).requests == 0
 
@@ -113,6 +111,22 @@ def test_a_decision_is_on_the_disk_whatever_the_database_does_by_default(server:
             with open_ledger(server.address("safe"), fixed_terms()) as ledger:
                 assert ledger._transact(settings) == [used, "safe"]
         admin.execute("ALTER ROLE largesse RESET synchronous_commit")
+
+
+def test_decisions_are_read_back_exactly_whatever_a_database_does_by_default(server: Server) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    names = ["it's", 'a "quoted" one', "back\\slash\\", "100%s", "?", "Ω漢😀", "{1,2}", "$1"]
+    with psycopg.connect(server.address("x").partition("&")[0], autocommit=True) as admin:
+        admin.execute("ALTER ROLE largesse SET extra_float_digits = 0")
+        admin.execute("ALTER ROLE largesse SET standard_conforming_strings = off")
+        with open_ledger(server.address("exact"), fixed_terms()) as ledger:
+            offers = replace(make_offers(names), responses=np.full((len(names), 3), 1 / 3))
+            first = ledger.decide("it's \\ 100%", offers, Dearest(), now=START)
+            again = ledger.decide("it's \\ 100%", offers, Dearest(), now=START)
+            assert again.repeated
+            assert (again.customers, again.responses.tolist()) == (first.customers, first.responses.tolist())
+            assert [row[1] for row in ledger.decisions()] == names
+        admin.execute("ALTER ROLE largesse RESET ALL")
 
 
 # -- terms ----------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,15 +20,11 @@ COLUMN_TYPES = {"customer": "text", "id": "text", "digest": "text", "policy": "t
 )  # of the columns that are inserted; the others are whole numbers
 TEMPORARY_STATES = {"57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03"}  # restarts, too many, conflicts
 IDLE_TIMEOUT = "25P03"  # of a transaction: this process was stopped meanwhile
-POOLED_STATES = {
-    "26000",
-    "42P05",
-}  # a prepared statement is missing or doubled: a pooler gave this client another connection
-PREPARE_AFTER = 5  # executions
 LOCK_LEDGER = "SELECT id FROM ledger FOR UPDATE; "
 SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (SELECT max(id) FROM ledger)"
 TRANSACTION_SETTINGS = """SET LOCAL search_path TO {schema};
 SET LOCAL idle_in_transaction_session_timeout TO 60000;
+SET LOCAL extra_float_digits TO 3;
 SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"""
 # A server that is silent for half a minute counts as gone; the network itself would wait for hours.
 KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 30_000}
@@ -42,7 +39,6 @@ class PostgresStore:
         self._psycopg = require_part("psycopg", "postgres", "ledger")
         self._address, self._schema = _split_schema(address)
         self._connection: Any = None
-        self._prepare_after: int | None = PREPARE_AFTER
         self._clock = SteadyClock()
         self._owner = 0
 
@@ -58,11 +54,12 @@ class PostgresStore:
 
     def prepare(self, create: Sequence[str]) -> None:
         """Connect; run the statements that `create` the tables if the schema is empty, or refuse other tables."""
-        with self._begin() as cursor:
+        with self._begin() as session:
             # Two workers that begin a ledger at the same moment take turns.
-            cursor.execute("SELECT pg_advisory_xact_lock(7307291, hashtext(%s))", (self._schema,))
-            cursor.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (self._schema,))
-            tables = {row[0] for row in cursor.fetchall()}
+            session.fetch("SELECT pg_advisory_xact_lock(7307291, hashtext(?))", (self._schema,))
+            tables = {
+                row[0] for row in session.fetch("SELECT tablename FROM pg_tables WHERE schemaname = ?", (self._schema,))
+            }
             if not tables and not create:
                 hint = "check the address; largesse serve begins one with --total and --until"
                 fail("ledger", Problem(f"there is no ledger at {self.display_address}", hint), LedgerError)
@@ -74,9 +71,8 @@ class PostgresStore:
                     LedgerError,
                 )
             if not tables:
-                cursor.execute(f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"')
-                for statement in create:
-                    cursor.execute(statement)
+                for statement in (f'CREATE SCHEMA IF NOT EXISTS "{self._schema}"', *create):
+                    session.run(statement)
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[PostgresSession]:
@@ -84,17 +80,16 @@ class PostgresStore:
         mode, first = (
             ("", LOCK_LEDGER + SERVER_TIME) if write else ("ISOLATION LEVEL REPEATABLE READ, READ ONLY", SERVER_TIME)
         )
-        with self._begin(mode, first) as cursor:
-            while cursor.nextset():  # the time is the last result
-                pass
-            now, locked_id = cursor.fetchone()
+        with self._begin(mode, first) as session:
+            now, locked_id = session.last_row()
             if write and locked_id is None:
-                cursor.execute("LOCK TABLE ledger IN EXCLUSIVE MODE")  # only one worker fills it
-            yield PostgresSession(cursor, self._clock.read(now))
+                session.fetch("LOCK TABLE ledger IN EXCLUSIVE MODE")  # only one worker fills it
+            session.time = self._clock.read(now)
+            yield session
 
     @contextmanager
-    def _begin(self, mode: str = "", first: str = "") -> Iterator[Any]:
-        """Give the cursor of a transaction in the ledger's schema, which is on the disk when it ends.
+    def _begin(self, mode: str = "", first: str = "") -> Iterator[PostgresSession]:
+        """Give a transaction in the ledger's schema, which is on the disk when it ends.
 
         The settings are those of the transaction: a pooler (PgBouncer) drops those of the connection without a word. The `first`
         statements are sent with them, in one message.
@@ -103,14 +98,13 @@ class PostgresStore:
         with connection.cursor() as cursor:
             try:
                 settings = TRANSACTION_SETTINGS.format(schema=self._schema)
-                cursor.execute(f"BEGIN {mode}; {settings}; {first}", prepare=False)
-                yield cursor
-                cursor.execute("COMMIT")
-            except BaseException as error:
+                cursor.execute(f"BEGIN {mode}; {settings}; {first}")
+                session = PostgresSession(cursor)
+                yield session
+                session.commit()
+            except BaseException:
                 with suppress(Exception):
                     cursor.execute("ROLLBACK")
-                if getattr(error, "sqlstate", None) in POOLED_STATES:
-                    self._prepare_after = None
                 raise
 
     def _connect(self) -> Any:
@@ -118,16 +112,16 @@ class PostgresStore:
             self._connection = None  # a connection must not cross a fork; the parent still uses it
         if self._connection is None or self._connection.closed:
             extra = {"connect_timeout": CONNECT_SECONDS, "application_name": "largesse", **KEEPALIVE}
-            self._connection = self._psycopg.connect(
-                self._address, autocommit=True, prepare_threshold=self._prepare_after, **extra
-            )
+            # Values are quoted here, by the library of PostgreSQL, so that one message may hold several statements.
+            cursors = self._psycopg.ClientCursor
+            self._connection = self._psycopg.connect(self._address, autocommit=True, cursor_factory=cursors, **extra)
             self._owner = os.getpid()
         return self._connection
 
     def is_temporary(self, error: Exception) -> bool:
         """Return True if the server is restarting, not ready yet, or asks for a retry."""
         state = getattr(error, "sqlstate", None)
-        if state == IDLE_TIMEOUT or state in POOLED_STATES:
+        if state == IDLE_TIMEOUT:
             return True
         if not isinstance(error, self._psycopg.OperationalError | self._psycopg.InterfaceError):
             return False
@@ -156,29 +150,63 @@ class PostgresStore:
 
 @final
 class PostgresSession:
-    """A transaction of a PostgreSQL database."""
+    """A transaction of a PostgreSQL database: changes are sent together when it ends, in one message."""
 
-    def __init__(self, cursor: Any, now: int) -> None:
-        self._cursor, self._now = cursor, now
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+        self._changes: list[str] = []
+        self._values: list[Any] = []
+        self.time = 0  # microseconds since 1970
 
     def now(self) -> int:
         """Return the time of the server when it gave the lock: the clocks of machines may differ."""
-        return self._now
+        return self.time
+
+    def last_row(self) -> Any:
+        """Return the row of the last statement of a message."""
+        while self._cursor.nextset():
+            pass
+        return self._cursor.fetchone()
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
-        self._cursor.execute(sql.replace("?", "%s"), tuple(values))
-        return list(self._cursor.fetchall())
+        """Return the rows of a query; none for a statement that returns nothing."""
+        return self.fetch_together([(sql, values)])[-1]
+
+    def fetch_together(self, queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
+        """Return the rows of several queries, which are sent in one message after all changes."""
+        self._changes += [sql for sql, _ in queries]
+        self._values += [value for _, values in queries for value in values]
+        n_before = len(self._changes) - len(queries)
+        self._send()
+        results = []
+        for place in range(n_before + len(queries)):
+            if place >= n_before:
+                has_rows = self._cursor.pgresult.nfields > 0
+                results.append(list(self._cursor.fetchall()) if has_rows else [])
+            self._cursor.nextset()
+        return results
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """Run a statement."""
-        self._cursor.execute(sql.replace("?", "%s"), tuple(values))
+        """Run a statement, at the latest when the transaction ends."""
+        self._changes.append(sql)
+        self._values += values
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Add rows, all in one statement."""
-        places = ", ".join(f"%s::{COLUMN_TYPES.get(name, 'int8')}[]" for name in columns)
-        sql = f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM unnest({places})"  # noqa: S608  names of our own
-        self._cursor.execute(sql, [list(values) for values in columns.values()])
+        names = ", ".join(columns)
+        kinds = ", ".join(f"{name} {COLUMN_TYPES.get(name, 'int8')}" for name in columns)
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        sql = f"INSERT INTO {table} ({names}) SELECT {names} FROM json_to_recordset(?) AS rows({kinds})"  # noqa: S608  names of our own
+        self.run(sql, [json.dumps(rows, ensure_ascii=False)])
+
+    def commit(self) -> None:
+        """Send all changes, and end the transaction."""
+        self._changes.append("COMMIT")
+        self._send()
+
+    def _send(self) -> None:
+        self._cursor.execute("; ".join(self._changes).replace("?", "%s"), self._values)
+        self._changes, self._values = [], []
 
 
 def _split_schema(address: str) -> tuple[str, str]:

@@ -229,6 +229,10 @@ class SqliteSession:
         """Return the rows of a query."""
         return self._connection.execute(sql, tuple(values)).fetchall()
 
+    def fetch_together(self, queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
+        """Return the rows of several queries."""
+        return [self.fetch(sql, values) for sql, values in queries]
+
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Run a statement."""
         self._connection.execute(sql, tuple(values))

@@ -56,7 +56,11 @@ MAX_INTEGER = 2**63 - 1  # of a database
 
 def read_standing(session: Session, now: int) -> LedgerStanding:
     """Read the ledger's row."""
-    rows = session.fetch(READ_LEDGER)
+    return parse_standing(session.fetch(READ_LEDGER), now)
+
+
+def parse_standing(rows: Sequence[tuple[Any, ...]], now: int) -> LedgerStanding:
+    """Convert the row of `READ_LEDGER`."""
     if not rows:
         refuse_damaged()
     *numbers, state, plan = rows[0]
@@ -118,7 +122,7 @@ def release_expired(
     session: Session, standing: LedgerStanding, *, all_requests: bool = False, write: bool = True
 ) -> LedgerStanding:
     """Release promises whose time is over. Only a transaction that writes closes their requests."""
-    if not standing.has_open_promises:
+    if standing.terms.valid is None or not standing.has_open_promises:
         return standing
     ends = standing.terms.ends if standing.terms.keeps_promises else NO_END
     requests = standing.now, MAX_INTEGER if all_requests else MAX_CLOSED_REQUESTS
@@ -151,10 +155,12 @@ def decide_requests(
     results: list[LedgerDecisions | LargesseError] = []
     standing: LedgerStanding | None = None
     ids = [request.request for request in requests if is_id(request.request)]
-    known: dict[str, tuple[Any, ...]] = {}
+    queries: list[tuple[str, Sequence[Any]]] = [(READ_LEDGER, ())]
     for first in range(0, len(ids), MAX_QUERY_VALUES):
         some = ids[first : first + MAX_QUERY_VALUES]
-        known |= {row[0]: row[1:] for row in session.fetch(f"{FIND_REQUESTS} ({', '.join('?' * len(some))})", some)}
+        queries.append((f"{FIND_REQUESTS} ({', '.join('?' * len(some))})", some))
+    ledger_row, *found = session.fetch_together(queries)
+    known = {row[0]: row[1:] for rows in found for row in rows}
     new: dict[str, tuple[str, LedgerDecisions]] = {}
     for request in requests:
         try:
@@ -169,7 +175,7 @@ def decide_requests(
                 results.append(_recall(session, name, digest, known[name]))
                 continue
             if standing is None:
-                standing = release_expired(session, read_standing(session, now))
+                standing = release_expired(session, parse_standing(ledger_row, now))
             choice = chooser.choose(standing, request.offers)
             decided = _apply_choice(request, choice, standing)
         except LargesseError as error:
