@@ -73,10 +73,10 @@ _PUBLIC_NAMES = {
     "worlds": "simulate",
 }
 _MODULE_OF = {name: f"largesse.{module}" for module, names in _PUBLIC_NAMES.items() for name in names.split()}
-_MOVED = dict.fromkeys(  # names that are now in the lab, by module
-    ["BART", "BanditNet", "CFRNet", "DoseLog", "DoseSIRE", "GANITE", "TLearner", "best_doses", "evaluate_doses"],
-    "largesse_lab.baselines",
-)
+_MOVED = {  # names that are now in the lab, by module
+    **dict.fromkeys(["BART", "BanditNet", "CFRNet", "GANITE", "TLearner"], "largesse_lab.baselines"),
+    **dict.fromkeys(["DoseLog", "DoseSIRE", "best_doses", "evaluate_doses"], "largesse_lab.doses"),
+}
 
 
 def _load(name: str) -> Any:

@@ -31,7 +31,7 @@ from largesse.pipeline.run_folder import POLICY_FILE as POLICY_FILE
 from largesse.pipeline.run_folder import RUN_FILES as RUN_FILES
 from largesse.pipeline.run_folder import RUN_FOLDER_MARKS as RUN_FOLDER_MARKS
 from largesse.pipeline.run_folder import check_file as check_file
-from largesse.pipeline.run_folder import check_table as check_table
+from largesse.pipeline.run_folder import check_table_path as check_table_path
 from largesse.pipeline.run_folder import convert_log as convert_log
 from largesse.pipeline.run_folder import read_run_folder as read_run_folder
 from largesse.pipeline.run_folder import write_text as write_text

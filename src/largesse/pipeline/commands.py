@@ -274,7 +274,7 @@ def plan(
     alone. With `out`, a folder that has a plan stays as it is, and the new plan is in `out` alone. CSV files get
     an apostrophe before text that would begin a formula, unless `raw_ids`.
     """
-    files.check_table(out, customers)
+    files.check_table_path(out, customers)
     with files.hold_run_folder(folder) as home:
         before = read_campaign(home)
         campaign = before.spending(**spending)
@@ -283,7 +283,7 @@ def plan(
         source = customers or campaign.customers
         if customers is not None:
             campaign = replace(campaign, customers=str(Path(customers).absolute()))
-        files.check_table(out, source, campaign.log)
+        files.check_table_path(out, source, campaign.log)
         with open_scored(home, campaign, source, engine, progress) as (policy, variance, scored):
             warnings = compare_with_log(campaign, policy, engine, scored) if source else ()
             if kind == "plan":

@@ -31,14 +31,8 @@ from largesse.evaluation import (
     number_groups,
 )
 from largesse.io import ScratchFile, scratch_file
-from largesse.pipeline.customer_tables import (
-    CustomerSource,
-    CustomerStream,
-    find_repeated,
-    hash_customers,
-    open_table,
-    table_source,
-)
+from largesse.pipeline.customer_checks import find_repeated_hashes, hash_customers
+from largesse.pipeline.customer_tables import CustomerSource, CustomerStream, open_table, table_source
 from largesse.pipeline.engine_protocol import PlanResult, Target
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy, PolicyOptions
@@ -289,7 +283,7 @@ def _score_batches(policy: Policy, source: CustomerStream, stack: ExitStack, nea
             sampled.append(part.features.take(chosen[slice(*places)] - start))
         start += len(part)
         advance(start / source.n)
-    repeated = find_repeated(np.concatenate(hashes))
+    repeated = find_repeated_hashes(np.concatenate(hashes))
     if wrong or len(repeated):
         source.refuse_rows(repeated)
     sample = FeatureSample(chosen, pa.concat_tables(sampled).unify_dictionaries())

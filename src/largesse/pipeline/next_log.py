@@ -54,7 +54,7 @@ def write_next_log(
     with files.read_run_folder(folder) as home:
         campaign, policy = read_campaign(home), Policy.load(home / files.POLICY_FILE)
         inputs = (*tables, campaign.customers, campaign.log)
-        files.check_table(out, *inputs, own="")
+        files.check_table_path(out, *inputs, own="")
         files.check_file(campaign_file, *inputs)
         served = decisions is not None
         decided = _read_plan(home, campaign) if decisions is None else decisions

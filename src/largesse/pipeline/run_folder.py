@@ -151,7 +151,7 @@ def check_file(out: str | Path | None, *inputs: str | None, own: str = "") -> No
         fail("output", Problem(f"{out} is a part of a run folder", "give another --out"))
 
 
-def check_table(out: str | Path | None, *inputs: str | None, own: str = PLAN_FILE) -> None:
+def check_table_path(out: str | Path | None, *inputs: str | None, own: str = PLAN_FILE) -> None:
     """Refuse a path of a table that has an unknown ending or must not be written over."""
     if out is not None and Path(out).suffix.lower() not in PLAN_TABLE_ENDINGS:
         fail(

@@ -10,7 +10,7 @@ import numpy as np
 
 from largesse.errors import LedgerError, Problem, fail, plural
 from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST
-from largesse.pipeline import check_table, write_table
+from largesse.pipeline import check_table_path, write_table
 from largesse.serve.ledger.ledger import Ledger, open_ledger
 from largesse.serve.ledger.ledger_records import KEPT_PROMISES, Reason
 from largesse.serve.ledger.money_time import MICROS, format_money, format_time
@@ -28,7 +28,7 @@ def audit_ledger(address: str, total: Any = None, out: str | Path | None = None)
 
     `total` then changes the budget, and `out` gets all decisions as a table.
     """
-    check_table(out, own="")
+    check_table_path(out, own="")
     with open_ledger(address, read_only=total is None) as ledger:
         differences = ledger.audit().differences
         if differences:  # before anything is changed or written

@@ -17,7 +17,7 @@ from largesse.data import FilePiece, decode_dictionary, parse_text_columns, read
 from largesse.errors import LargesseError, refuse
 from largesse.evaluation import GroupedFeature, count_plan, number_groups
 from largesse.levels import Levels
-from largesse.pipeline.customer_tables import check_table, find_suspects
+from largesse.pipeline.customer_checks import check_customer_table, find_suspects
 from largesse.pipeline.engine_protocol import PlanResult
 from largesse.pipeline.local_engine import random_keys
 from largesse.pipeline.spark.chunked_tables import (
@@ -125,7 +125,7 @@ def check_rows(table: pa.Table, levels: Levels, spec: TableSpec) -> Customers:
     """Return the customers of a table; refuse it as on one machine."""
     table, _, problems = parse_text_columns(table, dict(spec.parse), None)
     refuse("customers", problems)
-    return check_table(table, levels, spec.customer, spec.features)
+    return check_customer_table(table, levels, spec.customer, spec.features)
 
 
 def _score(
@@ -202,7 +202,7 @@ def split_hashes(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
             yield make_row(bucket, len(part), content=part.tobytes())
 
 
-def find_repeats(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def find_repeated_ids(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Return the hashes that come more than once among those of this task's buckets."""
     parts = [np.frombuffer(content, dtype=np.uint64) for _, _, (content,) in list_chunks(batches)]
     hashes = np.sort(np.concatenate([np.zeros(0, np.uint64), *parts]))

@@ -32,7 +32,7 @@ from largesse.data import (
 from largesse.errors import InputError, Problem, fail, refuse, row_limit_problems, suggest
 from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, PlanCounts, choose_features
 from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
-from largesse.pipeline.customer_tables import check_memory, name_reasons
+from largesse.pipeline.customer_checks import check_memory, name_reasons
 from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers, Target
 from largesse.pipeline.local_engine import Local, choose_places
 from largesse.pipeline.spark.chunked_tables import (
@@ -53,7 +53,7 @@ from largesse.pipeline.spark.executor_tasks import (
     common_costs,
     draw_chunk,
     find_ids,
-    find_repeats,
+    find_repeated_ids,
     list_plan,
     pack_batch,
     pack_rows,
@@ -543,7 +543,7 @@ def _refuse_repeats(chunks: ChunkedTable, customer: str) -> None:
     with explain_failure(doing):
         ids = chunks.frame.where("n > 0").select("place", "n", "rest")
         parted = ids.mapInArrow(partial(split_hashes, buckets), RESULTS).repartition(buckets, "place")
-        met = parted.mapInArrow(find_repeats, RESULTS).toArrow()
+        met = parted.mapInArrow(find_repeated_ids, RESULTS).toArrow()
     if hashes := b"".join(met.column("content").to_pylist()):
         found = [unpack_table(content) for content in chunks.map(partial(find_ids, hashes), doing, "rest")]
         ids = pa.concat_tables(found, promote_options="permissive")

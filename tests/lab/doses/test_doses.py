@@ -11,16 +11,9 @@ import largesse as lg
 from largesse.allocation import allocate
 from largesse.errors import BudgetError, InputError, NotFittedError
 from largesse.records import Array
-from largesse_lab.baselines.continuous_doses import (
-    DoseLog,
-    DoseSIRE,
-    JudgedDoses,
-    _kernel,
-    best_doses,
-    evaluate_doses,
-    score_doses,
-    share_between_knots,
-)
+from largesse_lab.doses.dose_allocation import best_doses
+from largesse_lab.doses.dose_evaluation import DoseLog, JudgedDoses, _kernel, evaluate_doses, score_doses
+from largesse_lab.doses.dose_model import DoseSIRE, share_between_knots
 from support.models import flat
 
 # -- SIRE on knots -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,109 @@
+"""Checks of customer tables: columns, ids, costs, memory and repeated ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from largesse.campaign import Planning
+from largesse.data import as_floats, check_columns, check_customers, format_size, kind_of, memory_limit, require_columns
+from largesse.errors import Problem, fail, refuse, suggest
+from largesse.levels import Levels
+from largesse.records import Array, Customers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+BYTES_PER_VALUE = 32  # of memory for each column and level of a customer; measured: 23
+MEMORY_SHARE = 0.8  # of the machine's memory
+
+
+def find_suspects(table: pa.Table, customer: str | None, costs: Sequence[str]) -> Array:
+    """Return which rows (n,) have no id, or costs that are missing, infinite, negative or fall as levels rise."""
+    suspect = np.zeros(len(table), dtype=bool)
+    if customer in table.column_names:
+        suspect |= np.asarray(table.column(customer).is_null(nan_is_null=True))
+    columns = [table.column(name) for name in costs if name in table.column_names]
+    if not all(kind_of(column.type) == "number" for column in columns):
+        return np.ones(len(table), dtype=bool)
+    if columns:
+        paid = np.column_stack([as_floats(column) for column in columns])
+        suspect |= ~(np.isfinite(paid) & (paid >= 0)).all(axis=1) | (np.diff(paid, axis=1) < 0).any(axis=1)
+    return suspect
+
+
+def name_reasons(planning: Planning) -> list[Problem]:
+    """Return the reasons for which all customers are needed in memory at once, each with a way out."""
+    reasons = []
+    if planning.constrained:
+        reasons.append(Problem("constraints", "plan without constraints"))
+    if planning.exact:
+        reasons.append(Problem("exact = true", "set exact = false: the plan then states its gap"))
+    if planning.aimed:
+        reasons.append(Problem(f"exploration for {planning.explore_for}", 'set explore_for = "random"'))
+    return reasons
+
+
+def check_memory(rows: int, columns: int, levels: int, reasons: Sequence[Problem]) -> None:
+    """Refuse customers who are needed in memory at once, for these reasons, and do not fit into it."""
+    size, limit = rows * (columns + levels) * BYTES_PER_VALUE, MEMORY_SHARE * memory_limit()
+    if reasons and size > limit:
+        needed = " and ".join(reason.what for reason in reasons)
+        got = f"{needed}: all customers are needed in memory at once; {rows:,} customers take about {format_size(size)}"
+        hints = [*(reason.hint for reason in reasons), "use a machine with more memory"]
+        fail("customers", Problem(f"{got}, and {format_size(limit)} can be used", ", or ".join(hints)))
+
+
+def check_customer_table(table: pa.Table, levels: Levels, customer: str | None, features: Sequence[str]) -> Customers:
+    """Check a table of customers that must have these features, and their ids if it has that column."""
+    named = find_id_column(table.column_names, customer, features)
+    customers = check_customers(table, levels=levels, customer=named)
+    _refuse_missing(features, customers.features.column_names)
+    return customers
+
+
+def check_schema(schema: pa.Schema, levels: Levels, customer: str | None, features: Sequence[str]) -> str | None:
+    """Check the columns of a table of customers before its rows are read; return the id column, or None."""
+    named, costs = find_id_column(schema.names, customer, features), levels.cost_columns or ()
+    check_columns(schema.names, 1, "customers")
+    require_columns(schema.names, [*([named] if named else []), *costs])
+    _refuse_missing(features, [name for name in schema.names if name != named and name not in costs])
+    return named
+
+
+def find_id_column(names: Sequence[str], customer: str | None, features: Sequence[str]) -> str | None:
+    """Return the id column, or None if no column matches; the wanted name on a near miss, so that reading it says so."""
+    others = [name for name in names if name not in features]
+    misspelt = customer is not None and suggest(customer, others).startswith("did you mean")
+    return customer if customer in names or misspelt else None
+
+
+def _refuse_missing(features: Sequence[str], known: Sequence[str]) -> None:
+    missing = [
+        Problem(f"the feature {name!r} is not in the table", suggest(name, known))
+        for name in features
+        if name not in known
+    ]
+    refuse("customers", missing)
+
+
+def hash_customers(ids: pa.Array) -> Array:
+    """Return the hash of each id, those that are missing left out; equal ids have equal hashes."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(ids.type):
+        return np.asarray(ids.drop_null().cast(pa.int64(), safe=False)).view(np.uint64)
+    from largesse.pipeline.id_hashes import hash_ids
+
+    return hash_ids(ids.drop_null())
+
+
+def find_repeated(hashes: Array) -> Array:
+    """Return the hashes that come more than once. Sorts them in place."""
+    if (hashes[1:] > hashes[:-1]).all():  # many tables are in the order of their ids
+        return hashes[:0]
+    hashes.sort()
+    return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
