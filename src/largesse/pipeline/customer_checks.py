@@ -101,7 +101,7 @@ def hash_customers(ids: pa.Array) -> Array:
     return hash_ids(ids.drop_null())
 
 
-def find_repeated(hashes: Array) -> Array:
+def find_repeated_hashes(hashes: Array) -> Array:
     """Return the hashes that come more than once. Sorts them in place."""
     if (hashes[1:] > hashes[:-1]).all():  # many tables are in the order of their ids
         return hashes[:0]
