@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import largesse as lg
-from largesse.campaign import campaign_from
+from largesse.campaign import parse_campaign
 from largesse.pipeline import run
 from largesse.serve import open_ledger
 
@@ -55,7 +55,7 @@ def make_run(folder: Path, model: str, rows: int) -> list[dict]:
         "plan": {"budget": 1.5},
         "model": {"name": model},
     }
-    run(campaign_from(said), folder / "run")
+    run(parse_campaign(said), folder / "run")
     listed = pa.table(table).slice(0, 2000).to_pylist()
     return [{"customer": f"c{k}", **row, "since": str(row["since"])} for k, row in enumerate(listed)]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from largesse.allocation.cost_calibration import Correction, correct_costs
+from largesse.allocation.cost_calibration import CostCorrection, find_cost_correction
 from largesse.allocation.plan import allocate, decide_at_price, frontier
 from largesse.errors import confidence_problems
 from largesse.records import Array, SpendingCurve
@@ -37,7 +37,7 @@ def follow(curves: Array, costs: Array, ratio: float, error: float = 0.0) -> Spe
 @pytest.mark.parametrize("budget", [0.2, 0.8, 1.1])
 def test_the_plan_really_costs_its_budget(ratio: float, budget: float) -> None:
     curves, costs = make()
-    found = correct_costs(curves, costs, budget, follow(curves, costs, ratio), 0.5)
+    found = find_cost_correction(curves, costs, budget, follow(curves, costs, ratio), 0.5)
     assert found.scale == pytest.approx(ratio, rel=0.02)
     plan = allocate(curves, costs * found.scale, budget)
     really = ratio * costs[np.arange(len(curves)), plan.levels].mean()
@@ -46,32 +46,32 @@ def test_the_plan_really_costs_its_budget(ratio: float, budget: float) -> None:
 
 def test_known_costs_are_left_alone() -> None:
     curves, costs = make()
-    assert correct_costs(curves, costs, 1.0, None) == Correction(1.0, 0.0, 1.0)
-    assert Correction().confidence(1.0, 1.0) == 1.0
+    assert find_cost_correction(curves, costs, 1.0, None) == CostCorrection(1.0, 0.0, 1.0)
+    assert CostCorrection().confidence(1.0, 1.0) == 1.0
 
 
 def test_customers_whose_costs_differ_from_the_logs_are_corrected_by_the_same_ratio() -> None:
     curves, costs = make()
     other, dear = make(n=300, seed=5)
     dear = 1.5 * dear
-    assert correct_costs(other, dear, 0.9, follow(curves, costs, 1.2)).scale == pytest.approx(1.2, rel=0.02)
+    assert find_cost_correction(other, dear, 0.9, follow(curves, costs, 1.2)).scale == pytest.approx(1.2, rel=0.02)
 
 
 def test_an_uncertain_ratio_counts_less_than_a_certain_one() -> None:
     curves, costs = make()
     spendings = [follow(curves, costs, 1.3, error) for error in (0.0, 0.1, 0.5)]
-    scales = [correct_costs(curves, costs, 0.8, spending, 0.5).scale for spending in spendings]
+    scales = [find_cost_correction(curves, costs, 0.8, spending, 0.5).scale for spending in spendings]
     assert scales[0] > scales[1] > scales[2] > 1.0
     assert scales[1] == pytest.approx(1.15, rel=0.01)  # as sure of the model as of the log
     few = replace(follow(curves, costs, 1.3, 0.1), noise=0.2)  # hardly any row of the log cost anything
-    assert correct_costs(curves, costs, 0.8, few, 0.5).scale > 1.27
+    assert find_cost_correction(curves, costs, 0.8, few, 0.5).scale > 1.27
 
 
 def test_more_confidence_costs_a_larger_margin_and_is_what_the_plan_then_has() -> None:
     curves, costs = make()
     spending, scales = follow(curves, costs, 1.1, 0.05), []
     for confidence in (0.5, 0.8, 0.95, 0.99):
-        found = correct_costs(curves, costs, 0.8, spending, confidence)
+        found = find_cost_correction(curves, costs, 0.8, spending, confidence)
         plan = allocate(curves, costs * found.scale, 0.8)
         assert found.confidence(plan.spend, 0.8) == pytest.approx(confidence, abs=0.02)
         scales.append(found.scale)
@@ -80,7 +80,7 @@ def test_more_confidence_costs_a_larger_margin_and_is_what_the_plan_then_has() -
 
 def test_a_budget_for_everything_is_kept_for_sure() -> None:
     curves, costs = make()
-    found = correct_costs(curves, costs, 100.0, follow(curves, costs, 1.1, 0.05))
+    found = find_cost_correction(curves, costs, 100.0, follow(curves, costs, 1.1, 0.05))
     plan = allocate(curves, costs * found.scale, 100.0)
     assert found.confidence(plan.spend, 100.0) > 0.999
 
@@ -96,7 +96,7 @@ def test_a_noisy_curve_gives_a_correction_within_reason() -> None:
             tuple(3.0 for _ in sure.honest),
         )
         for budget in (0.0, 1e-9, 0.5, 1e9, np.inf):
-            assert 0.5 < correct_costs(curves, costs, budget, noisy).scale < 2
+            assert 0.5 < find_cost_correction(curves, costs, budget, noisy).scale < 2
 
 
 @pytest.mark.parametrize("given", [0.4, 1, 1.0, "0.9", True, None, float("nan")])

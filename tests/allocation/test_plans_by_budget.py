@@ -11,10 +11,10 @@ from largesse.allocation import (
     BudgetPoint,
     PriceSums,
     allocate,
-    correct_costs,
     count_at_budgets,
     count_levels,
     find_budget_points,
+    find_cost_correction,
     sum_at_prices,
 )
 from largesse.allocation.price.hull import as_rows
@@ -91,7 +91,7 @@ def test_points_allow_for_the_real_costs_of_plans() -> None:
     counts, _ = count(points, curves, costs)
     for k in range(1, len(points) - 1, 3):
         point = points[k]
-        fix = correct_costs(curves, costs, point.budget, SPENDING, 0.9)
+        fix = find_cost_correction(curves, costs, point.budget, SPENDING, 0.9)
         plan = plan_at(curves, costs, point.budget, fix.scale)
         assert (counts[k] == count_plainly(plan.levels, curves, costs)[0]).all()
         assert plan.value == pytest.approx(point.value, rel=1e-12)
@@ -143,7 +143,7 @@ def test_one_point_takes_every_step_that_brings_what_it_costs(
 ) -> None:
     curves, costs = make_task(400, seed=seed)
     (point,) = [point for point in find_points(curves, costs, spending, worth=worth) if point.breaks_even]
-    scale = correct_costs(curves, costs, point.budget, spending).scale
+    scale = find_cost_correction(curves, costs, point.budget, spending).scale
     plan = plan_at(curves, costs, point.budget, scale)
     assert plan.value == pytest.approx(point.value)
     net = worth * curves - np.broadcast_to(costs * scale, curves.shape)

@@ -14,8 +14,8 @@ from largesse.campaign import (
     CHECKUP_KEYS,
     Campaign,
     Planning,
-    campaign_from,
     campaign_from_options,
+    parse_campaign,
     read_campaign,
 )
 from largesse.errors import InputError
@@ -40,7 +40,7 @@ def written(folder: Path, text: str, name: str = "campaign.toml") -> Path:
 
 def problems_of(given: dict[str, Any] | str) -> str:
     with pytest.raises(InputError) as caught:
-        campaign_from(tomllib.loads(given) if isinstance(given, str) else given)
+        parse_campaign(tomllib.loads(given) if isinstance(given, str) else given)
     return str(caught.value)
 
 
@@ -72,7 +72,7 @@ def test_doses_that_are_the_costs_are_money(tmp_path: Path, lines: str, titles: 
     text = SMALLEST.replace("costs = [0, 5, 10]", lines)
     campaign = read_campaign(written(tmp_path, f'unit = "€"\n{text}'))
     assert campaign.levels.titles == titles
-    assert campaign_from(tomllib.loads(campaign.text)) == campaign
+    assert parse_campaign(tomllib.loads(campaign.text)) == campaign
 
 
 def test_every_setting_is_read(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_response_in_the_unit_of_costs_is_worth_one_unless_said_otherwise(
 ) -> None:
     campaign = read_campaign(written(tmp_path, f"{lines}\n{SMALLEST}"))
     assert campaign.response_value == worth
-    assert campaign_from(tomllib.loads(campaign.text)).response_value == worth
+    assert parse_campaign(tomllib.loads(campaign.text)).response_value == worth
 
 
 @pytest.mark.parametrize("worth", ["0", "-2", "nan", "inf", '"much"', "true", "1e-300"])
@@ -185,9 +185,9 @@ def campaigns(draw: st.DrawFn) -> Campaign:
 def test_what_is_written_reads_back_the_same(campaign: Campaign) -> None:
     # Paths are made absolute on the way in; compare with what that makes of this one.
     expected = Campaign(**{**campaign.__dict__, "log": str(Path(campaign.log).absolute())})
-    again = campaign_from(tomllib.loads(campaign.text))
+    again = parse_campaign(tomllib.loads(campaign.text))
     assert again == expected
-    assert campaign_from(tomllib.loads(again.text)) == again
+    assert parse_campaign(tomllib.loads(again.text)) == again
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------------
@@ -336,13 +336,13 @@ def test_every_blank_is_named_together_with_its_comment(tmp_path: Path) -> None:
 
 def test_a_budget_may_be_blank_if_it_is_given_otherwise() -> None:
     given = {"log": "l.csv", "columns": NAMED, "levels": {"costs": [0, 1]}, "plan": {"budget": ""}}
-    assert campaign_from(given, optional=BUDGET_KEYS).spending(budget=2).planning.budget == 2
+    assert parse_campaign(given, optional=BUDGET_KEYS).spending(budget=2).planning.budget == 2
     with pytest.raises(InputError, match=r"plan\.budget"):
-        campaign_from(given)
+        parse_campaign(given)
     with pytest.raises(InputError, match="2 things are wrong"):
-        campaign_from({**given, "levels": {"costs": []}}, optional=BUDGET_KEYS)
+        parse_campaign({**given, "levels": {"costs": []}}, optional=BUDGET_KEYS)
     with pytest.raises(InputError, match=r"levels\.names"):
-        campaign_from({**given, "levels": {"costs": [0, 1], "doses": [0, 1], "names": []}}, optional=BUDGET_KEYS)
+        parse_campaign({**given, "levels": {"costs": [0, 1], "doses": [0, 1], "names": []}}, optional=BUDGET_KEYS)
 
 
 @pytest.mark.parametrize("costs", [{"costs": []}, {}])
@@ -353,17 +353,17 @@ def test_a_checkup_needs_neither_costs_nor_budget(costs: dict[str, Any]) -> None
         "levels": {"names": ["none", "small", "big"], **costs},
         "plan": {"budget": ""},
     }
-    levels = campaign_from(given, optional=CHECKUP_KEYS).levels
+    levels = parse_campaign(given, optional=CHECKUP_KEYS).levels
     assert (levels.names, levels.costs) == (("none", "small", "big"), (0.0, 1.0, 2.0))
     with pytest.raises(InputError, match=r"costs"):
-        campaign_from(given, optional=BUDGET_KEYS)
+        parse_campaign(given, optional=BUDGET_KEYS)
 
 
 def test_features_that_were_known_before_are_a_list_of_names() -> None:
     text = SMALLEST.replace("[levels]", '[checks]\nknown_before = ["visits"]\n[levels]')
-    campaign = campaign_from(tomllib.loads(text))
+    campaign = parse_campaign(tomllib.loads(text))
     assert campaign.roles["known_before"] == ["visits"]
-    assert campaign_from(tomllib.loads(campaign.text)) == campaign
+    assert parse_campaign(tomllib.loads(campaign.text)) == campaign
     assert "checks.known_before is 'visits'" in problems_of(text.replace('["visits"]', '"visits"'))
 
 

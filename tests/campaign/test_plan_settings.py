@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.campaign import Campaign, Planning, campaign_from, find_eligible, read_campaign
+from largesse.campaign import Campaign, Planning, find_eligible, parse_campaign, read_campaign
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Customers
@@ -19,7 +19,7 @@ CUSTOMERS = Customers(TABLE, pa.array(["a", "b", "c"]))
 
 def campaign(levels: dict[str, Any] = NAMED, **plan: Any) -> Campaign:
     columns = {"level": "coupon", "response": "bought"}
-    return campaign_from({"log": "log.parquet", "columns": columns, "levels": levels, "plan": {"budget": 1, **plan}})
+    return parse_campaign({"log": "log.parquet", "columns": columns, "levels": levels, "plan": {"budget": 1, **plan}})
 
 
 CONSTRAINTS = {

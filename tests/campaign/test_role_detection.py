@@ -4,14 +4,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.campaign.role_detection import AFTER_RESPONSE, DraftColumn, Guess, find_consequences, guess_roles
+from largesse.campaign.role_detection import AFTER_RESPONSE, DraftColumn, RoleGuesses, find_consequences, guess_roles
 from largesse.records import Array
 
 N = 60
 ONES, ONCE, TWICE = np.arange(N) % 2 * 1.0, np.arange(N) * 1.0, np.arange(N) // 2 * 1.0
 
 
-def guess(name: str, values: Array = ONES) -> Guess:
+def guess(name: str, values: Array = ONES) -> RoleGuesses:
     return guess_roles([number(name, values)], N)
 
 

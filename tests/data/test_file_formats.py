@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.campaign import campaign_from
+from largesse.campaign import parse_campaign
 from largesse.data import QueriedFile, open_batches, read_table
 from largesse.data.log_reader import read_log
 from largesse.errors import InputError, MissingPartError
@@ -126,7 +126,7 @@ def test_a_query_selects_rows_and_a_sheet(tmp_path: Path) -> None:
     query = "SELECT age, coupon, bought FROM log WHERE age > 30"
     for path in (write_sqlite(tmp_path), write_duckdb(tmp_path)):
         settings = {"log": str(path), "query": query, "columns": {"level": "coupon", "response": "bought"}}
-        campaign = campaign_from({**settings, "levels": {"costs": [0, 5]}, "plan": {"budget": 1}})
+        campaign = parse_campaign({**settings, "levels": {"costs": [0, 5]}, "plan": {"budget": 1}})
         assert set(read_table(campaign.source)["age"].to_pylist()) == {31, 44, 58}
         assert f"query = {json.dumps(query)}" in campaign.text
         assert campaign.with_log("log.parquet").source == "log.parquet"

@@ -23,7 +23,7 @@ from largesse.data import (
     split_file,
     table_batches,
 )
-from largesse.data.csv_reader import describe_text, read_text, settle_types
+from largesse.data.csv_reader import describe_text, infer_types, read_text
 from largesse.errors import InputError
 
 TABLE = pa.table(
@@ -109,10 +109,10 @@ def test_types_of_a_csv_are_those_that_arrow_finds_in_the_whole_file(seed: int) 
     quoted = ['"' + value.replace('"', '""') + '"' if set(value) & set("\"'") else value for value in values]
     text = "k,x\n" + "".join(f"{i},{value}\n" for i, value in enumerate(quoted))
     written = describe_text(lambda: pa.BufferReader(text.encode()), text[:200], ())
-    settled, whole = settle_types(written), read_text(written)
+    settled, whole = infer_types(written), read_text(written)
     assert settled.schema == whole.schema
     assert settled.rows == len(whole)
-    assert pa.Table.from_batches(list(csv_reader.iter_text(settled))).equals(whole)
+    assert pa.Table.from_batches(list(csv_reader.iterate_text(settled))).equals(whole)
 
 
 def test_line_breaks_in_late_quotes_are_read(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.campaign.campaign_file import campaign_from
+from largesse.campaign.campaign_file import parse_campaign
 from largesse.data import Encoder, read_log
 from largesse.data.table_reader import read_table
-from largesse.data.text_parsing import find_style, parse_numbers, read_suggested, suggest_parse
+from largesse.data.text_parsing import detect_number_notation, parse_numbers, read_suggested, suggest_parse
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Log
@@ -123,7 +123,7 @@ def test_odd_columns_are_mentioned(column: list[Any], said: str) -> None:
 @pytest.mark.parametrize("word", ["1_0", "５", "٣", "1e5_0", "0x10", "inf", "5 EUR USD", "1,2,3", "12.34.56"])
 def test_notations_of_computers_are_no_numbers(word: str) -> None:
     assert parse_numbers([word]) is None
-    assert not find_style([word]).certain
+    assert not detect_number_notation([word]).certain
 
 
 def test_postcodes_keep_their_zeros(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_a_campaign_file_keeps_the_settings() -> None:
     }
     import tomllib
 
-    found = campaign_from(given)
-    again = campaign_from(tomllib.loads(found.text))
+    found = parse_campaign(given)
+    again = parse_campaign(tomllib.loads(found.text))
     assert again == found
     assert again.roles["parse"] == given["columns"]["parse"]  # type: ignore[index]
     assert again.propensities == (0.5, 0.5)

@@ -12,7 +12,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.campaign import campaign_from, read_campaign
+from largesse.campaign import parse_campaign, read_campaign
 from largesse.errors import InputError
 from largesse.pipeline import commands
 from largesse.pipeline.log_checkup import examine
@@ -196,7 +196,7 @@ def test_bad_files_leave_nothing_behind_and_are_named_as_in_memory(case: str, tm
 def test_an_invalid_limit_is_refused_with_the_campaign(limit: Any) -> None:
     campaign = {"log": "log.csv", "columns": {"level": "a", "response": "b"}, "levels": {"costs": [0, 1]}}
     with pytest.raises(InputError, match=r"data\.most_rows is"):
-        campaign_from(campaign | {"data": {"most_rows": limit}})
+        parse_campaign(campaign | {"data": {"most_rows": limit}})
 
 
 def test_the_command_line_limits_rows_too(tmp_path: Path, call: Call) -> None:

@@ -25,7 +25,7 @@ from largesse.evaluation import summarise_study
 from largesse.io import to_json
 from largesse.levels import Levels
 from largesse.pipeline import customer_checks, open_engine, plan, run, run_on_spark
-from largesse.pipeline.commands import judge_plan, score_log, silent
+from largesse.pipeline.commands import evaluate_plan, score_log, silent
 from largesse.pipeline.customer_tables import choose_customers
 from largesse.pipeline.engine_protocol import Engine, Target
 from largesse.pipeline.local_engine import Local
@@ -174,7 +174,7 @@ def test_rows_of_a_large_log_are_scored_where_they_are(
             model = Linear()
             held.append(fit_out_of_fold(model, log, assign_folds(log, 5, 0)))
             scored = score_log(campaign, log, held[-1], silent)
-            numbers.append(to_json(summarise_study(judge_plan(campaign, log, scored, 2.5, len(log)))))
+            numbers.append(to_json(summarise_study(evaluate_plan(campaign, log, scored, 2.5, len(log)))))
         assert (held[1].curves == held[0].curves).all()
         assert numbers[1] == near(numbers[0])
         monkeypatch.setattr(customer_checks, "memory_limit", lambda: 1000)

@@ -72,7 +72,7 @@ def plan(rng: Rng) -> None:
     assert not (found.spend > found.budget), f"{found!r} of {curves!r}, {costs!r}, {options}"[:300]
 
 
-def plan_under_rules(rng: Rng) -> None:
+def plan_under_constraints(rng: Rng) -> None:
     odd: tuple[Any, ...] = (
         {1: 1}, {1: "x"}, {"1": 2}, {9: 1}, {-1: 0}, {1: None}, {1: 10**320}, {1: float("nan")}, [1], "x", 3,
         [None, "a"],
@@ -284,9 +284,9 @@ def give(rng: Rng) -> None:
     )  # fmt: skip
     parts = [pick(rng, odd, usual, 0.8) for usual in (np.array([[0.1, 0.2, 0.3]]), whole, whole, whole)]
     customers: tuple[Any, ...] = (("a",), ["a"], "a", 5, None, ("a", "b"), (5,), (), {"a": 1}, ("",))
-    offers = Offers(pick(rng, customers, ("a",), 0.8), *parts)
+    list_changes = Offers(pick(rng, customers, ("a",), 0.8), *parts)
     with working_folder() as folder, open_ledger(f"sqlite:///{folder}/l.db", fixed_terms(100)) as ledger:
-        made = ledger.decide("r1", offers, Dearest(), now=START)
+        made = ledger.decide("r1", list_changes, Dearest(), now=START)
         standing = ledger.standing(now=START)
         assert standing.room >= 0
         assert ledger.audit().matches
@@ -332,7 +332,7 @@ def draw_offers(rng: Rng) -> None:
 
 
 CALLS: tuple[Callable[[Rng], None], ...] = (
-    plan, plan_under_rules, trace, name_levels, read, read_arrays, judge_policy, make_policy, predict, write_sql, write_onnx,
+    plan, plan_under_constraints, trace, name_levels, read, read_arrays, judge_policy, make_policy, predict, write_sql, write_onnx,
     make_card, explore, size_test, compare_tests, offer, give, plan_price, draw_offers,
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ import pytest
 import largesse as lg
 from largesse.campaign import read_campaign
 from largesse.errors import InputError
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.pipeline import run
 from largesse.records import Array, Log
 from largesse.response.model_catalogue import MODEL_CATALOGUE, CatalogueEntry, check_model_name, list_models, make_model
@@ -21,7 +21,7 @@ from largesse.response.stacking import Stack
 class LevelMeans(ResponseModel):
     """The mean response of every level, the same for everybody."""
 
-    means_: Annotated[Array, Shaped("K")]
+    means_: Annotated[Array, ArraySpec("K")]
 
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed

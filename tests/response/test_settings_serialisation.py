@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.errors import InputError
-from largesse.io import Reader, Shaped, pack
+from largesse.io import ArraySpec, Reader, pack
 from largesse.records import Array
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
@@ -20,8 +20,8 @@ from largesse.response.stacking import Stack
 
 @dataclass(frozen=True, eq=False)
 class Inner:
-    rows: Annotated[Array, Shaped("n", "K")]
-    codes: Annotated[Array, Shaped("n", dtype="int32")]
+    rows: Annotated[Array, ArraySpec("n", "K")]
+    codes: Annotated[Array, ArraySpec("n", dtype="int32")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,8 @@ class Record:
     maybe: float | None
     pair: tuple[float, int]
     many: tuple[Inner, ...]
-    named: dict[str, Annotated[Array, Shaped(..., dtype="float32")]]
-    last: Annotated[Array, Shaped("K+1")] | None
+    named: dict[str, Annotated[Array, ArraySpec(..., dtype="float32")]]
+    last: Annotated[Array, ArraySpec("K+1")] | None
 
 
 def record(**more: Any) -> Record:

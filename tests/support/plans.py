@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from largesse.allocation.constraints.constraint_types import Constraints
 from largesse.allocation.plan import allocate
-from largesse.allocation.price.hull import as_rows, cheapest, climb
+from largesse.allocation.price.hull import as_rows, cheapest, climb_hulls
 from largesse.errors import BudgetError
 from largesse.evaluation import choose_features, count_plan, number_groups, summarise_plan
 from largesse.records import Array, Plan, PlanSummary
@@ -106,7 +106,7 @@ def full_path(curves: Array, costs: Array) -> Path:
     """Return every step of every customer, sorted."""
     curves, costs = as_rows(curves, np.asarray(costs))
     start, sums = cheapest(curves, costs)
-    steps = climb(curves, costs, np.arange(len(curves)), start, 0.0)
+    steps = climb_hulls(curves, costs, np.arange(len(curves)), start, 0.0)
     order = np.argsort(-steps.slope, kind="stable")
     slope, cost = steps.slope[order], steps.cost[order]
     return Path(float(sums[2] + sums[3]), cost, slope * cost, slope)

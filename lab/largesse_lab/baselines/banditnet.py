@@ -34,7 +34,7 @@ import optax
 
 from largesse.allocation import allocate, expected_costs
 from largesse.errors import Problem, below_cheapest_error, budget_problems, fail, refuse
-from largesse.io import Shaped, expected_content, read_archive, write_archive
+from largesse.io import ArraySpec, expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, Customers, Log
@@ -473,7 +473,7 @@ class PolicyNetworks:
     """M trained networks of one shape."""
 
     shape: NetworkShape
-    params: dict[str, Annotated[Array, Shaped(..., dtype="float32")]]  # each (M, …)
+    params: dict[str, Annotated[Array, ArraySpec(..., dtype="float32")]]  # each (M, …)
 
     def scores(self, X: Array) -> Array:
         """Return the scores (M, n, K) of encoded features (n, p)."""

@@ -16,7 +16,7 @@ from typing import Annotated, Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse, require_part, suggest
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.propensity import choose_inverse_penalty
 from largesse.records import Array, Log
 from largesse.response import ResponseModel
@@ -86,7 +86,7 @@ class BART(ResponseModel):
     only_base = True  # its deviations are draws of noise often enough to be chosen for nothing
 
     probit_: bool
-    logging_: Annotated[Array, Shaped("p+1", "K")] | None  # of the levels on the features
+    logging_: Annotated[Array, ArraySpec("p+1", "K")] | None  # of the levels on the features
     draws_: Draws
 
     def __init__(

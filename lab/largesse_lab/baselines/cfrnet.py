@@ -35,7 +35,7 @@ import numpy as np
 import optax
 
 from largesse.errors import Problem, refuse
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.records import Array, Log
 from largesse.response import Network, ResponseModel, Training
 from largesse.response.networks import (
@@ -111,7 +111,7 @@ class CFRNet(ResponseModel):
 
     alpha_: float
     scale_: ResponseScale
-    params_: dict[str, Annotated[Array, Shaped(..., dtype="float32")]]
+    params_: dict[str, Annotated[Array, ArraySpec(..., dtype="float32")]]
 
     def __init__(
         self,

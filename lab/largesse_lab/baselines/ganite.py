@@ -31,7 +31,7 @@ import numpy as np
 import optax
 
 from largesse.errors import Problem, refuse
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.records import Array, Log
 from largesse.response import Network, ResponseModel, Training
 from largesse.response.networks import (
@@ -97,7 +97,7 @@ class GANITE(ResponseModel):
     alpha_: float
     beta_: float
     scale_: ResponseScale
-    params_: dict[str, Annotated[Array, Shaped(..., dtype="float32")]]
+    params_: dict[str, Annotated[Array, ArraySpec(..., dtype="float32")]]
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, final
 
 import numpy as np
 
-from largesse.io import ONE_LEVEL, Shaped
+from largesse.io import ONE_LEVEL, ArraySpec
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response import Linear, ResponseModel, check_auto, copy_unfitted, fit_copy
@@ -43,7 +43,7 @@ class TLearner(ResponseModel):
     """
 
     models_: tuple[Annotated[ResponseModel, ONE_LEVEL], ...]
-    own_: Annotated[Array, Shaped("K", dtype="int64")]
+    own_: Annotated[Array, ArraySpec("K", dtype="int64")]
 
     def __init__(self, *, model: Any = "auto", seed: int = 0) -> None:
         self.model = model

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse import pipeline
-from largesse.campaign import campaign_from
+from largesse.campaign import parse_campaign
 from largesse.errors import percent, refuse
 from largesse.records import Array, Progress
 from largesse.stats import draw_levels
@@ -95,7 +95,7 @@ def _run_campaign(folder: Path, world: RandomWorld) -> tuple[Path, RandomLog]:
         table, roles = table.append_column("chance", pa.array(propensity)), roles | {"propensity": "chance"}
     pq.write_table(_append_ids(table, "old"), folder / "log.parquet")
     pq.write_table(_append_ids(fresh.table, "new"), folder / "customers.parquet")
-    campaign = campaign_from(
+    campaign = parse_campaign(
         {
             "log": str(folder / "log.parquet"),
             "customers": str(folder / "customers.parquet"),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import allocate, correct_costs, expected_costs
+from largesse.allocation import allocate, expected_costs, find_cost_correction
 from largesse.evaluation import crossfit, measure_spending
 from largesse.levels import Levels
 from largesse.records import Progress
@@ -59,7 +59,7 @@ def _measure_log(problem: str, number: int, model: str) -> dict[str, Any]:
         spending = None if confidence is None else measured.whole
         for customers, curves in (("own", in_sample if confidence is None else scores.curves), ("new", new)):
             costs = expected_costs(levels, curves)
-            scale = correct_costs(curves, costs, budget, spending, confidence or 0.5).scale
+            scale = find_cost_correction(curves, costs, budget, spending, confidence or 0.5).scale
             plan = allocate(curves, costs * scale, budget).levels
             spend = float(true_costs[customers][np.arange(len(plan)), plan].mean())
             record[f"{customers} {stage}"] = spend / budget - 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import Constraints, allocate, allow_cheapest, correct_costs, expected_costs
+from largesse.allocation import Constraints, allocate, allow_cheapest, expected_costs, find_cost_correction
 from largesse.evaluation import measure_spending, restrict_scores, score_rows
 from largesse.policy import Policy
 from largesse.propensity import estimate_propensities, find_unsupported, mark_supported
@@ -45,7 +45,7 @@ class FittedLog:
         """Return the levels (n,) of a written plan."""
         expected = self.policy.expect(customers)
         curves, costs = expected.responses, expected.costs
-        scale = correct_costs(curves, costs, budget, self.policy.spending).scale
+        scale = find_cost_correction(curves, costs, budget, self.policy.spending).scale
         return np.asarray(allocate(curves, costs * scale, budget, constraints=constraints).levels)
 
 

@@ -9,15 +9,15 @@ selected among the hull steps of the others. The plan is then rounded to whole l
 """
 
 from largesse.allocation.constraints.constraint_types import CONSTRAINT_SETTINGS as CONSTRAINT_SETTINGS
+from largesse.allocation.constraints.constraint_types import Constraint as Constraint
 from largesse.allocation.constraints.constraint_types import Constraints as Constraints
+from largesse.allocation.constraints.constraint_types import ConstraintSetting as ConstraintSetting
 from largesse.allocation.constraints.constraint_types import Limit as Limit
-from largesse.allocation.constraints.constraint_types import Rule as Rule
 from largesse.allocation.constraints.constraint_types import Segments as Segments
-from largesse.allocation.constraints.constraint_types import Setting as Setting
 from largesse.allocation.cost_calibration import BUDGET_CONFIDENCE as BUDGET_CONFIDENCE
-from largesse.allocation.cost_calibration import Correction as Correction
-from largesse.allocation.cost_calibration import correct as correct
-from largesse.allocation.cost_calibration import correct_costs as correct_costs
+from largesse.allocation.cost_calibration import CostCorrection as CostCorrection
+from largesse.allocation.cost_calibration import correct_for_budget as correct_for_budget
+from largesse.allocation.cost_calibration import find_cost_correction as find_cost_correction
 from largesse.allocation.cost_estimates import expected_costs as expected_costs
 from largesse.allocation.distributed_allocation import BatchPlan as BatchPlan
 from largesse.allocation.distributed_allocation import allocate_batches as allocate_batches

@@ -31,7 +31,7 @@ MAX_RATIO = 5.0  # the true spend is not believed to be further from what is exp
 
 
 @dataclass(frozen=True)
-class Correction:
+class CostCorrection:
     """Multiplier of expected costs, and its uncertainty."""
 
     scale: float = 1.0
@@ -46,9 +46,9 @@ class Correction:
         return 0.5 * math.erfc((true - budget) / (self.error * true) / math.sqrt(2))
 
 
-def correct_costs(
+def find_cost_correction(
     curves: Array, costs: Array, budget: float, spending: SpendingCurve | None, confidence: float = BUDGET_CONFIDENCE
-) -> Correction:
+) -> CostCorrection:
     """Return the correction with which a plan for these customers costs `budget` on average.
 
     Parameters
@@ -67,23 +67,27 @@ def correct_costs(
     --------
     >>> twice = SpendingCurve(price=(1.0, 0.0), expected=(1.0, 2.0), honest=(2.0, 4.0), reach=(0.0, 0.0))
     >>> curves = np.array([[0.0, 1.0], [0.0, 0.5]])
-    >>> correct_costs(curves, np.array([0.0, 1.0]), 0.5, twice).scale
+    >>> find_cost_correction(curves, np.array([0.0, 1.0]), 0.5, twice).scale
     2.0
     """
     if spending is None:
-        return Correction()
+        return CostCorrection()
     front = frontier(curves, costs)
-    return correct(np.array([front.spend[0], *map(front.budget_at, spending.price)]), budget, spending, confidence)
+    return correct_for_budget(
+        np.array([front.spend[0], *map(front.budget_at, spending.price)]), budget, spending, confidence
+    )
 
 
-def budget_at(expected: Array, spend: float, spending: SpendingCurve, confidence: float = BUDGET_CONFIDENCE) -> float:
-    """Return the budget at which a plan is expected to cost `spend`: the inverse of `correct`."""
+def find_budget_for_spend(
+    expected: Array, spend: float, spending: SpendingCurve, confidence: float = BUDGET_CONFIDENCE
+) -> float:
+    """Return the budget at which a plan is expected to cost `spend`: the inverse of `correct_for_budget`."""
     return float(np.interp(spend, expected, _aim(expected, spending, confidence)[0]))
 
 
-def correct(
+def correct_for_budget(
     expected: Array, budget: float, spending: SpendingCurve, confidence: float = BUDGET_CONFIDENCE
-) -> Correction:
+) -> CostCorrection:
     """Return the correction for customers, from their expected costs (m + 1,) at falling prices.
 
     That is at their cheapest levels, and at each price of `spending`.
@@ -93,7 +97,7 @@ def correct(
     at = [float(np.interp(place, np.arange(len(ratio)), table)) for table in (ratio, error)]
     met = 0 < spend < math.inf and 0 < budget < math.inf
     scale = budget / spend if met else aim[-1] / expected[-1] if expected[-1] > 0 else 1.0
-    return Correction(float(np.clip(scale, 0.5 / MAX_RATIO, 2 * MAX_RATIO)), at[1] / at[0], at[0])
+    return CostCorrection(float(np.clip(scale, 0.5 / MAX_RATIO, 2 * MAX_RATIO)), at[1] / at[0], at[0])
 
 
 def _aim(expected: Array, spending: SpendingCurve, confidence: float) -> tuple[Array, Array, Array]:

@@ -19,9 +19,9 @@ from functools import partial
 import numpy as np
 
 from largesse.allocation.input_checks import make_budget_error, total_limit
-from largesse.allocation.price.hull import climb
-from largesse.allocation.price.rounding import PlanDraft, keep_within, spend_rest
-from largesse.allocation.price.search import NUDGE, PRICE_SAMPLE_SIZE, PriceSearch, Shortfall, levels_at, price_search
+from largesse.allocation.price.hull import climb_hulls
+from largesse.allocation.price.rounding import PlanDraft, keep_within_budget, spend_rest
+from largesse.allocation.price.search import NUDGE, PRICE_SAMPLE_SIZE, PriceSearch, Shortfall, levels_at, search_price
 from largesse.records import Array
 
 Bracket = tuple[float, float]
@@ -107,13 +107,13 @@ def allocate_batches(
         if short is not None:
             raise make_budget_error(short.cheapest, limit, n, total is not None)
     rows, curves, costs = rounds.gather(ends)
-    solution = price_search(curves, costs, limit, search if rounds.brackets else None)
+    solution = search_price(curves, costs, limit, search if rounds.brackets else None)
     if isinstance(solution, Shortfall):
         raise make_budget_error(solution.cheapest, limit, n, total is not None)
     value, spend = (sum(map(Fraction, parts), Fraction(0)) for parts in (solution.value, solution.spend))
     plan = PlanDraft(curves, costs, solution.levels, value, spend, limit)
     bound = float(value) + (solution.price * max(plan.room, 0.0) if solution.price > 0 else 0.0)
-    keep_within(plan, solution.rows)
+    keep_within_budget(plan, solution.rows)
     spend_rest(plan, solution.rows)
     total_value = float(plan.value)
     decision = BracketDecision(tuple(rounds.brackets), rows, plan.levels)
@@ -165,7 +165,7 @@ class BatchRounds:
         """Return a narrower bracket of the price, from a sample of steps or around a step that many customers share."""
         size = min(PRICE_SAMPLE_SIZE, search.undecided)
         curves, costs = self.take(search.rng.integers(0, search.undecided, size))
-        steps = climb(curves, costs, np.arange(size), levels_at(curves, costs, search.ends[0]), search.ends[1])
+        steps = climb_hulls(curves, costs, np.arange(size), levels_at(curves, costs, search.ends[0]), search.ends[1])
         slope = np.unique(steps.slope)[::-1]
         inner = np.column_stack([slope * (1 + NUDGE), slope * (1 - NUDGE)]).ravel()
         prices = np.unique([*inner.clip(search.ends[1], min(search.ends[0], inner[0])), *search.ends])[::-1]
@@ -246,7 +246,7 @@ def _spend(brackets: tuple[Bracket, ...], prices: Array, rows: Array, curves: Ar
     """Return the cost of a batch's undecided customers at the first of falling prices (m,), and the added cost at each other price."""
     del rows
     levels, undecided, _ = classify_rounds(brackets, curves, costs)
-    steps = climb(curves, costs, undecided, levels, float(prices[-1]))
+    steps = climb_hulls(curves, costs, undecided, levels, float(prices[-1]))
     cell = np.searchsorted(-prices, -steps.slope)  # the first price that takes the step
     cost = np.bincount(cell, steps.cost, minlength=len(prices))
     cost[0] += np.broadcast_to(costs, curves.shape)[undecided, levels[undecided]].sum()

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation.constraints.dual import Multipliers, certify
-from largesse.allocation.constraints.problem import Instance, LimitRow
+from largesse.allocation.constraints.problem import ConstrainedProblem, LimitRow
 from largesse.records import Array
 
 MAX_CHOICES = 20_000  # choices that a core may have
@@ -50,7 +50,7 @@ class Proof:
 
 
 @dataclass(frozen=True, eq=False)
-class Losses:
+class LevelLosses:
     """Loss of each level against the best one at multipliers (n, K), infinite if it is not allowed; and the best level (n,)."""
 
     loss: Array
@@ -58,24 +58,24 @@ class Losses:
 
 
 @dataclass(frozen=True, eq=False)
-class Core:
+class ReducedProblem:
     """Choices (n, K) that a better plan may make, and a flag if these are all of them."""
 
     choice: Array
     complete: bool
 
 
-def is_small(instance: Instance) -> bool:
+def is_small(instance: ConstrainedProblem) -> bool:
     """Test if the instance has few enough choices for a core."""
     return instance.curves.size <= MAX_CHOICES
 
 
-def find_any_plan(instance: Instance) -> ProgramSolution:
+def find_any_plan(instance: ConstrainedProblem) -> ProgramSolution:
     """Return a good plan of a small instance from a search of all plans, or the proof that none exists."""
     return solve_program(build_program(instance, instance.levels, instance.allowed), GAP_OF_ANY_PLAN)
 
 
-def prove_under_rules(instance: Instance, start: Proof) -> Proof:
+def prove_optimum(instance: ConstrainedProblem, start: Proof) -> Proof:
     """Improve a plan to the best one; `start.kept` is true if the instance's levels, which change, keep the constraints."""
     best = instance.levels.copy() if start.kept else None
     worth = instance.worth(best) if best is not None else -math.inf
@@ -83,7 +83,7 @@ def prove_under_rules(instance: Instance, start: Proof) -> Proof:
     for size in CORE_SIZES:
         if bound - worth <= SUM_PRECISION * abs(worth):
             break
-        lost = losses_at(instance, multipliers)
+        lost = compute_losses(instance, multipliers)
         core = _core_choices(lost, bound - worth, size)
         program = build_program(instance, lost.best, core.choice)
         answer = solve_program(program, 0.0, TIME_LIMIT if core.complete else TIME_LIMIT / 10)
@@ -99,17 +99,17 @@ def prove_under_rules(instance: Instance, start: Proof) -> Proof:
     return Proof(best is not None, multipliers, bound)
 
 
-def losses_at(instance: Instance, multipliers: Multipliers) -> Losses:
+def compute_losses(instance: ConstrainedProblem, multipliers: Multipliers) -> LevelLosses:
     """Return the losses of all levels at the multipliers."""
     rules, prices = instance.rules, multipliers.prices
     worth = instance.curves - prices.cost[rules.group] * instance.costs - prices.customer[rules.group]
     if len(rules.allowed):
         worth[~rules.allowed] = -math.inf
     best = worth.argmax(axis=1)
-    return Losses(worth[np.arange(len(best)), best][:, None] - worth, best)
+    return LevelLosses(worth[np.arange(len(best)), best][:, None] - worth, best)
 
 
-def _core_choices(lost: Losses, gap: float, most: int) -> Core:
+def _core_choices(lost: LevelLosses, gap: float, most: int) -> ReducedProblem:
     """Return the choices that lose at most the gap, or only the best of them if these are too many.
 
     Customers with one level left have no choice, and none is marked.
@@ -119,23 +119,23 @@ def _core_choices(lost: Losses, gap: float, most: int) -> Core:
     choice[rows, lost.best] = True
     choice[choice.sum(axis=1) == 1] = False
     if choice.sum() <= most:
-        return Core(choice, True)
+        return ReducedProblem(choice, True)
     other = choice.copy()
     other[rows, lost.best] = False
     choice &= lost.loss < np.partition(lost.loss[other], most // 2)[most // 2]
     choice[choice.sum(axis=1) == 1] = False
-    return Core(choice, False)
+    return ReducedProblem(choice, False)
 
 
-def _tighten(instance: Instance, start: Proof, worth: float) -> tuple[Multipliers, float]:
+def _tighten(instance: ConstrainedProblem, start: Proof, worth: float) -> tuple[Multipliers, float]:
     """Return the multipliers of a core's linear relaxation if their bound is lower, else the known ones; and the bound."""
     multipliers, bound = start.multipliers, start.bound
     for _ in range(RELAXATIONS):
-        lost = losses_at(instance, multipliers)
+        lost = compute_losses(instance, multipliers)
         core = _core_choices(lost, bound - worth, MAX_CHOICES)
         if not core.choice.any():
             break
-        values = relaxed_multipliers(build_program(instance, lost.best, core.choice))
+        values = solve_relaxation(build_program(instance, lost.best, core.choice))
         if values is None:
             break
         other = Multipliers(instance.rules, values)
@@ -155,7 +155,7 @@ def _tighten(instance: Instance, start: Proof, worth: float) -> tuple[Multiplier
 class Program:
     """Choice among some levels of some customers, while all others keep theirs."""
 
-    instance: Instance
+    instance: ConstrainedProblem
     base: Array  # (n,) the levels that the others keep
     row: Array  # (m,) customers, rising
     level: Array  # (m,) levels they may get
@@ -189,16 +189,16 @@ class CuttingPlane:
     most: float
 
 
-def build_program(instance: Instance, base: Array, choice: Array) -> Program:
+def build_program(instance: ConstrainedProblem, base: Array, choice: Array) -> Program:
     """Return the programme in which customers may get the levels marked in `choice` (n, K); unmarked customers keep theirs."""
     row, level = np.nonzero(choice)
     customer, place = np.unique(row, return_inverse=True)
     others = np.setdiff1d(np.arange(len(base)), customer, assume_unique=True)
     limits = tuple(r for r, bound in enumerate(instance.rules.bounds) if math.isfinite(bound))
     rows = [instance.rules.rows[r] for r in limits]
-    uses = np.array([use_of_limit(instance, limit, row, level) for limit in rows]).reshape(len(rows), len(row))
+    uses = np.array([measure_limit_use(instance, limit, row, level) for limit in rows]).reshape(len(rows), len(row))
     left = [
-        Fraction(limit.bound) - Fraction(math.fsum(use_of_limit(instance, limit, others, base[others])))
+        Fraction(limit.bound) - Fraction(math.fsum(measure_limit_use(instance, limit, others, base[others])))
         for limit in rows
     ]
     net = instance.net(row, level)
@@ -216,7 +216,7 @@ def build_program(instance: Instance, base: Array, choice: Array) -> Program:
     )
 
 
-def use_of_limit(instance: Instance, limit: LimitRow, rows: Array, levels: Array) -> Array:
+def measure_limit_use(instance: ConstrainedProblem, limit: LimitRow, rows: Array, levels: Array) -> Array:
     """Return the use of a limit by some rows at their levels."""
     there = np.zeros(instance.rules.groups, dtype=bool)
     there[limit.groups] = True
@@ -268,7 +268,7 @@ def _read_levels(program: Program, x: Array) -> Array:
 def _cut(program: Program, levels: Array, r: int) -> CuttingPlane:
     """Return the cut that excludes all choices that use as much of a limit as these levels, which break it."""
     limit, at = program.instance.rules.rows[r], program.limits.index(r)
-    now = use_of_limit(program.instance, limit, program.row, levels[program.row])
+    now = measure_limit_use(program.instance, limit, program.row, levels[program.row])
     held = np.isin(program.instance.rules.group[program.row], limit.groups)
     worse = limit.sign * (program.uses[at] - now) >= 0
     return CuttingPlane((held & worse).astype(np.float64), len(set(program.row[held])) - 1.0)
@@ -338,7 +338,7 @@ def _quiet() -> Iterator[None]:
         os.close(nowhere)
 
 
-def relaxed_multipliers(program: Program) -> Array | None:
+def solve_relaxation(program: Program) -> Array | None:
     """Return the multipliers (R,) of all rows of the instance in the linear relaxation; None without a solution."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -356,7 +356,7 @@ def relaxed_multipliers(program: Program) -> Array | None:
     return multipliers
 
 
-def least_violations(program: Program, penalty: Array) -> Array | None:
+def minimise_violations(program: Program, penalty: Array) -> Array | None:
     """Return the violation (R,) of each limit in the choice with the smallest total penalty; None if none is found.
 
     `penalty` (R,) is the cost of a unit; where it is infinite, the limit is kept.

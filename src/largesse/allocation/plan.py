@@ -10,13 +10,13 @@ import numpy as np
 
 from largesse.allocation.constraints.constraint_types import Budget, Constraints, Limit
 from largesse.allocation.constraints.dual import Multipliers
-from largesse.allocation.constraints.problem import arrange_rules, make_instance
-from largesse.allocation.constraints.solver import plan_under_rules
-from largesse.allocation.exact import Proof, prove_under_rules
+from largesse.allocation.constraints.problem import arrange_constraints, make_problem
+from largesse.allocation.constraints.solver import plan_under_constraints
+from largesse.allocation.exact import Proof, prove_optimum
 from largesse.allocation.input_checks import check_task, make_budget_error, total_limit
-from largesse.allocation.price.hull import as_rows, cheapest, climb
-from largesse.allocation.price.rounding import PlanDraft, keep_within, make_draft, spend_rest
-from largesse.allocation.price.search import Shortfall, price_search
+from largesse.allocation.price.hull import as_rows, cheapest, climb_hulls
+from largesse.allocation.price.rounding import PlanDraft, keep_within_budget, make_draft, spend_rest
+from largesse.allocation.price.search import Shortfall, search_price
 from largesse.errors import Problem, refuse, repr_short
 from largesse.levels import Levels
 from largesse.records import Array, Frontier, Plan
@@ -68,14 +68,14 @@ def allocate(
     if constraints is not None:
         rules = (constraints if labels is None else constraints.number_levels(labels)).rules(*curves.shape)
         limits = [Budget(limit), *(rule for rule in rules if isinstance(rule, Limit))]
-        under = arrange_rules(limits, rules, curves.shape)
-        return replace(plan_under_rules(curves, costs, under, average, exact), labels=labels)
-    solution = price_search(curves, costs, limit)
+        under = arrange_constraints(limits, rules, curves.shape)
+        return replace(plan_under_constraints(curves, costs, under, average, exact), labels=labels)
+    solution = search_price(curves, costs, limit)
     if isinstance(solution, Shortfall):
         raise make_budget_error(solution.cheapest, limit, n, total is not None)
     plan = make_draft(solution, curves, costs, limit)
     bound = float(plan.value) + (solution.price * max(plan.room, 0.0) if solution.price > 0 else 0.0)
-    keep_within(plan, solution.rows)
+    keep_within_budget(plan, solution.rows)
     spend_rest(plan, solution.rows)
     if exact and bound > plan.value:
         bound = _prove_within_budget(plan, solution.price, bound)
@@ -99,9 +99,9 @@ def _check_options(constraints: Any, exact: Any) -> None:
 
 def _prove_within_budget(plan: PlanDraft, price: float, bound: float) -> float:
     """Improve a draft to the best plan, as far as its core can be solved; return the bound on the total value."""
-    rules = arrange_rules([Budget(plan.limit)], (), plan.curves.shape)
-    instance = replace(make_instance(plan.curves, plan.costs, rules), levels=plan.levels.copy())
-    proof = prove_under_rules(instance, Proof(True, Multipliers(rules, np.array([price])), bound))
+    rules = arrange_constraints([Budget(plan.limit)], (), plan.curves.shape)
+    instance = replace(make_problem(plan.curves, plan.costs, rules), levels=plan.levels.copy())
+    proof = prove_optimum(instance, Proof(True, Multipliers(rules, np.array([price])), bound))
     for row in np.flatnonzero(instance.levels != plan.levels):
         plan.change(int(row), int(instance.levels[row]))
     return proof.bound
@@ -117,7 +117,7 @@ def frontier(curves: Any, costs: Any) -> Frontier:
     curves, costs = check_task(curves, costs)
     n = len(curves)
     start, sums = cheapest(curves, costs)
-    steps = climb(curves, costs, np.arange(n), start, 0.0)
+    steps = climb_hulls(curves, costs, np.arange(n), start, 0.0)
     order = np.argsort(-steps.slope)  # equal slopes are joined below, so that their order does not matter
     slope, cost = steps.slope[order], steps.cost[order]
     spend = (sums[2] + np.concatenate([[0.0], np.cumsum(cost)])) / n

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation.cost_calibration import BUDGET_CONFIDENCE, budget_at, correct
+from largesse.allocation.cost_calibration import BUDGET_CONFIDENCE, correct_for_budget, find_budget_for_spend
 from largesse.records import Array, SpendingCurve
 from largesse.stats import draw_levels_of_rows
 
@@ -105,7 +105,9 @@ def find_budget_points(
         """Return the multiplier of a plan's expected costs."""
         if spending is None or paid is None:
             return 1.0
-        return correct(paid, budget_at(paid, spend, spending, confidence), spending, confidence).scale
+        return correct_for_budget(
+            paid, find_budget_for_spend(paid, spend, spending, confidence), spending, confidence
+        ).scale
 
     tried = _list_prices(level_costs, level_responses, worth)
     at_prices = sums_at(tried[1:])
@@ -158,8 +160,8 @@ def _choose_prices(
 
 def _correct_point(point: BudgetPoint, paid: Array, spending: SpendingCurve, confidence: float) -> BudgetPoint | None:
     """Return a plan's point at the budget that gives this plan with expected costs; None if no budget does."""
-    budget = budget_at(paid, point.spend, spending, confidence)
-    fix = correct(paid, budget, spending, confidence)
+    budget = find_budget_for_spend(paid, point.spend, spending, confidence)
+    fix = correct_for_budget(paid, budget, spending, confidence)
     if not math.isclose(budget, point.spend * fix.scale, rel_tol=1e-9):
         return None
     price = point.price / fix.scale

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numba import njit
 
-from largesse.allocation.price.price_kernels import next_step
+from largesse.allocation.price.price_kernels import find_next_hull_step
 from largesse.records import Array
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")
@@ -52,7 +52,7 @@ def add_plans(curves: Array, costs: Array, prices: Array, spend: Array, value: A
         value[0] += np.float64(curves[i, at])
         before, place = math.inf, 0
         while True:
-            level, s = next_step(curves, costs, i, j, at)
+            level, s = find_next_hull_step(curves, costs, i, j, at)
             before = min(s, before)
             place = first_taker(prices, place, before)
             if level < 0 or place == len(prices):
@@ -75,7 +75,7 @@ def count_plans(
         j = i if per_customer else 0
         at, before, place, last = cheapest_level(curves, costs, i, j), math.inf, 0, -1
         while True:
-            level, s = next_step(curves, costs, i, j, at)
+            level, s = find_next_hull_step(curves, costs, i, j, at)
             before = min(s, before)
             chosen = drawn[i, at] if exploring else at
             if chosen != last:

@@ -8,9 +8,9 @@ from largesse.campaign.campaign_file import BUDGET_KEYS as BUDGET_KEYS
 from largesse.campaign.campaign_file import CAMPAIGN_SECTIONS as CAMPAIGN_SECTIONS
 from largesse.campaign.campaign_file import CHECKUP_KEYS as CHECKUP_KEYS
 from largesse.campaign.campaign_file import Campaign as Campaign
-from largesse.campaign.campaign_file import Spent as Spent
-from largesse.campaign.campaign_file import campaign_from as campaign_from
+from largesse.campaign.campaign_file import SpendingOverrides as SpendingOverrides
 from largesse.campaign.campaign_file import campaign_from_options as campaign_from_options
+from largesse.campaign.campaign_file import parse_campaign as parse_campaign
 from largesse.campaign.campaign_file import read_campaign as read_campaign
 from largesse.campaign.campaign_file import read_list as read_list
 from largesse.campaign.campaign_file import split_list as split_list
@@ -22,4 +22,4 @@ from largesse.campaign.draft_text import write_draft as write_draft
 from largesse.campaign.plan_settings import Planning as Planning
 from largesse.campaign.plan_settings import find_eligible as find_eligible
 from largesse.campaign.role_detection import MAX_LEVELS as MAX_LEVELS
-from largesse.campaign.role_detection import Guess as Guess
+from largesse.campaign.role_detection import RoleGuesses as RoleGuesses

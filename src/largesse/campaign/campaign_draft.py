@@ -18,7 +18,7 @@ from largesse.campaign.role_detection import (
     IDENTIFIER,
     MAX_LEVELS,
     DraftColumn,
-    Guess,
+    RoleGuesses,
     find_companions,
     find_consequences,
     guess_roles,
@@ -79,7 +79,7 @@ class TableProfile:
         guess = replace(guess, doubts=self._doubt_features(guess, known_before))
         return self.with_roles(guess if "cluster" in (known or {}) else self._propose_cluster(guess))
 
-    def _leave_out(self, guess: Guess, exclude: Sequence[str], known_before: Sequence[str]) -> dict[str, str]:
+    def _leave_out(self, guess: RoleGuesses, exclude: Sequence[str], known_before: Sequence[str]) -> dict[str, str]:
         """Return the columns that are not offered as features, each with the reason."""
         taken = {*guess.roles.values()}
         free = [name for name, column in self.columns.items() if column.learnable and name not in taken]
@@ -97,7 +97,7 @@ class TableProfile:
         left_out = {name: why for name, why in left_out.items() if name not in known_before}
         return left_out | dict.fromkeys([name for name in exclude if name not in taken], EXCLUDED)
 
-    def _doubt_features(self, guess: Guess, known_before: Sequence[str]) -> dict[str, str]:
+    def _doubt_features(self, guess: RoleGuesses, known_before: Sequence[str]) -> dict[str, str]:
         """Return the features that may have been set with the level, each with the reason."""
         out = {*guess.roles.values(), *guess.left_out, *known_before}
         names = [name for name, column in self.columns.items() if column.learnable and name not in out]
@@ -106,7 +106,7 @@ class TableProfile:
             for name, share in self._measure_explained(guess, "level", names).items()
         }
 
-    def _measure_explained(self, guess: Guess, role: str, names: Sequence[str]) -> dict[str, float]:
+    def _measure_explained(self, guess: RoleGuesses, role: str, names: Sequence[str]) -> dict[str, float]:
         """Return the columns that alone explain most of the variance of the level or the response, each with the share."""
         column = self.columns.get(guess.roles.get(role, ""))
         if column is None or (column.values is None if role == "response" else column.distinct > MAX_LEVELS):
@@ -123,7 +123,7 @@ class TableProfile:
             shares[name] = max(measure_explained(code, target, half) for target in targets)
         return {name: share for name, share in shares.items() if share >= SUSPECTED_SHARE}
 
-    def _propose_cluster(self, guess: Guess) -> Guess:
+    def _propose_cluster(self, guess: RoleGuesses) -> RoleGuesses:
         """Propose as the cluster the column within which levels are constant, unless a finer role is enough."""
         level = self.columns.get(guess.roles.get("level", ""))
         if level is None or level.distinct > MAX_LEVELS or self.read.column(level.name).null_count:
@@ -139,7 +139,7 @@ class TableProfile:
         left_out = {name: why for name, why in guess.left_out.items() if name != unit.column}
         return replace(guess, roles={**guess.roles, "cluster": unit.column}, left_out=left_out, unit=unit.column)
 
-    def with_roles(self, guess: Guess) -> CampaignDraft:
+    def with_roles(self, guess: RoleGuesses) -> CampaignDraft:
         """Return the draft in which columns have these roles."""
         read, columns, written = self.read, dict(self.columns), dict(self.written)
         for role in PLAIN_TEXT_ROLES:  # these are taken as they are written: "5 EUR" is the name of a level
@@ -157,7 +157,7 @@ class CampaignDraft:
 
     table: pa.Table  # text parsed, if there is one way to read it, except for the levels
     columns: Mapping[str, DraftColumn]
-    guess: Guess
+    guess: RoleGuesses
     written: Mapping[str, Suggestion]  # columns of text -> how they can be read
 
     @property

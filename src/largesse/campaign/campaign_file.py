@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
-from largesse.campaign.plan_settings import KEYS, Planning, planning_from
+from largesse.campaign.plan_settings import KEYS, Planning, parse_planning
 from largesse.data import QueriedFile, expand_home, is_remote, parse_problems
 from largesse.errors import (
     InputError,
@@ -69,7 +69,7 @@ BLANK_LINE = re.compile(r'^\s*([\w-]+)\s*=\s*(?:""|\'\'|\[\s*\])\s*#\s*(fill in:
 SECTION_LINE = re.compile(r"^\s*\[\s*([\w.-]+)\s*\]")
 
 
-class Spent(TypedDict, total=False):
+class SpendingOverrides(TypedDict, total=False):
     """Budget and exploration that override those of the campaign."""
 
     budget: float | None  # average per customer
@@ -149,7 +149,7 @@ class Campaign:
         """Role -> column, for the roles of a single column."""
         return {role: str(column) for role, column in self.roles.items() if role in ROLES and role != "features"}
 
-    def spending(self, **changes: Unpack[Spent]) -> Campaign:
+    def spending(self, **changes: Unpack[SpendingOverrides]) -> Campaign:
         """Return the campaign with another budget, confidence or exploration; it must then have a budget."""
         budget, total, confidence = changes.get("budget"), changes.get("total"), changes.get("confidence")
         planning = self.planning
@@ -190,7 +190,7 @@ def read_campaign(path: str | Path, *, optional: Collection[str] = ()) -> Campai
         settings = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError("campaign", [_explain(error, file)]) from error
-    return campaign_from(settings, folder=file.parent, text=text, optional=optional)
+    return parse_campaign(settings, folder=file.parent, text=text, optional=optional)
 
 
 def _explain(error: Exception, file: Path) -> Problem:
@@ -208,7 +208,7 @@ def _explain(error: Exception, file: Path) -> Problem:
     return Problem(f"{file} is not valid TOML: {error}", "text needs quotes, lists need brackets")
 
 
-def campaign_from(
+def parse_campaign(
     settings: dict[str, Any], *, folder: Path = Path(), text: str = "", optional: Collection[str] = ()
 ) -> Campaign:
     """Return the campaign of the content of a campaign file, or refuse it with all its problems.
@@ -233,7 +233,7 @@ def campaign_from(
         unit=settings.get("unit", ""),
     )
     propensities = _read_propensities(sections["levels"], roles, problems)
-    planning = planning_from(sections["plan"], levels, problems)
+    planning = parse_planning(sections["plan"], levels, problems)
     texts = {key: settings[key] for key in TEXTS if key in settings}
     problems += [
         Problem(f"{key} is not text: {repr_short(value)}", f'write {key} = "…"')
@@ -459,7 +459,7 @@ def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str
         section["costs"] = [float(k) for k in range(len(section["names"]))]
     if isinstance(columns.get("features"), str):
         columns = {**columns, "features": split_list(columns["features"])}
-    return campaign_from({"log": log, "title": Path(log).name, "columns": columns, "levels": section, **top, **more})
+    return parse_campaign({"log": log, "title": Path(log).name, "columns": columns, "levels": section, **top, **more})
 
 
 def split_list(text: str | None) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.allocation import BUDGET_CONFIDENCE, CONSTRAINT_SETTINGS, Setting
+from largesse.allocation import BUDGET_CONFIDENCE, CONSTRAINT_SETTINGS, ConstraintSetting
 from largesse.errors import (
     Problem,
     as_number,
@@ -126,7 +126,7 @@ class Planning:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def planning_from(section: dict[str, Any], levels: Levels | None, problems: list[Problem]) -> Planning:
+def parse_planning(section: dict[str, Any], levels: Levels | None, problems: list[Problem]) -> Planning:
     """Read the keys under [plan]; add their problems to `problems`."""
     limits = {word: section[word] for word in ("budget", "total") if word in section}
     if len(limits) == 2:
@@ -217,7 +217,7 @@ def _read_number(section: dict[str, Any], key: str, most: float, rule: str, prob
     return value
 
 
-def _read_table(section: dict[str, Any], setting: Setting, problems: list[Problem]) -> dict[str, float]:
+def _read_table(section: dict[str, Any], setting: ConstraintSetting, problems: list[Problem]) -> dict[str, float]:
     word, table = setting.word, section.get(setting.word, {})
     if not isinstance(table, dict):
         hint = f"write [plan.{word}] and one line for each: name = number"

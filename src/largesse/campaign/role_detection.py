@@ -129,7 +129,7 @@ class DraftColumn:
 
 
 @dataclass(frozen=True)
-class Guess:
+class RoleGuesses:
     """Guessed columns by role, the alternatives, and the columns that are not offered as features."""
 
     roles: Mapping[str, str]  # level and response may be missing
@@ -140,7 +140,7 @@ class Guess:
     unit: str = ""  # the column within whose values levels are constant, if it is proposed as the cluster
 
 
-def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, str] | None = None) -> Guess:
+def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, str] | None = None) -> RoleGuesses:
     """Guess the column of each role; `known` roles are kept, and their columns get no other role."""
     roles = dict(known or {})
     others: dict[str, tuple[str, ...]] = {}
@@ -179,7 +179,7 @@ def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, s
     if "level" not in roles:
         others["level"] = tuple(c.name for c in free() if not c.is_id and 2 <= c.distinct <= MAX_LEVELS)
     left_out = {column.name: _find_reason(column, rows) for column in free()}
-    return Guess(roles, others, {name: reason for name, reason in left_out.items() if reason}, reasons)
+    return RoleGuesses(roles, others, {name: reason for name, reason in left_out.items() if reason}, reasons)
 
 
 def _may_be_level(column: DraftColumn) -> bool:

@@ -12,7 +12,7 @@ from largesse import pipeline
 from largesse.campaign import (
     BUDGET_KEYS,
     DraftAnswers,
-    Spent,
+    SpendingOverrides,
     campaign_from_options,
     inspect_table,
     read_campaign,
@@ -273,7 +273,7 @@ def plan(
     quiet: Quiet = False,
 ) -> None:
     """Give every customer a level at a budget."""
-    spent: Spent = {"budget": budget, "total": total, "confidence": confidence}
+    spent: SpendingOverrides = {"budget": budget, "total": total, "confidence": confidence}
     spent |= {"explore": explore, "explore_for": explore_for}
     about = {} if as_json or quiet else pipeline.describe_run(run_folder)
     with show_progress(as_json or quiet) as progress, choose_engine(engine, master, plan_to) as opened:

@@ -1,8 +1,8 @@
 """Reader of delimited text, which detects the separator, the decimal point and the types of columns.
 
-`read_text` reads everything, with Arrow's type inference. `settle_types` infers the same types with one block in memory: a column
+`read_text` reads everything, with Arrow's type inference. `infer_types` infers the same types with one block in memory: a column
 begins with the type of its first block; where a later value does not fit, it gets the next type in Arrow's order that the value
-fits. `iter_text` then reads block by block.
+fits. `iterate_text` then reads block by block.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class DelimitedText:
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns, after `settle_types`."""
+        """Names and types of the columns, after `infer_types`."""
         import pyarrow as pa
 
         return pa.schema([(name, self.types[name]) for name in self.names]).with_metadata(self.note)
@@ -155,7 +155,7 @@ def _options(text: DelimitedText, columns: Sequence[str] | None = None) -> dict[
 # -- block by block ------------------------------------------------------------------------------------------------------
 
 
-def settle_types(text: DelimitedText) -> DelimitedText:
+def infer_types(text: DelimitedText) -> DelimitedText:
     """Infer the column types and the number of rows of delimited text, as `read_text` does, in blocks."""
     import pyarrow as pa
 
@@ -173,7 +173,7 @@ def settle_types(text: DelimitedText) -> DelimitedText:
                 text = replace(text, careful=True)
 
 
-def iter_text(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+def iterate_text(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of text whose types are known in blocks; with `columns`, only these columns."""
     with _stream(text, columns) as reader:
         yield from reader

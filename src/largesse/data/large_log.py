@@ -33,8 +33,8 @@ from largesse.data.text_parsing import (
     EXCEL_DAYS,
     SAMPLED_CELLS,
     excel_note,
+    look_like_values,
     map_words,
-    may_be_read,
     parse_as,
     parse_problems,
     parse_text_columns,
@@ -145,7 +145,8 @@ def _check(batches: Batches, spec: RoleSpec, first_pass: _FirstPass) -> Log:
                 problems += first_pass.readings[name].problems
             columns.append(pa.chunked_array([pa.nulls(batches.rows)]))
     stand_ins = {
-        name: make_stand_in(profile, first_pass.readings[name]) for name, profile in first_pass.profiles.items()
+        name: summarise_as_short_column(profile, first_pass.readings[name])
+        for name, profile in first_pass.profiles.items()
     }
     check = TableChecker(pa.Table.from_arrays(columns, names=names), problems, notes, stand_ins)
     log = read_roles(check, spec)
@@ -372,7 +373,7 @@ def choose_reading(profile: ColumnProfile) -> ColumnReading:
     if profile.skip:
         return reading
     if profile.has_words:
-        if not may_be_read(sorted(profile.spread)):
+        if not look_like_values(sorted(profile.spread)):
             return reading
         if len(profile.words) > MAX_COUNTED_VALUES:
             reason = f"it has more than {MAX_COUNTED_VALUES:,} different values; if they are numbers or dates, parse says how to read them"
@@ -419,7 +420,7 @@ def convert(column: pa.ChunkedArray, reading: ColumnReading) -> pa.ChunkedArray:
     return converted.cast(pa.date32() if dates else pa.float64())
 
 
-def make_stand_in(profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedArray:
+def summarise_as_short_column(profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedArray:
     """Return a short column that passes and fails the same rules for features as the whole column."""
     import pyarrow as pa
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from largesse.data.csv_reader import DelimitedText, iter_text, settle_types
+from largesse.data.csv_reader import DelimitedText, infer_types, iterate_text
 from largesse.data.table_reader import (
     STREAMED_KINDS,
     check_file,
@@ -151,7 +151,7 @@ def _inspect_file(file: Path, what: str, plain: Collection[str], texts: Collecti
         check_file(file, what)
         kind, state = kind_of_file(file, what), _read_state(file)
         if kind == "csv":
-            text = settle_types(describe_csv(file, texts, whole=False))
+            text = infer_types(describe_csv(file, texts, whole=False))
             return _File(file, text.schema, text.rows, state, text, kind=kind)
         if kind not in STREAMED_KINDS:
             table = read_file(file, what, plain, texts)
@@ -201,7 +201,7 @@ def _read_file(file: _File, what: str, plain: Collection[str], columns: Sequence
         return
     with wrap_read_error(file.file, what):
         if file.text is not None:
-            for batch in iter_text(file.text, columns):
+            for batch in iterate_text(file.text, columns):
                 yield from _slice(encode_text(validate_table(pa.Table.from_batches([batch])), plain))
             return
         with open_file(file.file) as stream, pq.ParquetFile(stream, read_dictionary=file.words) as opened:

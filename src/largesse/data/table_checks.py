@@ -21,7 +21,7 @@ from largesse.data.arrow_columns import (
     values_as_text,
 )
 from largesse.data.propensity_checks import PROPENSITY_HINT
-from largesse.data.text_parsing import find_style, map_words, parse_numbers, reads_as_number
+from largesse.data.text_parsing import detect_number_notation, map_words, parse_numbers, reads_as_number
 from largesse.errors import Problem, join_some, percent, plural, suggest
 from largesse.levels import Levels
 from largesse.records import Array
@@ -397,7 +397,7 @@ def _describe_non_numbers(name: str, role: str, column: pa.ChunkedArray) -> tupl
     key = f'"{name}"'
     if is_text(column.type):
         tally = count_words(column)
-        style = find_style(list(tally))
+        style = detect_number_notation(list(tally))
         rows = sum(tally[word] for word in style.odd)
         if style.way != "none" and 0 < rows < len(column) / 2:
             got = f"the {role} column {name!r} holds text in {plural(rows, 'row')}: {join_some([repr(w) for w in style.odd])}"

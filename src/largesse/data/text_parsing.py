@@ -136,10 +136,10 @@ def match_kinds(table: pa.Table, expected: Mapping[str, str]) -> pa.Table:
     return table
 
 
-def find_style(words: Sequence[str]) -> NumberNotation:
+def detect_number_notation(words: Sequence[str]) -> NumberNotation:
     """Detect the number notation of words.
 
-    >>> find_style(["15,09", "7"]).way, find_style(["1,234"]).way, find_style(["5 EUR", "10 EUR"]).unit
+    >>> detect_number_notation(["15,09", "7"]).way, detect_number_notation(["1,234"]).way, detect_number_notation(["5 EUR", "10 EUR"]).unit
     ('decimal comma', 'ambiguous', 'EUR')
     """
     shapes = {word: NUMBER_SHAPE.fullmatch(word) for word in words}
@@ -193,7 +193,7 @@ def parse_numbers(words: Sequence[str]) -> list[float] | None:
     folded = [word.strip().casefold() for word in words]
     if len(folded) > 0 and set(folded) <= {*YES_WORDS, *NO_WORDS}:
         return [float((YES_WORDS | NO_WORDS)[word]) for word in folded]
-    style = find_style(words)
+    style = detect_number_notation(words)
     if style.odd or style.way in ("ambiguous", "none"):
         return None
     return [parse_number(word, style.way if style.way in GROUP_MARKS else "decimal point") for word in words]
@@ -215,14 +215,14 @@ def _recognise(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, lis
     """Convert a text column to numbers or dates if exactly one notation fits; return it and notes."""
     step = max(len(column) // SAMPLED_CELLS, 1)
     some_words = list(count_words(column.take(np.arange(0, len(column), step))))
-    if not may_be_read(some_words):
+    if not look_like_values(some_words):
         return column, []
     words = list(count_words(column))
     way, notes = recognise_words(name, words, some_words)
     return (column if way is None else map_words(column, words, read_words(words, way))), notes
 
 
-def may_be_read(words: Sequence[str]) -> bool:
+def look_like_values(words: Sequence[str]) -> bool:
     """Test if some of the words look like numbers or dates."""
     return any(NUMBER_SHAPE.fullmatch(word) or DAY_MONTH_DATE.fullmatch(word) for word in words)
 
@@ -236,7 +236,7 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
     """
     if any(DAY_MONTH_DATE.fullmatch(word) for word in some_words):
         return _recognise_dates(name, words)
-    style = find_style(words)
+    style = detect_number_notation(words)
     example = words[0]
     if style.certain:
         way = style.way if style.way in GROUP_MARKS else "decimal point"
@@ -270,7 +270,7 @@ def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]
         return None, [
             f"column {name!r} is read as text: its dates are written in different ways: {join_some([words[0], *odd], 4)}"
         ]
-    way = date_way(words)
+    way = detect_date_order(words)
     if way is None:
         return None, [
             f'column {name!r} is read as text: {words[0]!r} may start with day or month; parse it as "day first" or "month first"'
@@ -281,7 +281,7 @@ def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]
     return way, [f"column {name!r} is read as {NOTATIONS[way]}: {words[0]!r} is {values[0]}"]
 
 
-def date_way(words: Sequence[str]) -> str | None:
+def detect_date_order(words: Sequence[str]) -> str | None:
     """Return the notation of dates, "day first" or "month first"; None if both are possible."""
     parts = [match for match in map(DAY_MONTH_DATE.fullmatch, words) if match]
     first, second = max(int(p[1]) for p in parts), max(int(p[3]) for p in parts)
@@ -401,9 +401,9 @@ def suggest_parse(column: pa.ChunkedArray) -> Suggestion | None:
     if set(folded.values()) <= {*YES_WORDS, *NO_WORDS}:
         return Suggestion(({word: (YES_WORDS | NO_WORDS)[fold] for word, fold in sorted(folded.items())},), words[0])
     if all(DAY_MONTH_DATE.fullmatch(word) for word in words):
-        way = date_way(words)
+        way = detect_date_order(words)
         return Suggestion((way,) if way else ("day first", "month first"), words[0])
-    style = find_style(words)
+    style = detect_number_notation(words)
     if style.certain:
         plain = "percent" if style.unit == "%" else "number"
         return Suggestion((style.way if style.way in GROUP_MARKS else plain,), words[0])

@@ -60,7 +60,7 @@ from largesse.evaluation.policy_estimates import predict_value as predict_value
 from largesse.evaluation.policy_estimates import score_level as score_level
 from largesse.evaluation.policy_estimates import score_log as score_log
 from largesse.evaluation.policy_estimates import score_policy as score_policy
-from largesse.evaluation.policy_estimates import take_scores as take_scores
+from largesse.evaluation.policy_estimates import select_scores as select_scores
 from largesse.evaluation.policy_evaluation import as_policy as as_policy
 from largesse.evaluation.policy_evaluation import compare as compare
 from largesse.evaluation.policy_evaluation import evaluate as evaluate

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
-from largesse.allocation import BUDGET_CONFIDENCE, Constraints, Correction, allocate, decide_at_price, frontier
+from largesse.allocation import BUDGET_CONFIDENCE, Constraints, CostCorrection, allocate, decide_at_price, frontier
 from largesse.errors import BudgetError
 from largesse.evaluation.estimators import keep_supported, weighted_mean
 from largesse.evaluation.influence_functions import Influence, widen_interval
@@ -28,11 +28,11 @@ from largesse.evaluation.policy_estimates import (
     LevelMeans,
     average_levels,
     compare_mix,
+    estimate_mean,
+    estimate_value_and_spend,
     find_best_mixes,
     predict_value,
     score_policy,
-    take_mean,
-    take_means,
 )
 from largesse.evaluation.spend_by_price import FoldSpending, measure_spending
 from largesse.records import Array, FrontierPoint, HeldOutPlan, MixValue, Qini, QiniPoint, Scores
@@ -141,9 +141,9 @@ def plan_held_out(
     for place, f in enumerate(np.unique(scores.fold)):
         rows = scores.fold == f
         curves, costs = _multiply_weights(scores, rows)
-        correction = Correction()
+        correction = CostCorrection()
         if spending is not None:
-            correction = spending.correct(place, budget, confidence)
+            correction = spending.correct_for_budget(place, budget, confidence)
             costs = costs * correction.scale
         scales.append(correction.scale)
         if planner is not None:
@@ -223,7 +223,7 @@ def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str 
     points = []
     for j, plan in enumerate(plans):
         influence = score_policy(scores, plan.policy, estimator)
-        value, spend = take_means(scores, influence)
+        value, spend = estimate_value_and_spend(scores, influence)
         contributions[:, j] = sum_units(scores, influence.value.values - value.estimate)[sample]
         promise = predict_value(scores.curves, plan.policy, scores.weight)
         finite = plan.prices[np.isfinite(plan.prices)]
@@ -283,10 +283,10 @@ def trace_cost_curve(
         policy = score_policy(scores, plan.policy, estimator)
         _, mixed, difference = compare_mix(scores, policy, estimator, means)
         uniform = weighted_mean((mixed.value - first).values, scores.weight)
-        gain = take_mean(scores, policy.value - first)
-        points.append(QiniPoint(plan.budget, spend, gain, uniform, take_mean(scores, difference)))
+        gain = estimate_mean(scores, policy.value - first)
+        points.append(QiniPoint(plan.budget, spend, gain, uniform, estimate_mean(scores, difference)))
         area = area + difference * float(share)
-    return Qini(tuple(points), take_mean(scores, area), value_mixes(scores, means, estimator))
+    return Qini(tuple(points), estimate_mean(scores, area), value_mixes(scores, means, estimator))
 
 
 def value_mixes(scores: Scores, means: LevelMeans, estimator: str = "dr") -> tuple[MixValue, ...]:

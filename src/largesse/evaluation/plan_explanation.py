@@ -19,12 +19,12 @@ from largesse.allocation import copy_options, decide_at_price, expected_costs, r
 from largesse.evaluation.estimators import gives_levels, keep_supported
 from largesse.evaluation.policy_estimates import (
     estimate_difference,
+    estimate_mean,
+    estimate_value_and_spend,
     score_level,
     score_log,
     score_policy,
-    take_mean,
-    take_means,
-    take_scores,
+    select_scores,
 )
 from largesse.records import (
     Array,
@@ -62,7 +62,7 @@ def explain_decisions(
         return DecisionSummary(movers=movers)
     rows = rows[known]
     curves, costs = scores.curves[rows], scores.expected_costs[rows] * scale[:, None]
-    sample = take_scores(scores, rows)
+    sample = select_scores(scores, rows)
     levels, weight = _decide(sample, curves, costs, price), sample.weight
     examples = []
     for k in np.unique(levels):
@@ -130,7 +130,7 @@ def measure_importance(
     rows = shuffled.rows[known]
     if not len(rows):
         return ()
-    sample = take_scores(scores, rows)
+    sample = select_scores(scores, rows)
     worth = replace(sample, gamma=sample.gamma - price[:, None] * sample.costs)
 
     supported = None if sample.allowed is None else replace_options(sample.allowed)
@@ -171,9 +171,9 @@ def measure_changes(scores: Scores, policy: Array) -> LoggedPolicyChanges:
         probability = (levels == level).astype(np.float64) if levels is policy else policy[:, level]
         if probability.any():
             more = score_level(scores, level).minus(before)
-            value, spend = (take_mean(scores, part.within(probability)) for part in more)
+            value, spend = (estimate_mean(scores, part.within(probability)) for part in more)
             changes.append(LevelGain(level, float(scores.weight @ probability) / whole, value, spend))
-    start, end = (ValueSpend(*take_means(scores, policy)) for policy in (before, after))
+    start, end = (ValueSpend(*estimate_value_and_spend(scores, policy)) for policy in (before, after))
     return LoggedPolicyChanges(start, end, tuple(changes), _list_moves(scores, levels))
 
 

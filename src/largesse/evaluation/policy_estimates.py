@@ -143,19 +143,19 @@ def count_nonzero_responses(scores: Scores, policy: Array) -> int | None:
 # -- estimates --------------------------------------------------------------------------------------------------------
 
 
-def take_mean(scores: Scores, influence: Influence) -> Estimate:
+def estimate_mean(scores: Scores, influence: Influence) -> Estimate:
     """Return the estimate behind the influence of a log's rows, with its interval."""
     return influence.estimate(scores.weight, scores.cluster)
 
 
-def take_means(scores: Scores, influence: PolicyInfluence) -> tuple[Estimate, Estimate]:
+def estimate_value_and_spend(scores: Scores, influence: PolicyInfluence) -> tuple[Estimate, Estimate]:
     """Return the estimates of value and spend, with their intervals."""
-    return take_mean(scores, influence.value), take_mean(scores, influence.spend)
+    return estimate_mean(scores, influence.value), estimate_mean(scores, influence.spend)
 
 
 def estimate_value(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Estimate, Estimate]:
     """Estimate value and spend of a policy, with intervals from the influence of rows."""
-    return take_means(scores, score_policy(scores, policy, estimator))
+    return estimate_value_and_spend(scores, score_policy(scores, policy, estimator))
 
 
 def bootstrap_values(
@@ -199,7 +199,7 @@ def estimate_difference(
     The other policy may have its own scores of the same rows.
     """
     other_influence = score_policy(scores if other_scores is None else other_scores, other, estimator)
-    return Comparison(*take_means(scores, score_policy(scores, policy, estimator).minus(other_influence)))
+    return Comparison(*estimate_value_and_spend(scores, score_policy(scores, policy, estimator).minus(other_influence)))
 
 
 def estimate_ratio(scores: Scores, top: Influence, bottom: Influence) -> Estimate:
@@ -215,7 +215,7 @@ def estimate_ratio(scores: Scores, top: Influence, bottom: Influence) -> Estimat
         return Estimate(float("nan"), float("nan"), float("nan"), float("nan"))
     share = float(scores.weight @ top.values / whole) / under
     rest = (top + bottom * -share) * (1 / under)
-    ratio = take_mean(scores, rest.shift(share))
+    ratio = estimate_mean(scores, rest.shift(share))
     few = scores.cluster is not None and len(np.unique(scores.cluster)) < MIN_RATIO_CLUSTERS
     if bottom.tail is not None and rest.tail is not None:
         few |= bool(min(np.count_nonzero(rest.tail > 0), np.count_nonzero(rest.tail < 0)) < MIN_RATIO_BUYERS)
@@ -238,7 +238,7 @@ def _find_ratio_ends(scores: Scores, top: Influence, bottom: Influence, ratio: E
     for name, opposite, side in (("low", "low", -1.0), ("high", "high", 1.0)):
 
         def difference_end(r: float, end: str = opposite) -> float:
-            return float(getattr(take_mean(scores, top + bottom * -r), end))
+            return float(getattr(estimate_mean(scores, top + bottom * -r), end))
 
         beyond = [middle + side * width * 2.0**k for k in range(MAX_RATIO_DOUBLINGS)]
         if middle * side < 0:  # a ratio of zero asks for the numerator alone, whatever the denominator is
@@ -253,7 +253,7 @@ def estimate_cost_per_extra(scores: Scores, change: PolicyInfluence) -> Estimate
 
     None if the policy spends no more, or brings no more. Where it may bring no more, the interval has no upper end.
     """
-    value, spend = take_means(scores, change)
+    value, spend = estimate_value_and_spend(scores, change)
     if not (value.estimate > 0 and spend.estimate > MIN_EXTRA_SPEND * max(float(np.abs(scores.paid).max()), 1e-300)):
         return None
     return estimate_ratio(scores, change.spend, change.value)
@@ -261,7 +261,7 @@ def estimate_cost_per_extra(scores: Scores, change: PolicyInfluence) -> Estimate
 
 def estimate_uniform(scores: Scores, estimator: str = "dr") -> list[tuple[Estimate, Estimate]]:
     """Estimate value and spend of level k for everyone, for each k."""
-    return [take_means(scores, score_level(scores, k, estimator)) for k in range(scores.gamma.shape[1])]
+    return [estimate_value_and_spend(scores, score_level(scores, k, estimator)) for k in range(scores.gamma.shape[1])]
 
 
 def predict_value(curves: Array, policy: Array, weight: Array | None = None) -> float:
@@ -323,22 +323,22 @@ def _make_reference(
     change = policy.minus(other)
     reference = Reference(
         *name,
-        *take_means(scores, other),
-        take_mean(scores, gain or change.value),
-        spend_difference=take_mean(scores, change.spend),
+        *estimate_value_and_spend(scores, other),
+        estimate_mean(scores, gain or change.value),
+        spend_difference=estimate_mean(scores, change.spend),
         cost_per_extra=estimate_cost_per_extra(scores, change) if priced else None,
     )
     if response_value is None:
         return reference
     # At the same spend, profits differ as values do.
     more = change.profit(response_value) if gain is None else gain * response_value
-    profit = take_mean(scores, other.profit(response_value))
-    return replace(reference, profit=profit, profit_difference=take_mean(scores, more))
+    profit = estimate_mean(scores, other.profit(response_value))
+    return replace(reference, profit=profit, profit_difference=estimate_mean(scores, more))
 
 
 def estimate_gain(scores: Scores, policy: Array, estimator: str = "dr") -> Estimate:
     """Estimate the gain of a policy over the best uniform mix at the same spend; see `measure_gain`."""
-    return take_mean(scores, measure_gain(scores, score_policy(scores, policy, estimator), estimator))
+    return estimate_mean(scores, measure_gain(scores, score_policy(scores, policy, estimator), estimator))
 
 
 def measure_gain(scores: Scores, policy: PolicyInfluence, estimator: str = "dr") -> Influence:
@@ -469,7 +469,7 @@ def _count_levels(mix: Array) -> int:
     return int((mix >= MIN_NAMED_SHARE).sum())
 
 
-def take_scores(scores: Scores, rows: Array) -> Scores:
+def select_scores(scores: Scores, rows: Array) -> Scores:
     """Return the scores of some rows (m,)."""
     parts: dict[str, Any] = {field.name: getattr(scores, field.name) for field in fields(scores)}
     arrays: dict[str, Any] = {name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)}

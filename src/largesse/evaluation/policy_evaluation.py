@@ -34,10 +34,10 @@ from largesse.evaluation.policy_estimates import (
     compare_uniform,
     count_nonzero_responses,
     estimate_difference,
+    estimate_value_and_spend,
     predict_value,
     score_level,
     score_policy,
-    take_means,
 )
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.evaluation.profit_estimate import estimate_profit
@@ -229,7 +229,7 @@ def evaluate_scores(
     policy, response_value = candidate.policy, log.response_value
     assert policy is not None  # learnt by now
     own, cheapest = score_policy(scores, policy, estimator), score_level(scores, 0, estimator)
-    value, spend = take_means(scores, own)
+    value, spend = estimate_value_and_spend(scores, own)
     profit = None if response_value is None else estimate_profit(scores, own, cheapest, response_value)
     if interval == "bootstrap":
         # No resampled log has a larger purchase than the largest, so resampling alone would promise too much.

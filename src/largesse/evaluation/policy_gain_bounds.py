@@ -21,9 +21,9 @@ from largesse.evaluation.one_column_rule import FoldRules
 from largesse.evaluation.policy_estimates import (
     average_levels,
     compare_mix,
+    estimate_mean,
+    estimate_value_and_spend,
     score_policy,
-    take_mean,
-    take_means,
 )
 from largesse.records import Array, Estimate, Log, PolicyOption, Recommendation, Scores
 from largesse.stats import COVERAGE, bound_mean
@@ -67,12 +67,14 @@ def bound_policy_gains(
     reason = _explain_no_guarantee(log)
     options = []
     for name, option, influence, influence_of_gain in zip(names, policies, influences, gains, strict=True):
-        gain = take_mean(scores, influence_of_gain)
+        gain = estimate_mean(scores, influence_of_gain)
         policy_folds = folds if learnt or option is not policy else 1
-        profit = None if log.response_value is None else take_mean(scores, influence.profit(log.response_value))
+        profit = None if log.response_value is None else estimate_mean(scores, influence.profit(log.response_value))
         guaranteed = None if reason else _guarantee_value(scores, option, policy_folds, len(policies))
         bound = _bound_gain(gain, critical_value)
-        options.append(PolicyOption(*name, *take_means(scores, influence), gain, bound, guaranteed, profit))
+        options.append(
+            PolicyOption(*name, *estimate_value_and_spend(scores, influence), gain, bound, guaranteed, profit)
+        )
     table = None if rules is None else rules.whole.tabulate()
     return Recommendation(tuple(options), critical_value, reason, table)
 

@@ -23,7 +23,7 @@ from largesse.evaluation.frontier_estimate import (
     sum_units,
 )
 from largesse.evaluation.influence_functions import PolicyInfluence, widen_interval
-from largesse.evaluation.policy_estimates import estimate_ratio, score_policy, take_mean
+from largesse.evaluation.policy_estimates import estimate_mean, estimate_ratio, score_policy
 from largesse.records import Array, BestBudget, Estimate, HeldOutPlan, Profit, Scores
 from largesse.stats import COVERAGE, t_quantile
 
@@ -38,8 +38,8 @@ def estimate_profit(
     value_gain = change.value * response_value
     return Profit(
         response_value,
-        take_mean(scores, policy.profit(response_value)),
-        take_mean(scores, value_gain - change.spend),
+        estimate_mean(scores, policy.profit(response_value)),
+        estimate_mean(scores, value_gain - change.spend),
         estimate_ratio(scores, value_gain, change.spend),
     )
 
@@ -59,7 +59,7 @@ def trace_profit(
     estimates = []
     for j, plan in enumerate(plans):
         profit = score_policy(scores, plan.policy, estimator).profit(response_value)
-        estimates.append(take_mean(scores, profit))
+        estimates.append(estimate_mean(scores, profit))
         contributions[:, j] = sum_units(scores, profit.values - estimates[-1].estimate)[sample]
     profits = np.array([estimate.estimate for estimate in estimates])
     candidates = find_candidates(profits, contributions, np.array([estimate.se for estimate in estimates]))

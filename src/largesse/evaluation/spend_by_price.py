@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.allocation import Correction, correct, decide_at_price, frontier
-from largesse.evaluation.policy_estimates import score_policy, take_mean
+from largesse.allocation import CostCorrection, correct_for_budget, decide_at_price, frontier
+from largesse.evaluation.policy_estimates import estimate_mean, score_policy
 from largesse.records import Array, Scores, SpendingCurve
 from largesse.stats import t_estimate, t_quantile
 
@@ -48,10 +48,10 @@ class FoldSpending:
         others = np.arange(len(self.weight)) != fold
         return self._make_curve(others) if others.any() else self.whole
 
-    def correct(self, fold: int, budget: float, confidence: float) -> Correction:
+    def correct_for_budget(self, fold: int, budget: float, confidence: float) -> CostCorrection:
         """Return the correction with which the plan of a fold, by its index, costs `budget`; see `allocation.correct`."""
         expected = self.whole.expected
-        return correct(np.array([expected[0], *expected]), budget, self.without(fold), confidence)
+        return correct_for_budget(np.array([expected[0], *expected]), budget, self.without(fold), confidence)
 
     def _make_curve(self, folds: Array) -> SpendingCurve:
         mass = float(self.weight[folds].sum())
@@ -90,7 +90,7 @@ def measure_spending(scores: Scores) -> FoldSpending | None:
         for part, own in zip(fold_rows, fold_prices, strict=True):
             levels[part] = decide_at_price(curves[part], costs[part], own[j])
         spend = score_policy(scores, levels).spend
-        estimate = take_mean(scores, spend)
+        estimate = estimate_mean(scores, spend)
         wide = (estimate.high - estimate.estimate) / t_quantile(1e9)
         by_fold = [np.bincount(fold, weights=scores.weight * cost) for cost in (costs[rows, levels], spend.values)]
         sums.append((*by_fold, np.nanmax([estimate.se, wide, 0.0])))

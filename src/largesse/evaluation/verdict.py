@@ -27,7 +27,7 @@ import numpy as np
 from largesse.allocation import copy_options, expected_costs, mix_two_levels, replace_options
 from largesse.evaluation.estimators import gives_levels
 from largesse.evaluation.one_column_rule import FoldRules
-from largesse.evaluation.policy_estimates import average_levels, compare_mix, score_log, take_mean
+from largesse.evaluation.policy_estimates import average_levels, compare_mix, estimate_mean, score_log
 from largesse.records import (
     MIN_LEVEL_ROWS,
     Array,
@@ -100,12 +100,12 @@ def give_verdict(
     if rules is not None:
         policies["rule"] = rules.policy
     logged = score_log(scores)
-    before = take_mean(scores, logged.spend)
+    before = estimate_mean(scores, logged.spend)
     if before.estimate <= safety.options[0].spend.estimate * (1 + SAME_SPEND):
         policies["before"] = log.level
     known = {name: option.gain for name, option in zip(("plan", "rule"), safety.options, strict=False)}
     if "before" in policies:
-        known["before"] = take_mean(scores, compare_mix(scores, logged, estimator, average_levels(scores))[2])
+        known["before"] = estimate_mean(scores, compare_mix(scores, logged, estimator, average_levels(scores))[2])
     promises = promise_gains(log, scores, list(policies.values()), seed)
     options = tuple(
         combine_evidence(name, known[name], None if promises is None else promises[j])

@@ -37,10 +37,10 @@ ONE_LEVEL = "a model of one level"  # marks a model inside another that has more
 NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON cannot express these
 
 
-class Shaped:
+class ArraySpec:
     """Declared shape and dtype of an array.
 
-    Examples are ``Shaped("p", "K-1")`` and ``Shaped("n", dtype="int32")``; ``Shaped(...)`` is any shape.
+    Examples are ``ArraySpec("p", "K-1")`` and ``ArraySpec("n", dtype="int32")``; ``ArraySpec(...)`` is any shape.
     """
 
     def __init__(self, *axes: str | int | types.EllipsisType, dtype: str = "float64") -> None:
@@ -130,12 +130,12 @@ def pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
         return {name: pack(getattr(value, name), each, at_place(place, name), arrays) for name, each in fields}
     if hasattr(origin, "pack_into"):
         if not isinstance(value, origin):
-            raise unsafe_error(value)
+            raise make_unsavable_error(value)
         return value.pack_into(place, arrays)
     raise TypeError(f"{place}: {hint} cannot be saved")
 
 
-def unsafe_error(value: Any) -> InputError:
+def make_unsavable_error(value: Any) -> InputError:
     """Build the error for a value that cannot be saved without pickle."""
     hint = "use a response model of largesse, as Linear()"
     return InputError("save", [Problem(f"a {type(value).__name__} cannot be saved without pickle", hint)])
@@ -215,7 +215,7 @@ class Reader:
         if list(array.shape) != state:
             raise ValueError(f"{place}: an array of shape {array.shape}, announced as {state}")
         for mark in marks:
-            if isinstance(mark, Shaped):
+            if isinstance(mark, ArraySpec):
                 mark.check(array, place, lengths)
         return array
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.allocation import allocate, correct_costs, decide_at_price
+from largesse.allocation import allocate, decide_at_price, find_cost_correction
 from largesse.errors import Problem, fail
 from largesse.evaluation import FoldPlanner, estimate_value, measure_spending, plan_held_out, predict_value
 from largesse.policy import Policy
@@ -48,7 +48,7 @@ def predict_for_log(policy: Policy, log: Log, budget: float | None = None) -> Pr
     probabilities = policy.probabilities(customers) if policy.draws else None
     paid = costs
     if policy.spending is not None and budget is not None:
-        paid = costs * correct_costs(curves, costs, budget, policy.spending).ratio
+        paid = costs * find_cost_correction(curves, costs, budget, policy.spending).ratio
     if probabilities is None:
         return Prediction(levels, curves[rows, levels], paid[rows, levels], curves)
     expected, spend = ((probabilities * values).sum(axis=1) for values in (curves, paid))

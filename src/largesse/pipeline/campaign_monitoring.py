@@ -33,7 +33,7 @@ from largesse.monitoring import (
     size_test,
 )
 from largesse.pipeline import run_folder as files
-from largesse.pipeline.commands import LOCAL_ENGINE, recall_scores, silent
+from largesse.pipeline.commands import LOCAL_ENGINE, load_scores, silent
 from largesse.pipeline.engine_protocol import Engine
 from largesse.pipeline.next_log import OLD_ROLES
 from largesse.pipeline.out_of_fold_cache import make_key, read_scores
@@ -192,7 +192,7 @@ def power(
         planned = files.read_step(home, files.PLANNING_STEP)
         progress("reading", 0.0)
         log = engine.read_log(campaign)
-        scores = recall_scores(home, campaign, log, progress).scores
+        scores = load_scores(home, campaign, log, progress).scores
         budget = planned["budget"]["average"]
         budget = float("inf") if budget is None else budget
         planner = find_fold_planner(campaign, log, scores, planned["customers"])

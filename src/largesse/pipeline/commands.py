@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from largesse.campaign import Campaign, Spent, read_campaign
+from largesse.campaign import Campaign, SpendingOverrides, read_campaign
 from largesse.errors import LargesseError, Problem, fail, refuse, suggest
 from largesse.evaluation import (
     ESTIMATORS,
@@ -17,9 +17,9 @@ from largesse.evaluation import (
     examine_held_out,
     match_customers,
     measure_spending,
+    select_scores,
     study_scores,
     summarise_jointly,
-    take_scores,
 )
 from largesse.exploration import ResponseVariance, measure_variance, plan_next_log
 from largesse.io import atomic_file, file_transaction, read_record, to_json
@@ -124,7 +124,7 @@ def run(
                 planned = files.write_plan(folder, result, scored, report_progress, customer_warnings=warnings)
                 n_customers, budget = scored.n, campaign.planning.average(scored.n)
 
-            study = judge_plan(campaign, log, log_scores, budget, n_customers)
+            study = evaluate_plan(campaign, log, log_scores, budget, n_customers)
             judged = files.write_study(folder, study)
 
             report_progress("writing the report", 0.0)
@@ -210,7 +210,7 @@ def match_scores(
     start_stage("comparing customers with the log", len(log.seen))
     scores, held = log_scores.scores, log_scores.held
     if log.sample is not None:
-        scores, held = take_scores(scores, log.sample.rows), replace(held, shuffled=None)
+        scores, held = select_scores(scores, log.sample.rows), replace(held, shuffled=None)
         log = log.sample.log
     # Of rows and customers, the same model predicts the curves: held-out curves would tell them apart.
     curves = policy.expect(log).responses
@@ -223,7 +223,7 @@ def score_customers(log: Log, scores: Scores) -> Scores | None:
     """Return the held-out scores of the log's own customers, where costs are uncertain; None where the model scores them."""
     if log.levels.certain:
         return None
-    return scores if log.last_rows is None else take_scores(scores, log.last_rows)
+    return scores if log.last_rows is None else select_scores(scores, log.last_rows)
 
 
 def refuse_unanswered(findings: Iterable[Finding]) -> None:
@@ -232,7 +232,7 @@ def refuse_unanswered(findings: Iterable[Finding]) -> None:
     refuse("log", [Problem(f"{finding.topic}: {finding.text}", hint) for finding in findings if finding.answer == "no"])
 
 
-def recall_scores(
+def load_scores(
     home: Path,
     campaign: Campaign,
     log: Log,
@@ -265,7 +265,7 @@ def plan(
     raw_ids: bool = False,
     progress: Progress = silent,
     engine: Engine = LOCAL_ENGINE,
-    **spending: Unpack[Spent],
+    **spending: Unpack[SpendingOverrides],
 ) -> dict[str, Any]:
     """Plan for a table of customers with the model of a run folder; return the numbers of the plan.
 
@@ -284,7 +284,7 @@ def plan(
         if customers is not None:
             campaign = replace(campaign, customers=str(Path(customers).absolute()))
         files.check_table_path(out, source, campaign.log)
-        with open_scored(home, campaign, source, engine, progress) as (policy, variance, scored):
+        with open_scored_customers(home, campaign, source, engine, progress) as (policy, variance, scored):
             warnings = compare_with_log(campaign, policy, engine, scored) if source else ()
             if kind == "plan":
                 result = make_plan(campaign, policy, scored, progress, variance)
@@ -319,7 +319,7 @@ def compare_with_log(
 
 
 @contextmanager
-def open_scored(
+def open_scored_customers(
     home: Path, campaign: Campaign, source: str | None, engine: Engine, progress: Progress, *, refit: bool = True
 ) -> Iterator[tuple[Policy, ResponseVariance, ScoredCustomers]]:
     """Yield the policy of a run folder, the variance of responses, and scored customers: of a table, or those of the log.
@@ -339,7 +339,7 @@ def open_scored(
         if not source:
             customers = choose_customers(campaign, log, engine)
         if explores or not log.levels.certain:
-            scores = recall_scores(home, campaign, log, progress, refit=refit).scores
+            scores = load_scores(home, campaign, log, progress, refit=refit).scores
             held_out = None if source else score_customers(log, scores)
             variance = measure_variance(log, scores.curves) if explores else variance
     with engine.score(policy, customers, home.resolve().parent, progress, held_out) as scored:
@@ -378,13 +378,13 @@ def judge(
         progress("reading", 0.0)
         judged_log = engine.read_log(campaign, log)
         policy = None if log is None else Policy.load(home / files.POLICY_FILE)
-        recalled = log_scores = recall_scores(home, campaign, judged_log, progress, policy=policy)
+        recalled = log_scores = load_scores(home, campaign, judged_log, progress, policy=policy)
         n_customers, scored_log = judged_log.customers if planned is None else planned["customers"], judged_log
         if log is None and campaign.customers is not None:
-            with open_scored(home, campaign, campaign.customers, engine, progress) as (fitted, _, customers):
+            with open_scored_customers(home, campaign, campaign.customers, engine, progress) as (fitted, _, customers):
                 scored_log, log_scores, _ = match_scores(campaign, fitted, judged_log, log_scores, customers)
         budget = campaign.planning.average(n_customers)
-        study = judge_plan(campaign, scored_log, log_scores, budget, n_customers, estimator)
+        study = evaluate_plan(campaign, scored_log, log_scores, budget, n_customers, estimator)
         with file_transaction() as batch:
             new = files.renew_run_folder(batch, home)
             if log is None:
@@ -394,7 +394,7 @@ def judge(
         return judged
 
 
-def judge_plan(
+def evaluate_plan(
     campaign: Campaign, log: Log, log_scores: LogScores, budget: float, customers: int, estimator: str = "dr"
 ) -> Study:
     """Estimate value and cost of the campaign's plan for a number of customers, on rows that did not train its model.

@@ -12,9 +12,9 @@ import numpy as np
 from largesse.allocation import (
     BudgetPoint,
     Constraints,
-    Correction,
+    CostCorrection,
     allocate,
-    correct,
+    correct_for_budget,
     expected_costs,
     find_budget_points,
 )
@@ -63,11 +63,11 @@ def make_plan(
         start_stage("planning", n)
         expected = None if spending is None else customers.sums_at(spending.price).mean_spend
 
-        def correct_for(budget: float) -> Correction:
+        def correct_for(budget: float) -> CostCorrection:
             """Return the correction with which a plan really costs this budget: see `allocation.correct_costs`."""
             if spending is None or expected is None:
-                return Correction()
-            return correct(expected, budget, spending, settings.budget_confidence)
+                return CostCorrection()
+            return correct_for_budget(expected, budget, spending, settings.budget_confidence)
 
         correction = correct_for(settings.average(n))
         scale, rule = correction.scale, None
@@ -209,7 +209,7 @@ def _plan_others(
     costs: Array,
     constraints: Constraints | None,
     points: tuple[BudgetPoint, ...],
-    correct_for: Callable[[float], Correction],
+    correct_for: Callable[[float], CostCorrection],
 ) -> dict[str, Any]:
     """Return plans under constraints at some of the budgets, and their levels (points, n)."""
     constrained, levels = [], []

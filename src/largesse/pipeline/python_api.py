@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from largesse.campaign import CAMPAIGN_SECTIONS, Campaign, campaign_from, read_campaign
+from largesse.campaign import CAMPAIGN_SECTIONS, Campaign, parse_campaign, read_campaign
 from largesse.data import read_table, table_from_memory
 from largesse.errors import Problem, fail, refuse, suggest
 from largesse.levels import Levels
@@ -200,7 +200,7 @@ def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | Non
     for word, value in given.items():
         value = value.tolist() if hasattr(value, "tolist") else value
         content.setdefault(SECTION_OF[word], {})[word] = list(value) if isinstance(value, tuple) else value
-    campaign = campaign_from(content)
+    campaign = parse_campaign(content)
     return campaign if log is not None else campaign.with_log(files.LOG_FILE)
 
 

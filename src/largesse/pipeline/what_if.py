@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from largesse.campaign import Campaign, campaign_from, read_campaign
+from largesse.campaign import Campaign, parse_campaign, read_campaign
 from largesse.data import read_table
 from largesse.errors import OutputError, Problem
 from largesse.io import resolve_links
 from largesse.pipeline import run_folder as files
 from largesse.pipeline.commands import (
     LOCAL_ENGINE,
+    evaluate_plan,
     join_numbers,
-    judge_plan,
+    load_scores,
     match_scores,
-    open_scored,
-    recall_scores,
+    open_scored_customers,
     silent,
 )
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
@@ -42,7 +42,7 @@ def change_plan(campaign: Campaign, rules: Mapping[str, Any]) -> Campaign:
     if "segment" in rules and "segment_budgets" not in rules:
         settings.pop("segment_budgets", None)  # of another segment
     content["plan"] = {word: value for word, value in settings.items() if value is not None}
-    return campaign_from(content).spending()
+    return parse_campaign(content).spending()
 
 
 def try_plan(
@@ -60,7 +60,7 @@ def try_plan(
     """
     with files.read_run_folder(folder) as home:
         campaign = change_plan(read_campaign(home), rules)
-        opened = open_scored(home, campaign, campaign.customers, engine, progress, refit=False)
+        opened = open_scored_customers(home, campaign, campaign.customers, engine, progress, refit=False)
         with opened as (policy, variance, scored):
             result = make_plan(campaign, policy, scored, progress, variance)
             out.mkdir()
@@ -111,12 +111,12 @@ def keep_plan(
         learnt, planned = files.read_step(new, files.FIT_STEP), files.read_step(new, files.PLANNING_STEP)
         progress("reading", 0.0)
         log = engine.read_log(campaign)
-        log_scores = recall_scores(home, campaign, log, progress, refit=False)
+        log_scores = load_scores(home, campaign, log, progress, refit=False)
         if campaign.customers is not None:
-            with open_scored(home, campaign, campaign.customers, engine, progress, refit=False) as opened:
+            with open_scored_customers(home, campaign, campaign.customers, engine, progress, refit=False) as opened:
                 policy, _, customers = opened
                 log, log_scores, _ = match_scores(campaign, policy, log, log_scores, customers)
-        study = judge_plan(campaign, log, log_scores, planned["budget"]["average"], planned["customers"])
+        study = evaluate_plan(campaign, log, log_scores, planned["budget"]["average"], planned["customers"])
         judged = files.write_study(new, study)
         start_stage("writing the report")
         numbers = join_numbers(campaign, learnt, planned, judged, str(out))

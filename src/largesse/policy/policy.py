@@ -16,9 +16,9 @@ from largesse.allocation import (
     Constraints,
     allow_cheapest,
     bar_options,
-    correct_costs,
     decide_at_price,
     expected_costs,
+    find_cost_correction,
 )
 from largesse.data import feature_table, read_customers
 from largesse.errors import (
@@ -192,7 +192,7 @@ class Policy:
         rate = self.exploration_rate if explore is None else explore
         policy = replace(self, scale=1.0, exploration=None, exploration_rate=rate)
         curves, costs = policy._expected(customers)
-        scale = correct_costs(curves, costs, budget, self.spending, confidence).scale
+        scale = find_cost_correction(curves, costs, budget, self.spending, confidence).scale
         known = self.exploration
         if explore_for is None and explore is None and known is not None:
             goal, rate = known.goal, known.rate
@@ -290,7 +290,7 @@ class Policy:
             budget = float(np.broadcast_to(costs, curves.shape)[np.arange(len(chosen)), chosen].mean())
         else:
             refuse("explore", budget_problems(budget))
-            costs = costs * correct_costs(curves, costs, budget, self.spending).scale
+            costs = costs * find_cost_correction(curves, costs, budget, self.spending).scale
         before = None if incumbent is None else as_probabilities(incumbent, read, curves.shape)
         settings: Any = {"goal": goal, "rate": rate, "incumbent": before, "constraints": constraints, "seed": seed}
         return plan_exploration(curves, costs, budget, variance, **settings)[0]

@@ -23,7 +23,7 @@ from largesse.records.customer_shift import CustomerShift as CustomerShift
 from largesse.records.customer_shift import UnknownValues as UnknownValues
 from largesse.records.display import Card as Card
 from largesse.records.display import DisplayMixin as DisplayMixin
-from largesse.records.display import Picture as Picture
+from largesse.records.display import SvgChart as SvgChart
 from largesse.records.display import write_cell as write_cell
 from largesse.records.display import write_names as write_names
 from largesse.records.evaluation import GRADES as GRADES

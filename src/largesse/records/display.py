@@ -76,7 +76,7 @@ def write_names(names: Iterable[str]) -> str:
     return ", ".join(known[:MAX_CARD_ROWS]) + more
 
 
-class Picture(Protocol):
+class SvgChart(Protocol):
     """SVG chart that notebooks display and that `save` writes to a file."""
 
     @property
@@ -90,7 +90,7 @@ class Picture(Protocol):
 class DisplayMixin:
     """Base class of records that have a notebook table, a dataframe and a chart."""
 
-    drawers: ClassVar[dict[type, Callable[[Any], Picture]]] = {}  # drawing function of each kind; filled by `report`
+    drawers: ClassVar[dict[type, Callable[[Any], SvgChart]]] = {}  # drawing function of each kind; filled by `report`
 
     def card(self) -> Card:
         """Return the table that a notebook displays."""
@@ -109,7 +109,7 @@ class DisplayMixin:
         """Return the record as a polars dataframe; its columns are those of `to_arrow`."""
         return _need("polars").from_arrow(self.to_arrow())
 
-    def plot(self) -> Picture:
+    def plot(self) -> SvgChart:
         """Return the record as a chart in the style of the report."""
         importlib.import_module("largesse.report")  # adds the drawers
         draw = self.drawers.get(type(self))

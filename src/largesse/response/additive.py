@@ -13,7 +13,7 @@ from typing import Annotated, final
 
 import numpy as np
 
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.records import Array, Log
 from largesse.response.linear import (
     LINEAR_PENALTIES,
@@ -48,10 +48,10 @@ QUANTILE_ROWS = 20_000  # rows, spread over the table, from which quantiles are 
 class Hinges:
     """Hinge functions max(x_j − knot, 0) of q features with m knots each, minus their least-squares lines."""
 
-    columns: Annotated[Array, Shaped("q", dtype="int64")]  # indices of the features with hinges
-    knots: Annotated[Array, Shaped("m", "q")]
-    intercept: Annotated[Array, Shaped("m", "q")]  # of the least-squares line that is subtracted
-    slope: Annotated[Array, Shaped("m", "q")]
+    columns: Annotated[Array, ArraySpec("q", dtype="int64")]  # indices of the features with hinges
+    knots: Annotated[Array, ArraySpec("m", "q")]
+    intercept: Annotated[Array, ArraySpec("m", "q")]  # of the least-squares line that is subtracted
+    slope: Annotated[Array, ArraySpec("m", "q")]
 
     def __call__(self, X: Array) -> Array:
         """Return the values (n, m·q) of all hinge functions for features (n, p)."""

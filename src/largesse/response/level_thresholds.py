@@ -16,7 +16,7 @@ from typing import Annotated, final
 
 import numpy as np
 
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.records import Array, Log
 from largesse.response.response_model import ResponseModel, check_auto, take_rows
 from largesse.stats import (
@@ -49,8 +49,8 @@ MIN_PROBABILITY = 1e-9  # a probability whose logarithm is taken
 class ThresholdScores:
     """Linear scores of the K+1 possible thresholds of a customer; their softmax gives the thresholds' probabilities."""
 
-    coef: Annotated[Array, Shaped("p", "K+1")]
-    intercept: Annotated[Array, Shaped("K+1")]
+    coef: Annotated[Array, ArraySpec("p", "K+1")]
+    intercept: Annotated[Array, ArraySpec("K+1")]
 
     def predict_curves(self, X: Array) -> Array:
         """Return the curves (n, K) of features (n, p): probabilities that a customer's threshold is at most each level."""

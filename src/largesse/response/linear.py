@@ -15,7 +15,7 @@ from typing import Annotated, final
 
 import numpy as np
 
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.records import Array, Log
 from largesse.response.level_effect_estimation import Link, ScoredRows, fit_ladder, scale_doses
 from largesse.response.regression_grid import (
@@ -57,9 +57,9 @@ MAX_GRADIENT_STEPS = 500
 class FittedRegression:
     """Fitted linear regression: coefficients of the features, intercept, and increments between levels."""
 
-    coef: Annotated[Array, Shaped("q")]
+    coef: Annotated[Array, ArraySpec("q")]
     intercept: float
-    increments: Annotated[Array, Shaped("K-1")]
+    increments: Annotated[Array, ArraySpec("K-1")]
     binary: bool
     penalty: float
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, final
 import numpy as np
 
 from largesse.errors import Problem, fail, plural, refuse
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.progress import start_stage, subrange
 from largesse.records import Array, Customers, HeldOutPredictions, Log
 from largesse.response.fold_ensemble import OUTSIDE, predict_outside_sample
@@ -161,8 +161,8 @@ MAX_LOG_SCALE = 30.0  # larger logarithms would overflow or mean nothing as an a
 class FittedProportional:
     """Fitted proportional model: coefficients of the scale, and the amount of every level at scale 1."""
 
-    coef: Annotated[Array, Shaped("p")]
-    sizes: Annotated[Array, Shaped("K")]
+    coef: Annotated[Array, ArraySpec("p")]
+    sizes: Annotated[Array, ArraySpec("K")]
     low: float  # logarithms
     high: float
     penalty: float

@@ -22,7 +22,7 @@ from typing import Annotated
 import numpy as np
 
 from largesse.data import Encoder
-from largesse.io import ONE_LEVEL, Shaped
+from largesse.io import ONE_LEVEL, ArraySpec
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.boosting import Boosting
@@ -46,7 +46,7 @@ class ResponderAmounts:
     model: Annotated[ResponseModel, ONE_LEVEL] | None  # of the logarithm of amounts; None: one mean for all
     slope: float
     intercept: float
-    effects: Annotated[Array, Shaped("K")]  # of the levels, on the logarithm; the first is 0, and they never fall
+    effects: Annotated[Array, ArraySpec("K")]  # of the levels, on the logarithm; the first is 0, and they never fall
     low: float  # smallest held-out prediction of the model; new predictions are clipped to low … high
     high: float
 

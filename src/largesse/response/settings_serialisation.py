@@ -12,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
-from largesse.io import NOT_FINITE, Reader, State, at_place, field_hints, read_scalar, unsafe_error
+from largesse.io import NOT_FINITE, Reader, State, at_place, field_hints, make_unsavable_error, read_scalar
 
 
 @cache
@@ -44,7 +44,7 @@ def pack_setting(value: Any, place: str) -> Any:
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {"settings": {name: pack_setting(item, at_place(place, name)) for name, item in fields.items()}}
-    raise unsafe_error(value)
+    raise make_unsavable_error(value)
 
 
 def pack_settings(model: Any) -> State:

@@ -20,7 +20,7 @@ from typing import Annotated, Any, final
 import numpy as np
 
 from largesse.errors import Problem, refuse
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.progress import subrange
 from largesse.propensity import estimate_by_index
 from largesse.records import Array, Choice, HeldOutPredictions, Log
@@ -71,14 +71,14 @@ class Blend:
     """Weights that combine the scores of M stacked models, on the scale of the link function."""
 
     link: Link
-    weights: Annotated[Array, Shaped("M")]  # of the models' base scores; not negative
-    common: Annotated[Array, Shaped("K")]  # effect of each level on every customer's score; never falling
-    shares: Annotated[Array, Shaped("M")]  # of the models' deviations; not negative
-    centres: Annotated[Array, Shaped("M", "K")]  # mean curves less base scores; deviations start there
+    weights: Annotated[Array, ArraySpec("M")]  # of the models' base scores; not negative
+    common: Annotated[Array, ArraySpec("K")]  # effect of each level on every customer's score; never falling
+    shares: Annotated[Array, ArraySpec("M")]  # of the models' deviations; not negative
+    centres: Annotated[Array, ArraySpec("M", "K")]  # mean curves less base scores; deviations start there
     tilt: float  # growth of increments with the base score
     middle: float  # of the base scores
     spread: float  # of the base scores; 0 if all are equal
-    lift: Annotated[Array, Shaped("K")]  # the common increments, around their mean in the log
+    lift: Annotated[Array, ArraySpec("K")]  # the common increments, around their mean in the log
 
     @property
     def used_models(self) -> list[int]:

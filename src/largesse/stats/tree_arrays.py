@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.records import Array
 
 MAX_SPLIT_LEVEL = 2**31
@@ -27,12 +27,12 @@ class Trees:
     A leaf has left = −1.
     """
 
-    roots: Annotated[Array, Shaped("trees", dtype="int32")]
-    feature: Annotated[Array, Shaped("nodes", dtype="int32")]  # index p, the number of features, is the level
-    threshold: Annotated[Array, Shaped("nodes")]  # go left where value ≤ threshold
-    left: Annotated[Array, Shaped("nodes", dtype="int32")]
-    right: Annotated[Array, Shaped("nodes", dtype="int32")]
-    value: Annotated[Array, Shaped("nodes")]
+    roots: Annotated[Array, ArraySpec("trees", dtype="int32")]
+    feature: Annotated[Array, ArraySpec("nodes", dtype="int32")]  # index p, the number of features, is the level
+    threshold: Annotated[Array, ArraySpec("nodes")]  # go left where value ≤ threshold
+    left: Annotated[Array, ArraySpec("nodes", dtype="int32")]
+    right: Annotated[Array, ArraySpec("nodes", dtype="int32")]
+    value: Annotated[Array, ArraySpec("nodes")]
 
     def add_to(self, out: Array, X: Array) -> None:
         """Add the trees' predictions at all K levels for features X (n, p) to sums `out` (n, S, K).

@@ -12,9 +12,9 @@ from largesse.campaign import (
     MAX_LEVELS,
     Campaign,
     CampaignDraft,
-    Guess,
+    RoleGuesses,
     TableProfile,
-    campaign_from,
+    parse_campaign,
     unknown_columns,
 )
 from largesse.data import decode_dictionary, list_examples, skip_reason
@@ -56,7 +56,7 @@ def assign_roles(profile: TableProfile, roles: Mapping[str, Any]) -> tuple[Campa
     hint = f"known: {join_some([*SINGLE_ROLES, 'features'])}"
     unknown = [Problem(f"{role!r} is not a role", hint) for role in roles if role not in ROLES]
     refuse("roles", [*unknown, *unknown_columns(single, names)])
-    inspection = profile.with_roles(Guess(single, {}, profile.guess(single).guess.left_out))
+    inspection = profile.with_roles(RoleGuesses(single, {}, profile.guess(single).guess.left_out))
     if features is None:
         return inspection, inspection.features
     if not _is_list_of_text(features):
@@ -207,9 +207,9 @@ def draft_campaign(draft: Mapping[str, Any], profile: TableProfile, log: str, *,
         "model": {"name": draft.get("model") or "auto", "seed": draft.get("seed") or 0},
     }
     if checkup:
-        return campaign_from(settings)
+        return parse_campaign(settings)
     spent = {key: draft[key] for key in ("budget", "total") if draft.get(key) is not None}
-    return campaign_from({**settings, "plan": {**(draft.get("plan") or {}), **spent}}).spending()
+    return parse_campaign({**settings, "plan": {**(draft.get("plan") or {}), **spent}}).spending()
 
 
 def _find_shape_problems(draft: Mapping[str, Any]) -> list[Problem]:

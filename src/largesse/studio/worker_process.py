@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse import pipeline
-from largesse.campaign import Campaign, TableProfile, campaign_from, inspect_table, read_campaign
+from largesse.campaign import Campaign, TableProfile, inspect_table, parse_campaign, read_campaign
 from largesse.errors import InputError, LargesseError, Problem
 from largesse.progress import Tracker, report_to, start_stage
 from largesse.serve import write_json
@@ -130,7 +130,7 @@ def check_draft(path: str, draft: dict[str, Any], keeps_log: bool, checkup: bool
 def examine_log(toml: str) -> dict[str, Any]:
     """Check a log before a campaign."""
     with report_to(None) as progress:
-        numbers = pipeline.examine(campaign_from(tomllib.loads(toml)), progress=progress)
+        numbers = pipeline.examine(parse_campaign(tomllib.loads(toml)), progress=progress)
     return {
         "verdict": numbers["answer"],
         "headline": numbers["headline"],
@@ -153,7 +153,7 @@ def examine_log(toml: str) -> dict[str, Any]:
 
 def run_campaign(toml: str, out: str, private: str, keeps_log: bool) -> dict[str, Any]:
     """Run a campaign; with `keeps_log`, its log moves into the run folder."""
-    campaign, folder, log = campaign_from(tomllib.loads(toml)), Path(out), None
+    campaign, folder, log = parse_campaign(tomllib.loads(toml)), Path(out), None
     pipeline.refuse_existing(folder)
     if keeps_log:
         log = pipeline.convert_log(campaign, Path(private) / pipeline.LOG_FILE)

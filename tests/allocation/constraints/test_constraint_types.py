@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.allocation import Constraints, Limit, Rule, Segments, allocate
+from largesse.allocation import Constraint, Constraints, Limit, Segments, allocate
 from largesse.errors import BudgetError, InputError, Problem
 from largesse.records import Array
 
@@ -81,7 +81,7 @@ class SegmentSpend(Limit):
 
 
 @dataclass(frozen=True, eq=False)
-class NotAbove(Rule):
+class NotAbove(Constraint):
     """Nobody of a segment gets a level above some level."""
 
     above: int
@@ -101,7 +101,7 @@ def instance(seed: int) -> tuple[Array, Array, float, Constraints]:
     costs = np.sort(rng.random((n, K) if seed % 2 else K) * 3, axis=-1)
     region, age = Segments(rng.integers(0, 2, n)), Segments(np.array(["old", "young"])[rng.integers(0, 2, n)])
     wide = np.broadcast_to(costs, curves.shape)
-    made: list[Rule] = [
+    made: list[Constraint] = [
         SegmentCap(int(rng.integers(0, n)), 0, region, region.names[0]),
         LevelBudget(K - 1, float(rng.random() * wide[:, -1].sum() / 2)),
         SegmentSpend(float(rng.random() * wide[age.codes == 0].mean(axis=1).sum()), age, age.names[0]),

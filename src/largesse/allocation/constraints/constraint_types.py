@@ -1,6 +1,6 @@
 """Constraints of a plan besides its budget: their form, one final class for each kind, and the record of all of them.
 
-A plan gives customer i the level y_i. A `Rule` may forbid choices (`allowed`) or ask for a minimum return (`floor`). A
+A plan gives customer i the level y_i. A `Constraint` may forbid choices (`allowed`) or ask for a minimum return (`floor`). A
 `Limit` is a linear rule,
 
     Σ_i u_i(y_i) · 1[segment of i and level y_i are covered]  ≤ limit, or ≥ limit,
@@ -83,7 +83,7 @@ class Segments:
 
 
 @dataclass(frozen=True)
-class Setting:
+class ConstraintSetting:
     """Names of one kind of constraint in `Constraints` and in the [plan] section of a campaign file, with its description."""
 
     word: str
@@ -92,7 +92,7 @@ class Setting:
     most: float = math.inf  # that a number may be
 
 
-class Rule(ABC):
+class Constraint(ABC):
     """Base class of constraints besides the budget."""
 
     @abstractmethod
@@ -109,7 +109,7 @@ class Rule(ABC):
         return 0.0
 
 
-class Limit(Rule):
+class Limit(Constraint):
     """Constraint on a sum over the customers of some segments at some levels: their number or their cost."""
 
     money: ClassVar[bool] = False  # the sum is of costs, not of customers
@@ -194,7 +194,7 @@ class Constraints:
     least_return
         Nothing is spent that brings less response per unit of cost than this.
     further
-        Rules of other kinds: objects of classes of your own that derive from `largesse.allocation.Limit` or `Rule`.
+        Rules of other kinds: objects of classes of your own that derive from `largesse.allocation.Limit` or `Constraint`.
 
     Examples
     --------
@@ -208,9 +208,9 @@ class Constraints:
     segment: Any = None
     segment_budgets: Mapping[Any, float] = field(default_factory=dict)
     least_return: float = 0.0
-    further: Sequence[Rule] = ()
+    further: Sequence[Constraint] = ()
 
-    def rules(self, n: int, levels: int) -> tuple[Rule, ...]:
+    def rules(self, n: int, levels: int) -> tuple[Constraint, ...]:
         """Return all constraints for n customers and a number of levels, or refuse them and list all problems."""
         refuse("constraints", self._wrong_kinds())
         rules = tuple(rule for kind in RULE_CLASSES for rule in kind.given(self)) + tuple(self.further)
@@ -267,7 +267,7 @@ class Constraints:
             if not isinstance(table, Mapping)
         ]
         problems += [*_no_array("segment", self.segment), *_no_array("eligible", self.eligible)]
-        if not isinstance(self.further, Sequence) or not all(isinstance(rule, Rule) for rule in self.further):  # type: ignore[redundant-expr]
+        if not isinstance(self.further, Sequence) or not all(isinstance(rule, Constraint) for rule in self.further):  # type: ignore[redundant-expr]
             got = f"further is {repr_short(self.further)}"
             problems.append(Problem(got, "list objects of classes that derive from largesse.allocation.Limit or Rule"))
         return problems
@@ -337,7 +337,7 @@ class SegmentBudget(Limit):
     segments: Segments
     segment: Any
     money = True
-    setting: ClassVar[Setting] = Setting("segment_budgets", "segment", "a total")
+    setting: ClassVar[ConstraintSetting] = ConstraintSetting("segment_budgets", "segment", "a total")
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[SegmentBudget]:
@@ -393,7 +393,7 @@ class LevelCap(Limit):
 
     level: int
     most: float
-    setting: ClassVar[Setting] = Setting("caps", "level", "customers")
+    setting: ClassVar[ConstraintSetting] = ConstraintSetting("caps", "level", "customers")
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[LevelCap]:
@@ -463,7 +463,7 @@ class LevelShare(Limit):
     level: int
     share: float
     at_least = True
-    setting: ClassVar[Setting] = Setting("shares", "level", "a share from 0 to 1", most=1.0)
+    setting: ClassVar[ConstraintSetting] = ConstraintSetting("shares", "level", "a share from 0 to 1", most=1.0)
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[LevelShare]:
@@ -522,11 +522,11 @@ class LevelShare(Limit):
 
 
 @dataclass(frozen=True, eq=False)
-class Eligibility(Rule):
+class Eligibility(Constraint):
     """Constraint: customers get only levels that they are eligible for, given as `table` (n, K)."""
 
     table: Array
-    setting: ClassVar[Setting] = Setting("eligible", "customer", "true or false")
+    setting: ClassVar[ConstraintSetting] = ConstraintSetting("eligible", "customer", "true or false")
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[Eligibility]:
@@ -548,11 +548,13 @@ class Eligibility(Rule):
 
 
 @dataclass(frozen=True)
-class LeastReturn(Rule):
+class LeastReturn(Constraint):
     """Constraint: each unit of cost brings at least a minimum response."""
 
     least: float
-    setting: ClassVar[Setting] = Setting("least_return", "plan", "response per unit of cost, zero or more")
+    setting: ClassVar[ConstraintSetting] = ConstraintSetting(
+        "least_return", "plan", "response per unit of cost, zero or more"
+    )
 
     @classmethod
     def given(cls, constraints: Constraints) -> list[LeastReturn]:
@@ -587,4 +589,4 @@ RULE_CLASSES: tuple[Any, ...] = (
     LevelShare,
     LeastReturn,
 )  # all but the budget itself
-CONSTRAINT_SETTINGS: tuple[Setting, ...] = tuple(kind.setting for kind in RULE_CLASSES)
+CONSTRAINT_SETTINGS: tuple[ConstraintSetting, ...] = tuple(kind.setting for kind in RULE_CLASSES)

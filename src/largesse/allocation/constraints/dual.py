@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation.constraints.problem import CellPrices, Instance, LimitRow, LimitRows, sample_customers
+from largesse.allocation.constraints.problem import (
+    CellPrices,
+    ConstrainedProblem,
+    LimitRow,
+    LimitRows,
+    sample_customers,
+)
 from largesse.records import Array
 
 SWEEPS, HALVINGS, CORRECTIONS = 9, 40, 2
@@ -92,13 +98,13 @@ def split_blocks(rules: LimitRows) -> DualBlocks:
     )
 
 
-def solve_dual(instance: Instance) -> Multipliers:
+def solve_dual(instance: ConstrainedProblem) -> Multipliers:
     """Return multipliers from a sample, corrected twice by its errors on all customers."""
     sample, rules = sample_customers(instance), instance.rules
     multipliers = find_multipliers(sample)
     for _ in range(CORRECTIONS if sample is not instance else 0):
         prices = multipliers.prices
-        there, here = sample.respond(prices), instance.respond(prices)
+        there, here = sample.choose_levels(prices), instance.choose_levels(prices)
         rows = []
         for row in rules.rows:
             bound = row.bound + there.used(row) - here.used(row)
@@ -108,7 +114,7 @@ def solve_dual(instance: Instance) -> Multipliers:
     return replace(multipliers, rules=rules)
 
 
-def find_multipliers(instance: Instance, near: Multipliers | None = None) -> Multipliers:
+def find_multipliers(instance: ConstrainedProblem, near: Multipliers | None = None) -> Multipliers:
     """Return multipliers at which plans nearly keep the limits, one block at a time, starting at `near`."""
     rules, floor, unit = instance.rules, instance.rules.floor, _unit(instance)
     blocks = split_blocks(rules)
@@ -156,30 +162,32 @@ def _tables(rules: LimitRows, blocks: DualBlocks, price: Array, single: Array) -
     return CellPrices(cost, customer)
 
 
-def _own_fit(instance: Instance, blocks: DualBlocks, single: Array) -> Callable[[Array], Array]:
+def _own_fit(instance: ConstrainedProblem, blocks: DualBlocks, single: Array) -> Callable[[Array], Array]:
     """Return a function that tests if prices (B,) keep each segment budget."""
     limits = instance.rules.bounds[list(blocks.own)]
 
     def fits(segment_prices: Array) -> Array:
         price = blocks.group_prices(segment_prices, instance.rules.floor)
-        spend = instance.respond(_tables(instance.rules, blocks, price, single)).spend.sum(axis=1)
+        spend = instance.choose_levels(_tables(instance.rules, blocks, price, single)).spend.sum(axis=1)
         return np.bincount(blocks.owner + 1, spend, minlength=len(segment_prices) + 1)[1:] <= limits
 
     return fits
 
 
-def _all_fit(instance: Instance, blocks: DualBlocks, single: Array, segment_prices: Array) -> Callable[[Array], Array]:
+def _all_fit(
+    instance: ConstrainedProblem, blocks: DualBlocks, single: Array, segment_prices: Array
+) -> Callable[[Array], Array]:
     """Return a function that tests if a price (1,), or a group's own higher price, keeps the overall budget."""
     above, rules = blocks.group_prices(segment_prices, instance.rules.floor), instance.rules
 
     def fits(whole: Array) -> Array:
-        response = instance.respond(_tables(rules, blocks, np.maximum(above, whole), single))
+        response = instance.choose_levels(_tables(rules, blocks, np.maximum(above, whole), single))
         return np.array([response.spend.sum() <= rules.rows[0].bound])
 
     return fits
 
 
-def _unit(instance: Instance) -> float:
+def _unit(instance: ConstrainedProblem) -> float:
     """Return a price of typical size: the range of responses divided by the range of costs."""
     some = instance.curves[:1000].astype(np.float64)
     cost = np.abs(instance.costs[: 1000 if len(instance.costs) > 1 else 1]).max(initial=0.0)
@@ -214,7 +222,9 @@ def _least(fits: Callable[[Array], Array], low: Array, guess: Array, unit: float
     return np.where(done, low, reach)
 
 
-def _search_variable(instance: Instance, blocks: DualBlocks, price: Array, single: Array, v: int, unit: float) -> float:
+def _search_variable(
+    instance: ConstrainedProblem, blocks: DualBlocks, price: Array, single: Array, v: int, unit: float
+) -> float:
     """Return the value of variable v, with the others fixed, at which its limits are met."""
     variable, rows = blocks.variables[v], instance.rules.rows
     prices = _tables(instance.rules, blocks, price, np.where(np.arange(len(single)) == v, 0.0, single))
@@ -226,7 +236,7 @@ def _search_variable(instance: Instance, blocks: DualBlocks, price: Array, singl
 
     def used(value: float) -> float:
         table[cells] = rest + value
-        return instance.respond(prices).used(variable.cells)
+        return instance.choose_levels(prices).used(variable.cells)
 
     now = used(0.0)
     if least <= now <= most:
@@ -239,7 +249,7 @@ def _search_variable(instance: Instance, blocks: DualBlocks, price: Array, singl
     return sign * float(multiplier[0])
 
 
-def certify(instance: Instance, multipliers: Multipliers) -> float:
+def certify(instance: ConstrainedProblem, multipliers: Multipliers) -> float:
     """Write all customers' levels at the multipliers; return the total net value that no plan under the constraints exceeds."""
-    worth, term = instance.respond(multipliers.prices).worth, multipliers.dual_term
+    worth, term = instance.choose_levels(multipliers.prices).worth, multipliers.dual_term
     return math.fsum(worth.tolist()) + term + BOUND_ROUNDING * (math.fsum(np.abs(worth).tolist()) + abs(term))

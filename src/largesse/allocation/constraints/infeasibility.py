@@ -8,14 +8,14 @@ from typing import cast
 import numpy as np
 
 from largesse.allocation.constraints.constraint_types import Budget
-from largesse.allocation.constraints.problem import Instance, LimitRow
-from largesse.allocation.exact import Program, build_program, least_violations
+from largesse.allocation.constraints.problem import ConstrainedProblem, LimitRow
+from largesse.allocation.exact import Program, build_program, minimise_violations
 from largesse.allocation.price.search import SPEND_ROUNDING
 from largesse.errors import BudgetError, Problem
 from largesse.records import Array
 
 
-def refuse_impossible(instance: Instance) -> None:
+def refuse_infeasible(instance: ConstrainedProblem) -> None:
     """Refuse constraints that a count or a sum proves to be infeasible."""
     rules, (n, K) = instance.rules, instance.curves.shape
     problems: list[Problem] = []
@@ -36,7 +36,7 @@ def refuse_impossible(instance: Instance) -> None:
         raise BudgetError("constraints", problems)
 
 
-def _out_of_reach(instance: Instance, rows: list[LimitRow]) -> list[Problem]:
+def _out_of_reach(instance: ConstrainedProblem, rows: list[LimitRow]) -> list[Problem]:
     """Return the problem of each limit that even the customers' extreme levels do not meet."""
     problems, n = [], len(instance.levels)
     extremes: dict[tuple[bool, bytes], Array] = {}  # by what is summed up: many limits differ in their groups alone
@@ -52,7 +52,7 @@ def _out_of_reach(instance: Instance, rows: list[LimitRow]) -> list[Problem]:
     return problems
 
 
-def _extreme(instance: Instance, row: LimitRow) -> Array:
+def _extreme(instance: ConstrainedProblem, row: LimitRow) -> Array:
     """Return the minimum use (S,) of a limit by each group, or the maximum for a lower limit."""
     rules = instance.rules
     uses = row.sign * np.where(row.levels, instance.costs if row.money else 1.0, 0.0)
@@ -66,7 +66,7 @@ def _holds_back(other: LimitRow, row: LimitRow) -> bool:
     return other.sign > 0 and other.money == row.money and row.within(other)
 
 
-def explain_infeasible(instance: Instance) -> BudgetError:
+def explain_infeasible(instance: ConstrainedProblem) -> BudgetError:
     """Return the error for a small instance that is proven to have no plan.
 
     It names the smallest change of each limit that would help alone; if none would, the changes that would together.
@@ -74,7 +74,7 @@ def explain_infeasible(instance: Instance) -> BudgetError:
     program = build_program(instance, instance.levels, instance.allowed)
     rows, hints, helping = _rows(program), [], []
     for r, row in enumerate(rows):
-        over = least_violations(program, np.where(np.arange(len(rows)) == r, 1.0, math.inf))
+        over = minimise_violations(program, np.where(np.arange(len(rows)) == r, 1.0, math.inf))
         if over is not None:
             hints.append(_change(row, over[r], instance))
             helping.append(row.limit.name)
@@ -84,7 +84,7 @@ def explain_infeasible(instance: Instance) -> BudgetError:
         what = f"no plan keeps {_listed(helping, 'and')}{others}"
         return BudgetError("constraints", [Problem(what, _listed(hints, "or"))])
     size = np.maximum(program.left, 1.0)
-    over = least_violations(program, 1.0 / size)
+    over = minimise_violations(program, 1.0 / size)
     by = np.zeros(len(rows)) if over is None else over
     hints = [_change(row, change, instance) for row, change in zip(rows, by, strict=True) if change > 0]
     return BudgetError(
@@ -96,7 +96,7 @@ def _rows(program: Program) -> list[LimitRow]:
     return [program.instance.rules.rows[r] for r in program.limits]
 
 
-def _change(row: LimitRow, by: float, instance: Instance) -> str:
+def _change(row: LimitRow, by: float, instance: ConstrainedProblem) -> str:
     """Describe the value of a limit, now broken by `by`, that a plan could keep."""
     return row.limit.changed(row.bound + row.sign * by, len(instance.levels))
 
@@ -105,7 +105,7 @@ def _listed(parts: list[str], last: str) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
 
 
-def explain_failure(instance: Instance, slack: Array, needed: float) -> BudgetError:
+def explain_failure(instance: ConstrainedProblem, slack: Array, needed: float) -> BudgetError:
     """Return the error for constraints without a feasible plan found: the limits still broken, and by which amount.
 
     `needed` is a total cost below which no plan keeps the other rules.

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from largesse.allocation.constraints.constraint_types import Limit, Rule, Segments
+from largesse.allocation.constraints.constraint_types import Constraint, Limit, Segments
 from largesse.allocation.price.hull import as_rows
 from largesse.records import Array
 
@@ -122,7 +122,7 @@ class CellTotals:
 
 
 @dataclass(frozen=True, eq=False)
-class Instance:
+class ConstrainedProblem:
     """Curves (n, K), cost rows (1, K) or (n, K), constraints, and levels (n,), which the solvers change."""
 
     curves: Array
@@ -132,22 +132,22 @@ class Instance:
     weight: Array  # (S,) how many customers each row of a group stands for
     close: float  # relative; how close multipliers are searched for
 
-    def respond(self, prices: CellPrices) -> CellTotals:
+    def choose_levels(self, prices: CellPrices) -> CellTotals:
         """Write the best levels at prices, and return their totals."""
-        from largesse.allocation.constraints.repair_kernels import respond
+        from largesse.allocation.constraints.repair_kernels import choose_levels
 
         rules = self.rules
-        worth, spend, count = respond(
+        worth, spend, count = choose_levels(
             self.curves, self.costs, rules.allowed, rules.group, prices.cost, prices.customer, self.levels
         )
         return CellTotals(worth * self.weight, spend * self.weight[:, None], count * self.weight[:, None])
 
     def slack(self, levels: Array | None = None) -> Array:
         """Return the slack of each limit (R,), negative if it is broken; the sign is exact."""
-        from largesse.allocation.constraints.repair_kernels import cell_sums
+        from largesse.allocation.constraints.repair_kernels import sum_cells
 
         chosen, rules = self.levels if levels is None else levels, self.rules
-        total, carry, count = cell_sums(self.costs, rules.group, chosen, rules.groups)
+        total, carry, count = sum_cells(self.costs, rules.group, chosen, rules.groups)
         left = np.empty(len(rules.rows))
         for r, row in enumerate(rules.rows):
             if math.isinf(row.bound):
@@ -178,7 +178,7 @@ class Instance:
         return self.rules.allowed if len(self.rules.allowed) else np.ones(self.curves.shape, dtype=bool)
 
 
-def arrange_rules(limits: Sequence[Limit], rules: Sequence[Rule], shape: tuple[int, int]) -> LimitRows:
+def arrange_constraints(limits: Sequence[Limit], rules: Sequence[Constraint], shape: tuple[int, int]) -> LimitRows:
     """Return constraints and limits, the overall budget first, for n customers and K levels."""
     n, K = shape
     bounds = [float(limit.limit(n)) for limit in limits]
@@ -218,12 +218,14 @@ def _groups_of(limit: Limit, kinds: list[Segments], places: Array) -> Array:
     return np.flatnonzero(places[:, at] == limit.segments.places[limit.segment])
 
 
-def make_instance(curves: Array, costs: Array, rules: LimitRows) -> Instance:
+def make_problem(curves: Array, costs: Array, rules: LimitRows) -> ConstrainedProblem:
     """Return the instance of all customers."""
-    return Instance(curves, costs, rules, np.zeros(len(curves), dtype=np.int64), np.ones(rules.groups), TOLERANCE)
+    return ConstrainedProblem(
+        curves, costs, rules, np.zeros(len(curves), dtype=np.int64), np.ones(rules.groups), TOLERANCE
+    )
 
 
-def sample_customers(instance: Instance) -> Instance:
+def sample_customers(instance: ConstrainedProblem) -> ConstrainedProblem:
     """Return the instance of a sample of customers, weighted by group; the whole instance if it or a group is small."""
     rules, n, S = instance.rules, len(instance.levels), instance.rules.groups
     if n <= 2 * MULTIPLIER_SAMPLE_SIZE:
@@ -237,7 +239,7 @@ def sample_customers(instance: Instance) -> Instance:
     costs = instance.costs[rows] if len(instance.costs) > 1 else instance.costs
     curves, costs = as_rows(instance.curves[rows], costs)
     # A sample cannot tell multipliers apart that are closer than this.
-    return Instance(
+    return ConstrainedProblem(
         curves,
         costs,
         sampled,

@@ -16,7 +16,7 @@ from largesse.records import Array
 
 
 @compiled
-def respond(
+def choose_levels(
     curves: Array, costs: Array, allowed: Array, group: Array, price: Array, fee: Array, levels: Array
 ) -> tuple[Array, Array, Array]:
     """Write the best level of every row at prices of cost and of customers; return cell sums (S, K).
@@ -96,7 +96,7 @@ def _moved(inside: Array, r: int, money: bool, costs: Array, j: int, now: int, t
 
 
 @compiled
-def offers(
+def list_changes(
     curves: Array, costs: Array, allowed: Array, group: Array, price: Array, fee: Array, levels: Array,
     cells: Array, money: bool, sign: float, floor: float, is_open: Array, row: Array, to: Array, key: Array
 ) -> int:  # fmt: skip
@@ -133,7 +133,7 @@ def offers(
 
 
 @compiled
-def accept(
+def accept_changes(
     costs: Array, group: Array, row: Array, to: Array, levels: Array, slack: Array, first: Array, which: Array,
     money: Array, signs: Array, inside: Array, target: Array, careful: bool
 ) -> int:  # fmt: skip
@@ -166,7 +166,7 @@ def accept(
 
 
 @compiled
-def cell_sums(costs: Array, group: Array, levels: Array, groups: int) -> tuple[Array, Array, Array]:
+def sum_cells(costs: Array, group: Array, levels: Array, groups: int) -> tuple[Array, Array, Array]:
     """Return the cost of each cell (S, K), its rounding error (S, K), and its number of customers (S, K)."""
     per_customer = len(costs) > 1
     K = costs.shape[1]
@@ -229,7 +229,7 @@ def _pair_fits(
 
 
 @compiled
-def swap(
+def swap_levels(
     costs: Array, allowed: Array, group: Array, rows: Array, levels: Array, slack: Array, first: Array, which: Array,
     money: Array, signs: Array, inside: Array
 ) -> bool:  # fmt: skip

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from largesse.allocation.constraints.dual import Multipliers, certify, solve_dual
-from largesse.allocation.constraints.infeasibility import explain_failure, explain_infeasible, refuse_impossible
-from largesse.allocation.constraints.problem import Instance, LimitRows, make_instance
-from largesse.allocation.exact import Proof, find_any_plan, is_small, prove_under_rules
+from largesse.allocation.constraints.infeasibility import explain_failure, explain_infeasible, refuse_infeasible
+from largesse.allocation.constraints.problem import ConstrainedProblem, LimitRows, make_problem
+from largesse.allocation.exact import Proof, find_any_plan, is_small, prove_optimum
 from largesse.allocation.price.hull import as_rows
 from largesse.records import Array, Plan
 
@@ -27,13 +27,13 @@ class CheapStart:
     needed: float
 
 
-def plan_under_rules(curves: Array, costs: Array, rules: LimitRows, average: float, exact: bool = False) -> Plan:
+def plan_under_constraints(curves: Array, costs: Array, rules: LimitRows, average: float, exact: bool = False) -> Plan:
     """Return the plan for checked curves (n, K), cost rows and constraints; refuse infeasible constraints.
 
     With `exact`, the best whole plan, proven as far as a core of choices can be solved.
     """
-    instance = make_instance(curves, costs, rules)
-    refuse_impossible(instance)
+    instance = make_problem(curves, costs, rules)
+    refuse_infeasible(instance)
     multipliers = solve_dual(instance)
     bound, needed = certify(instance, multipliers), 0.0
     slack = repair(instance, multipliers)
@@ -49,19 +49,19 @@ def plan_under_rules(curves: Array, costs: Array, rules: LimitRows, average: flo
             raise explain_infeasible(instance)
     proof = Proof(feasible, multipliers, bound)
     if exact:
-        proof = prove_under_rules(instance, proof)
+        proof = prove_optimum(instance, proof)
     if not proof.kept:
         raise explain_failure(instance, slack, needed)
     return _make_plan(instance, proof, average)
 
 
-def _start_cheaply(instance: Instance, multipliers: Multipliers) -> CheapStart:
+def _start_cheaply(instance: ConstrainedProblem, multipliers: Multipliers) -> CheapStart:
     """Repair again from cheap plans: first one that considers the budgets, then one that does not."""
     rules = instance.rules
     saving = as_rows(-np.ascontiguousarray(np.broadcast_to(instance.costs, instance.curves.shape)), instance.costs)
     needed = math.inf
     for limits in (replace(rules, floor=0.0), rules.without_money()):
-        cheap = make_instance(*saving, limits)
+        cheap = make_problem(*saving, limits)
         low = solve_dual(cheap)
         needed = -certify(cheap, low)
         repair(cheap, low)
@@ -72,7 +72,7 @@ def _start_cheaply(instance: Instance, multipliers: Multipliers) -> CheapStart:
     return CheapStart(slack, needed)
 
 
-def _make_plan(instance: Instance, proof: Proof, average: float) -> Plan:
+def _make_plan(instance: ConstrainedProblem, proof: Proof, average: float) -> Plan:
     n, rules = len(instance.levels), instance.rules
     rows = np.arange(n)
     value = float(instance.curves[rows, instance.levels].sum(dtype=np.float64))
@@ -98,7 +98,7 @@ class RepairPass:
     floor: float  # the least that a further unit of money must bring
 
 
-def repair(instance: Instance, multipliers: Multipliers) -> Array:
+def repair(instance: ConstrainedProblem, multipliers: Multipliers) -> Array:
     """Change the levels that lose least until the limits are kept, then spend the remaining budget.
 
     Returns the rest of each limit (R,), below zero where it could not be kept.
@@ -128,7 +128,7 @@ def repair(instance: Instance, multipliers: Multipliers) -> Array:
     return slack
 
 
-def _mend(instance: Instance, multipliers: Multipliers, slack: Array, broken: Array) -> int:
+def _mend(instance: ConstrainedProblem, multipliers: Multipliers, slack: Array, broken: Array) -> int:
     """Make the best changes that help broken limits of one unit and sign; return their number."""
     rules = instance.rules
     money, sign = bool(rules.money[broken[0]]), float(-rules.signs[broken[0]])
@@ -145,7 +145,7 @@ def _mend(instance: Instance, multipliers: Multipliers, slack: Array, broken: Ar
     return _change(instance, multipliers, slack, RepairPass(cells, money, sign, is_open, target, -math.inf))
 
 
-def _spend(instance: Instance, multipliers: Multipliers, slack: Array) -> int:
+def _spend(instance: ConstrainedProblem, multipliers: Multipliers, slack: Array) -> int:
     """Make the best changes that spend the remaining budget; return their number."""
     rules = instance.rules
     full = (rules.signs > 0) & np.where(rules.money, slack <= 0, slack < 1)
@@ -164,32 +164,32 @@ def _cells(rules: LimitRows, which: Array) -> Array:
     return cells
 
 
-def _change(instance: Instance, multipliers: Multipliers, slack: Array, way: RepairPass) -> int:
+def _change(instance: ConstrainedProblem, multipliers: Multipliers, slack: Array, way: RepairPass) -> int:
     """Make the best changes of one pass; return their number."""
-    from largesse.allocation.constraints.repair_kernels import accept, offers
+    from largesse.allocation.constraints.repair_kernels import accept_changes, list_changes
 
     rules, n, prices = instance.rules, len(instance.levels), multipliers.prices
     row, to, key = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
-    m = offers(
+    m = list_changes(
         instance.curves, instance.costs, rules.allowed, rules.group, prices.cost, prices.customer, instance.levels,
         way.part, way.money, way.sign, way.floor, way.is_open, row, to, key,
     )  # fmt: skip
     first = np.argpartition(key[:m], MAX_CHANGES)[:MAX_CHANGES] if m > MAX_CHANGES else np.arange(m)
     order = first[np.argsort(key[first], kind="stable")]
-    return accept(
+    return accept_changes(
         instance.costs, rules.group, row[order], to[order], instance.levels, slack, *rules.of_group,
         rules.money, rules.signs, rules.levels, way.target, way.money,
     )  # fmt: skip
 
 
-def _swap(instance: Instance, slack: Array) -> bool:
+def _swap(instance: ConstrainedProblem, slack: Array) -> bool:
     """Swap levels between customers, pair by pair, while it reduces broken limits on cost."""
-    from largesse.allocation.constraints.repair_kernels import swap
+    from largesse.allocation.constraints.repair_kernels import swap_levels
 
     rules, some = instance.rules, False
     rows = np.arange(min(len(instance.levels), SWAP_CUSTOMERS))
     for _ in range(MAX_SWAPS):
-        if (slack[rules.money] >= 0).all() or not swap(
+        if (slack[rules.money] >= 0).all() or not swap_levels(
             instance.costs, rules.allowed, rules.group, rows, instance.levels, slack, *rules.of_group,
             rules.money, rules.signs, rules.levels,
         ):  # fmt: skip

@@ -46,12 +46,12 @@ def cheapest(curves: Array, costs: Array) -> tuple[Array, Array]:
     return levels, sums[:4]
 
 
-def climb(curves: Array, costs: Array, rows: Array, levels: Array, low: float) -> HullSteps:
+def climb_hulls(curves: Array, costs: Array, rows: Array, levels: Array, low: float) -> HullSteps:
     """Return the steps up the hulls of some rows from their levels (n,), while they bring `low` per unit of cost."""
-    from largesse.allocation.price.price_kernels import walk
+    from largesse.allocation.price.price_kernels import list_hull_steps
 
     most = len(rows) * (curves.shape[1] - 1)  # memory is touched only as far as it is filled
     place, level = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     slope, cost = np.empty(most), np.empty(most)
-    m = walk(curves, costs, rows, levels, low, place, level, slope, cost)
+    m = list_hull_steps(curves, costs, rows, levels, low, place, level, slope, cost)
     return HullSteps(place[:m], level[:m], slope[:m], cost[:m])

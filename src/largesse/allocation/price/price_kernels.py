@@ -19,7 +19,7 @@ BLOCK = 512  # customers that are looked at abreast: their curves stay in the fa
 
 
 @inlined
-def next_step(curves: Array, costs: Array, i: int, j: int, at: int) -> tuple[int, float]:
+def find_next_hull_step(curves: Array, costs: Array, i: int, j: int, at: int) -> tuple[int, float]:
     """Return the next level up the hull of row i, and its gain per unit of cost; −1 on the last level.
 
     Of levels on one straight piece the nearest comes first: they are the finer steps that a whole plan can take.
@@ -155,7 +155,7 @@ def classify(
 
 
 @compiled
-def walk(
+def list_hull_steps(
     curves: Array,
     costs: Array,
     rows: Array,
@@ -178,7 +178,7 @@ def walk(
         j = i if per_customer else 0
         at, before = levels[i], math.inf
         while True:
-            level, s = next_step(curves, costs, i, j, at)
+            level, s = find_next_hull_step(curves, costs, i, j, at)
             if level < 0 or s < low:
                 break
             before = min(s, before)
@@ -227,7 +227,9 @@ def select(slope: Array, cost: Array, room: float) -> float:
 
 
 @compiled
-def settle(curves: Array, costs: Array, rows: Array, levels: Array, price: float, room: float) -> tuple[float, float]:
+def take_steps(
+    curves: Array, costs: Array, rows: Array, levels: Array, price: float, room: float
+) -> tuple[float, float]:
     """Take every step that brings more than the price, then those that bring exactly the price, row by row, while they fit.
 
     Changes `levels`. Returns the room left before the ties were split, and after.
@@ -238,7 +240,7 @@ def settle(curves: Array, costs: Array, rows: Array, levels: Array, price: float
         j = i if per_customer else 0
         at, before = levels[i], math.inf
         while True:
-            level, s = next_step(curves, costs, i, j, at)
+            level, s = find_next_hull_step(curves, costs, i, j, at)
             before = min(s, before)
             if level < 0 or before <= price:
                 break
@@ -252,7 +254,7 @@ def settle(curves: Array, costs: Array, rows: Array, levels: Array, price: float
             j = i if per_customer else 0
             at = levels[i]
             while True:
-                level, s = next_step(curves, costs, i, j, at)
+                level, s = find_next_hull_step(curves, costs, i, j, at)
                 extra = np.float64(costs[j, level]) - np.float64(costs[j, at]) if level >= 0 else 0.0
                 if level < 0 or s < price or extra > left:
                     break
@@ -283,7 +285,7 @@ def totals(curves: Array, costs: Array, rows: Array, levels: Array) -> Array:
 
 
 @compiled
-def best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: float) -> tuple[int, int, float]:
+def find_best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: float) -> tuple[int, int, float]:
     """Return the change of one row's level that adds at most `room` of cost and the most value: row, level, gain.
 
     With a negative room: the change that saves as much and loses least. −1 without one.
@@ -302,7 +304,7 @@ def best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: f
 
 
 @compiled
-def least_worth(curve: Array, costs: Array, price: float, tie: float) -> float:
+def find_lowest_tied_worth(curve: Array, costs: Array, price: float, tie: float) -> float:
     """Return the lowest net value at a price that still ties with one row's best level, up to `tie` (relative)."""
     best, size, dear = -math.inf, 0.0, 0.0
     for k in range(len(curve)):
@@ -318,7 +320,7 @@ def decide(curves: Array, costs: Array, price: float, tie: float, dearest: bool,
     K = curves.shape[1]
     for i in range(len(curves)):
         j = i if per_customer else 0
-        enough = least_worth(curves[i], costs[j], price, tie)
+        enough = find_lowest_tied_worth(curves[i], costs[j], price, tie)
         level, cost = 0, math.inf
         for k in range(K):
             c = -np.float64(costs[j, k]) if dearest else np.float64(costs[j, k])
@@ -336,7 +338,7 @@ def split_ties(curves: Array, costs: Array, price: float, tie: float, share: flo
     per_customer = len(costs) > 1
     for i in range(len(curves)):
         j = i if per_customer else 0
-        enough = least_worth(curves[i], costs[j], price, tie)
+        enough = find_lowest_tied_worth(curves[i], costs[j], price, tie)
         low, high, least, most = 0, 0, math.inf, -math.inf
         for k in range(curves.shape[1]):
             c = np.float64(costs[j, k])

@@ -55,12 +55,12 @@ def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fra
     return Fraction(limit) + Fraction(math.fsum([*paid.tolist(), -limit]))
 
 
-def keep_within(plan: PlanDraft, rows: Array) -> None:
+def keep_within_budget(plan: PlanDraft, rows: Array) -> None:
     """Take back the changes that lose least, until the exact cost is within the budget."""
-    from largesse.allocation.price.price_kernels import best_change
+    from largesse.allocation.price.price_kernels import find_best_change
 
     while plan.room < 0:
-        row, level, _ = best_change(plan.curves, plan.costs, rows, plan.levels, plan.room)
+        row, level, _ = find_best_change(plan.curves, plan.costs, rows, plan.levels, plan.room)
         if row < 0 and len(rows) < len(plan.levels):
             rows = np.arange(len(plan.levels))
         elif row < 0:
@@ -85,10 +85,10 @@ def _save_a_little(plan: PlanDraft) -> None:
 
 def spend_rest(plan: PlanDraft, rows: Array) -> None:
     """Spend the remaining budget on the customer who gains most from a level that still fits, repeatedly."""
-    from largesse.allocation.price.price_kernels import best_change
+    from largesse.allocation.price.price_kernels import find_best_change
 
     for _ in range(FILL_ROUNDS):
-        row, level, _ = best_change(plan.curves, plan.costs, rows, plan.levels, plan.room)
+        row, level, _ = find_best_change(plan.curves, plan.costs, rows, plan.levels, plan.room)
         if row < 0:
             return
         old = plan.levels[row]

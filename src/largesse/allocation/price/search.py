@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from largesse.allocation.price.hull import climb
+from largesse.allocation.price.hull import climb_hulls
 from largesse.records import Array
 
 PRICE_SAMPLE_SIZE = 4096  # customers that bracket the price, and no more than an eighth of them
@@ -76,7 +76,7 @@ class PriceSearch:
         if not size:
             return self.ends
         start = levels_at(curves, costs, self.ends[0])
-        steps = climb(curves, costs, np.arange(size), start, self.ends[1])
+        steps = climb_hulls(curves, costs, np.arange(size), start, self.ends[1])
         slope, cost = steps.slope, steps.cost
         # Once the cost at the high end is known, chance plays only in what comes on top.
         wide = np.broadcast_to(costs, curves.shape)
@@ -107,7 +107,7 @@ class PriceSearch:
         return True
 
 
-def price_search(
+def search_price(
     curves: Array, costs: Array, limit: float, search: PriceSearch | None = None
 ) -> PriceSolution | Shortfall:
     """Return the price at which curves (n, K) and cost rows (1, K) or (n, K) spend a total of `limit`.
@@ -150,13 +150,13 @@ def _settled(
     curves: Array, costs: Array, rows: Array, levels: Array, low: float, decided: list[Array], limit: float
 ) -> PriceSolution:
     """Select the price among the steps of the undecided rows, and take the steps that it allows."""
-    from largesse.allocation.price.price_kernels import select, settle, totals
+    from largesse.allocation.price.price_kernels import select, take_steps, totals
 
-    steps = climb(curves, costs, rows, levels, low)
+    steps = climb_hulls(curves, costs, rows, levels, low)
     before = totals(curves, costs, rows, levels)
     room = limit * (1 + SPEND_ROUNDING) - math.fsum([*(s for sums in decided for s in sums[2:]), *before[2:]])
     price = select(steps.slope, steps.cost, room)
-    settle(curves, costs, rows, levels, price, room)
+    take_steps(curves, costs, rows, levels, price, room)
     sums = [*decided, totals(curves, costs, rows, levels)]
     value, spend = ([float(s) for terms in sums for s in terms[at : at + 2]] for at in (0, 2))
     return PriceSolution(levels, price, value, spend, rows)

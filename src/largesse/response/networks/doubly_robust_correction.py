@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.records import Array, Choice, Log
 from largesse.response.networks.network_settings import NetworkShape
 from largesse.stats import choose_by_one_standard_error, chosen_index
@@ -35,9 +35,9 @@ class CurveCorrection:
     """Corrections of curves on the scale of the response: a ridge regression for each of M fold models."""
 
     terms: str  # of CANDIDATES
-    coef: Annotated[Array, Shaped("M", "q")]  # K constants, then width slopes of z, then width slopes of z × level
-    centre: Annotated[Array, Shaped("M", "width")]  # of z
-    scale: Annotated[Array, Shaped("M", "width")]
+    coef: Annotated[Array, ArraySpec("M", "q")]  # K constants, then width slopes of z, then width slopes of z × level
+    centre: Annotated[Array, ArraySpec("M", "width")]  # of z
+    scale: Annotated[Array, ArraySpec("M", "width")]
 
     def mean_corrections(self, z: Array, K: int) -> Array:
         """Return the mean corrections (n, K) of the fold models for representations z (M, n, width)."""

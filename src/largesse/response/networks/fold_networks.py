@@ -9,7 +9,7 @@ from typing import Annotated, Self
 import numpy as np
 
 from largesse.errors import require_part
-from largesse.io import Shaped
+from largesse.io import ArraySpec
 from largesse.records import Array, Choice
 from largesse.response.ensemble_calibration import ScoreCalibration
 from largesse.response.level_effect_estimation import make_monotone
@@ -92,8 +92,8 @@ class FoldNetworks:
 
     shape: NetworkShape
     scale: ResponseScale
-    params: dict[str, Annotated[Array, Shaped(..., dtype="float32")]]  # each (members·folds, …)
-    gate: Annotated[Array, Shaped("models", dtype="float32")]  # (members·folds,) zero: common increments
+    params: dict[str, Annotated[Array, ArraySpec(..., dtype="float32")]]  # each (members·folds, …)
+    gate: Annotated[Array, ArraySpec("models", dtype="float32")]  # (members·folds,) zero: common increments
     folds: int
     kappa: float
     penalty: float  # on deviations; infinite: common increments

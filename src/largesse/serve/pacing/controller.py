@@ -24,7 +24,7 @@ from largesse.records import Array
 from largesse.serve.ledger.ledger_records import ChosenLevels, LedgerStanding, LedgerTerms, Offers
 from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, format_time
 from largesse.serve.pacing.population import Population
-from largesse.serve.pacing.price_forecast import Forecast, first_weekday, sum_ahead
+from largesse.serve.pacing.price_forecast import Forecast, first_weekday, sum_remaining_period
 
 FLAT_WEEK = (1.0,) * 7
 LEDGER_AMOUNTS = (  # of a ledger, after the total, as `pacing_kernels` counts it
@@ -174,7 +174,7 @@ def plan_pace(
     week = _check_plan(population, terms, customers, season, exploration_rate, exploration)
     forecast = Forecast(population, terms, week, customers, exploration_rate, exploration)
     prices = forecast.solve()
-    ahead = sum_ahead(prices)
+    ahead = sum_remaining_period(prices)
     factor, min_price = 1.0, forecast.min_price()
     if ahead[0] < min_price:  # the budget is ample: the price begins at zero, and may have to rise
         factor, ahead = 0.0, np.append(np.full(len(prices), min_price), 0.0)

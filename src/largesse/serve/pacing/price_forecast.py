@@ -58,7 +58,7 @@ def solve_dual(customers: Population, redeems: Array, points: Array, n_points: i
     unit = max(gain, 1e-300) / max(total, 1e-300)  # a price of the right order
 
     def dual(scaled: Array) -> tuple[float, Array]:
-        ahead = sum_ahead(scaled) * unit
+        ahead = sum_remaining_period(scaled) * unit
         inner = dual_objective(*arrays, ahead, used, levels)
         slope = 1.0 - np.cumsum(used)[:-1] / max(total, 1e-300)
         return inner / (unit * total) + ahead[0] / unit if total > 0 else inner, slope
@@ -73,7 +73,7 @@ def solve_dual(customers: Population, redeems: Array, points: Array, n_points: i
     return DualPlan(result.x * unit, levels, best * unit * total, slack)
 
 
-def sum_ahead(prices: Array) -> Array:
+def sum_remaining_period(prices: Array) -> Array:
     """Return the sum of the prices (J + 1,) from each part on; 0 at the end."""
     return np.append(np.cumsum(prices[::-1])[::-1], 0.0)
 
@@ -126,7 +126,7 @@ class Forecast:
         left = max(self._total - rate * float(costs.mean(axis=1).sum()), MIN_BUDGET_SHARE * self._total)
         plan = solve_total(left / max(1.0 - rate, MIN_BUDGET_SHARE))
         for _ in range(RULE_STEPS if self._policy_rule is not None else 0):
-            prices = self._price_costs(sum_ahead(plan.prices))
+            prices = self._price_costs(sum_remaining_period(plan.prices))
             self._limit_loss(self._policy_rule, prices)  # type: ignore[arg-type]
             probabilities = self._draw(self.rule, prices, 1.0, customers.responses)  # type: ignore[arg-type]
             # Drawing costs more than the best levels: that is part of the budget.
