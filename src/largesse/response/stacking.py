@@ -215,20 +215,14 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
     # For amounts, trees find the same.
     if not rows.link.binary or spread <= MIN_BASE_SPREAD or not np.ptp(lift):
         return 0.0
-    noise = ladder.noise
-    if rows.propensity is not None:
-        # What the base misses bends responses along the base where levels follow it. Inverse weights remove this.
-        rows = replace(rows, weight=rows.weight * rows.inverse_weights())
-        columns = np.column_stack([np.ones(len(base)), base])
-        noise = measure_slope_noise(rows, columns, ladder.intercept + base + ladder.effects[rows.level])
     column = _follow(base, middle, spread) * lift[rows.level]
     design = np.column_stack([np.ones(len(base)), base - middle, column])
     start = np.array([ladder.intercept + middle, 1.0, 0.0])
     precision = np.array([1e-6, 1.0, 1e-6])
     prior = CoefficientPrior(start, precision, np.array([-np.inf, 0.0, -np.inf]))
     offset = ladder.effects[rows.level]
-    params = fit_coefficients(rows, design, offset, prior, noise)
-    precisions = fisher_information(rows, design, offset + design @ params, noise) + np.diag(precision)
+    params = fit_coefficients(rows, design, offset, prior, ladder.noise)
+    precisions = fisher_information(rows, design, offset + design @ params, ladder.noise) + np.diag(precision)
     variance = float(np.linalg.inv(precisions)[2, 2])
     tilt, wide = float(params[2]), variance + TILT_DEVIATION**2
     favour = 0.5 * np.log(variance / wide) + 0.5 * tilt**2 * (1.0 / variance - 1.0 / wide)
