@@ -65,7 +65,9 @@ def audit(session: nox.Session) -> None:
 
 def measure_packages(session: nox.Session) -> float:
     """Return the size of the installed packages in MB, without pip."""
-    folders = {folder.resolve() for folder in Path(session.virtualenv.location).glob("[lL]ib*/**/site-packages")}  # lib64 is a link
+    folders = {
+        folder.resolve() for folder in Path(session.virtualenv.location).glob("[lL]ib*/**/site-packages")
+    }  # lib64 is a link
     packages = (part for folder in folders for part in folder.iterdir() if not part.name.startswith("pip"))
     files = (file for part in packages for file in ([part] if part.is_file() else part.rglob("*")))
     return sum(file.stat().st_size for file in files if file.is_file()) / 1e6

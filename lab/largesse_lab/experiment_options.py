@@ -33,10 +33,17 @@ class ExperimentOptions:
             help=f"One of {', '.join(EXPERIMENT_NAMES)}; page writes the pages of all results in a folder again."
         ),
     ]
-    simulations: Annotated[str | None, typer.Option(help="Names of simulations or data sets, comma-separated.")] = None
+    simulations: Annotated[
+        str | None,
+        typer.Option("--simulations", "--logs", help="Names of simulations, logs or data sets, comma-separated."),
+    ] = None
     models: Annotated[
         str | None,
-        typer.Option(help="Names of models, comma-separated; worlds accepts settings, as boosting:rounds=50."),
+        typer.Option(
+            "--models",
+            "--methods",
+            help="Names of models, comma-separated; worlds accepts settings, as boosting:rounds=50.",
+        ),
     ] = None
     rows: Annotated[
         str | None,

@@ -25,7 +25,17 @@ from largesse_lab.runner.experiment_request import Records, Request
 from largesse_lab.runner.method_repeats import GRID_REPEATS
 
 EXPERIMENT_NAMES = (*EXPERIMENTS, "page")
-PACKAGES = ("largesse", "numpy", "jax", "scikit-learn", "stochtree")  # whose versions are recorded
+PACKAGES = (
+    "largesse",
+    "numpy",
+    "jax",
+    "scikit-learn",
+    "stochtree",
+    "econml",
+    "causalml",
+    "lightgbm",
+    "xgboost",
+)  # whose versions are recorded
 NOTES_MARK = "<!-- notes: kept when this page is written again -->"
 
 

@@ -65,7 +65,7 @@ def _read_thornton(_folder: Path | None) -> Log:
 
 def _read_karlan_zinman(folder: Path | None) -> Log:
     """Read loan offers: a level costs the mean discount inside it, as a share of the usual rate, if the loan is taken up."""
-    table = read_table(_find(folder, "karlan_zinman_2008"), what="log")
+    table = read_table(find_log_file(folder, "karlan_zinman_2008"), what="log")
     level, discount = np.asarray(table["level"]), np.asarray(table["discount_rel"])
     costs = [round(float(discount[level == k].mean()), 2) for k in range(5)]
     table = table.append_column("discount", [np.array(costs)[level]])
@@ -75,14 +75,14 @@ def _read_karlan_zinman(folder: Path | None) -> Log:
 
 
 def _read_karlan_list(folder: Path | None) -> Log:
-    return real_log_level_means.REAL_LOGS["Karlan–List, amount"](_find(folder, "karlan_list_2007").parent)[0]
+    return real_log_level_means.REAL_LOGS["Karlan–List, amount"](find_log_file(folder, "karlan_list_2007").parent)[0]
 
 
 def _read_rand(folder: Path | None) -> Log:
     """Read person-years of the sites that have all levels; costs (paid by the health plan) are observed."""
     import pyarrow.compute as pc
 
-    table = read_table(_find(folder, "rand_hie"), what="log")
+    table = read_table(find_log_file(folder, "rand_hie"), what="log")
     table = table.filter(pc.is_in(table["site"], value_set=pc.cast(list(COMPLETE_SITES), table["site"].type)))
     roles: dict[str, Any] = {"level": "level", "response": "any_use", "cluster": "person", "propensity_strata": "site"}
     levels = Levels(names=["0", "1", "2", "3"], observed=True)
@@ -92,10 +92,10 @@ def _read_rand(folder: Path | None) -> Log:
 def _read_hillstrom(folder: Path | None) -> Log:
     levels = Levels(costs=[0, 1, 1], names=["No E-Mail", "Womens E-Mail", "Mens E-Mail"])
     roles: dict[str, Any] = {"level": "segment", "response": "visit", "propensity": [1 / 3, 1 / 3, 1 / 3]}
-    return read_log(_find(folder, "hillstrom"), levels=levels, features=HILLSTROM_FEATURES, **roles)
+    return read_log(find_log_file(folder, "hillstrom"), levels=levels, features=HILLSTROM_FEATURES, **roles)
 
 
-def _find(folder: Path | None, name: str) -> Any:
+def find_log_file(folder: Path | None, name: str) -> Any:
     """Return the path of a file of the real data."""
     path = None if folder is None else folder / f"{name}.csv.gz"
     if path is None or not path.is_file():
@@ -153,7 +153,7 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
     shared |= {"means": [_as_list(value) for value, _ in means]}
     records = []
     for *_, share in keys:
-        budget = share * _cost_of_dearest(scores)
+        budget = share * cost_of_dearest(scores)
         plan = plan_held_out(scores, budget, spending).levels
         value, spend = estimate_value(scores, plan)
         mixes = find_best_mixes(scores, score_policy(scores, plan).spend.values)
@@ -166,7 +166,7 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
     return records
 
 
-def _cost_of_dearest(scores: Scores) -> float:
+def cost_of_dearest(scores: Scores) -> float:
     """Return the mean cost of the dearest level: that of its rows, weighted by 1 / propensity."""
     dearest = scores.level == scores.gamma.shape[1] - 1
     weight: Array = (scores.weight / scores.propensity)[dearest]

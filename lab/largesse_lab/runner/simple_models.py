@@ -18,6 +18,7 @@ from largesse.records import Array, Log
 from largesse.response import Boosting, Stack, list_models, make_model, make_monotone
 from largesse.stats import minimise, score_curvature, score_loss, score_slope, sigmoid
 from largesse_lab.baselines import BART, GANITE, CFRNet, TLearner
+from largesse_lab.peers import CausalMLLearner, EconMLLearner, LevelBooster
 from largesse_lab.runner.experiment_request import find_unknown, match_names
 
 ORACLE = "oracle"
@@ -146,6 +147,15 @@ PEERS: dict[str, Callable[[int], CurveModel]] = {
     "DR-learner": DRLearner,
     "DR-learner trees": lambda seed: DRLearner(seed, trees=True),
     "uniform": lambda _seed: ConstantCurve(),
+    "sklearn S-learner": lambda seed: LevelBooster("sklearn", seed=seed),
+    "sklearn T-learner": lambda seed: LevelBooster("sklearn", per_level=True, seed=seed),
+    "lightgbm": lambda seed: LevelBooster("lightgbm", seed=seed),
+    "xgboost": lambda seed: LevelBooster("xgboost", seed=seed),
+    "econml DRLearner": lambda seed: EconMLLearner("DRLearner", seed),
+    "econml LinearDRLearner": lambda seed: EconMLLearner("LinearDRLearner", seed),
+    "econml CausalForestDML": lambda seed: EconMLLearner("CausalForestDML", seed),
+    "causalml X-learner": lambda seed: CausalMLLearner("BaseXRegressor", seed),
+    "causalml R-learner": lambda seed: CausalMLLearner("BaseRRegressor", seed),
 }
 
 

@@ -249,6 +249,7 @@ CASES = {
     "profit": Case(Request(repeats=1), sizes(profit_intervals, LOG_ROWS=300, FRESH_ROWS=500), check_profit),
     "false_alarms": Case(Request(repeats=1), check=check_alarms),
     "gains": Case(Request(["thornton"], ["linear"], 1)),
+    "head_to_head": Case(Request(["thornton"], ["linear", "uniform"], 1)),
     "next_log": Case(
         Request(seeds=(3, 3), sizes=[500]), sizes(exploration_precision, LOG_ROWS=400), check_next_log, figure=True
     ),

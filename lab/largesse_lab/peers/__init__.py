@@ -1,0 +1,11 @@
+"""Methods of other packages as models of response curves, with the settings that their documentation advises.
+
+Each class has `fit(log)` and `predict(customers)`. All get the same encoded features; missing values are filled in and marked where a
+package refuses them. `pip install -e 'lab[peers]'` installs the packages.
+"""
+
+from largesse_lab.peers.causalml_learners import CausalMLLearner as CausalMLLearner
+from largesse_lab.peers.econml_learners import EconMLLearner as EconMLLearner
+from largesse_lab.peers.level_boosting import LEVEL_BOOSTERS as LEVEL_BOOSTERS
+from largesse_lab.peers.level_boosting import LevelBooster as LevelBooster
+from largesse_lab.peers.peer_model import PeerModel as PeerModel

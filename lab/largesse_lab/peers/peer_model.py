@@ -1,0 +1,58 @@
+"""Encoding of a log for other packages, and their predictions as response curves."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from largesse.data import Encoder
+from largesse.records import Array, Log
+
+
+class PeerModel:
+    """A method of another package that learns from encoded features (n, p), levels and responses."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def fit(self, log: Log) -> Self:
+        """Learn from a log."""
+        self.encoder, self.K, self.binary = Encoder(), len(log.levels), log.binary
+        X = self.encoder.fit_transform(log.features, log.response, seed=self.seed).astype(np.float64)
+        self._learn(X, log.level, log.response)
+        return self
+
+    def predict(self, customers: Any) -> Array:
+        """Return the curves (n, K); probabilities stay within 0 and 1."""
+        curves = np.asarray(self._predict(self.encoder.transform(customers).astype(np.float64)), dtype=np.float64)
+        return np.clip(curves, 0.0, 1.0) if self.binary else curves
+
+    def _learn(self, X: Array, level: Array, response: Array) -> None:
+        raise NotImplementedError
+
+    def _predict(self, X: Array) -> Array:
+        raise NotImplementedError
+
+
+class EffectModel(PeerModel):
+    """A method that estimates effects of each level over the cheapest: boosting on the rows of the cheapest gives the rest."""
+
+    def _learn(self, X: Array, level: Array, response: Array) -> None:
+        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+        kind = HistGradientBoostingClassifier if self.binary else HistGradientBoostingRegressor
+        cheapest = level == 0
+        self.base = kind(early_stopping=True, random_state=self.seed).fit(X[cheapest], response[cheapest])
+        self._learn_effects(X, level, response)
+
+    def _predict(self, X: Array) -> Array:
+        base = self.base.predict_proba(X)[:, 1] if self.binary else self.base.predict(X)
+        return base[:, None] + np.column_stack([np.zeros(len(X)), self._predict_effects(X)])
+
+    def _learn_effects(self, X: Array, level: Array, response: Array) -> None:
+        raise NotImplementedError
+
+    def _predict_effects(self, X: Array) -> Array:
+        """Return the effects (n, K − 1) of the levels over the cheapest."""
+        raise NotImplementedError
