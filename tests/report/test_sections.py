@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from largesse.report.sections.method_details import view_method
 from largesse.report.sections.next_steps import view_exploration, write_needed_rows
 from largesse.report.sections.overlap_balance import view_support
 from largesse.report.sections.profit_by_budget import view_profit
+from largesse.report.sections.protected_groups import view_protected
 from largesse.report.sections.qini_curve import view_qini_curve
 from largesse.report.sections.segments import view_segments
 from largesse.report.sections.summary import CANNOT_SAY, SummaryCard, view_summary
@@ -651,3 +653,29 @@ def test_groups_do_not_follow_the_slider_without_counts_at_every_stop(slid: Numb
     view = view_segments(slid, EURO)
     assert not view["live"]
     assert 'id="budget-again"' not in render_report(slid)
+
+
+def test_groups_of_protected_attributes_are_shown_and_unequal_spends_named(binary: Numbers) -> None:
+    assert view_protected(binary, EURO) is None
+    groups = [
+        {
+            "label": label,
+            "rows": 120,
+            "share": 0.5,
+            "spend": spend,
+            "extra": estimate(0.0, 0.1),
+            "gain": estimate(-0.1, 0.1),
+        }
+        for label, spend in (("f", estimate(1.0, 1.5)), ("m", estimate(2.0, 2.5)))
+    ]
+    binary["protected"] = [{"column": "sex", "groups": groups}]
+    view = view_protected(binary, EURO)
+    assert view is not None
+    (attribute,) = view["attributes"]
+    assert [figures(row["spend"]) for row in attribute["rows"]] == [[1.25, 1.0, 1.5], [2.25, 2.0, 2.5]]
+    assert figures(attribute["apart"]) == [1.25, 2.25]
+    assert unescape(visible(render_report(binary))).count(attribute["apart"]) == 2  # also among what could go wrong
+    groups[1]["spend"] = estimate(1.4, 2.5)
+    shown = view_protected(binary, EURO)
+    assert shown is not None
+    assert shown["attributes"][0]["apart"] == ""

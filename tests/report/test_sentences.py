@@ -155,13 +155,13 @@ def test_risks_are_short_the_most_serious_first_and_lose_nothing(binary: Numbers
     texts = [("weights", "careful", "Row 7 carries much."), ("", "no", "It is wrong. Mend it.")]
     texts += [("support", "careful", f"Cell {k} is empty.") for k in range(2)]
     binary["answer"]["warnings"] = [dict(zip(("topic", "answer", "text"), row, strict=True)) for row in texts]
-    risks = list_risks(binary)
+    risks = list_risks(binary, EURO)
     assert [risk["answer"] for risk in risks] == ["no", "careful", "careful"]
     assert risks[0]["text"] == "It is wrong."
     whole = " ".join(f"{risk['text']} {risk['rest']}" for risk in risks)
     assert all(text in whole for _, _, text in texts)
     binary["answer"]["warnings"] = []
-    assert len(list_risks(binary)) >= 2
+    assert len(list_risks(binary, EURO)) >= 2
 
 
 @pytest.mark.parametrize(("probability", "shown"), [(0.0, 1), (0.999, 99), (1.0, 99), (0.804, 80)])

@@ -31,6 +31,7 @@ from largesse.evaluation.plan_explanation import explain_decisions, measure_chan
 from largesse.evaluation.policy_evaluation import Candidate, check_choices, evaluate_scores, examine_held_out
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.evaluation.profit_estimate import trace_profit
+from largesse.evaluation.protected_attributes import compare_protected
 from largesse.evaluation.spend_by_price import measure_spending
 from largesse.evaluation.verdict import give_verdict
 from largesse.propensity import mark_supported
@@ -145,6 +146,7 @@ def study_scores(
         transitions=measure_changes(scores, plan.policy),
         why=explain_decisions(log, scores, plan, shuffled),
         groups=trace_features(log, scores, plan.levels),
+        protected=compare_protected(log, scores, plan.policy, estimator),
     )
 
 
@@ -191,6 +193,7 @@ def summarise_study(study: Study) -> StudySummary:
         changes=study.transitions,
         verdict=_take_verdict(study),
         next_log=study.next_log,
+        protected=study.protected,
     )
 
 

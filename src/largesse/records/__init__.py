@@ -117,6 +117,8 @@ from largesse.records.study import FeatureCurves as FeatureCurves
 from largesse.records.study import GroupCurve as GroupCurve
 from largesse.records.study import GroupPoint as GroupPoint
 from largesse.records.study import PriceSensitivity as PriceSensitivity
+from largesse.records.study import ProtectedAttribute as ProtectedAttribute
+from largesse.records.study import ProtectedGroup as ProtectedGroup
 from largesse.records.study import Study as Study
 from largesse.records.unsupported_cells import CellCondition as CellCondition
 from largesse.records.unsupported_cells import UnsupportedCell as UnsupportedCell

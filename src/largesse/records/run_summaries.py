@@ -25,7 +25,7 @@ from largesse.records.evaluation import (
 from largesse.records.exploration import NextLog
 from largesse.records.input_tables import Log
 from largesse.records.level_transitions import LoggedPolicyChanges
-from largesse.records.study import DecisionSummary, FeatureCurves
+from largesse.records.study import DecisionSummary, FeatureCurves, ProtectedAttribute
 
 # -- fit ------------------------------------------------------------------------------------------------------------------
 
@@ -379,6 +379,7 @@ class StudySummary:
     changes: LoggedPolicyChanges
     verdict: Verdict
     next_log: NextLog | None = None  # see `Study.next_log`
+    protected: tuple[ProtectedAttribute, ...] = ()
 
 
 # -- plan and evaluation --------------------------------------------------------------------------------------------------

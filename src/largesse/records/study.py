@@ -93,6 +93,26 @@ class DecisionSummary:
     movers: tuple[DecisionImportance, ...] = ()
 
 
+@dataclass(frozen=True)
+class ProtectedGroup:
+    """Spend and gain of a plan for the customers who share a value of a protected attribute."""
+
+    label: str
+    rows: int
+    share: float  # of all customers
+    spend: Estimate
+    extra: Estimate  # response beyond that at the cheapest level
+    gain: Estimate  # over the best uniform mix at the same spend
+
+
+@dataclass(frozen=True)
+class ProtectedAttribute:
+    """Groups of a protected attribute."""
+
+    column: str
+    groups: tuple[ProtectedGroup, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Study(DisplayMixin):
     """All estimates of a run at one budget, computed once from the same cross-fitted scores."""
@@ -113,6 +133,7 @@ class Study(DisplayMixin):
     groups: tuple[FeatureCurves, ...] = ()  # response curves of groups, by the features most associated with the plan
     best: BestBudget | None = None  # budget of the largest profit, if the log has the value of a response
     next_log: NextLog | None = None  # that would settle the verdict; None if it is settled, or the plan cannot explore
+    protected: tuple[ProtectedAttribute, ...] = ()  # spend and gain by group
 
     def __repr__(self) -> str:
         return f"Study({len(self.frontier)} budgets, {self.evaluation!r})"

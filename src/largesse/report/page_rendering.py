@@ -24,6 +24,7 @@ from largesse.report.sections.level_responses import view_responses
 from largesse.report.sections.method_details import view_method
 from largesse.report.sections.overlap_balance import view_support
 from largesse.report.sections.profit_by_budget import view_profit
+from largesse.report.sections.protected_groups import view_protected
 from largesse.report.sections.qini_curve import view_qini_curve
 from largesse.report.sections.segments import view_segments
 from largesse.report.sections.summary import view_summary
@@ -37,6 +38,7 @@ TEMPLATES = Path(__file__).parent
 REPORT_SECTIONS: tuple[tuple[str, MakeView, str], ...] = (
     ("segments", view_segments, "Who gets what, and at which budget?"),
     ("level_changes", view_transitions, "What changes for whom?"),
+    ("protected_groups", view_protected, "Is it fair? Spend and gain by group"),
     ("budget_frontier", view_frontier, "What would another budget bring?"),
     ("profit_by_budget", view_profit, "What is left after costs?"),
     ("gain_bounds", view_bounds, "How sure is the gain?"),

@@ -427,7 +427,19 @@ def select_urgent(warnings: Sequence[Numbers]) -> list[dict[str, str]]:
     return shortened
 
 
-def list_risks(numbers: Numbers) -> list[dict[str, str]]:
+def find_unequal(attribute: Numbers, units: Units) -> str:
+    """Name the groups of an attribute that the plan spends least and most on, if their intervals do not overlap."""
+    known = [group for group in attribute["groups"] if finite(group["spend"]["low"]) is not None]
+    if len(known) < 2:
+        return ""
+    low, high = (choose(known, key=lambda group: group["spend"]["estimate"]) for choose in (min, max))
+    if high["spend"]["low"] <= low["spend"]["high"]:
+        return ""
+    least, most = (f"{group['label']!r} ({units.cost(group['spend']['estimate'])} each)" for group in (low, high))
+    return f"By {attribute['column']!r}, the plan spends clearly less on {least} than on {most}."
+
+
+def list_risks(numbers: Numbers, units: Units) -> list[dict[str, str]]:
     """Write reasons why the numbers may be wrong: urgent warnings in short, the most serious first, and the main assumptions.
 
     `rest` is the warning itself, if it says more.
@@ -439,6 +451,8 @@ def list_risks(numbers: Numbers) -> list[dict[str, str]]:
             urgent.append(warning)
         else:
             same["rest"] += f" {warning['rest']}"
+    unequal = filter(None, (find_unequal(attribute, units) for attribute in numbers["protected"]))
+    urgent += [{"answer": "careful", "text": text, "rest": ""} for text in unequal]
     risks, hidden = urgent[:MAX_SHOWN_WARNINGS], urgent[MAX_SHOWN_WARNINGS:]
     if hidden:
         text = "One more warning." if len(hidden) == 1 else f"{len(hidden)} more warnings."

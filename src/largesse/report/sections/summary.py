@@ -52,7 +52,7 @@ def view_summary(numbers: Numbers, units: Units) -> View:
         "bars": _view_shares(numbers),
         "before": [] if before is None else _view_before(numbers, before, units),
         "compared": "" if before is None else _write_change(numbers, before, units),
-        "risks": list_risks(numbers),
+        "risks": list_risks(numbers, units),
         "steps": list_steps(numbers, units),
     }
 

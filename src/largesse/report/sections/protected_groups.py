@@ -1,0 +1,35 @@
+"""Section with spend and gain in the groups of protected attributes."""
+
+from __future__ import annotations
+
+from largesse.report.number_format import Numbers, Units, View, write_count, write_percent
+from largesse.report.sentences import find_unequal
+
+
+def view_protected(numbers: Numbers, units: Units) -> View | None:
+    """Return a table for each protected attribute; None without any."""
+    if not numbers["protected"]:
+        return None
+    cheapest = numbers["levels"][0]["name"] if numbers["levels"] else ""
+    return {
+        "cheapest": repr(cheapest),
+        "attributes": [
+            {
+                "name": attribute["column"],
+                "rows": [_view_group(group, units) for group in attribute["groups"]],
+                "apart": find_unequal(attribute, units),
+            }
+            for attribute in numbers["protected"]
+        ],
+    }
+
+
+def _view_group(group: Numbers, units: Units) -> dict[str, str]:
+    return {
+        "label": group["label"],
+        "rows": write_count(group["rows"]),
+        "share": write_percent(group["share"]),
+        "spend": units.spend_style(group["spend"]).with_interval(group["spend"]),
+        "extra": units.write_gain(group["extra"]),
+        "gain": units.write_gain(group["gain"]),
+    }
