@@ -193,6 +193,15 @@ def write_probability(probability: float) -> str:
     return NumberStyle(0.01, suffix=f"{THIN_SPACE}%").text(number)
 
 
+def quote(name: str) -> str:
+    """Write a name in quotation marks; unlike `repr`, narrow spaces stay.
+
+    >>> quote("5 %")
+    "'5 %'"
+    """
+    return f"'{name}'"
+
+
 def is_random_mix(reference: Numbers) -> bool:
     """Return True for a reference that draws levels at random, instead of giving everyone the same one."""
     return bool(reference["name"] != "everyone the same")
@@ -317,7 +326,7 @@ def name_cheapest(numbers: Numbers) -> str:
 
 
 def _name_level(numbers: Numbers) -> str:
-    return f"{(numbers['uniform'] or numbers['levels'])[0]['name']!r}"
+    return quote((numbers["uniform"] or numbers["levels"])[0]["name"])
 
 
 # -- groups of customers ------------------------------------------------------------------------------------------------
@@ -435,8 +444,8 @@ def find_unequal(attribute: Numbers, units: Units) -> str:
     low, high = (choose(known, key=lambda group: group["spend"]["estimate"]) for choose in (min, max))
     if high["spend"]["low"] <= low["spend"]["high"]:
         return ""
-    least, most = (f"{group['label']!r} ({units.cost(group['spend']['estimate'])} each)" for group in (low, high))
-    return f"By {attribute['column']!r}, the plan spends clearly less on {least} than on {most}."
+    least, most = (f"{quote(group['label'])} ({units.cost(group['spend']['estimate'])} each)" for group in (low, high))
+    return f"By {quote(attribute['column'])}, the plan spends clearly less on {least} than on {most}."
 
 
 def list_risks(numbers: Numbers, units: Units) -> list[dict[str, str]]:

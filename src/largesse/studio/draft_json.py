@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     pass
 
 MAX_FORM_SEGMENTS = 20
-FEATURE, IGNORED = "feature", "ignore"
+FEATURE, PROTECTED, IGNORED = "feature", "protected", "ignore"
 SINGLE_ROLES = tuple(role for role in ROLES if role != "features")
 ROLE_LABELS = {"cost_column": "Cost of the row", "propensity_strata": "Strata", "customer": "Customer id"}
 REQUIRED_ROLES = {"level": "what each customer got", "response": "what happened"}
 
 TEXT_KEYS = ("title", "unit", "response_unit")
-OBJECT_KEYS = ("roles", "levels", "plan", "parse")
-DRAFT_KEYS = ("table", "budget", "total", "response_value", "model", "seed", *OBJECT_KEYS, *TEXT_KEYS)
+OBJECT_KEYS = ("roles", "levels", "plan", "parse", "labels")
+DRAFT_KEYS = ("table", "customers", "budget", "total", "response_value", "model", "seed", *OBJECT_KEYS, *TEXT_KEYS)
 LEVEL_KEYS = ("names", "costs", "dose_unit", "on_redemption", "contact_cost", "propensities")
 
 
@@ -43,6 +43,12 @@ def list_roles() -> list[dict[str, Any]]:
     rows = [
         *((role, ROLE_LABELS.get(role, role.capitalize()), ROLES[role], False) for role in (first, second)),
         (FEATURE, "Feature", known, True),
+        (
+            PROTECTED,
+            "Protected",
+            "such as sex or religion: not learnt from; the report shows spend and gain by group",
+            True,
+        ),
         (IGNORED, "Ignore", "not used", True),
         *((role, ROLE_LABELS.get(role, role.capitalize()), ROLES[role], False) for role in others),
     ]
@@ -54,21 +60,26 @@ def assign_roles(profile: TableProfile, roles: Mapping[str, Any]) -> tuple[Campa
     single = {role: str(name) for role, name in roles.items() if role in SINGLE_ROLES and name is not None}
     names, features = profile.table.column_names, roles.get("features")
     hint = f"known: {join_some([*SINGLE_ROLES, 'features'])}"
-    unknown = [Problem(f"{role!r} is not a role", hint) for role in roles if role not in ROLES]
+    unknown = [Problem(f"{role!r} is not a role", hint) for role in roles if role not in (*ROLES, PROTECTED)]
     refuse("roles", [*unknown, *unknown_columns(single, names)])
     inspection = profile.with_roles(RoleGuesses(single, {}, profile.guess(single).guess.left_out))
     if features is None:
         return inspection, inspection.features
-    if not _is_list_of_text(features):
-        refuse("roles", [Problem(f"features is {repr_short(features)}", "give a list of column names")])
-    refuse("roles", unknown_columns({f"feature {k}": name for k, name in enumerate(features)}, names))
-    return inspection, [name for name in features if name not in single.values()]
+    protected = roles.get(PROTECTED) or []
+    for word, listed in (("features", features), (PROTECTED, protected)):
+        if not _is_list_of_text(listed):
+            refuse("roles", [Problem(f"{word} is {repr_short(listed)}", "give a list of column names")])
+        refuse("roles", unknown_columns({f"{word} {k}": name for k, name in enumerate(listed)}, names))
+    return inspection, [name for name in features if name not in (*single.values(), *protected)]
 
 
-def describe_inspection(inspection: CampaignDraft, features: Sequence[str]) -> dict[str, Any]:
+def describe_inspection(
+    inspection: CampaignDraft, features: Sequence[str], protected: Sequence[str] = ()
+) -> dict[str, Any]:
     """Return an inspected table for the page, as JSON types."""
     roles, few_levels = inspection.guess.roles, _has_few_levels(inspection)
     by_column = {column: role for role, column in roles.items()} | dict.fromkeys(features, FEATURE)
+    by_column |= dict.fromkeys(protected, PROTECTED)
     return {
         "rows": inspection.table.num_rows,
         "columns": [
@@ -98,6 +109,8 @@ def _describe_column(name: str, inspection: CampaignDraft, role: str) -> dict[st
         reason = inspection.guess.left_out.get(name) or skip_reason(name, values) or None
     elif role in inspection.guess.roles:
         reason = f"{column.distinct:,} distinct values" if role in REQUIRED_ROLES else "by its name and values"
+    elif role == FEATURE and column.looks_protected:
+        reason = "looks like a protected attribute: choose Protected if the plan must not follow it"
     return {
         "name": name,
         "kind": "yes/no" if column.yes_or_no else column.kind,
@@ -198,8 +211,9 @@ def draft_campaign(draft: Mapping[str, Any], profile: TableProfile, log: str, *,
     columns: dict[str, Any] = {role: roles[role] for role in SINGLE_ROLES if role in roles}
     parse = {**inspection.find_parse(features), **(draft.get("parse") or {})}
     columns |= ({"features": features} if features else {}) | ({"parse": parse} if parse else {})
+    columns |= {PROTECTED: list(given)} if (given := (draft.get("roles") or {}).get(PROTECTED)) else {}
     settings = {key: draft[key] for key in TEXT_KEYS if draft.get(key)}
-    settings |= {key: draft[key] for key in ("response_value",) if draft.get(key) is not None}
+    settings |= {key: draft[key] for key in ("response_value", "labels", "customers") if draft.get(key)}
     settings |= {
         "log": log,
         "columns": columns,

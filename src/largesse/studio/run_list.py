@@ -74,12 +74,21 @@ def _read(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
             "planned": {key: numbers["planned"][key] for key in ("spend", "value", "price")},
             "levels": list_level_shares(numbers, campaign.levels),
             "profit": profit["own"] if profit else None,
+            "recommended": numbers["verdict"]["recommended"],
+            "simpler": list_simpler_plans(numbers, campaign),
         }
     except LargesseError as error:
         run["problems"] = describe_problems(error.problems)
     except Exception:  # numbers of the right kind that do not fit together; no run may hide the others
         run["problems"] = [{"what": f"the numbers in {path.name} do not fit together", "hint": "run it again"}]
     return run
+
+
+def list_simpler_plans(numbers: Mapping[str, Any], campaign: Campaign) -> list[str]:
+    """Return the kinds of plans that a run can write besides its own: "rule" and "mix"; none under rules of the campaign."""
+    if campaign.planning.constrained:
+        return []
+    return [*(["rule"] if numbers["safety"]["rule"] is not None else []), *(["mix"] if numbers["versus"] else [])]
 
 
 def list_level_shares(numbers: Mapping[str, Any], levels: Levels) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
+import secrets
 import tempfile
 from collections.abc import AsyncIterator
 from functools import partial
@@ -26,6 +27,7 @@ from largesse.version import __version__
 
 EXAMPLE = "thornton"
 EXAMPLE_SUGGESTIONS = ("suggested_on_redemption", "suggested_unit", "suggested_title")
+SIMPLER_PLANS = ("rule.csv", "mix.csv")
 LEVEL_SUGGESTIONS = ("levels", "order_known", "suggested_costs", "suggested_budget")
 PAGE_TYPES = (".html", ".css", ".js", ".svg", ".png", ".woff2")
 READ_BYTES = 1 << 18
@@ -170,6 +172,9 @@ class Studio:
 
     async def _check(self, draft: dict[str, Any], *, checkup: bool = False) -> dict[str, Any]:
         table = self.tables.find(draft.get("table"))
+        if isinstance(draft.get("customers"), str) and draft["customers"]:
+            customers = await asyncio.to_thread(self.folder.find_table, draft["customers"])
+            draft = {**draft, "customers": str(customers)}
         task = {
             "task": "campaign",
             "path": str(table.path),
@@ -277,8 +282,26 @@ class Studio:
     async def download(self, request: Request) -> Response:
         """Return a file of a run."""
         name = request.path_params["name"]
-        path = await asyncio.to_thread(self.folder.find_run, name)
-        return await self._send(path, request.path_params["part"], name)
+        path, part = await asyncio.to_thread(self.folder.find_run, name), request.path_params["part"]
+        if part in SIMPLER_PLANS:
+            return await self._send_simpler(path, part, name)
+        return await self._send(path, part, name)
+
+    async def _send_simpler(self, path: Path, part: str, name: str) -> Response:
+        """Return the simple rule or the mix of a run as a plan, which a job writes."""
+        self.jobs.check_free()
+        out = self.folder.private / f"{secrets.token_hex(8)}-{part}"
+        task = {"task": "simpler", "folder": str(path), "kind": part.partition(".")[0], "out": str(out)}
+        try:
+            job = await self.jobs.wait(self.jobs.start("simpler", task))
+            if job.state == "cancelled":
+                raise RequestError(409, "the plan was not written: it was cancelled", "download it again")
+            if job.error is not None:
+                raise InputError("plan", read_problems(job.error["problems"]))
+            file = await asyncio.to_thread(out.open, "rb")
+            return _attach(file, out.stat().st_size, part, name)
+        finally:
+            await asyncio.to_thread(out.unlink, missing_ok=True)
 
     async def _send(self, folder: Path, part: str, name: str) -> Response:
         if part == "plan.csv":
@@ -286,14 +309,7 @@ class Studio:
             file, size = await asyncio.to_thread(_to_csv, plan, self.folder.private)
         else:
             file, size = await asyncio.to_thread(open_part, folder, part)
-        ending = part[part.rfind(".") :]
-        headers = {
-            "content-disposition": f"attachment; filename*=UTF-8''{quote(f'{name}-{part}')}",
-            "content-security-policy": SANDBOX,
-            "content-length": str(size),
-        }
-        media_type = MEDIA_TYPES.get(ending, mimetypes.types_map.get(ending, "application/octet-stream"))
-        return StreamingResponse(_read_file(file), media_type=media_type, headers=headers)
+        return _attach(file, size, part, name)
 
     # -- what-ifs --------------------------------------------------------------------------------------------------------
 
@@ -338,6 +354,18 @@ class Studio:
         if job.error is not None:
             raise InputError("run", read_problems(job.error["problems"]))
         return json_response(await asyncio.to_thread(run_list.describe_run, out), 201)
+
+
+def _attach(file: IO[bytes], size: int, part: str, name: str) -> Response:
+    """Return a file as a download."""
+    ending = part[part.rfind(".") :]
+    headers = {
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(f'{name}-{part}')}",
+        "content-security-policy": SANDBOX,
+        "content-length": str(size),
+    }
+    media_type = MEDIA_TYPES.get(ending, mimetypes.types_map.get(ending, "application/octet-stream"))
+    return StreamingResponse(_read_file(file), media_type=media_type, headers=headers)
 
 
 async def _read(request: Request) -> dict[str, Any]:

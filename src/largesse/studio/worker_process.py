@@ -60,7 +60,7 @@ def inspect_file(path: str, roles: Mapping[str, Any] | None = None) -> dict[str,
     start_stage("looking at the table")
     profile = load_profile(path)
     if roles is not None:
-        return describe_inspection(*assign_roles(profile, roles))
+        return describe_inspection(*assign_roles(profile, roles), roles.get("protected") or ())
     guessed = profile.guess()
     return describe_inspection(guessed, guessed.features)
 
@@ -104,14 +104,30 @@ def inspect_again(path: str, folder: str) -> dict[str, Any]:
         "seed": campaign.seed,
         "title": campaign.title,
         "parse": dict(campaign.roles.get("parse") or {}),
+        "labels": "\n".join(f"{name} = {label}" for name, label in campaign.labels.items()),
+        "customers": _name_beside(campaign.customers, folder),
         "plan": plan,
     }
     return _inspect_log(path, campaign) | {"draft": draft}
 
 
+def _name_beside(table: str | None, folder: str) -> str:
+    """Return the name of a table of customers in the studio's folder; empty without one there."""
+    return Path(table).name if table is not None and Path(table).parent == Path(folder).absolute().parent else ""
+
+
+def write_simpler_plan(folder: str, kind: str, out: str) -> dict[str, Any]:
+    """Write the simple rule or the mix of a run as a plan, in CSV."""
+    with report_to(None) as progress:
+        pipeline.plan(folder, kind=kind, out=out, progress=progress)
+    return {"file": out}
+
+
 def _inspect_log(path: str, campaign: Campaign) -> dict[str, Any]:
     """Inspect the log of a campaign, with its roles and the order of its levels."""
-    inspection = inspect_file(path, {**campaign.columns, "features": list(campaign.roles.get("features") or ())})
+    roles: dict[str, Any] = dict(campaign.roles)
+    listed = {word: list(roles.get(word) or ()) for word in ("features", "protected")}
+    inspection = inspect_file(path, {**campaign.columns, **listed})
     levels = {level["name"]: level for level in inspection["levels"] or ()}
     known = [levels[label] for label in campaign.levels.labels if label in levels]
     return inspection | {"levels": known, "order_known": True} if len(known) == len(levels) else inspection
@@ -210,6 +226,7 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "run": run_campaign,
     "what-if": plan_what_if,
     "keep": keep_what_if,
+    "simpler": write_simpler_plan,
     "describe": describe_customers,
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from largesse.report.number_format import Numbers, Units, View, write_count, write_percent
-from largesse.report.sentences import find_unequal
+from largesse.report.sentences import find_unequal, quote
 
 
 def view_protected(numbers: Numbers, units: Units) -> View | None:
@@ -12,7 +12,7 @@ def view_protected(numbers: Numbers, units: Units) -> View | None:
         return None
     cheapest = numbers["levels"][0]["name"] if numbers["levels"] else ""
     return {
-        "cheapest": repr(cheapest),
+        "cheapest": quote(cheapest),
         "attributes": [
             {
                 "name": attribute["column"],

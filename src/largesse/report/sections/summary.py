@@ -25,7 +25,7 @@ from largesse.report.number_format import (
     write_percent,
 )
 from largesse.report.sections.next_steps import list_steps
-from largesse.report.sentences import counts_revenue, describe_groups, list_risks, name_cheapest, write_returned
+from largesse.report.sentences import counts_revenue, describe_groups, list_risks, name_cheapest, quote, write_returned
 
 CANNOT_SAY = "cannot say"
 
@@ -93,7 +93,7 @@ def _view_extra(numbers: Numbers, units: Units) -> SummaryCard:
         f"Extra {'responses' if units.binary else 'response'} because of this plan",
         style.text(total["estimate"]),
         label_interval(style.interval(total)),
-        f"{now} {verb}, instead of {without} if everyone got {cheapest['name']!r}.",
+        f"{now} {verb}, instead of {without} if everyone got {quote(cheapest['name'])}.",
     )
 
 

@@ -57,6 +57,7 @@ function moneyField(sheet, id, key) {
 
 function more(sheet) {
   const { draft, models } = sheet;
+  const files = (sheet.files ?? []).filter(({ name }) => name !== sheet.table.name);
   const model = make("select", { id: "model" }, (models ?? []).map(({ name }) => make("option", { value: name }, name)));
   model.value = draft.model;
   const words = make("p", { class: "small" });
@@ -65,13 +66,20 @@ function more(sheet) {
   explain();
   const unit = make("input", { type: "text", id: "response-unit", class: "short", value: draft.responseUnit, autocomplete: "off", placeholder: "none" });
   unit.addEventListener("input", () => { draft.responseUnit = unit.value; sheet.typed(); });
+  const labels = make("textarea", { id: "labels", rows: 3, value: draft.labels ?? "", placeholder: "age = Age in years", "aria-describedby": "labels-help" });
+  labels.addEventListener("input", () => { draft.labels = labels.value; sheet.typed(); });
+  const others = make("select", { id: "customers" }, make("option", { value: "" }, "the customers of this table"), files.map(({ name }) => make("option", { value: name }, name)));
+  others.value = draft.customers ?? "";
+  others.addEventListener("change", () => { draft.customers = others.value; sheet.typed(); });
   const details = make("details", { class: "more" }, make("summary", {}, "More settings"),
     make("div", { class: "fields" },
       make("div", {}, make("label", { for: "response-value" }, "What one response is worth to you"), moneyField(sheet, "response-value", "responseValue"), make("p", { class: "small" }, "Your margin on a sale, for example. Then the report says what is left after costs.")),
       isPaidByRow(draft) ? null : make("div", {}, make("label", { for: "contact" }, "Cost of a contact"), moneyField(sheet, "contact", "contact"), make("p", { class: "small" }, "Postage or a call: for everyone who gets more than the first level.")),
       make("div", {}, make("label", { for: "model" }, "How to learn"), model, words),
-      make("div", {}, make("label", { for: "response-unit" }, "Unit of the response"), unit, make("p", { class: "small" }, "Only where it is an amount, such as revenue in €."))));
-  details.open = sheet.moreOpen ?? Boolean(draft.responseValue || draft.contact || draft.responseUnit || draft.model !== "auto");
+      make("div", {}, make("label", { for: "response-unit" }, "Unit of the response"), unit, make("p", { class: "small" }, "Only where it is an amount, such as revenue in €.")),
+      make("div", {}, make("label", { for: "customers" }, "Plan for"), others, make("p", { class: "small" }, "Another table in the studio’s folder, with the same features: the customers to plan for.")),
+      make("div", {}, make("label", { for: "labels" }, "Labels for the report"), labels, make("p", { class: "small", id: "labels-help" }, "One on each line: column or level = label."))));
+  details.open = sheet.moreOpen ?? Boolean(draft.responseValue || draft.contact || draft.responseUnit || draft.labels || draft.customers || draft.model !== "auto");
   details.addEventListener("toggle", () => { sheet.moreOpen = details.open; });
   return details;
 }

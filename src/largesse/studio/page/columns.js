@@ -24,7 +24,7 @@ export async function show(page, [, id]) {
 /** The page of one table: its parts, and what happens when one of them changes. */
 class Sheet {
   constructor(table, draft, state) {
-    Object.assign(this, { table, draft, models: state.models, timer: 0, asking: null, problems: [], tried: false });
+    Object.assign(this, { table, draft, models: state.models, files: state.files, timer: 0, asking: null, problems: [], tried: false });
     this.places = {};
     for (const place of ["questions", "columns", "levels", "budget", "question", "trouble"]) this.places[place] = make("div", { class: `part-${place}` });
   }

@@ -18,7 +18,7 @@ export async function show(page, [, ...names]) {
     ...(runs.some(({ profit }) => profit) ? [["Left after costs", profitCell]] : []),
     ["Spend per customer", (run) => amount(run.spend, run.unit)],
     ["Budget per customer", (run) => amount(run.budget, run.unit)],
-    ["One more unit of budget buys", (run) => priceText(run, run.planned?.price)],
+    ["Price of the budget", (run) => priceText(run, run.planned?.price)],
     ["Who gets what", (run) => sharesCell(run.levels ?? [])],
     ["Customers", (run) => (run.customers ? count(run.customers) : "–")],
     ["Model", (run) => run.model ?? "–"],
@@ -46,7 +46,9 @@ export function valueWriter(run) {
 /** What one more unit of budget buys, in responses or their unit. */
 export function priceText(run, price) {
   if (!Number.isFinite(price)) return "–";
-  return run.response_kind === "binary" ? `${number(price)} responses` : run.response_unit ? amount(price, run.response_unit) : number(price);
+  if (price <= 0) return "nothing more to gain";
+  if (run.response_kind !== "binary" && run.response_unit) return `${amount(price, run.response_unit)} for each ${amount(1, run.unit)}`;
+  return `${amount(Number((1 / price).toPrecision(3)), run.unit)} for one more ${run.response_kind === "binary" ? "response" : "unit of response"}`;
 }
 
 function profitCell({ profit, unit }) {

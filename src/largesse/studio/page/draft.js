@@ -3,6 +3,7 @@
 import { readNumber } from "./words.js";
 
 export const FEATURE = "feature";
+export const PROTECTED = "protected";
 export const IGNORED = "ignore";
 const VERSION = 2;
 const PREFIX = "largesse-draft-";
@@ -33,6 +34,8 @@ export function openDraft(table) {
     parse: {}, // column → how it is written, where it could be read in two ways
     runName: "",
     checkup: null,
+    labels: "", // "column or level = label", one on each line
+    customers: "", // a table of the folder to plan for; empty: the customers of the log
     plan: {}, // rules of a run that is made again
     ...table.draft,
     key: keyOf(table),
@@ -86,9 +89,10 @@ export function giveRole(draft, column, role, many) {
 
 /** Roles as the server reads them: one column for each, and the list of features. */
 export function rolesOf(draft) {
-  const roles = { features: [] };
+  const roles = { features: [], protected: [] };
   for (const [name, role] of Object.entries(draft.roleOf)) {
     if (role === FEATURE) roles.features.push(name);
+    else if (role === PROTECTED) roles.protected.push(name);
     else if (role !== IGNORED) roles[role] = name;
   }
   return roles;
@@ -125,8 +129,16 @@ export function toRequest(draft) {
     model: draft.model,
     seed: draft.seed,
     parse: draft.parse,
+    labels: readLabels(draft.labels),
+    customers: draft.customers || null,
     plan: draft.plan ?? {},
   };
+}
+
+/** Labels as they are written, one on each line: "column or level = label". */
+export function readLabels(text) {
+  const lines = (text ?? "").split("\n").map((line) => line.match(/^\s*(.+?)\s*=\s*(.+?)\s*$/)).filter(Boolean);
+  return Object.fromEntries(lines.map(([, name, label]) => [name, label]));
 }
 
 /** What is still to be said before the log can be checked: place on the page, words. */

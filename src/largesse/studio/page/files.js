@@ -6,6 +6,8 @@ import { refusalBox } from "./messages.js";
 
 const FILES = {
   "plan.csv": ["The plan as CSV", "Who gets which level, for a spreadsheet or a mailing tool. Without a column of customer ids, customers are the rows, counted from 0."],
+  "rule.csv": ["The simple rule as a plan", "One level for each group of one column, at the same cost. It takes a moment: the plan is drawn when you ask for it."],
+  "mix.csv": ["The mix as a plan", "Levels drawn at random, the same for everyone, at the same cost. It takes a moment, too."],
   "plan.parquet": ["The plan as Parquet", "The same, for programs."],
   "report.html": ["The report", "One file that opens in every browser, to show to others."],
   "campaign.toml": ["The campaign file", "Every setting of this run, defaults spelt out."],
@@ -15,12 +17,15 @@ const FILES = {
 
 export async function show(page, [, name]) {
   const run = await server.runOf(name);
-  const has = (file) => run.files.includes(file) || (file === "plan.csv" && run.files.includes("plan.parquet"));
+  const drawn = run.kept ? (run.simpler ?? []).map((kind) => `${kind}.csv`) : [];
+  const has = (file) => run.files.includes(file) || drawn.includes(file) || (file === "plan.csv" && run.files.includes("plan.parquet"));
+  const best = `${run.recommended}.csv`;
+  const listed = Object.entries(FILES).filter(([file]) => has(file)).sort(([a], [b]) => (b === best) - (a === best));
   put(page,
     make("h1", {}, "Take it along"),
     make("p", { class: "lead" }, "Everything but the CSV lies in the folder of the run, too."),
-    make("ul", { class: "downloads" }, Object.entries(FILES).filter(([file]) => has(file)).map(([file, [title, words]]) => make("li", {},
-      make("a", { class: "download", href: fileOf(name, file), download: file === "plan.csv" || file === "plan.parquet" ? `${name} ${file}` : file }, make("b", {}, title), make("span", { class: "small" }, words), make("span", { class: "small path" }, file))))),
+    make("ul", { class: "downloads" }, listed.map(([file, [title, words]]) => make("li", {},
+      make("a", { class: "download", href: fileOf(name, file), download: /^(plan|rule|mix)/.test(file) ? `${name} ${file}` : file }, make("b", {}, file === best ? `${title} (recommended)` : title), make("span", { class: "small" }, words), make("span", { class: "small path" }, file))))),
     has("report.html") ? make("p", { class: "small" }, make("a", { href: report(name), target: "_blank", rel: "noopener" }, "Open the report in a tab of its own")) : null,
     run.kept ? againPart(name) : null,
     run.toml ? campaignPart(run.toml, `largesse run campaign.toml --out "${name}"`) : null);

@@ -173,7 +173,7 @@ function resultPart(run, found) {
     ["Value by the model", value, "value"],
     ["Spend per customer", (x) => amount(x, run.unit), "spend"],
     ["Budget per customer", (x) => amount(x, run.unit), "budget"],
-    ["One more unit of budget buys", (x) => priceText(run, x), "price"],
+    ["Price of the budget", (x) => priceText(run, x), "price"],
   ];
   const table = make("table", { class: "beside-run" },
     make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "This plan"), make("th", { scope: "col" }, "The run’s plan"))),
