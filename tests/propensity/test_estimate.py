@@ -14,7 +14,7 @@ from largesse.propensity.estimate import (
     encode_for_levels,
     estimate_propensities,
 )
-from largesse.records import Log
+from largesse.records import Log, UnsupportedCells
 from largesse.stats.folds import assign_folds
 from largesse.worlds.paper_simulations import simulate
 
@@ -56,11 +56,28 @@ def test_rows_below_the_floor_are_raised_and_counted() -> None:
     odd = rng.permutation(np.flatnonzero(np.abs(x) > 0.5))[:6]
     level[odd] = 1 - level[odd]  # levels of a tiny probability
     log = log_from_arrays(x[:, None], level, rng.integers(0, 2, 2000))
-    estimate = estimate_propensities(log, assign_folds(log, 5))
+    estimate = estimate_propensities(log, assign_folds(log, 5), cells=UnsupportedCells())
     found, clipped = estimate.own, estimate.clipped
     assert found.min() == MIN_PROPENSITY
     assert clipped == (found == MIN_PROPENSITY).sum() > 3
     assert 0 < estimate.clipped_weight < 1
+
+
+def test_levels_that_a_kind_of_customers_never_got_leave_their_probability_to_the_others() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=3000)
+    inside = (x > 0.4) & (x < 0.65)
+    level = np.where(inside, rng.integers(0, 2, 3000), rng.integers(0, 3, 3000))
+    log = log_from_arrays(x[:, None], level, rng.integers(0, 2, 3000))
+    fold = assign_folds(log, 5)
+    found, blind = estimate_propensities(log, fold), estimate_propensities(log, fold, cells=UnsupportedCells())
+    truth = np.where(inside, 1 / 2, 1 / 3)
+    assert found.unsupported is not None
+    assert [cell.levels for cell in found.unsupported.cells] == [(2,)]
+    assert np.abs(found.own - truth).mean() < min(0.03, np.abs(blind.own - truth).mean())
+    # The level is balanced over the customers who could get it, not over all.
+    got = level == 2
+    assert np.average(x[got], weights=1 / found.own[got]) == pytest.approx(x[~inside].mean(), abs=0.01)
 
 
 def test_a_feature_that_says_nothing_leaves_the_shares() -> None:

@@ -73,6 +73,14 @@ def test_a_pair_of_features_is_found() -> None:
     assert cell.rows == pytest.approx(mask.sum(), abs=20)
 
 
+def test_a_pair_with_few_neighbours_in_one_direction_is_found_by_all_of_them() -> None:
+    known = features()
+    mask = (known["age"] < 74) & (known["noise"] < 0)
+    (cell,) = find_unsupported(make_log({1: mask})).cells
+    assert {condition.feature for condition in cell.conditions} == {"age", "noise"}
+    assert cell.rows == pytest.approx(mask.sum(), rel=0.05)
+
+
 def test_missing_values_are_a_cell() -> None:
     log = make_log({2: np.isnan(features()["income"].astype(float))})
     (cell,) = find_unsupported(log).cells

@@ -37,6 +37,7 @@ from largesse_lab.runner.judged_plans import FittedLog, find_truth, fit_log, wri
 from largesse_lab.runner.record_cache import RecordCache
 
 SHIFT_SEEDS, SHIFT_LOG_ROWS = (0, 199), 2000
+SHIFT_MODEL = "auto"
 SHIFT_STREAM, POOL_STREAM = 12, 13
 POOL_SIZE, SHIFTED_CUSTOMERS = 10_000, 1500
 SHIFT_KINDS = ("one feature", "several features", "response")
@@ -60,7 +61,7 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     log = replace(world.draw_log(rows).log, levels=levels)
     costs = np.broadcast_to(expected_costs(levels, pool.truth), pool.truth.shape)
     budget = float(rng.uniform(0.25, 0.6) * costs[:, -1].mean())
-    fitted = fit_log(log, seed)
+    fitted = fit_log(log, seed, SHIFT_MODEL)
     kind, strength = SHIFT_KINDS[seed % len(SHIFT_KINDS)], float(rng.uniform(*SHIFT_STRENGTHS))
     with one_thread():
         judged = _judge_shift(fitted, draw_shifted(pool, kind, strength, rng), budget, seed)
@@ -194,7 +195,7 @@ SHIFTS_EXPERIMENT = Experiment(
     setup="""\
 A seed draws a whole world and its log. Then 1,500 other customers are drawn by one feature, by the sum of four features, or by the true
 response to the cheapest level: a third of the worlds each. Odds are exp(s · z), with a standardised score z and a strength s
-between 0.3 and 1.2. A linear model learns from the log. Every other world pays its incentives on redemption.
+between 0.3 and 1.2. The default model learns from the log. Every other world pays its incentives on redemption.
 
 - **Value covered**, **spend covered**: share of 95 % intervals that contain the truth of the written plan for these customers, where the
   log can speak for them. A total is this value times the number of customers, so it is covered as often.

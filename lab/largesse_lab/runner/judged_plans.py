@@ -13,7 +13,7 @@ from largesse.evaluation import measure_spending, restrict_scores, score_rows
 from largesse.policy import Policy
 from largesse.propensity import estimate_propensities, find_unsupported, mark_supported
 from largesse.records import Array, Estimate, HeldOutPredictions, Log, Propensities, Scores
-from largesse.response import Linear
+from largesse.response import Linear, make_model
 from largesse.stats import assign_folds, one_thread
 from largesse.worlds import RandomLog
 from largesse_lab.pages.markdown import NUMBER_DASH, write_share
@@ -50,9 +50,9 @@ class FittedLog:
 
 
 @one_thread()
-def fit_log(log: Log, seed: int) -> FittedLog:
-    """Fit a linear model, and score the log; plans stay within the support of the log."""
-    model = Linear(penalty=PLAN_PENALTY, seed=seed)
+def fit_log(log: Log, seed: int, name: str = "") -> FittedLog:
+    """Fit a model, by default a linear one, and score the log; plans stay within the support of the log."""
+    model = make_model(name, seed) if name else Linear(penalty=PLAN_PENALTY, seed=seed)
     held = model.fit_held_out(log, assign_folds(log, 5, seed))
     propensities, cells = estimate_propensities(log, held.fold, seed), find_unsupported(log, seed)
     scores = restrict_scores(score_rows(log, held, propensities), allow_cheapest(mark_supported(cells, log)))

@@ -18,7 +18,7 @@ from largesse.errors import join_some, percent, plural
 from largesse.evaluation.column_drift import measure_drift
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
-from largesse.records import Array, CustomerShift, Finding, Log, UnknownValues
+from largesse.records import Array, CustomerShift, Finding, Log, UnknownValues, UnsupportedCells
 from largesse.stats import assign_folds, sample_rows
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def match_customers(log: Log, curves: Array, customers: CustomerSample, seed: in
         return log.weights, shift.measure(0.0, ())
     known = some.take(np.flatnonzero(is_known))
     both = _stack(log, curves, known)
-    propensity = estimate_propensities(both, assign_folds(both, MATCHING_FOLDS, seed), seed).own[: len(log)]
+    propensities = estimate_propensities(both, assign_folds(both, MATCHING_FOLDS, seed), seed, cells=UnsupportedCells())
+    propensity = propensities.own[: len(log)]
     weight = log.weights * (1 - propensity) / propensity
     weight /= weight.mean()
     effective = float(weight.sum() ** 2 / (weight @ weight))

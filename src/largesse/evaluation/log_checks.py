@@ -99,7 +99,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
     dependence = replace(dependence, sampled=dependence.sampled or len(sample.rows) < len(log))
     design = _propose_propensities(log, propensities, dependence, sample, group, seed)
     curve, within = measure_curve(log, propensities.own), compare_within(log, propensities.own, sample)
-    unsupported = find_unsupported(log, seed)
+    unsupported = find_unsupported(log, seed) if propensities.unsupported is None else propensities.unsupported
     leaks, heavy = find_leaks(log, seed), _find_heavy(log, propensities.own)
     findings = [
         *_check_levels(log.levels.titles, overlap.rows, overlap.effective, overlap.smallest, overlap.answers),

@@ -136,7 +136,8 @@ def evaluate(
     constraints = None if constraints is None else constraints.number_levels(log.levels.labels)
     held = hold_out_rows(log, candidate.model, folds=folds, seed=seed, progress=progress)
     propensities = estimate_propensities(log, held.fold, seed)
-    scores, cells, learnt = score_rows(log, held, propensities), find_unsupported(log, seed), candidate.policy is None
+    scores, learnt, cells = score_rows(log, held, propensities), candidate.policy is None, propensities.unsupported
+    cells = find_unsupported(log, seed) if cells is None else cells
     supported = mark_supported(cells, log)
     warnings = (*warn_of_overlap(log, propensities), *_warn_of_cells(log, candidate.policy, scores, cells, supported))
     if learnt:

@@ -57,33 +57,47 @@ class Tilts:
 
 
 def balance_propensities(
-    propensity: Array, X: Array, level: Array, weight: Array, seed: int = 0, group: Array | None = None
+    propensity: Array,
+    X: Array,
+    level: Array,
+    weight: Array,
+    seed: int = 0,
+    group: Array | None = None,
+    supported: Array | None = None,
 ) -> Array:
-    """Correct the propensities (n,) of the logged levels until features X (n, p) are balanced."""
-    return learn_tilts(propensity, X, level, weight, seed, group)[1]
+    """Correct the propensities (n,) of the logged levels until features X (n, p) are balanced; see `learn_tilts`."""
+    return learn_tilts(propensity, X, level, weight, seed, group, supported)[1]
 
 
 def learn_tilts(
-    propensity: Array, X: Array, level: Array, weight: Array, seed: int = 0, group: Array | None = None
+    propensity: Array,
+    X: Array,
+    level: Array,
+    weight: Array,
+    seed: int = 0,
+    group: Array | None = None,
+    supported: Array | None = None,
 ) -> tuple[Tilts, Array]:
     """Fit the corrections of propensities (n,) to encoded features X (n, p), and apply them.
 
-    Rows of a `group` (n,) got their levels together. Returns the corrections and the corrected propensities (n,).
+    Rows of a `group` (n,) got their levels together. A level is balanced over the rows that it is supported for, by a mask
+    (n, K). Returns the corrections and the corrected propensities (n,).
     """
     empty = Tilts(X.mean(axis=0), X.std(axis=0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
     Z = empty.standardise(X)
     tilts_by_level = {}
     fitting_rows = shuffle_rows(len(X), MAX_PROPENSITY_ROWS, seed)
     for k in np.unique(level):
-        level_rows = fitting_rows[level[fitting_rows] == k]
-        if effective_sample_size(weight[level_rows]) < MIN_BALANCED_ROWS or len(level_rows) == len(fitting_rows):
+        rows = fitting_rows if supported is None else fitting_rows[supported[fitting_rows, k]]
+        level_rows = rows[level[rows] == k]
+        if effective_sample_size(weight[level_rows]) < MIN_BALANCED_ROWS or len(level_rows) == len(rows):
             continue
-        share = weight[fitting_rows] / weight[fitting_rows].sum()
-        other_means = (share * (level[fitting_rows] != k)) @ Z[fitting_rows]
+        share = weight[rows] / weight[rows].sum()
+        other_means = (share * (level[rows] != k)) @ Z[rows]
         tilts_by_level[int(k)] = _fit_tilt(
             Z[level_rows],
             logit(propensity[level_rows], LOGIT_MARGIN),
-            weight[level_rows] / weight[fitting_rows].sum(),
+            weight[level_rows] / weight[rows].sum(),
             other_means,
             len(level_rows) if group is None else len(np.unique(group[level_rows])),
         )

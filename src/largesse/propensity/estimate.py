@@ -3,6 +3,7 @@
 The estimate is cross-fitted: a multinomial logistic regression, or boosted trees where they clearly predict held-out rows
 better. It is then calibrated: held-out logits are shrunk, which leaves confounding in the comparison; a second regression,
 on the logits of all rows, undoes the shrinkage, and `covariate_balancing` removes the remaining differences between feature means.
+Kinds of customers who never got a level have probability zero for it, and do not count when its feature means are balanced.
 Several logging policies are learnt separately and mixed: a row's propensity is the probability of its level, averaged over
 the policies that may have chosen it. Nothing is clipped silently: the result holds the number of rows raised to the floor
 and the weight removed by it.
@@ -28,7 +29,8 @@ from largesse.propensity.models import (
     PropensityScorer,
     select_centred_logits,
 )
-from largesse.records import Array, Log, Propensities
+from largesse.propensity.positivity_violations import find_unsupported, mark_supported
+from largesse.records import Array, Log, Propensities, UnsupportedCells
 from largesse.stats import (
     choose_by_one_standard_error,
     chosen_index,
@@ -49,25 +51,45 @@ MIN_LOGGER_ROWS = 200  # logging policies with fewer rows are pooled
 FitClassifier: TypeAlias = Callable[[Array, Array, Array, int], Classifier]  # from X, target, weight, K
 
 
-def estimate_propensities(log: Log, fold: Array, seed: int = 0, features: LevelFeatures | None = None) -> Propensities:
+def estimate_propensities(
+    log: Log,
+    fold: Array,
+    seed: int = 0,
+    features: LevelFeatures | None = None,
+    cells: UnsupportedCells | None = None,
+) -> Propensities:
     """Return the propensities of the logged levels, as the log gives them or as estimates.
 
-    Each row is predicted by models fitted without its `fold` (n,). `features` are the encoded features, if they are already
-    known. The models of a large log are fitted to its sample; one fitted to the whole sample predicts the other rows.
+    Each row is predicted by models fitted without its `fold` (n,). `features` are the encoded features, and `cells` the
+    cells without support, if they are already known. The models of a large log are fitted to its sample; one fitted to the whole
+    sample predicts the other rows.
     """
     if log.propensity is not None:
         return Propensities(log.propensity, "given")
     features = encode_for_levels(log, fold=fold, seed=seed) if features is None else features
     seen, seen_fold = log.seen, fold if log.sample is None else fold[log.sample.rows]
+    cells = find_unsupported(log, seed) if cells is None else cells
+    supported = mark_supported(cells, log)
+    seen_supported = supported if supported is None or log.sample is None else supported[log.sample.rows]
     import sklearn.linear_model  # noqa: F401 — loads OpenMP: limits of threads hold only for libraries that are loaded
 
     with one_thread():
         estimate = _estimate(seen, seen_fold, seed, features)
-        propensity = estimate.probabilities[np.arange(len(seen)), seen.level]
-        propensity = balance_propensities(propensity, features.X, seen.level, seen.weights, seed, _take_units(seen))
+        propensity = _take_own(estimate.probabilities, seen.level, seen_supported)
+        propensity = balance_propensities(
+            propensity, features.X, seen.level, seen.weights, seed, _take_units(seen), seen_supported
+        )
         if log.sample is not None:
-            propensity = _predict_outside_sample(log, propensity, estimate.learn(), seed)
-    return _raise_to_floor(propensity, log.weights, estimate.model)
+            propensity = _predict_outside_sample(log, propensity, estimate.learn(), supported, seed)
+    return replace(_raise_to_floor(propensity, log.weights, estimate.model), unsupported=cells)
+
+
+def _take_own(probabilities: Array, level: Array, supported: Array | None) -> Array:
+    """Return the probabilities (n,) of the logged levels among those with support, by a mask (n, K); an exception keeps its own."""
+    own = probabilities[np.arange(len(level)), level]
+    if supported is None:
+        return own
+    return np.asarray(own / np.maximum((probabilities * supported).sum(axis=1), own))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +141,9 @@ def _estimate(log: Log, fold: Array, seed: int, features: LevelFeatures) -> _Out
     return _OutOfFoldLevels(mixture, by_logger[-1][0].name, learn_mixture)
 
 
-def _predict_outside_sample(log: Log, sample_propensity: Array, scorer: PropensityScorer, seed: int) -> Array:
+def _predict_outside_sample(
+    log: Log, sample_propensity: Array, scorer: PropensityScorer, supported: Array | None, seed: int
+) -> Array:
     """Return the propensities (n,) of all rows of a large log, given those (m,) of its sample.
 
     Rows outside the sample are balanced separately: a correction of the sample's chance imbalance would only add noise.
@@ -130,16 +154,22 @@ def _predict_outside_sample(log: Log, sample_propensity: Array, scorer: Propensi
     outside = np.flatnonzero(log.outside)
     rows = outside[np.sort(shuffle_rows(len(outside), MAX_PROPENSITY_ROWS, seed))]
     encoded = np.concatenate(list(log.sample.map(scorer.encode_and_predict, None, rows)))
-    X, predicted = encoded[:, :-K].astype(np.float32), encoded[np.arange(len(rows)), log.level[rows] - K]
-    units = _take_units(log)
+    X, units = encoded[:, :-K].astype(np.float32), _take_units(log)
+    allowed = None if supported is None else supported[rows]
     tilts, propensity[rows] = learn_tilts(
-        predicted, X, log.level[rows], log.weights[rows], seed, None if units is None else units[rows]
+        _take_own(encoded[:, -K:], log.level[rows], allowed),
+        X,
+        log.level[rows],
+        log.weights[rows],
+        seed,
+        None if units is None else units[rows],
+        allowed,
     )
     if len(rows) < len(outside):
         balanced, start = replace(scorer, model=replace(scorer.model, tilts=tilts)), 0
         for predicted in log.sample.map(balanced, None, outside):
             rows = outside[start : start + len(predicted)]
-            propensity[rows] = predicted[np.arange(len(rows)), log.level[rows]]
+            propensity[rows] = _take_own(predicted, log.level[rows], None if supported is None else supported[rows])
             start += len(predicted)
             advance(start / len(outside))
     return propensity

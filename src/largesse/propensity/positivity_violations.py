@@ -3,7 +3,8 @@
 For each level, the largest empty cell of every feature, and of every pair of features, is found by exhaustive search over groups
 of values; the ends of its ranges are then moved to the nearest customers who got the level. A cell counts if its share of the
 level is nearly zero and clearly below the share next to it: in the other categories, or on both sides of a range. The
-comparison with neighbours tells a gap from a region where a level is merely rare, and needs no model of the propensities.
+comparison with neighbours tells a gap from a region where a level is merely rare, and needs no model of the propensities. A cell of
+two features must differ from its neighbours in the direction of each; less clearly, if it differs very clearly from all of them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ MAX_TESTED_CELLS = 12  # of each search, the largest first
 MAX_EXCEPTION_SHARE = 0.005  # of a cell's rows
 MIN_ROWS_PER_EXCEPTION = 100  # by which a cell must grow to include one more exception
 MAX_SHARE_RATIO = 0.1  # of a cell's share of a level to that of its neighbours
-MAX_FALSE_ALARM_SHARE = 0.01  # of logs
+MAX_FALSE_ALARM_SHARE = 0.02  # of logs
+# Of the threshold of a cell: its evidence in the direction of each condition, if that from all neighbours is larger by the other factor.
+DIRECTION_FACTOR, UNION_FACTOR = 0.75, 1.5
 MIN_COMMON_SHARE = 0.9  # of the rows in either of two cells, for one description of both
 MIN_DESIGNED_SHARE = 0.5  # of a cell's rows, which exceptions represent if their given propensities are right
 
@@ -270,10 +273,11 @@ class _CellSearch:
         """Return the best cells of single features with their scores, and the number of cells that were compared."""
         weight = np.where(self.level[open_rows] == level, 1 - rows_per_exception, 1.0)
         scored, n_compared = list[tuple[float, tuple[_Groups, ...]]](), 0
+        n_has = int((weight < 0).sum())  # the largest ranges without any of these rows are no more than they
         for place, feature in enumerate(self.features):
             ordered, single = feature.n_ordered[0], feature.n_single[0]
             score = np.bincount(feature.fine[open_rows], weights=weight, minlength=ordered + single + 1)
-            n_compared += ordered * (ordered + 1) // 2 + single
+            n_compared += min(ordered * (ordered + 1) // 2, 2 * n_has) + single
             if ordered:
                 sums = np.concatenate([[0.0], np.cumsum(score[:ordered])])
                 lowest = np.minimum.accumulate(sums)[:-1]
@@ -320,17 +324,16 @@ class _CellSearch:
         return counts
 
     def _choose_features(self, level: int, open_rows: Array) -> list[int]:
-        """Return the features that a level depends on most, by χ² relative to its degrees of freedom."""
+        """Return the features with the clearest lack of a level in any range or category, in standard errors."""
         has = self.level[open_rows] == level
-        share, excess = float(has.mean()), []
+        share, lacks = float(has.mean()), []
         for feature in self.features:
+            ranges, _ = _list_ranges(feature.n_ordered[1], feature.n_single[1])
             code = feature.coarse[open_rows]
-            n = np.bincount(code)
-            expected, got = n * share, np.bincount(code[has], minlength=len(n))
-            used = n > 0
-            chi2 = float(((got - expected)[used] ** 2 / (expected[used] * (1 - share) + 1e-12)).sum())
-            excess.append((chi2 - used.sum()) / math.sqrt(used.sum()))
-        return sorted(np.argsort(excess)[-MAX_PAIRED_FEATURES:].tolist())
+            n = ranges @ np.bincount(code, minlength=ranges.shape[1])
+            got = ranges @ np.bincount(code[has], minlength=ranges.shape[1])
+            lacks.append(float(((n * share - got) / np.sqrt(n * share * (1 - share) + 1e-12)).max(initial=0.0)))
+        return sorted(np.argsort(lacks, kind="stable")[-MAX_PAIRED_FEATURES:].tolist())
 
     def _extend(self, groups: Sequence[_Groups], has: Array, open_rows: Array) -> _LevelCell:
         """Return the cell of groups, the ends of its ranges moved outwards to the nearest rows with the level."""
@@ -368,7 +371,7 @@ class _CellSearch:
             return None
         if self.propensity is not None and (1 / self.propensity[exceptions]).sum() >= MIN_DESIGNED_SHARE * n:
             return None  # as rare as it was meant to be
-        evidence, shares = [], []
+        evidence, shares, beside = [], [], []
         for j in range(len(cell.places)):
             around = open_rows & ~cell.inside & self._find_rows(cell.places, cell.conditions, left_out=j)
             neighbours = _find_neighbours(self.features[cell.places[j]].values, cell.conditions[j], around, n)
@@ -377,9 +380,13 @@ class _CellSearch:
                 return None
             evidence.append(self.units_per_row * _compare_shares(n, x, m, y))
             shares.append(y / m)
-        if min(evidence) < threshold:
+            beside.append((m, y))
+        m, y = (sum(counts) for counts in zip(*beside, strict=True))
+        together = self.units_per_row * _compare_shares(n, x, m, y)
+        clear = max(min(evidence), min(min(evidence) / DIRECTION_FACTOR, together / UNION_FACTOR))
+        if clear < threshold:
             return None
-        p = MAX_FALSE_ALARM_SHARE * math.exp(threshold - min(evidence))
+        p = MAX_FALSE_ALARM_SHARE * math.exp(threshold - clear)
         return replace(cell, levels=(level,), expected=n * min(shares), p=p)
 
 

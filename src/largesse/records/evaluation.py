@@ -10,6 +10,7 @@ import numpy as np
 
 from largesse.records.array_type import Array
 from largesse.records.display import Card, DisplayMixin
+from largesse.records.unsupported_cells import UnsupportedCells
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,6 +59,7 @@ class Propensities:
     model: str = ""  # model that estimated them: "logistic", "boosting" or "shares"
     clipped: int = 0  # rows that were raised to the floor
     clipped_weight: float = 0.0  # share of all weight 1 / propensity that this removed
+    unsupported: UnsupportedCells | None = None  # cells that the estimates allow for; None if they were not searched
 
 
 @dataclass(frozen=True, eq=False)

@@ -269,7 +269,9 @@ CASES = {
     "curse": Case(Request(["3 levels, 3,000 rows"], repeats=2), check=check_curse),
     "holes": Case(Request(seeds=(3, 3), sizes=[400]), check=check_holes),
     "shifts": Case(
-        Request(seeds=(3, 5), sizes=[400]), sizes(shifted_customers, POOL_SIZE=800, SHIFTED_CUSTOMERS=300), check_shifts
+        Request(seeds=(3, 5), sizes=[400]),
+        sizes(shifted_customers, POOL_SIZE=800, SHIFTED_CUSTOMERS=300, SHIFT_MODEL="linear"),
+        check_shifts,
     ),
     "rules": Case(Request(seeds=(3, 3), sizes=[400]), check=check_rules),
 }
