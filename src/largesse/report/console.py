@@ -95,6 +95,8 @@ def print_plan(numbers: Numbers, path: Path, folder: Path) -> None:
         text = write_exploration(numbers["exploration"], numbers["customers"], units)
         _print_line(console, f"It explores for {numbers['exploration']['goal']}. {text}")
     print_warnings(numbers["customer_warnings"], console)
+    for note in select_notes(numbers["customer_warnings"]):
+        _print_padded(console, f"{ANSWER_MARKS[note['answer']]} {note['text']}")
     _print_line(console, f"Wrote {path}")
     if "report.html" in numbers.get("dropped", ()):
         steps = ("evaluate", "report") if "evaluation.json" in numbers["dropped"] else ("report",)
