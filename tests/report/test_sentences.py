@@ -193,8 +193,8 @@ def test_a_bound_just_above_zero_is_not_written_as_zero() -> None:
         (1.05, 1.05, None, (1.0, 0.9, 1.1), {}),  # the spend may be within the budget
         (0.5, 0.5, None, (1.0, 0.9, 1.1), {"careful": [1.0, 0.9, 0.5]}),
         (5.0, 1.05, None, (1.0, 0.9, 1.1), {"note": [1.05, 5.0]}),
-        (1.05, 0.7, 0.95, (1.0, 0.9, 1.1), {"note": [1.05, 95]}),
-        (1.05, 1.05, 0.95, (1.3, 1.2, 1.4), {"careful": [1.3, 1.2, 1.05], "note": [1.05, 95]}),
+        (1.05, 0.7, 0.95, (1.0, 0.9, 1.1), {"note": [0.7, 1.05, 95]}),
+        (1.05, 1.05, 0.95, (1.3, 1.2, 1.4), {"careful": [1.3, 1.2, 1.05], "note": [1.05, 1.05, 95]}),
     ],
 )
 def test_spending_other_than_the_budget_and_its_probability_are_warned_of(

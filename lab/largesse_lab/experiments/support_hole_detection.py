@@ -30,6 +30,7 @@ from largesse_lab.runner.judged_plans import FittedLog, find_truth, fit_log, wri
 from largesse_lab.runner.record_cache import RecordCache
 
 HOLE_SEEDS, HOLE_LOG_ROWS = (0, 199), 2000
+MAX_JUDGED_ROWS = 4000  # of larger logs, holes are searched and no plan is judged
 HOLE_STREAM = 11
 MIN_EXPECTED_ROWS = 10.0  # that would have got the level in a hole
 EXPECTED_EDGES = (10.0, 20.0, 40.0, np.inf)
@@ -97,17 +98,19 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
         propensities[hole.inside, hole.level] = 0.0
     propensities /= propensities.sum(axis=1, keepdims=True)
     log, drawn = _draw_log(world, rows, propensities)
-    fitted = fit_log(log, seed)
-    supported = mark_supported(fitted.policy.unsupported, log)
+    with one_thread():
+        cells = find_unsupported(log, seed)
+    supported = mark_supported(cells, log)
     supported = np.ones(propensities.shape, dtype=bool) if supported is None else supported
     for hole in holes:
         barred = float((~supported[hole.inside, hole.level]).mean())
         kinds = {"kind": hole.group.kind, "level": hole.level, "share": float(hole.inside.mean())}
         record["holes"].append({**kinds, "expected": hole.expected, "barred": barred})
     record["too many"] = float((~supported & (propensities > 0)).sum() / (propensities > 0).sum())
-    record["cells"] = [f"{cell}: {', '.join(map(str, cell.levels))}" for cell in fitted.policy.unsupported.cells]
-    with one_thread():
-        record |= _judge_plans(world, fitted, drawn, supported)
+    record["cells"] = [f"{cell}: {', '.join(map(str, cell.levels))}" for cell in cells.cells]
+    if rows <= MAX_JUDGED_ROWS:
+        with one_thread():
+            record |= _judge_plans(world, fit_log(log, seed), drawn, supported)
     return record
 
 
@@ -184,7 +187,7 @@ def _tabulate_holes(holes: Records) -> list[list[str]]:
 
 
 def _write_intervals(name: str, records: Records) -> list[str]:
-    kinds = ("barred value", "allowed value", "blind value")
+    kinds, records = ("barred value", "allowed value", "blind value"), [r for r in records if "barred value" in r]
     covered = [write_coverage([record[kind] for record in records]) for kind in kinds]
     return [name, str(len(records)), *covered, write_bias([record["barred value"] for record in records])]
 

@@ -413,8 +413,9 @@ def warn_of_spending(units: Units, numbers: Numbers) -> list[dict[str, str]]:
         warnings.append({"answer": "careful", "text": text})
     if planned["confidence"] is not None and planned["price"]:
         text = (
-            "The cost of the plan depends on what customers do. It was calibrated on held-out rows of the log, so that the true cost "
-            f"is within the budget of {units.cost(budget)} per customer with a probability of {write_percent(planned['confidence'])}."
+            "The cost of the plan depends on what customers do. It was calibrated on held-out rows of the log: the plan aims at "
+            f"{units.cost(planned['spend'])} per customer, so that the true cost is within the budget of {units.cost(budget)} with a "
+            f"probability of {write_percent(planned['confidence'])}."
         )
         return [*warnings, {"answer": "note", "text": text}]
     if planned["spend"] < MIN_BUDGET_USE * budget:
