@@ -20,7 +20,8 @@ def read(levels: Levels | None = None, columns: dict[str, Any] | None = None, **
 
 
 def test_the_typed_roles_are_those_of_the_list() -> None:
-    assert list(Roles.__annotations__) == [*ROLES, "parse", "absent"]  # the last two name no column
+    settings = ["known_before", "accepted", "protected", "parse", "absent"]  # of the reading, not roles of columns
+    assert list(Roles.__annotations__) == [*ROLES, *settings]
 
 
 def test_take_keeps_every_part_of_the_chosen_rows() -> None:

@@ -183,7 +183,7 @@ def count_at_budgets(
 
     `groups` (n, g) are the groups of each customer, of which there are `n_groups`. Returns the customers of each group at each
     level (points, n_groups, K), and what each group is expected to cost (points, n_groups). Where a share explores, these are
-    the levels that a plan with this seed draws. Counts of batches are added.
+    the levels of one draw with this seed; a plan that exceeds its budget is drawn again. Counts of batches are added.
     """
     from largesse.allocation.price_grid_kernels import count_plans
 
