@@ -144,9 +144,7 @@ def test_plans_in_batches_are_those_from_memory(case: str, fitted: Callable[...,
             for group in feature["groups"]:
                 if (feature["feature"], group["label"]) in known and not explores:
                     found = known[feature["feature"], group["label"]]
-                    assert group["average_cost"] == pytest.approx(
-                        found["stop_costs"][stops.index(stop)], rel=0.2 if explores else 1e-6
-                    )
+                    assert group["average_cost"] == pytest.approx(found["stop_costs"][stops.index(stop)], rel=1e-6)
     assert sum(level["customers"] for level in shown["money"]["levels"]) == 200
 
 

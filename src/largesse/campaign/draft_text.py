@@ -1,6 +1,6 @@
 """Text of a first campaign file: a draft as TOML, with guesses to check and blank settings to fill in.
 
-What is known is written. Costs, budget and an order that the levels' names do not state are left blank otherwise, with a
+Known settings are written. Costs, budget and an order that the levels' names do not state are left blank otherwise, with a
 suggestion in a comment if there is one, and nothing runs before they are filled in.
 """
 

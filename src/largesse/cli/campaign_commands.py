@@ -306,7 +306,7 @@ def report(
         Path | None, typer.Option("--out", help="Page to write; default: report.html in the run folder.")
     ] = None,
     short: Annotated[
-        bool, typer.Option("--short", help="Write the first page alone; default: NAME-short.html, beside the folder.")
+        bool, typer.Option("--short", help="Write the first page alone; default: NAME-short.html, next to the folder.")
     ] = False,
     slides: Annotated[
         Path | None, typer.Option("--slides", help="Write the figures as PNG pictures into this folder instead.")
