@@ -57,6 +57,23 @@ def test_all_that_a_draft_can_say_is_in_the_campaign(profile: TableProfile) -> N
     assert (made.levels.on_redemption, made.levels.contact_cost) == (True, 0.5)
 
 
+def test_columns_can_be_protected_labelled_and_customers_come_from_another_table(profile: TableProfile) -> None:
+    roles = {**ROLES, "features": ["age", "city"], "protected": ["city"]}
+    labels, customers = {"age": "Age in years", "5": "Voucher"}, "/customers.parquet"
+    made = draft_campaign({**DRAFT, "roles": roles, "labels": labels, "customers": customers}, profile, "/log.parquet")
+    assert (made.roles["features"], made.roles["protected"]) == (["age"], ["city"])
+    assert (made.labels, made.customers) == (labels, customers)
+    inspection = describe_inspection(*assign_roles(profile, roles), roles["protected"])
+    assert {column["name"]: column["role"] for column in inspection["columns"]}["city"] == "protected"
+    for wrong in (
+        {"roles": {**roles, "protected": "city"}},
+        {"roles": {**roles, "protected": ["town"]}},
+        {"labels": []},
+    ):
+        with pytest.raises(InputError):
+            draft_campaign({**DRAFT, **wrong}, profile, "/log.parquet")
+
+
 def test_a_checkup_needs_neither_costs_nor_a_budget(profile: TableProfile) -> None:
     made = draft_campaign({"table": "t", "roles": ROLES}, profile, "/log.parquet", checkup=True)
     assert made.levels.costs == (0, 1, 2)

@@ -105,6 +105,11 @@ def test_a_log_is_examined_and_run_as_on_the_command_line_and_plans_are_tried_an
     got = running.client.get(f"/api/runs/first/what-if/{tried['id']}/plan.csv").content
     levels = {row["customer"]: row["level"] for row in csv.read_csv(io.BytesIO(got)).to_pylist()}
     assert (len(levels), levels["c00007"]) == (120, 5)
+    described = running.client.get("/api/runs/first").json()
+    for kind in described["simpler"]:
+        drawn = running.client.get(f"/api/runs/first/files/{kind}.csv").content
+        assert len(csv.read_csv(io.BytesIO(drawn))) == 120
+    assert set(described["simpler"]) >= {"mix"}
     assert everything_in(first) == before
     kept = running.post(f"/api/runs/first/what-if/{tried['id']}/keep", {"name": "second"})
     assert (kept.status_code, kept.json()["name"], kept.json()["budget"]) == (201, "second", 1.5)
