@@ -90,7 +90,7 @@ def _view_extra(numbers: Numbers, units: Units) -> SummaryCard:
     now, without = value.text(numbers["value"]["estimate"]), base.text(cheapest["value"]["estimate"])
     verb = "respond" if units.binary else "per customer"
     return SummaryCard(
-        f"Extra {'responses' if units.binary else 'response'} because of this plan",
+        f"Extra {'responses' if units.binary else 'response'} from this plan",
         style.text(total["estimate"]),
         label_interval(style.interval(total)),
         f"{now} {verb}, instead of {without} if everyone got {quote(cheapest['name'])}.",
