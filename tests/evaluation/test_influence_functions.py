@@ -18,6 +18,7 @@ from largesse.evaluation.influence_functions import (
 from largesse.evaluation.policy_estimates import (
     bootstrap_values,
     compare_references,
+    estimate_cost_per_extra,
     estimate_difference,
     estimate_ratio,
     estimate_value,
@@ -205,3 +206,25 @@ def test_the_ends_of_a_ratio_are_where_the_difference_may_be_zero() -> None:
         assert (below.low <= 0 <= below.high) is not (math.isfinite(found.low) and math.isfinite(found.high))
     ratio, inverse = (estimate_ratio(scores, *pair) for pair in changes[:2])
     assert (1 / ratio.high, 1 / ratio.low) == pytest.approx((inverse.low, inverse.high), rel=1e-3)
+
+
+@pytest.mark.parametrize(("effect", "bounded"), [(0.05, True), (0.0, False)])
+def test_the_cost_of_an_extra_response_is_covered_and_unbounded_without_an_effect(effect: float, bounded: bool) -> None:
+    inside, given, ended = 0, 0, 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        rows, level = np.arange(4000), rng.integers(0, 2, 4000)
+        curves = np.tile([0.1, 0.1 + effect], (4000, 1))
+        response = (rng.random(4000) < curves[rows, level]).astype(np.float64)
+        gamma, costs = curves.copy(), np.tile([0.0, 1.0], (4000, 1))
+        gamma[rows, level] += 2 * (response - curves[rows, level])
+        fields: dict[str, Any] = {"curves": curves, "gamma": gamma, "costs": costs, "expected_costs": costs}
+        fields |= {"propensity": np.full(4000, 0.5), "fold": rows % 2, "level": level, "response": response}
+        scores = Scores(**fields, paid=costs[rows, level], weight=np.ones(4000), cluster=None)
+        found = estimate_cost_per_extra(scores, score_level(scores, 1).minus(score_level(scores, 0)))
+        if found is not None:
+            given += 1
+            ended += math.isfinite(found.high)
+            inside += effect > 0 and found.low <= 1 / effect <= found.high
+    assert inside >= 0.9 * given if bounded else inside == 0
+    assert ended >= 0.9 * given if bounded else ended <= 0.12 * given
