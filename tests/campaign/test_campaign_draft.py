@@ -302,3 +302,9 @@ def test_answers_that_do_not_fit_are_refused_together(tmp_path: Path) -> None:
 def test_protected_attributes_are_asked_for_by_their_names(tmp_path: Path) -> None:
     draft = inspect_table(shop_log(tmp_path)).guess()
     assert find_protected(draft) == ["sex"]
+
+
+def test_a_guessed_encoding_is_to_be_checked(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_bytes("Stadt;coupon;kauf\nKöln;0;ja\nGraz;5;nein\n".encode("cp1252"))
+    text, _ = guessed(tmp_path, tmp_path / "log.csv")
+    assert "# CHECK: the file is not UTF-8" in text

@@ -103,3 +103,27 @@ def test_numbers_are_for_the_customers_of_the_plan(tmp_path: Path) -> None:
     assert not (tmp_path / "own" / "evaluation.json").exists()
     judged = judge(tmp_path / "own")
     assert judged["value"]["estimate"] == pytest.approx(other["value"]["estimate"])
+
+
+def test_protected_groups_may_have_budgets_of_their_own(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    n = 1200
+    sex, coupon = rng.choice(["f", "m"], n), rng.choice([0, 5, 10], n)
+    age = rng.integers(18, 80, n) + np.where(sex == "f", 8, 0)
+    bought = (rng.random(n) < 0.1 + 0.02 * coupon * (age < 45)).astype(int)
+    log = {"sex": sex, "age": age, "coupon": coupon, "bought": bought}
+    most = {name: 2.5 * float((sex == name).sum()) for name in ("f", "m")}
+    settings = {"level": "coupon", "response": "bought", "costs": [0, 5, 10], "doses": [0, 5, 10], "model": "linear"}
+    settings |= {"protected": ["sex"], "budget": 2.5, "segment": "sex"}
+    done = run(pa.table(log), tmp_path / "run", segment_budgets=most, **settings)
+    paid = (
+        done.plan["cost"].to_numpy()
+        if "cost" in done.plan.column_names
+        else np.array([0, 5, 10])[done.plan["level_number"]]
+    )
+    for name, total in most.items():
+        assert paid[sex == name].sum() <= total + 1e-9
+    assert "sex" not in done.policy.model.encoder_.features
+    (column,) = done["protected"]
+    spends = [group["spend"]["estimate"] for group in column["groups"]]
+    assert abs(spends[0] - spends[1]) < 0.3

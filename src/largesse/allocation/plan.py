@@ -110,6 +110,9 @@ def _prove_within_budget(plan: PlanDraft, price: float, bound: float) -> float:
 def frontier(curves: Any, costs: Any) -> Frontier:
     """Return the best average value for every average budget, in one pass.
 
+    The value is that of the curves: where a model predicts them, it is the model's promise. `make_study(log, model, budget)` estimates
+    values from a log, with intervals, next to the best uniform mix.
+
     >>> front = frontier([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]], costs=[0, 1, 2])
     >>> front.spend, front.value.round(3)
     (array([0. , 1. , 1.5, 2. ]), array([0.15, 0.5 , 0.65, 0.7 ]))

@@ -148,7 +148,7 @@ class TableProfile:
                 columns[name] = _profile_column(name, self.table.column(name))
                 read = read.set_column(read.column_names.index(name), name, self.table.column(name))
                 del written[name]
-        return CampaignDraft(read, columns, guess, written)
+        return CampaignDraft(read.replace_schema_metadata(self.table.schema.metadata), columns, guess, written)
 
 
 @dataclass(frozen=True, eq=False)

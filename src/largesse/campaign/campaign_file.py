@@ -226,7 +226,7 @@ def parse_campaign(
     sections = {name: settings[name] if isinstance(settings.get(name), dict) else {} for name in CAMPAIGN_SECTIONS}
     roles = _read_roles(sections["columns"], sections["checks"], blanks, problems)
     levels = _read_levels(
-        _fill_costs(sections["levels"], optional),
+        sections["levels"] if _is_observed(settings) else _fill_costs(sections["levels"], optional),
         blanks,
         problems,
         observed=_is_observed(settings),
@@ -362,7 +362,8 @@ def _fill_costs(section: dict[str, Any], optional: Collection[str]) -> dict[str,
     listed = section.get("names") or section.get("doses")
     if "levels.costs" not in optional or section.get("costs") or not isinstance(listed, list):
         return section
-    return {**section, "costs": list(range(len(listed)))}
+    # The costs are not money, and so the doses need not be.
+    return {**section, "costs": list(range(len(listed))), "dose_unit": section.get("dose_unit", "")}
 
 
 def _read_levels(

@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from largesse.campaign.campaign_draft import CampaignDraft, TableProfile, inspect_table
@@ -46,6 +46,8 @@ class DraftAnswers:
     def guess(self, profile: TableProfile) -> CampaignDraft:
         """Guess the other roles of a table; refuse answers that do not fit it, all together."""
         draft = profile.guess(self.roles, [*self.exclude, *self.protected], self.known_before)
+        left_out = {**draft.guess.left_out, **dict.fromkeys(self.protected, "protected")}
+        draft = replace(draft, guess=replace(draft.guess, left_out=left_out))
         refuse("init", [*_check_level(draft), *self._check_names(draft), *self._check_costs(draft)])
         return draft
 

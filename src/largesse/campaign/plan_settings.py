@@ -99,6 +99,13 @@ class Planning:
         """Constraint -> the columns that hold it, one per level."""
         return {word: self.constraints[word] for word in CUSTOMER_COLUMN_KEYS if word in self.constraints}
 
+    @property
+    def rule_columns(self) -> tuple[str, ...]:
+        """The columns of customers that rules name."""
+        segment = [self.segment] if self.segment else []
+        by_level = [name for names in self.columns.values() for name in names]
+        return tuple(dict.fromkeys([*segment, *by_level, *self.barred]))
+
     def average(self, customers: int) -> float:
         """Return the average budget for a number of customers."""
         return self.budget if self.budget is not None else float(self.total or 0.0) / customers

@@ -163,7 +163,12 @@ def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
         check_memory(log.customers, len(names), len(log.levels), name_reasons(campaign.planning))
         return log_source(log, log.sample)
     planned = log if log.last_rows is None else log.take(log.last_rows)
-    return Customers(planned.features, planned.customer, planned.costs)
+    table = planned.features
+    if planned.protected is not None:  # rules may name protected columns, such as segments with budgets of their own
+        for name in planned.protected.column_names:
+            if name in campaign.planning.rule_columns:
+                table = table.append_column(name, planned.protected.column(name))
+    return Customers(table, planned.customer, planned.costs)
 
 
 def open_table(

@@ -234,16 +234,10 @@ def _make_constraints(campaign: Campaign, customers: Customers, allowed: Array |
     return Constraints(**{**settings.constraints, "segment": _read_segments(settings, customers), "eligible": eligible})
 
 
-def _list_columns(settings: Planning) -> list[str]:
-    """Return the columns that rules name."""
-    segment = [settings.segment] if settings.segment else []
-    return [*segment, *(name for names in settings.columns.values() for name in names), *settings.barred]
-
-
 def _find_missing(settings: Planning, names: Sequence[str]) -> list[Problem]:
     return [
         Problem(f"the column {name!r}, which [plan] names, is not in the table", suggest(name, names))
-        for name in _list_columns(settings)
+        for name in settings.rule_columns
         if name not in names
     ]
 
@@ -297,12 +291,12 @@ def make_fold_planner(
     settings = campaign.planning
     if not settings.constrained and not settings.explore:
         return None
-    names = log.seen.features.column_names
+    names = log.seen.confounders.column_names
     refuse("log", _find_missing(settings, names))
-    columns = list(dict.fromkeys(_list_columns(settings)))
+    columns = list(settings.rule_columns)
     import pyarrow as pa
 
-    table = log.features if log.sample is None else pa.concat_tables(log.sample.batches(columns or names[:1]))
+    table = log.confounders if log.sample is None else pa.concat_tables(log.sample.batches(columns or names[:1]))
     rows = Customers(table, log.customer)
     eligible = _restrict(find_eligible(rows, campaign.levels, settings, others=True), allowed)
     if settings.explore:

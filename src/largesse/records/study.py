@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from largesse.records.allocation_results import SpendingCurve
 from largesse.records.array_type import Array
 from largesse.records.checkup import MIN_LEVEL_ROWS, Checkup
@@ -148,8 +150,11 @@ class Study(DisplayMixin):
         return replace(self.evaluation.card(), below=Card("At every budget", head, rows))
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of estimated and predicted value and spend of policies at every budget."""
+        """Return a table of estimated and predicted value and spend of policies at every budget, and of the best uniform mix."""
         import pyarrow as pa
+
+        mixes = self.cost_curve.mixes
+        spends, values = [mix.spend for mix in mixes], [mix.value for mix in mixes]
 
         return pa.Table.from_pylist(
             [
@@ -161,6 +166,7 @@ class Study(DisplayMixin):
                     "price": point.price,
                     "band_low": point.band[0],
                     "band_high": point.band[1],
+                    "mix": float(np.interp(point.spend.estimate, spends, values)) if mixes else None,
                     **({} if point.profit is None else spread_estimate("profit", point.profit)),
                 }
                 for point in self.frontier

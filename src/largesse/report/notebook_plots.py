@@ -102,7 +102,7 @@ def _draw_differences(axes: Axes, names: Sequence[str], differences: Sequence[Es
 def _draw_frontier(axes: Axes, front: Frontier) -> None:
     axes.plot(front.spend, front.value, color=BLUE)
     axes.grid(alpha=0.3)
-    _label(axes, "The best value at every budget", "budget per customer", "value per customer")
+    _label(axes, "Promise of the model at every budget", "budget per customer", "expected value per customer")
 
 
 @_draws(Study)
@@ -112,6 +112,8 @@ def _draw_study(axes: Axes, study: Study) -> None:
     axes.fill_between(budgets, low, high, color=BLUE, alpha=0.2, linewidth=0, label="95 % interval")
     axes.plot(budgets, [point.value.estimate for point in study.frontier], color=BLUE, label="honest value")
     axes.plot(budgets, [point.promise for point in study.frontier], "--", color=ORANGE, label="promise of the model")
+    mixes = study.cost_curve.mixes
+    axes.plot([mix.spend for mix in mixes], [mix.value for mix in mixes], ":", color=GREY, label="best uniform mix")
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
     _label(axes, "Value of policies at every budget", "budget per customer", "value per customer")
