@@ -9,8 +9,7 @@ Two measurements of the same gain are combined by their precision:
 - *The log's.* The doubly robust gain with its standard error.
 
 Three numbers calibrate the first: `DRAW_SHARE`, the way from the promise to the mean of the draws; `DRAW_FACTOR`, which multiplies
-the spread; and `MIN_SPREAD`, in standard errors of the log's gain, since a log that shows little cannot tell its model everything.
-They were fitted on random worlds; see docs/results/verdicts.md. Where the two measurements exclude each other, the log is believed.
+their spread; and `PROMISE_ERROR`, the standard error in proportion to the promise. They were fitted on random worlds; see docs/results/verdicts.md. Where the two measurements exclude each other, the log is believed.
 
 The option with the largest expected gain is recommended if it is probable enough, else the mix. The logged policy is an option
 if it costs no more. Every gain is over the best mix at the option's own spend, so options of different spends can be compared.
@@ -47,7 +46,7 @@ N_CURVE_DRAWS = 100
 MAX_DRAW_ROWS = 20_000  # rows whose curves are drawn
 MAX_POSTERIOR_ROWS = 200_000  # rows that the posterior is fitted to
 MIN_VERDICT_ROWS = 100
-DRAW_SHARE, DRAW_FACTOR, MIN_SPREAD = 0.3, 0.7, 0.06  # calibration of the model's gain; see above
+DRAW_SHARE, DRAW_FACTOR, PROMISE_ERROR = 0.15, 0.5, 0.35  # calibration of the model's gain; see above
 MODEL_FREEDOM = 1.5  # degrees of freedom of the model's errors
 ROUNDING = 1e-12  # smaller gains and standard errors are rounding errors
 CONTRADICTION = 2.5  # standard errors of the difference between model and log
@@ -196,7 +195,7 @@ def combine_evidence(name: str, log: Estimate, model: PromisedGain | None) -> Ga
     if model is None:
         return GainEvidence(name, log, find_probability(log.estimate, log.se), None, log)
     expected = model.promise + DRAW_SHARE * (model.mean - model.promise)
-    se = math.hypot(DRAW_FACTOR * model.deviation, MIN_SPREAD * log.se)
+    se = math.hypot(DRAW_FACTOR * model.deviation, PROMISE_ERROR * model.promise)
     alone = _as_estimate(expected, se, MODEL_FREEDOM)
     if log.se <= ROUNDING:  # a policy that gives everyone the same: the mix itself
         return GainEvidence(name, log, find_probability(log.estimate, log.se), alone, log)
