@@ -4,12 +4,14 @@ Two measurements of the same gain are combined by their precision:
 
 - *The model's.* The out-of-fold curves promise a gain. Draws of curves from their posterior (`response.fit_curve_posterior`), each
   compared with its own best mix, have a smaller mean gain, since the best mix of a draw is better than that of the mean curves.
-  The expectation lies between the two, and the spread of the draws is its scale. Errors have a t distribution of 1.5 degrees of
-  freedom: where the posterior is wrong, it is very wrong.
+  The expectation lies between the two. Its error has three parts: the spread of the draws; an error in proportion to the promise,
+  since the common assumptions of all draws can be wrong; and a share of the log's standard error, since a log that shows little
+  informs the model little. Errors have a t distribution of 1.5 degrees of freedom: where the posterior is wrong, it is very wrong.
 - *The log's.* The doubly robust gain with its standard error.
 
-Three numbers calibrate the first: `DRAW_SHARE`, the way from the promise to the mean of the draws; `DRAW_FACTOR`, which multiplies
-their spread; and `PROMISE_ERROR`, the standard error in proportion to the promise. They were fitted on random worlds; see docs/results/verdicts.md. Where the two measurements exclude each other, the log is believed.
+Four numbers calibrate the first: `DRAW_SHARE`, the way from the promise to the mean of the draws, and the weights of the three parts,
+`DRAW_FACTOR`, `PROMISE_ERROR` and `LOG_ERROR`. They were fitted on random worlds; see docs/results/verdicts.md. Where the two
+measurements exclude each other, the log is believed.
 
 The option with the largest expected gain is recommended if it is probable enough, else the mix. The logged policy is an option
 if it costs no more. Every gain is over the best mix at the option's own spend, so options of different spends can be compared.
@@ -46,12 +48,12 @@ N_CURVE_DRAWS = 100
 MAX_DRAW_ROWS = 20_000  # rows whose curves are drawn
 MAX_POSTERIOR_ROWS = 200_000  # rows that the posterior is fitted to
 MIN_VERDICT_ROWS = 100
-DRAW_SHARE, DRAW_FACTOR, PROMISE_ERROR = 0.15, 0.5, 0.35  # calibration of the model's gain; see above
+DRAW_SHARE, DRAW_FACTOR, PROMISE_ERROR, LOG_ERROR = 0.3, 0.4, 0.2, 0.06  # calibration of the model's gain; see above
 MODEL_FREEDOM = 1.5  # degrees of freedom of the model's errors
 ROUNDING = 1e-12  # smaller gains and standard errors are rounding errors
 CONTRADICTION = 2.5  # standard errors of the difference between model and log
 PROBABLE, IMPROBABLE = 0.6, 0.4  # between them there is no difference worth having
-CERTAIN = 0.95  # a gain that the log shows is proved if the model does not contradict it
+CERTAIN = 0.975  # a gain that the log shows is proved if the 95 % interval of both together lies above zero
 VERY_PROBABLE = 0.8
 PROBABILITY_RANGE = (0.01, 0.99)
 SAME_SPEND = 0.01  # what was done before may cost this much more, relative to the plan
@@ -195,11 +197,13 @@ def combine_evidence(name: str, log: Estimate, model: PromisedGain | None) -> Ga
     if model is None:
         return GainEvidence(name, log, find_probability(log.estimate, log.se), None, log)
     expected = model.promise + DRAW_SHARE * (model.mean - model.promise)
-    se = math.hypot(DRAW_FACTOR * model.deviation, PROMISE_ERROR * model.promise)
+    spread = math.hypot(DRAW_FACTOR * model.deviation, LOG_ERROR * log.se)
+    se = math.hypot(spread, PROMISE_ERROR * model.promise)
     alone = _as_estimate(expected, se, MODEL_FREEDOM)
     if log.se <= ROUNDING:  # a policy that gives everyone the same: the mix itself
         return GainEvidence(name, log, find_probability(log.estimate, log.se), alone, log)
-    wide = se * t_quantile(MODEL_FREEDOM) / t_quantile(MANY_FREEDOM)  # of a normal interval as long as the model's
+    # Of a normal interval as long as the model's; a large promise is no excuse for a contradiction.
+    wide = spread * t_quantile(MODEL_FREEDOM) / t_quantile(MANY_FREEDOM)
     if abs(log.estimate - expected) > CONTRADICTION * math.hypot(wide, log.se):
         return GainEvidence(name, log, find_probability(log.estimate, log.se), alone, log, contradiction=True)
     share = log.se**2 / (log.se**2 + se**2)  # of the model
