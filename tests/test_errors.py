@@ -1,7 +1,7 @@
 import pytest
 
 import largesse.errors
-from largesse.errors import InputError, Problem, fail, join_some, path_problems, plural, refuse, suggest
+from largesse.errors import InputError, Problem, fail, find_path_problems, join_some, plural, refuse, suggest
 
 
 def test_refuse_returns_when_nothing_is_wrong_and_names_everything_otherwise() -> None:
@@ -34,7 +34,7 @@ def test_long_lists_are_cut_and_numbers_agree_with_their_noun() -> None:
 
 
 def test_a_path_that_no_file_can_have_is_named() -> None:
-    assert path_problems("log.csv", written=True) == []
-    assert all(map(path_problems, ("a\0b", "a" * 300, "x/" * 3000)))
-    assert path_problems("caf\udce9.csv") == []
-    assert path_problems("caf\udce9.csv", written=True)
+    assert find_path_problems("log.csv", is_written=True) == []
+    assert all(map(find_path_problems, ("a\0b", "a" * 300, "x/" * 3000)))
+    assert find_path_problems("caf\udce9.csv") == []
+    assert find_path_problems("caf\udce9.csv", is_written=True)

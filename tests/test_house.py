@@ -267,7 +267,7 @@ def test_a_run_computes_everything_once(shop: Path, monkeypatch: pytest.MonkeyPa
     fitted = record_calls(monkeypatch, Linear, "_learn", lambda _model, _X, log: log.fingerprint)
     overlaps = record_calls(monkeypatch, log_checks, "measure_overlap", lambda *_: None)
     uniform, cheapest = (
-        record_calls(monkeypatch, module, "score_level", lambda _, level, __: level)
+        record_calls(monkeypatch, module, "measure_level_influence", lambda _, level, __: level)
         for module in (policy_estimates, policy_evaluation)
     )
     loaded = record_calls(monkeypatch, Policy, "load", lambda path: path)

@@ -151,14 +151,14 @@ def fail(subject: str, problem: Problem, error: type[LargesseError] = InputError
     raise error(subject, [problem])
 
 
-def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = False) -> list[Problem]:
+def find_budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = False) -> list[Problem]:
     """Return a `Problem` unless a budget is a finite number of zero or more.
 
     With `unlimited`, an infinite budget is valid, too.
 
-    >>> budget_problems(1.7)
+    >>> find_budget_problems(1.7)
     []
-    >>> print(budget_problems(-1)[0].what)
+    >>> print(find_budget_problems(-1)[0].what)
     the budget is -1
     """
     number = as_number(budget)
@@ -167,12 +167,12 @@ def budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = 
     return [Problem(f"{name} is {repr_short(budget)}", BUDGET_HINT)]
 
 
-def response_value_problems(value: Any) -> list[Problem]:
+def find_response_value_problems(value: Any) -> list[Problem]:
     """Return a `Problem` unless the value of a response is None or a finite number above zero.
 
-    >>> response_value_problems(0.35), response_value_problems(None)
+    >>> find_response_value_problems(0.35), find_response_value_problems(None)
     ([], [])
-    >>> print(response_value_problems(0)[0].what)
+    >>> print(find_response_value_problems(0)[0].what)
     response_value is 0
     """
     number = as_number(value)
@@ -181,10 +181,10 @@ def response_value_problems(value: Any) -> list[Problem]:
     return [Problem(f"response_value is {repr_short(value)}", RESPONSE_VALUE_HINT)]
 
 
-def confidence_problems(value: Any, name: str) -> list[Problem]:
+def find_confidence_problems(value: Any, name: str) -> list[Problem]:
     """Return a `Problem` unless the confidence that a budget is kept lies in [0.5, 1).
 
-    >>> print(confidence_problems(95, "confidence")[0].what)
+    >>> print(find_confidence_problems(95, "confidence")[0].what)
     confidence is 95
     """
     number = as_number(value)
@@ -194,13 +194,13 @@ def confidence_problems(value: Any, name: str) -> list[Problem]:
     return [Problem(f"{name} is {repr_short(value)}", hint)]
 
 
-def row_limit_problems(most_rows: Any, name: str) -> list[Problem]:
+def find_row_limit_problems(most_rows: Any, name: str) -> list[Problem]:
     """Return a `Problem` unless a limit of rows is a positive integer or "auto".
 
-    >>> row_limit_problems("auto", "most_rows"), row_limit_problems(1000, "most_rows")
+    >>> find_row_limit_problems("auto", "most_rows"), find_row_limit_problems(1000, "most_rows")
     ([], [])
     """
-    if (isinstance(most_rows, str) and most_rows == "auto") or not integer_problems(most_rows, name, 1):
+    if (isinstance(most_rows, str) and most_rows == "auto") or not find_integer_problems(most_rows, name, 1):
         return []
     return [Problem(f"{name} is {repr_short(most_rows)}", 'give a whole number of rows, or "auto"')]
 
@@ -221,10 +221,10 @@ def as_number(value: Any) -> float | None:
         return None
 
 
-def integer_problems(value: Any, name: str, least: int = 0, most: int | None = None) -> list[Problem]:
+def find_integer_problems(value: Any, name: str, least: int = 0, most: int | None = None) -> list[Problem]:
     """Return a `Problem` unless a value is an integer from `least` to `most`.
 
-    >>> print(integer_problems(2.5, "folds", least=2)[0])
+    >>> print(find_integer_problems(2.5, "folds", least=2)[0])
     folds is 2.5
        → give a whole number, 2 or more
     """
@@ -248,25 +248,27 @@ def repr_short(value: Any, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-def path_problems(path: str | os.PathLike[str], name: str = "the path", *, written: bool = False) -> list[Problem]:
+def find_path_problems(
+    path: str | os.PathLike[str], name: str = "the path", *, is_written: bool = False
+) -> list[Problem]:
     """Return a `Problem` if a path is too long or has invalid characters.
 
-    A path that is `written` into a file must be valid text.
+    A path that `is_written` into a file must be valid text.
 
-    >>> path_problems("log.csv")
+    >>> find_path_problems("log.csv")
     []
     """
     text = os.fspath(path)
     raw = text.encode("utf-8", "surrogatepass")
     text_shown = f"{name} {text if len(text) <= 80 else text[:77] + '…'!r}"
-    if "\0" in text or (written and any("\ud800" <= letter <= "\udfff" for letter in text)):
+    if "\0" in text or (is_written and any("\ud800" <= letter <= "\udfff" for letter in text)):
         return [Problem(f"{text_shown} contains a NUL character or is not UTF-8", "rename the file or the folder")]
     if len(raw) >= MAX_PATH_BYTES or max(map(len, raw.split(os.sep.encode()))) > MAX_NAME_BYTES:
         return [Problem(f"{text_shown} is too long", f"a name has at most {MAX_NAME_BYTES} bytes")]
     return []
 
 
-def below_cheapest_error(subject: str, budget: float, cheapest: float, unit: str = " per customer") -> BudgetError:
+def make_below_cheapest_error(subject: str, budget: float, cheapest: float, unit: str = " per customer") -> BudgetError:
     """Return the error for a budget below the cheapest plan."""
     got = f"the budget of {budget:g} is below the cheapest plan, which costs {cheapest:g}{unit}"
     return BudgetError(subject, [Problem(got, "raise the budget, or add a level that costs nothing")])

@@ -7,7 +7,7 @@ import pytest
 
 from largesse.allocation.cost_calibration import CostCorrection, find_cost_correction
 from largesse.allocation.plan import allocate, decide_at_price, frontier
-from largesse.errors import confidence_problems
+from largesse.errors import find_confidence_problems
 from largesse.records import Array, SpendingCurve
 
 
@@ -101,5 +101,5 @@ def test_a_noisy_curve_gives_a_correction_within_reason() -> None:
 
 @pytest.mark.parametrize("given", [0.4, 1, 1.0, "0.9", True, None, float("nan")])
 def test_only_probabilities_from_one_half_are_confidences(given: object) -> None:
-    assert confidence_problems(given, "confidence")
-    assert not confidence_problems(0.5, "confidence")
+    assert find_confidence_problems(given, "confidence")
+    assert not find_confidence_problems(0.5, "confidence")

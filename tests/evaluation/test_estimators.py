@@ -25,8 +25,8 @@ from largesse.evaluation.policy_estimates import (
     estimate_difference,
     estimate_ratio,
     estimate_value,
-    score_level,
-    score_policy,
+    measure_level_influence,
+    measure_policy_influence,
 )
 from largesse.evaluation.policy_evaluation import compare, evaluate
 from largesse.levels import Levels
@@ -194,14 +194,17 @@ def test_spend_on_redemption_is_judged_like_the_response(sim: Simulation, log: L
 
 def test_value_per_unit_spent_is_a_ratio_with_an_interval(scores: Scores) -> None:
     levels = np.full(2000, 2)
-    policy = score_policy(scores, levels)
-    each, gain = estimate_ratio(scores, *policy), estimate_ratio(scores, *policy.minus(score_level(scores, 0)))
+    policy = measure_policy_influence(scores, levels)
+    each, gain = (
+        estimate_ratio(scores, *policy),
+        estimate_ratio(scores, *policy.minus(measure_level_influence(scores, 0))),
+    )
     value, _ = estimate_value(scores, levels)
     assert each.estimate == pytest.approx(value.estimate / 2)
     assert each.se == pytest.approx(value.se / 2)  # the spend is the same for all
     more, _ = estimate_difference(scores, levels, np.zeros(2000, dtype=int))
     assert (gain.estimate, gain.se) == pytest.approx((more.estimate / 2, more.se / 2))
-    assert np.isnan(estimate_ratio(scores, *score_level(scores, 0)).estimate)
+    assert np.isnan(estimate_ratio(scores, *measure_level_influence(scores, 0)).estimate)
 
 
 def test_two_policies_are_compared_row_by_row(sim: Simulation, log: Log, scores: Scores) -> None:
@@ -215,7 +218,7 @@ def test_two_policies_are_compared_row_by_row(sim: Simulation, log: Log, scores:
 
 
 def test_every_uniform_level_is_compared_with(log: Log, scores: Scores) -> None:
-    found = compare_uniform(scores, score_level(scores, 2), score_level(scores, 0), log.levels)
+    found = compare_uniform(scores, measure_level_influence(scores, 2), measure_level_influence(scores, 0), log.levels)
     assert [r.name for r in found] == ["level 0", "level 1", "level 2", "level 3", "level 4"]
     assert (found[2].difference.estimate, found[2].difference.se) == (0, 0)
     assert found[0].difference.estimate == pytest.approx(found[2].value.estimate - found[0].value.estimate)

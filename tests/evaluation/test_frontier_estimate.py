@@ -10,7 +10,7 @@ from largesse.evaluation.frontier_estimate import (
     add_budget,
     find_critical_value,
     plan_at_budgets,
-    plan_held_out,
+    plan_each_fold,
     spread_budgets,
     trace_cost_curve,
     trace_frontier,
@@ -61,7 +61,7 @@ def test_corrected_spend_on_redemption_stays_within_every_budget() -> None:
     log = replace(narrow("averaged", 400), levels=Levels(costs=[0, 1, 2, 3, 4], on_redemption=True))
     scores = crossfit(log)
     for budget in spread_budgets(scores):
-        plan = plan_held_out(scores, budget)
+        plan = plan_each_fold(scores, budget)
         assert plan.scales is not None
         costs = scores.expected_costs * plan.scales[scores.fold][:, None]
         assert costs[np.arange(400), plan.levels].mean() <= budget * (1 + 1e-12)
@@ -74,7 +74,7 @@ def test_ends_are_uniform_policies(scores: Scores) -> None:
 
 def test_a_point_is_what_a_plan_for_its_budget_brings(scores: Scores) -> None:
     for point in at(scores, 0.5, 1.5, 2.5):
-        value, _ = estimate_value(scores, plan_held_out(scores, point.budget).levels)
+        value, _ = estimate_value(scores, plan_each_fold(scores, point.budget).levels)
         assert point.value.estimate == pytest.approx(value.estimate, abs=0.02)  # plans also spend what rounding left
 
 
@@ -203,7 +203,7 @@ def test_shares_of_the_area_sum_to_one() -> None:
 
 def test_plans_keep_the_budget_in_every_fold(scores: Scores) -> None:
     for budget in (0.0, 0.7, 1.5, 4.0, 9.0):
-        levels = plan_held_out(scores, budget).levels
+        levels = plan_each_fold(scores, budget).levels
         for f in range(5):
             assert levels[scores.fold == f].mean() <= budget
 
@@ -211,7 +211,7 @@ def test_plans_keep_the_budget_in_every_fold(scores: Scores) -> None:
 def test_plans_keep_a_weighted_budget(scores: Scores) -> None:
     weight = np.where(scores.curves[:, 0] > np.median(scores.curves[:, 0]), 3.0, 0.5)
     scores = replace(scores, weight=weight / weight.mean())
-    levels = plan_held_out(scores, 1.2).levels
+    levels = plan_each_fold(scores, 1.2).levels
     for f in range(5):
         rows = scores.fold == f
         assert 1.1 < np.average(levels[rows], weights=weight[rows]) <= 1.2 * (1 + 1e-12)
@@ -223,7 +223,7 @@ def test_a_part_whose_cheapest_plan_is_over_the_budget_gets_that_plan() -> None:
     scores = replace(
         knowing(n=6), curves=curves, expected_costs=costs, fold=np.arange(6) % 2
     )  # fold 1 costs at least 1
-    levels = plan_held_out(scores, 0.7).levels
+    levels = plan_each_fold(scores, 0.7).levels
     assert (levels[scores.fold == 1] == 0).all()
     assert costs[np.arange(6), levels][scores.fold == 0].mean() <= 0.7
 
@@ -232,5 +232,5 @@ def test_a_fold_without_weight_is_planned_all_the_same() -> None:
     log = narrow("averaged", 300)
     scores = crossfit(log)
     weight = np.where(scores.fold == 2, 0.0, 1.25)
-    plan = plan_held_out(replace(scores, weight=weight), 1.5)
+    plan = plan_each_fold(replace(scores, weight=weight), 1.5)
     assert set(np.unique(plan.levels)) <= set(range(len(log.levels)))

@@ -13,7 +13,7 @@ from largesse.evaluation.influence_functions import (
     estimate_all,
     find_nonzero_responses,
     join_intervals,
-    measure_rows,
+    measure_estimator_influence,
 )
 from largesse.evaluation.policy_estimates import (
     bootstrap_values,
@@ -22,9 +22,9 @@ from largesse.evaluation.policy_estimates import (
     estimate_difference,
     estimate_ratio,
     estimate_value,
-    score_level,
-    score_log,
-    score_policy,
+    measure_level_influence,
+    measure_logged_influence,
+    measure_policy_influence,
 )
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.levels import Levels
@@ -73,7 +73,7 @@ def test_sums_and_multiples_keep_the_tail_and_the_unbiased_estimate() -> None:
     scores, policy = draw_scores(5)
     rows = weight_rows(scores.curves, scores.level, scores.response, scores.propensity, policy)
     nonzero = find_nonzero_responses(scores.response)
-    one, two = measure_rows(rows, "dr", nonzero), measure_rows(rows, "switch", nonzero)
+    one, two = measure_estimator_influence(rows, "dr", nonzero), measure_estimator_influence(rows, "switch", nonzero)
     twice, none = (one + one).estimate(), one - one
     assert twice.interval == pytest.approx((one * 2.0).estimate().interval)
     assert none.estimate().interval == (0, 0)
@@ -110,8 +110,8 @@ def test_with_too_few_buyers_nothing_that_rests_on_them_has_an_interval() -> Non
     for found in (
         join_intervals(bootstrap_values(scores, policy)[0], estimate_value(scores, policy)[0]),
         estimate_difference(scores, policy, np.zeros(200, dtype=int)).value,
-        estimate_ratio(scores, *score_policy(scores, policy)),
-        compare_references(scores, score_policy(scores, policy), Levels(costs=[0, 1, 2]))[1].difference,
+        estimate_ratio(scores, *measure_policy_influence(scores, policy)),
+        compare_references(scores, measure_policy_influence(scores, policy), Levels(costs=[0, 1, 2]))[1].difference,
     ):
         assert math.isnan(found.low)
 
@@ -165,7 +165,7 @@ def test_values_and_spends_of_few_answers_are_covered(estimator: str) -> None:
 def test_answers_of_two_policies_cancel_where_they_agree() -> None:
     scores, policy = draw_answers(1)
     other = np.where(np.arange(len(policy)) < 250, policy, 0)
-    one, two = score_policy(scores, policy)[0], score_policy(scores, other)[0]
+    one, two = measure_policy_influence(scores, policy)[0], measure_policy_influence(scores, other)[0]
     gap = (one - two).answers
     assert gap is not None
     assert np.flatnonzero(gap.stakes).min() >= 250
@@ -176,7 +176,7 @@ def test_answers_of_two_policies_cancel_where_they_agree() -> None:
 
 def test_what_was_done_has_the_exact_interval_of_a_share_at_least() -> None:
     scores, _ = draw_answers(2)
-    value = score_log(scores)[0].estimate()
+    value = measure_logged_influence(scores)[0].estimate()
     exact = stats.binomtest(int(scores.response.sum()), len(scores.response)).proportion_ci(0.95, method="exact")
     assert value.high >= exact.high * 0.999
     assert value.high < exact.high * 1.05
@@ -185,8 +185,8 @@ def test_what_was_done_has_the_exact_interval_of_a_share_at_least() -> None:
 @pytest.mark.parametrize(("clusters", "given"), [(19, False), (20, True)])
 def test_ratios_with_few_clusters_have_no_interval(clusters: int, given: bool) -> None:
     scores, policy = draw_answers(3, cluster=np.arange(300) % clusters)
-    influence = score_policy(scores, policy)
-    for top, bottom in (influence, influence.minus(score_level(scores, 0))):
+    influence = measure_policy_influence(scores, policy)
+    for top, bottom in (influence, influence.minus(measure_level_influence(scores, 0))):
         found = estimate_ratio(scores, top, bottom)
         assert math.isfinite(found.estimate)
         assert (not math.isnan(found.low)) is (not math.isnan(found.high)) is given
@@ -194,8 +194,12 @@ def test_ratios_with_few_clusters_have_no_interval(clusters: int, given: bool) -
 
 def test_the_ends_of_a_ratio_are_where_the_difference_may_be_zero() -> None:
     scores, policy = draw_answers(3, 3000)
-    influence = score_policy(scores, policy)
-    changes = (influence, PolicyInfluence(influence.spend, influence.value), influence.minus(score_level(scores, 0)))
+    influence = measure_policy_influence(scores, policy)
+    changes = (
+        influence,
+        PolicyInfluence(influence.spend, influence.value),
+        influence.minus(measure_level_influence(scores, 0)),
+    )
     for top, bottom in changes:
         found = estimate_ratio(scores, top, bottom)
         below = bottom.estimate(scores.weight, scores.cluster)

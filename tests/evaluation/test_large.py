@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse.data import read_log
-from largesse.evaluation import crossfit, doctor, estimate_value, evaluate, make_study, plan_held_out, spend_by_price
+from largesse.evaluation import crossfit, doctor, estimate_value, evaluate, make_study, plan_each_fold, spend_by_price
 from largesse.evaluation import frontier_estimate as budgets
 from largesse.levels import Levels
 from largesse.records import Array, Log
@@ -40,7 +40,7 @@ def errors(seed: int, most: int | None, rare: float = 0.0) -> tuple[float, float
     """Return the error of a held-out plan's estimated value, its standard error, and the estimate."""
     table, truth = draw(seed, rare=rare)
     scores = crossfit(read(table, most, seed), Linear(), seed=seed)
-    plan = plan_held_out(scores, 0.8)
+    plan = plan_each_fold(scores, 0.8)
     found, _ = estimate_value(scores, plan.levels)
     return found.estimate - float(truth[np.arange(N), plan.levels].mean()), found.se, found.estimate
 

@@ -8,7 +8,7 @@ import pytest
 from largesse.allocation import decide_at_price
 from largesse.evaluation import make_study
 from largesse.evaluation.plan_explanation import PRICE_CHANGES, explain_decisions
-from largesse.records import DecisionSummary, Log, Study
+from largesse.records import DecisionReasons, Log, Study
 from largesse.response import Linear
 from largesse.worlds import simulate
 
@@ -57,4 +57,4 @@ def test_moves_are_counted_fold_by_fold(log: Log, study: Study) -> None:
 
 def test_folds_that_no_budget_is_enough_for_are_left_out(log: Log, study: Study) -> None:
     none = replace(study.plan, prices=np.full(len(study.plan.prices), np.inf))
-    assert explain_decisions(log, study.scores, none) == DecisionSummary()
+    assert explain_decisions(log, study.scores, none) == DecisionReasons()

@@ -8,6 +8,7 @@ import pytest
 from largesse.evaluation.crossfitted_scores import crossfit
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.policy_estimates import (
+    choose_mix_name,
     compare_references,
     describe_mix,
     estimate_difference,
@@ -15,8 +16,7 @@ from largesse.evaluation.policy_estimates import (
     estimate_uniform,
     estimate_value,
     find_best_mixes,
-    name_mix,
-    score_policy,
+    measure_policy_influence,
 )
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.levels import Levels
@@ -105,7 +105,7 @@ def test_the_mix_of_a_fold_spends_as_much_as_the_plan_where_costs_are_certain(va
     costs = np.arange(4) * (1 + vary * rng.random((300, 1)))
     scores = scores_of(np.arange(4) + rng.normal(size=(300, 4)), costs)
     spend = costs[np.arange(300), rng.integers(0, 4, 300)]
-    mixed = score_policy(scores, find_best_mixes(scores, spend).policy)
+    mixed = measure_policy_influence(scores, find_best_mixes(scores, spend).policy)
     for f in range(2):
         assert mixed.spend.values[scores.fold == f].mean() == pytest.approx(spend.mean())
 
@@ -138,7 +138,7 @@ def test_policy_value_is_the_mean_of_its_scores() -> None:
 def test_probabilities_may_be_common_to_all() -> None:
     scores = scores_of(np.random.default_rng(2).normal(size=(40, 3)), np.array([0.0, 1, 2]))
     shares = np.array([0.2, 0.3, 0.5])
-    value, spend = score_policy(scores, shares)
+    value, spend = measure_policy_influence(scores, shares)
     np.testing.assert_allclose(value.values, scores.gamma @ shares)
     np.testing.assert_allclose(spend.values, 1.3)
     assert [v.estimate for v, _ in estimate_uniform(scores)] == pytest.approx(scores.gamma.mean(axis=0).tolist())
@@ -149,7 +149,7 @@ def test_references_are_paired_with_the_policy() -> None:
     scores = scores_of(rng.normal(size=(60, 3)), np.array([0.0, 1, 2]))
     levels = np.argmax(scores.gamma, axis=1)
     same, before = compare_references(
-        scores, score_policy(scores, levels), Levels(costs=[0, 1, 2], names=["none", "small", "big"])
+        scores, measure_policy_influence(scores, levels), Levels(costs=[0, 1, 2], names=["none", "small", "big"])
     )
     value, spend = estimate_value(scores, levels)
     assert same.spend.estimate <= spend.estimate + 1e-12
@@ -163,7 +163,7 @@ def test_references_are_paired_with_the_policy() -> None:
 
 def test_treating_all_alike_is_no_better_than_itself() -> None:
     scores = scores_of(np.arange(3.0) + np.random.default_rng(4).normal(size=(60, 3)) / 9, np.array([0.0, 1, 2]))
-    same, _ = compare_references(scores, score_policy(scores, np.full(60, 2)), Levels(costs=[0, 1, 2]))
+    same, _ = compare_references(scores, measure_policy_influence(scores, np.full(60, 2)), Levels(costs=[0, 1, 2]))
     assert (same.difference.estimate, same.difference.se) == pytest.approx((0, 0), abs=1e-12)
     assert same.detail == "all get 'level 2'"
 
@@ -219,7 +219,7 @@ def test_a_gain_allows_for_errors_of_spends(uncertain: tuple[Log, Scores], plan:
 def test_references_and_options_show_the_same_gain(uncertain: tuple[Log, Scores], plan: Array) -> None:
     log, scores = uncertain
     found = estimate_gain(scores, plan)
-    assert compare_references(scores, score_policy(scores, plan), log.levels)[0].difference == found
+    assert compare_references(scores, measure_policy_influence(scores, plan), log.levels)[0].difference == found
     option = bound_policy_gains(log, scores, plan, None).options[0]
     assert option.gain == found
     assert option.at_least is not None
@@ -233,7 +233,9 @@ def test_a_gain_at_certain_costs_is_the_difference_in_value(always_paid: Log, pl
     plain = estimate_difference(scores, plan, mixes.policy, estimator).value
     assert estimate_gain(scores, plan, estimator) == plain
     assert (
-        compare_references(scores, score_policy(scores, plan, estimator), always_paid.levels, estimator)[0].difference
+        compare_references(scores, measure_policy_influence(scores, plan, estimator), always_paid.levels, estimator)[
+            0
+        ].difference
         == plain
     )
 
@@ -262,4 +264,4 @@ def test_mixes_are_said_in_words(mix: list[float], words: str) -> None:
 
 @pytest.mark.parametrize(("mix", "name"), [([0, 1, 0], "everyone the same"), ([0.25, 0.75, 0], "a random mix")])
 def test_only_one_level_for_everybody_is_called_the_same(mix: list[float], name: str) -> None:
-    assert name_mix(np.array(mix)) == name
+    assert choose_mix_name(np.array(mix)) == name

@@ -7,7 +7,7 @@ import pytest
 from largesse.data.log_reader import log_from_arrays
 from largesse.errors import BudgetError, InputError
 from largesse.evaluation.crossfitted_scores import crossfit
-from largesse.evaluation.frontier_estimate import plan_held_out
+from largesse.evaluation.frontier_estimate import plan_each_fold
 from largesse.evaluation.policy_estimates import estimate_value
 from largesse.evaluation.policy_evaluation import compare, evaluate
 from largesse.levels import Levels
@@ -115,7 +115,7 @@ def test_a_policy_of_other_levels_is_refused(sim: Simulation, log: Log) -> None:
 def test_a_model_with_a_budget_is_learnt_and_judged_on_different_rows(sim: Simulation, log: Log) -> None:
     result = evaluate(log, MODEL, budget=1.5)
     scores = crossfit(log, MODEL)
-    levels = plan_held_out(scores, 1.5).levels
+    levels = plan_each_fold(scores, 1.5).levels
     assert result.value == estimate_value(scores, levels)[0].estimate
     assert abs(result.value - sim.value(levels)) < 3 * result.value_se
     assert 1.45 < result.spend <= 1.5 == result.budget
@@ -225,7 +225,7 @@ def covered(policy: str, logs: int = 200, n: int = 1000) -> float:
             true = fresh.value(_fixed(fresh))
         else:
             scores = crossfit(sim.log, Linear(), seed=seed)
-            levels = plan_held_out(scores, 1.5).levels
+            levels = plan_each_fold(scores, 1.5).levels
             low, high = estimate_value(scores, levels)[0].interval
             # Each fold has a policy of its own; what is estimated is what they bring on the rows they did not see.
             true = sim.value(levels)

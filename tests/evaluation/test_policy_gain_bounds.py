@@ -5,9 +5,9 @@ import pytest
 
 from largesse.data import log_from_arrays
 from largesse.evaluation.crossfitted_scores import crossfit
-from largesse.evaluation.frontier_estimate import find_critical_value, plan_held_out
+from largesse.evaluation.frontier_estimate import find_critical_value, plan_each_fold
 from largesse.evaluation.one_column_rule import learn_rules
-from largesse.evaluation.policy_estimates import compare_references, score_policy
+from largesse.evaluation.policy_estimates import compare_references, measure_policy_influence
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.records import Array, Log, Scores
 from largesse.response import Linear
@@ -25,14 +25,17 @@ def log() -> Log:
 @pytest.fixture(scope="module")
 def judged(log: Log) -> tuple[Scores, Array]:
     scores = crossfit(log, MODEL)
-    return scores, plan_held_out(scores, 1.5).levels
+    return scores, plan_each_fold(scores, 1.5).levels
 
 
 def test_the_plan_comes_first_with_the_gain_that_references_show(log: Log, judged: tuple[Scores, Array]) -> None:
     scores, plan = judged
     found = bound_policy_gains(log, scores, plan, learn_rules(log, scores, plan), learnt=True)
     assert [option.name for option in found.options] == ["this plan", "a simple rule"]
-    assert found.options[0].gain == compare_references(scores, score_policy(scores, plan), log.levels)[0].difference
+    assert (
+        found.options[0].gain
+        == compare_references(scores, measure_policy_influence(scores, plan), log.levels)[0].difference
+    )
     assert found.options[1].spend.estimate == pytest.approx(found.options[0].spend.estimate, rel=0.02)
 
 

@@ -12,8 +12,8 @@ from largesse.evaluation.policy_estimates import (
     bootstrap_values,
     estimate_difference,
     estimate_value,
-    score_level,
-    score_policy,
+    measure_level_influence,
+    measure_policy_influence,
 )
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.profit_estimate import estimate_profit, find_candidates
@@ -27,7 +27,12 @@ WORTH = 2.5
 
 
 def find_profit(scores: Scores, policy: Array, worth: float = WORTH, estimator: str = "dr") -> Profit:
-    return estimate_profit(scores, score_policy(scores, policy, estimator), score_level(scores, 0, estimator), worth)
+    return estimate_profit(
+        scores,
+        measure_policy_influence(scores, policy, estimator),
+        measure_level_influence(scores, 0, estimator),
+        worth,
+    )
 
 
 def draw_log(*, redeemed: bool = False, n: int = 600) -> Log:
@@ -133,7 +138,7 @@ def test_a_study_compares_budgets_by_profit_and_adds_the_one_where_a_unit_brings
     for point, plan in zip(study.frontier, study.plans, strict=True):
         assert point.profit is not None
         profits[point.budget] = point.profit.estimate
-        assert point.profit == score_policy(study.scores, plan.levels).profit(WORTH).estimate(
+        assert point.profit == measure_policy_influence(study.scores, plan.levels).profit(WORTH).estimate(
             study.scores.weight, study.scores.cluster
         )
     assert profits[study.best.budget] == max(profits.values()) == study.best.profit.estimate

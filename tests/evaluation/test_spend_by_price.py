@@ -9,7 +9,7 @@ from largesse.allocation import allocate, decide_at_price
 from largesse.data.log_reader import log_from_arrays
 from largesse.evaluation.budget_study import make_study
 from largesse.evaluation.crossfitted_scores import crossfit
-from largesse.evaluation.frontier_estimate import plan_held_out
+from largesse.evaluation.frontier_estimate import plan_each_fold
 from largesse.evaluation.policy_estimates import estimate_value
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.spend_by_price import measure_spending
@@ -99,7 +99,7 @@ def test_the_noise_of_a_fold_does_not_make_its_plan_seem_cheap() -> None:
 def test_costs_that_are_always_paid_are_planned_as_they_are(scores: Scores) -> None:
     known = crossfit(simulate("averaged", n=300, seed=2).log, MODEL)
     assert measure_spending(known) is None
-    plan = plan_held_out(known, 1.5)
+    plan = plan_each_fold(known, 1.5)
     assert plan.scales is None
     for f in range(5):
         own = known.fold == f
@@ -110,9 +110,9 @@ def test_costs_that_are_always_paid_are_planned_as_they_are(scores: Scores) -> N
 def test_where_the_model_expects_too_little_held_out_plans_still_cost_their_budget(scores: Scores) -> None:
     # A model that expects three quarters of what is really paid.
     blind = replace(scores, expected_costs=0.75 * scores.expected_costs)
-    spend = estimate_value(blind, plan_held_out(blind, 0.8, confidence=0.5).levels)[1]
+    spend = estimate_value(blind, plan_each_fold(blind, 0.8, confidence=0.5).levels)[1]
     wrong = replace(blind, paid_as="listed")
-    before = estimate_value(wrong, plan_held_out(wrong, 0.8).levels)[1]
+    before = estimate_value(wrong, plan_each_fold(wrong, 0.8).levels)[1]
     assert before.estimate > 0.97
     assert abs(spend.estimate - 0.8) < 0.5 * abs(before.estimate - 0.8)
 

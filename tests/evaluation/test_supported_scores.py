@@ -9,8 +9,8 @@ from largesse.evaluation import (
     estimate_uniform,
     estimate_value,
     find_bounds,
-    plan_held_out,
-    score_policy,
+    measure_policy_influence,
+    plan_each_fold,
 )
 from largesse.evaluation.crossfitted_scores import crossfit, restrict_scores
 from largesse.evaluation.frontier_estimate import spread_budgets
@@ -32,7 +32,7 @@ def test_every_held_out_plan_stays_within_the_support_and_its_budget() -> None:
     scores, allowed = restricted()
     rows = np.arange(len(allowed))
     for budget in spread_budgets(scores):
-        plan = plan_held_out(scores, float(budget) + 1e-9)
+        plan = plan_each_fold(scores, float(budget) + 1e-9)
         assert allowed[rows, plan.levels].all()
         assert scores.expected_costs[rows, plan.levels].mean() <= budget + 1e-6
 
@@ -55,7 +55,7 @@ def test_a_policy_is_judged_as_the_supported_levels_that_replace_it(estimator: s
 def test_scores_with_full_support_are_left_alone_and_known_costs_stay_known() -> None:
     scores, allowed = restricted()
     assert restrict_scores(replace(scores, allowed=None), np.ones_like(allowed)).allowed is None
-    assert score_policy(scores, np.full(len(allowed), 4)).spend.answers is None
+    assert measure_policy_influence(scores, np.full(len(allowed), 4)).spend.answers is None
 
 
 def test_bounds_of_a_guessed_level_are_the_supported_ones_next_to_it() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from largesse.data import log_from_arrays
 from largesse.evaluation.crossfitted_scores import crossfit
-from largesse.evaluation.frontier_estimate import plan_held_out
+from largesse.evaluation.frontier_estimate import plan_each_fold
 from largesse.evaluation.one_column_rule import learn_rules
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.evaluation.verdict import (
@@ -60,7 +60,7 @@ def judge(
 
 def judge_model(log: Log, curves: Array, budget: float = 0.8, **options: Any) -> Verdict:
     scores = crossfit(log, KnownCurves(curves))
-    return judge(log, scores, plan_held_out(scores, budget).levels, **options)
+    return judge(log, scores, plan_each_fold(scores, budget).levels, **options)
 
 
 def test_a_large_gain_is_proved_and_the_plan_recommended() -> None:
@@ -203,7 +203,7 @@ def test_verdicts_of_all_kinds_of_logs(kind: str) -> None:
         allowed = np.ones((n, 3), dtype=bool)
         allowed[:100, 2] = False
         scores = replace(scores, allowed=allowed)
-    verdict = judge(log, scores, plan_held_out(scores, 0.5 if kind == "redeemed" else 0.8).levels)
+    verdict = judge(log, scores, plan_each_fold(scores, 0.5 if kind == "redeemed" else 0.8).levels)
     assert verdict.grade in GRADES
     assert verdict.recommended == "plan"
     assert verdict.gain is not None
@@ -215,7 +215,7 @@ def test_the_scale_of_weights_and_responses_does_not_matter() -> None:
     small = replace(log, response=3.0 * log.response + 1.0)
     large = replace(small, response=10.0 * small.response, weight=np.full(800, 7.0))
     one, ten = crossfit(small, KnownCurves(3.0 * truth + 1.0)), crossfit(large, KnownCurves(30.0 * truth + 10.0))
-    plan = plan_held_out(one, 0.8).levels
+    plan = plan_each_fold(one, 0.8).levels
     first, second = judge(small, one, plan), judge(large, ten, plan)
     assert first.probability == pytest.approx(second.probability)
     assert first.gain is not None
@@ -226,7 +226,7 @@ def test_the_scale_of_weights_and_responses_does_not_matter() -> None:
 def test_promises_are_those_of_the_curves() -> None:
     log, truth = make_log(1000)
     scores = crossfit(log, KnownCurves(truth))
-    plan = plan_held_out(scores, 0.8).levels
+    plan = plan_each_fold(scores, 0.8).levels
     (found,) = promise_gains(log, scores, [plan]) or []
     spend, means = plan.mean(), truth.mean(axis=0)
     mix = max((1 - s) * means[a] + s * means[b] for a, b in ((0, 1), (0, 2)) if 0 <= (s := spend / b) <= 1)

@@ -238,7 +238,7 @@ def test_output_in_use_is_refused_after_a_wait(
     use: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(atomic_replacement, "MAX_LOCK_SECONDS", 0.05)
-    with atomic_replacement.lock_path(tmp_path / "out"), pytest.raises(OutputError, match="in use"):
+    with atomic_replacement.hold_path_lock(tmp_path / "out"), pytest.raises(OutputError, match="in use"):
         use(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import largesse as lg
-from largesse.errors import BudgetError, below_cheapest_error
+from largesse.errors import BudgetError, make_below_cheapest_error
 from largesse.records import Plan
 from oracles.plans import Array, EveryPlan, best_value, to_whole_numbers
 from support.examples import examples
@@ -283,7 +283,7 @@ def test_the_comparison_finds_every_fault(
 ) -> None:
     def plan(*_: Any, **__: Any) -> Plan:
         if levels is None:
-            raise below_cheapest_error("allocate", 1, 2)
+            raise make_below_cheapest_error("allocate", 1, 2)
         value = sum(CURVES[i, k] for i, k in enumerate(levels)) / 3
         return Plan(np.array(levels), value, 0.0, 0.0, value, 4 / 3)
 

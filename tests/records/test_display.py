@@ -17,7 +17,7 @@ from largesse.errors import InputError, MissingPartError
 from largesse.evaluation import make_study
 from largesse.levels import Levels
 from largesse.policy import Policy
-from largesse.records import Card, Decisions, DisplayMixin, Log
+from largesse.records import Card, DisplayMixin, DrawnLevels, Log
 from largesse.response import Linear, Stack
 
 EVIL = "<script>alert(1)</script>"
@@ -185,5 +185,5 @@ def test_a_log_of_few_rows_is_drawn(records: dict[str, Any]) -> None:
     assert "svg" in few.plot().svg
     alone = replace(records["evaluation"], references=(), uniform=())
     assert "Value of the policy" in alone.plot().svg
-    assert len(Decisions(np.zeros(3, np.int64), np.ones(3)).to_arrow()) == 3
+    assert len(DrawnLevels(np.zeros(3, np.int64), np.ones(3)).to_arrow()) == 3
     assert issubclass(Log, DisplayMixin)

@@ -33,7 +33,7 @@ import numpy as np
 import optax
 
 from largesse.allocation import allocate, expected_costs
-from largesse.errors import Problem, below_cheapest_error, budget_problems, fail, refuse
+from largesse.errors import Problem, fail, find_budget_problems, make_below_cheapest_error, refuse
 from largesse.io import ArraySpec, expected_content, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
@@ -153,7 +153,7 @@ class BanditNet(Learner):
         self.levels_known_ = log.levels
         costs = self._costs(log.costs, len(log))
         if costs.min(axis=1).mean() > self.budget:
-            raise below_cheapest_error("BanditNet", self.budget, float(costs.min(axis=1).mean()))
+            raise make_below_cheapest_error("BanditNet", self.budget, float(costs.min(axis=1).mean()))
         trainer = Trainer(self._settings(), X, log, costs)
         with one_thread(X.size):
             shifts = self._shifts(trainer.rows.reward)
@@ -192,7 +192,7 @@ class BanditNet(Learner):
 
     def _problems(self, levels: Levels) -> list[Problem]:
         wrong = option_problems(self, BANDITNET_OPTIONS) + policy_network_problems(self.network, self.training)
-        wrong += budget_problems(self.budget)
+        wrong += find_budget_problems(self.budget)
         if not self.clip >= 1:
             wrong.append(Problem(f"clip={self.clip!r}", "1/ρ is never below one: give a number above it"))
         if not _are_translations(self.translations):
@@ -237,10 +237,10 @@ class BanditNet(Learner):
         X = self.encode(customers)
         costs = self._costs(customers.costs if isinstance(customers, Customers | Log) else None, len(X))
         budget = self.budget if budget is None else float(budget)
-        refuse("BanditNet", budget_problems(budget, unlimited=True))
+        refuse("BanditNet", find_budget_problems(budget, unlimited=True))
         least = float(costs.min(axis=1).mean()) if len(X) else 0.0
         if budget < least:
-            raise below_cheapest_error("BanditNet", budget, least)
+            raise make_below_cheapest_error("BanditNet", budget, least)
         return X, costs, budget
 
     # -- saving -----------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ class Draws:
     trees: Trees  # those of the first draw first
 
     def scores(self, X: Array, K: int) -> Iterator[tuple[slice, Array]]:
-        """Yield rows and their scores (rows, S, K) at levels 0..K−1, some of the features (n, p) at a time."""
+        """Yield blocks of rows, each with the scores (rows, S, K) of S draws at levels 0..K−1."""
         for rows in row_blocks(len(X)):
             block = X[rows]
             out = np.zeros((len(block), self.count, K))
@@ -195,7 +195,7 @@ class BART(ResponseModel):
 
 
 def _as_often(weight: Array, seed: int) -> Array:
-    """Return n rows in which each is found as often as its weight says, up to one: evenly spaced along the weights.
+    """Repeat or drop rows until each of n rows occurs as often as its weight, rounded, states: evenly spaced along the weights.
 
     The sampler's own weights, turned around in version 0.4.5, would be no count of rows for a probit's latent noise anyway.
     """

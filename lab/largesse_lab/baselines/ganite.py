@@ -283,12 +283,12 @@ def complete_scores(complete: Params, x: jax.Array, level: jax.Array, r: jax.Arr
 
 
 def complete_rows(generated: jax.Array, level: jax.Array, r: jax.Array) -> jax.Array:
-    """Return generated responses (n, K) with each row's own response (n,) in the slot of its own level."""
+    """Return generated responses (n, K), with each row's logged response (n,) at its logged level."""
     return jnp.where(level > 0, r[:, None], generated)
 
 
 def detector_loss(detect: Params, x: jax.Array, rows: jax.Array, level: jax.Array, w: jax.Array) -> jax.Array:
-    """Return the cross-entropy of the discriminator, which predicts the observed slot."""
+    """Return the cross-entropy of the discriminator, which predicts the logged level."""
     log_probability = jax.nn.log_softmax(discriminate(detect, x, rows), axis=1)
     return -_mean((log_probability * level).sum(axis=1), w)
 
@@ -296,7 +296,7 @@ def detector_loss(detect: Params, x: jax.Array, rows: jax.Array, level: jax.Arra
 def completer_loss(
     gan: Gan, complete: Params, detect: Params, batch: tuple[Any, ...], noise: jax.Array, alpha: jax.Array
 ) -> jax.Array:
-    """Return the generator's loss: that of the observed slot − α × the discriminator's cross-entropy."""
+    """Return the generator's loss: the response loss at the logged level − α × the discriminator's cross-entropy."""
     x, level, r, w = batch
     score = complete_scores(complete, x, level, r, noise)
     observed = _mean((losses(gan, score, r[:, None]) * level).sum(axis=1), w)
@@ -316,7 +316,7 @@ def judge_loss(judge: Params, x: jax.Array, real: jax.Array, made: jax.Array, w:
 def inference_loss(
     gan: Gan, infer: Params, judge: Params, batch: tuple[Any, ...], rows: jax.Array, noise: jax.Array, beta: jax.Array
 ) -> jax.Array:
-    """Return the second generator's loss: that of completed rows − β × the second discriminator's cross-entropy."""
+    """Return the second generator's loss: the loss on completed rows − β × the second discriminator's cross-entropy."""
     x, _, _, w = batch
     score = generate(infer, jnp.concatenate([x, noise], axis=1))
     return _mean(losses(gan, score, rows).mean(axis=1), w) - beta * judge_loss(judge, x, rows, responses(gan, score), w)
@@ -365,7 +365,7 @@ def _draw(gan: Gan, loop: TrainingLoop, numbers: int) -> Callable[..., Iterator[
 
 
 def _width(gan: Gan) -> int:
-    """Return the numbers that a row is turned into by a generator and a discriminator."""
+    """Return the width of the generator's and the discriminator's input for one row."""
     return gan.features + (4 + gan.levels) * gan.width
 
 

@@ -17,7 +17,7 @@ FEWEST = 20  # a level with fewer rows is predicted by a model of all rows: a ha
 
 @final
 class TLearner(ResponseModel):
-    """Model of one regression per level, each learnt from the customers who got the level; nothing is shared between levels.
+    """One regression per level, each fitted to the customers who got the level; levels share nothing.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, as_number, below_cheapest_error, budget_problems, refuse
+from largesse.errors import Problem, as_number, find_budget_problems, make_below_cheapest_error, refuse
 from largesse.records import Array
 
 DOSE_ROUNDING = 1e-12  # relative; rounding errors of sums do not stop the search
@@ -60,7 +60,7 @@ def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> 
         refuse(
             "best_doses", [Problem("curves or knots are not tables of numbers", "give curves (n, m) and knots (m,)")]
         )
-    problems = budget_problems(budget)
+    problems = find_budget_problems(budget)
     if knots.ndim != 1 or not (np.diff(knots) > 0).all():
         problems.append(Problem("knots do not rise", "list them from the least dose up"))
     if curves.ndim != 2 or not len(curves) or curves.shape[1:] != knots.shape or not np.isfinite(curves).all():
@@ -72,7 +72,7 @@ def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> 
     refuse("best_doses", problems)
     n, left = len(curves), len(curves) * (budget - knots[0])
     if left < 0:
-        raise below_cheapest_error("best_doses", budget, float(knots[0]))
+        raise make_below_cheapest_error("best_doses", budget, float(knots[0]))
     place, first, last = (np.array(column, dtype=np.int64) for column in zip(*_hull_steps(curves, knots), strict=True))
     gain = curves[place, last] - curves[place, first]
     cost = knots[last] - knots[first]

@@ -139,7 +139,7 @@ def _doses(values: Any, where: str) -> Array:
 
 
 def _between(doses: Array, knots: Array) -> tuple[Array, Array]:
-    """Return the knot below each dose (m,), and its relative distance (m,) to the next knot; doses are clipped to the knots."""
+    """Return the knot below each dose (m,), and the relative distance (m,) to the next knot; doses are clipped to the knots."""
     inside = np.clip(doses, knots[0], knots[-1])
     below = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, len(knots) - 2)
     return below, (inside - knots[below]) / (knots[below + 1] - knots[below])

@@ -16,7 +16,7 @@ import numpy as np
 
 from largesse.allocation import mix_two_levels
 from largesse.errors import percent
-from largesse.evaluation import crossfit, plan_held_out
+from largesse.evaluation import crossfit, plan_each_fold
 from largesse.monitoring import PowerSpec, as_probabilities, find_arms, size_test
 from largesse.policy import Policy
 from largesse.records import Array, Progress
@@ -38,7 +38,7 @@ POWER_TITLE = "Power of tests of the stated size"
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world: the switchers that a test needs, and the share of such tests that show the gain."""
+    """Return one record per world: the required number of switchers, and the share of such tests that show the gain."""
     keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_WORLDS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_world, progress)
 
@@ -54,7 +54,7 @@ def _measure_world(seed: int) -> dict[str, Any]:
     record: dict[str, Any] = {"seed": seed, "response": world.traits.response, "gain": gain, "switchers": share}
     if gain <= 0:
         return record | {"shown": None, "why": "the plan gains nothing"}
-    plan = as_probabilities(plan_held_out(scores, budget).levels.astype(np.int64), scores)
+    plan = as_probabilities(plan_each_fold(scores, budget).levels.astype(np.int64), scores)
     sized = size_test(scores, find_arms(scores, plan, "uniform", log.levels), PowerSpec(POWER, gain=gain), log)
     if not sized.cases:
         return record | {"shown": None, "why": "the plan of held-out rows changes nothing"}

@@ -34,7 +34,7 @@ ALARM_TITLES = {
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per case and log: whether the checks call it randomised, and their verdicts."""
+    """Return one record per case and log: a flag for a log that the checks call randomised, and their verdicts."""
     logs = 200 if request.repeats is None else request.repeats
     # A planted problem is either found or not: every fifth log is enough.
     keys = [(case, log) for log in range(logs) for case in FALSE_ALARM_CASES if case not in PLANTED or log % 5 == 0]

@@ -16,7 +16,7 @@ import numpy as np
 
 from largesse.allocation import allocate, mix_two_levels
 from largesse.errors import BudgetError, percent
-from largesse.evaluation import crossfit, estimate_difference, estimate_gain, estimate_value, plan_held_out
+from largesse.evaluation import crossfit, estimate_difference, estimate_gain, estimate_value, plan_each_fold
 from largesse.policy import Policy
 from largesse.records import Array, Estimate, Exploration, Progress
 from largesse.response import make_model
@@ -89,7 +89,7 @@ def _judge(world: RandomWorld, new: RandomLog, plan: Array, mix: Array, budget: 
     scores = crossfit(new.log, make_model(name, world.seed), seed=world.seed)
     gain = estimate_difference(scores, plan, mix).value
     value = estimate_value(scores, plan)[0]
-    relearnt = estimate_gain(scores, plan_held_out(scores, budget).levels)
+    relearnt = estimate_gain(scores, plan_each_fold(scores, budget).levels)
     truth = new.value(plan)
     return {
         "gain": _describe(gain, truth - float(new.truth.mean(axis=0) @ mix)),

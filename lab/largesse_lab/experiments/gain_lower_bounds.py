@@ -27,7 +27,7 @@ from largesse.evaluation import (
     estimate_uniform,
     find_best_mixes,
     learn_rules,
-    plan_held_out,
+    plan_each_fold,
     score_rows,
 )
 from largesse.exploration import find_mixture
@@ -68,7 +68,7 @@ def _measure_log(seed: int) -> dict[str, Any]:
     penalty = Linear(seed=seed).fit(world.draw_fresh(LOG_ROWS, 2).log).penalty_
     recorder = FreshCurveRecorder(model=Linear(penalty=penalty, seed=seed), fresh=fresh.table, fresh_curves=[])
     base = crossfit(drawn.log, recorder, seed=seed, propensities=Propensities(propensity, "given"))
-    plan = plan_held_out(base, budget)
+    plan = plan_each_fold(base, budget)
     traits = world.traits
     record: dict[str, Any] = {"log": seed, "rows": LOG_ROWS, "response": traits.response, "way": traits.log}
     record |= {"known": traits.known, "levels": traits.levels}

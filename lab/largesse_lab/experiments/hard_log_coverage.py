@@ -25,7 +25,7 @@ from largesse.evaluation import (
     estimate_ratio,
     estimate_value,
     join_intervals,
-    score_policy,
+    measure_policy_influence,
     score_rows,
 )
 from largesse.levels import Levels
@@ -103,7 +103,7 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
     estimates["bootstrap"] = join_intervals(bootstrap_values(scores, policy, seed=seed)[0], estimates["dr"])
     estimates["spend"] = estimate_value(scores, policy)[1]
     estimates["difference"] = estimate_difference(scores, policy, cheapest).value
-    estimates["ratio"] = estimate_ratio(scores, *score_policy(scores, policy))
+    estimates["ratio"] = estimate_ratio(scores, *measure_policy_influence(scores, policy))
     plain = t_estimate(scores.gamma[np.arange(len(policy)), policy], scores.weight, scores.cluster)
     estimates["t"] = plain
     places = {key: _locate(estimate, truth[key if key in truth else "value"]) for key, estimate in estimates.items()}

@@ -26,7 +26,7 @@ from largesse.evaluation import (
     estimate_value,
     hold_out_rows,
     plan_at_budgets,
-    plan_held_out,
+    plan_each_fold,
     score_rows,
     spread_budgets,
     trace_frontier,
@@ -57,7 +57,7 @@ FACE = (0.0, 1.0, 2.0, 3.0, 4.0)
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per simulation and log: every case's error, standard error and hits, and those of the band.
+    """Return one record per simulation and log: error, standard error and coverage of each case, and coverage of the frontier's band.
 
     `models` names one response model of `simulation`; the default is `Linear`. A part takes every n-th world. The logs of a
     world are judged together, so that networks are trained as one program.
@@ -144,7 +144,7 @@ def _find_truths(
     scores: Scores, fresh: Simulation, fresh_curves: list[Array], paid: str
 ) -> dict[str, tuple[float, float]]:
     """Return the true value and spend of every policy."""
-    plan = plan_held_out(scores, COVERAGE_BUDGETS[paid])
+    plan = plan_each_fold(scores, COVERAGE_BUDGETS[paid])
     prices = plan.prices if plan.scales is None else plan.prices * plan.scales  # of costs as the model expects them
     return {
         **{name: _judge_levels(fresh, [rule(fresh.features)], paid) for name, rule in LOGGING_RULES.items()},
@@ -157,7 +157,7 @@ def _judge_policies(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, rule in LOGGING_RULES.items():
         yield name, _record_case(estimate_value(scores, rule(sim.features)), truths[name])
-    levels = plan_held_out(scores, COVERAGE_BUDGETS[paid]).levels
+    levels = plan_each_fold(scores, COVERAGE_BUDGETS[paid]).levels
     promised = float(scores.curves[np.arange(len(levels)), levels].mean())
     case = _record_case(estimate_value(scores, levels), truths["learnt"])
     yield "learnt", {**case, "promise": promised - truths["learnt"][0]}
@@ -169,12 +169,12 @@ def apply_fixed_rule(features: Array) -> Array:
     return (features[:, 0] > middle).astype(np.int64) + 2 * (features[:, 7] > middle)
 
 
-def apply_highest_rule(features: Array) -> Array:
+def give_highest_level(features: Array) -> Array:
     """Return the highest level (n,) for all customers."""
     return np.full(len(features), len(FACE) - 1)
 
 
-LOGGING_RULES = {"fixed": apply_fixed_rule, "highest": apply_highest_rule}
+LOGGING_RULES = {"fixed": apply_fixed_rule, "highest": give_highest_level}
 
 
 def _decide_all(fresh_curves: list[Array], prices: Array, paid: str) -> list[Array]:

@@ -56,7 +56,7 @@ TOPICS = {"drift": ("features",), "leak": ("leaks",), "plan": ("plan",), "value"
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world and case: the answer, and the checks that were not fine."""
+    """Return one record per world and case: the answer, and the names of checks that were not fine."""
     seeds = take_seeds(request, FIRST_SEED, N_WORLDS)
     cases = list(CHECK_CASES) if request.problems is None else list(request.problems)
     refuse("experiment", find_unknown("case", cases, list(CHECK_CASES)))

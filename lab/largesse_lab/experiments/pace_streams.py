@@ -37,7 +37,7 @@ VALUE_GRID = np.round(np.arange(0.9, 1.001, 0.005), 3)  # of the figure
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per stream: each method's value as a share of the offline optimum, and whether it kept the budget."""
+    """Return one record per stream: each method's value as a share of the offline optimum, and a flag for a kept budget."""
     keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_STREAMS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_stream, progress)
 

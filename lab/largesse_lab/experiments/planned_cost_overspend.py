@@ -35,7 +35,7 @@ OVERSPEND_TOLERANCE = 0.01  # of the budget: a larger excess is called overspend
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per problem, log and model: how far the true spend lies above the budget, as a share of it."""
+    """Return one record per problem, log and model: the true spend above the budget, as a share of the budget."""
     logs = 20 if request.repeats is None else request.repeats
     problems = [*RANDOMISED, WORLDS] if request.problems is None else request.problems
     models = OVERSPEND_MODELS if request.models is None else request.models

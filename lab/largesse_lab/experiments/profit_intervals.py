@@ -24,9 +24,9 @@ from largesse.evaluation import (
     crossfit,
     estimate_profit,
     estimate_value,
+    measure_level_influence,
+    measure_policy_influence,
     plan_at_budgets,
-    score_level,
-    score_policy,
     spread_budgets,
     trace_profit,
 )
@@ -49,7 +49,7 @@ MEASURED_INTERVALS = ("value", "spend", "profit", "gain")
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log: whether the intervals of either policy contain the truth, and the best budgets."""
+    """Return one record per log: flags for intervals that contain the truth under either policy, and the best budgets."""
     if request.problems is not None or request.models is not None:
         what = "profit draws its own worlds and has one model"
         fail("experiment", Problem(what, "leave out --simulations and --models"))
@@ -135,7 +135,9 @@ def _follow(plan: HeldOutPlan, fresh_curves: Sequence[Array], levels: Levels) ->
 def _judge(scores: Scores, policy: Array, worth: float, truth: dict[str, float]) -> dict[str, Any]:
     """Return for each estimate whether its interval contains the truth; None without an interval."""
     value, spend = estimate_value(scores, policy)
-    profit = estimate_profit(scores, score_policy(scores, policy), score_level(scores, 0), worth)
+    profit = estimate_profit(
+        scores, measure_policy_influence(scores, policy), measure_level_influence(scores, 0), worth
+    )
     estimates = dict(zip(MEASURED_INTERVALS, (value, spend, profit.own, profit.gain), strict=True))
     added = worth * (value.high - value.low) + spend.high - spend.low
     joint = (profit.own.high - profit.own.low) / added if added > 0 else np.nan

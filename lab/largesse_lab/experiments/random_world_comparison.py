@@ -224,7 +224,7 @@ def _subtract(first: Mapping[int, Any], second: Mapping[int, Any], worlds: set[i
 
 
 def _distribute(records: Records) -> list[float]:
-    """Return the share of worlds whose mean skill is at most each value of the grid."""
+    """Return the shares of worlds with a mean skill of at most each value of the grid."""
     skill = np.sort([find_skill(record) for record in records])
     return [round(float(np.searchsorted(skill, at + 1e-9, side="right") / len(skill)), 4) for at in SKILL_GRID]
 

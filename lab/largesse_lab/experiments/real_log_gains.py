@@ -24,9 +24,9 @@ from largesse.evaluation import (
     estimate_uniform,
     estimate_value,
     find_best_mixes,
+    measure_policy_influence,
     measure_spending,
-    plan_held_out,
-    score_policy,
+    plan_each_fold,
 )
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Progress, Scores
@@ -154,9 +154,9 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
     records = []
     for *_, share in keys:
         budget = share * cost_of_dearest(scores)
-        plan = plan_held_out(scores, budget, spending).levels
+        plan = plan_each_fold(scores, budget, spending).levels
         value, spend = estimate_value(scores, plan)
-        mixes = find_best_mixes(scores, score_policy(scores, plan).spend.values)
+        mixes = find_best_mixes(scores, measure_policy_influence(scores, plan).spend.values)
         gain = estimate_difference(scores, plan, mixes.policy).value
         estimates = {"value": value, "spend": spend, "uniform": estimate_value(scores, mixes.policy)[0], "gain": gain}
         estimates["fair"] = estimate_gain(scores, plan)  # allows for errors of both spends

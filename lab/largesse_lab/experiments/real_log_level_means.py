@@ -35,7 +35,7 @@ ZINMAN_FEATURES = (
 
 
 def measure(_request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log, outcome and level: the estimate, its standard errors, and the value by hand."""
+    """Return one record per log, outcome and level: the estimate, its standard errors, and the value computed by hand."""
     folder = find_data_folder()
     if folder is None:
         hint = "set LARGESSE_DATA to the folder that holds karlan_list_2007.csv.gz"

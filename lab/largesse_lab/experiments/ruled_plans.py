@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from largesse.allocation import Constraints
 from largesse.errors import LargesseError
-from largesse.evaluation import ConstrainedPlanner, estimate_value, plan_held_out
+from largesse.evaluation import ConstrainedPlanner, estimate_value, plan_each_fold
 from largesse.records import Array, Progress
 from largesse.stats import one_thread
 from largesse.worlds import RandomWorld, draw_world
@@ -54,7 +54,7 @@ class DrawnRules:
     fixed_level: int | None = None
 
     def constrain(self, table: pa.Table, levels: int, seed: int) -> Constraints:
-        """Return the rules for some customers; whose levels are fixed is drawn at random."""
+        """Return the rules for some customers; the customers with a fixed level are drawn at random."""
         n, eligible, segment = len(table), None, None
         if self.segments:
             code = np.zeros(n, dtype=np.int64)
@@ -121,11 +121,11 @@ def _judge_rules(world: RandomWorld, fitted: FittedLog, rules: DrawnRules, seed:
         return {"impossible": str(error)}
     truth, new = find_truth(own, log, levels)[0], find_truth(fresh, log, new_levels)[0]
     try:
-        plan = plan_held_out(fitted.scores, budget, planner=ConstrainedPlanner(constraints, n))
+        plan = plan_each_fold(fitted.scores, budget, planner=ConstrainedPlanner(constraints, n))
     except LargesseError as error:
         return {"refused": str(error), "truth": truth}
     value, spend = estimate_value(fitted.scores, plan.policy)
-    free = estimate_value(fitted.scores, plan_held_out(fitted.scores, budget).policy)[0]
+    free = estimate_value(fitted.scores, plan_each_fold(fitted.scores, budget).policy)[0]
     return {
         "truth": truth,
         "same": float((levels == fitted.plan(log, budget)).mean()),

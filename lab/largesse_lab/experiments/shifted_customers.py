@@ -23,7 +23,7 @@ from largesse.evaluation import (
     estimate_value,
     match_customers,
     measure_spending,
-    plan_held_out,
+    plan_each_fold,
 )
 from largesse.levels import Levels
 from largesse.records import Array, Progress
@@ -48,7 +48,7 @@ MAX_SHIFT_REFUND = 0.3  # the largest share of an amount that is paid back on re
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per number of rows and world."""
+    """Return one record per number of rows and world: coverage for customers who differ from the log's."""
     seeds = take_seeds(request, SHIFT_SEEDS[0], SHIFT_SEEDS[1] - SHIFT_SEEDS[0] + 1)
     keys = [(seed, size) for size in request.sizes or [SHIFT_LOG_ROWS] for seed in seeds]
     return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)
@@ -133,7 +133,7 @@ def _judge_shift(fitted: FittedLog, customers: RandomLog, budget: float, seed: i
         "truth": list(truth),
     }
     for name, kept in (("weighted", fitted.weight(weight)), ("unweighted", fitted)):
-        plan = plan_held_out(kept.scores, budget, measure_spending(kept.scores))
+        plan = plan_each_fold(kept.scores, budget, measure_spending(kept.scores))
         for measure_name, estimate, true in zip(
             ("value", "spend"), estimate_value(kept.scores, plan.policy), truth, strict=True
         ):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.evaluation import estimate_value, find_bounds, plan_held_out
+from largesse.evaluation import estimate_value, find_bounds, plan_each_fold
 from largesse.propensity import find_unsupported, mark_supported
 from largesse.records import Array, Log, Progress
 from largesse.stats import one_thread
@@ -39,7 +39,7 @@ MAX_HOLES = 2
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per number of rows and world."""
+    """Return one record per number of rows and world: the drawn holes, the found ones, and coverage of the plan's value."""
     seeds = take_seeds(request, HOLE_SEEDS[0], HOLE_SEEDS[1] - HOLE_SEEDS[0] + 1)
     keys = [(seed, size) for size in request.sizes or [HOLE_LOG_ROWS] for seed in seeds]
     return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)
@@ -127,7 +127,7 @@ def _judge_plans(
     log, budget, allowed, stated = fitted.log, world.budgets[1], fitted.allow(), {}
     for name, kept in (("barred", fitted), ("allowed", allowed)):
         truth = find_truth(drawn, log, kept.plan(log, budget))[0]
-        plan = plan_held_out(kept.scores, budget)
+        plan = plan_each_fold(kept.scores, budget)
         value, _ = estimate_value(kept.scores, plan.policy)
         bounds = find_bounds(kept.scores, plan.policy, supported)
         stated[f"{name} value"] = write_stated(

@@ -20,7 +20,7 @@ from largesse.evaluation import (
     bound_policy_gains,
     give_verdict,
     learn_rules,
-    plan_held_out,
+    plan_each_fold,
     score_rows,
     warn_of_overlap,
 )
@@ -94,7 +94,7 @@ def judge_verdicts(
     scores, warnings = score_rows(log.log, held, propensities), warn_of_overlap(log.log, propensities)
     records = []
     for budget in budgets:
-        plan = plan_held_out(scores, budget)
+        plan = plan_each_fold(scores, budget)
         rules = learn_rules(log.log, scores, plan.levels)
         safety = bound_policy_gains(log.log, scores, plan.levels, rules, learnt=True)
         verdict = give_verdict(log.log, scores, plan.levels, rules, safety, warnings, seed=seed)

@@ -57,7 +57,7 @@ FLAT_WORLDS = {
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per kind of log and log: gains with their intervals, and the error of the mix's value."""
+    """Return one record per kind of log and log: gains with their intervals, and the error of the uniform mix's value."""
     names = list(FLAT_WORLDS) if request.problems is None else request.problems
     refuse("experiment", find_unknown("kind of log", names, list(FLAT_WORLDS)))
     logs = take_part(CURSE_LOGS if request.repeats is None else request.repeats, request.part)
@@ -103,7 +103,7 @@ def draw_flat_log(world: FlatWorld, seed: int) -> Log:
 
 
 def tabulate(records: Records) -> str:
-    """Return mean gains, the shares of intervals below and above zero, and the mean error of the mix's value as Markdown."""
+    """Return mean gains, the shares of intervals below and above zero, and the mean error of the uniform mix's value as Markdown."""
     body = []
     for name in dict.fromkeys(record["case"] for record in records):
         logs = [record for record in records if record["case"] == name]

@@ -75,7 +75,7 @@ def write_stated(estimate: Estimate, truth: float) -> list[float | None]:
 
 
 def find_coverage(stated: Iterable[Sequence[float | None]]) -> tuple[float | None, int]:
-    """Return the share of intervals that contain the truth, and their number; missing intervals are left out.
+    """Return the share of intervals that contain the truth, and the number of intervals; missing intervals are left out.
 
     >>> find_coverage([[1.0, 0.5, 1.5, 1.2], [1.0, 0.5, 1.5, 1.6], [1.0, None, None, 1.0]])
     (0.5, 2)

@@ -161,7 +161,7 @@ def _measure_chunk(
 
 
 def _is_missing(record: Mapping[str, Any] | None, method: Method) -> bool:
-    """Return True if a method has no record yet, or that of a smaller model than it has now."""
+    """Return True if a method has no record yet, or only a record of an earlier, smaller model."""
     return record is None or (bool(record.get("small")) and not without_gpu(method.small))
 
 

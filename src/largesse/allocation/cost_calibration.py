@@ -101,7 +101,7 @@ def correct_for_budget(
 
 
 def _aim(expected: Array, spending: SpendingCurve, confidence: float) -> tuple[Array, Array, Array]:
-    """Return the budgets (m + 1,) at which expected spends are met, their ratios, and the ratios' standard errors."""
+    """Return the budgets (m + 1,) that lead to the expected spends, the ratios of both, and the standard errors of the ratios."""
     ratio, error = _ratios(spending)
     beyond = t_quantile(1e9, 2 * confidence - 1)
     return _rising(expected * (ratio + beyond * error)), ratio, error
@@ -132,7 +132,7 @@ def _rising(values: Array) -> Array:
 
 
 def _cross(expected: Array, aim: Array, budget: float) -> tuple[float, float]:
-    """Return the expected spend, and its place among the points, at which `aim` reaches the budget; ∞ if it never does."""
+    """Return the expected spend at which `aim` reaches the budget, and its place among the points; ∞ if `aim` never reaches the budget."""
     over = np.flatnonzero(aim > budget)
     if not len(over):
         return math.inf, len(aim) - 1.0

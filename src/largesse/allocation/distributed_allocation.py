@@ -195,13 +195,13 @@ def classify_rounds(brackets: Iterable[Bracket], curves: Array, costs: Array) ->
 
     The levels of the undecided are those at the high end of the last bracket.
     """
-    from largesse.allocation.price.price_kernels import classify
+    from largesse.allocation.price.price_kernels import classify_rows
 
     n = len(curves)
     levels, rows, sums = np.empty(n, dtype=np.int64), None, np.zeros(6)
     for high, low in brackets:
         unsure = np.empty(n if rows is None else len(rows), dtype=np.int64)
-        n_undecided, sums = classify(
+        n_undecided, sums = classify_rows(
             curves, costs, levels if rows is None else rows, rows is None, high, low, levels, unsure
         )
         rows = unsure[:n_undecided]
@@ -254,14 +254,14 @@ def _spend(brackets: tuple[Bracket, ...], prices: Array, rows: Array, curves: Ar
 
 
 def _total(brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, curves: Array, costs: Array) -> Result:
-    """Add up the undecided customers of a batch who share a step: before two row numbers they take it, after them they do not."""
-    from largesse.allocation.price.price_kernels import totals
+    """Sum the undecided customers of a batch who share a step: they take it before two row numbers, and not after them."""
+    from largesse.allocation.price.price_kernels import sum_totals
 
     levels, undecided, _ = classify_rounds(brackets, curves, costs)
     outside = undecided[(rows[undecided] < ends[0]) | (rows[undecided] >= ends[1])]
     if len(outside) and rows[0] < ends[0]:
         levels = levels_at(curves, costs, brackets[-1][1])
-    return {"sums": totals(curves, costs, outside, levels)}
+    return {"sums": sum_totals(curves, costs, outside, levels)}
 
 
 def _part(rows: Array, curves: Array, costs: Array, some: Array) -> Result:

@@ -110,7 +110,7 @@ def compute_losses(instance: ConstrainedProblem, multipliers: Multipliers) -> Le
 
 
 def _core_choices(lost: LevelLosses, gap: float, most: int) -> ReducedProblem:
-    """Return the choices that lose at most the gap, or only the best of them if these are too many.
+    """Return the choices that lose at most the gap, or only the best choices if there are too many.
 
     Customers with one level left have no choice, and none is marked.
     """
@@ -128,7 +128,7 @@ def _core_choices(lost: LevelLosses, gap: float, most: int) -> ReducedProblem:
 
 
 def _tighten(instance: ConstrainedProblem, start: Proof, worth: float) -> tuple[Multipliers, float]:
-    """Return the multipliers of a core's linear relaxation if their bound is lower, else the known ones; and the bound."""
+    """Return the multipliers of a core's linear relaxation if their bound is lower, else the known multipliers; and the bound."""
     multipliers, bound = start.multipliers, start.bound
     for _ in range(RELAXATIONS):
         lost = compute_losses(instance, multipliers)
@@ -266,7 +266,7 @@ def _read_levels(program: Program, x: Array) -> Array:
 
 
 def _cut(program: Program, levels: Array, r: int) -> CuttingPlane:
-    """Return the cut that excludes all choices that use as much of a limit as these levels, which break it."""
+    """Return the cutting plane that excludes all choices with at least the use of a limit that these levels violate."""
     limit, at = program.instance.rules.rows[r], program.limits.index(r)
     now = measure_limit_use(program.instance, limit, program.row, levels[program.row])
     held = np.isin(program.instance.rules.group[program.row], limit.groups)

@@ -8,7 +8,7 @@ import numpy as np
 
 from largesse.allocation.cost_estimates import expected_costs
 from largesse.allocation.price.hull import as_rows
-from largesse.errors import BudgetError, Problem, below_cheapest_error, budget_problems, refuse
+from largesse.errors import BudgetError, Problem, find_budget_problems, make_below_cheapest_error, refuse
 from largesse.levels import Levels
 from largesse.records import Array
 
@@ -97,11 +97,11 @@ def total_limit(n: int, budget: float | None, total: float | None) -> float:
             [Problem("give either budget (average per customer) or total", "allocate(curves, costs, budget=1.7)")],
         )
     amount = budget if total is None else total
-    refuse("allocate", budget_problems(amount, unlimited=True))
+    refuse("allocate", find_budget_problems(amount, unlimited=True))
     return float(amount or 0.0) * (n if total is None else 1)
 
 
 def make_budget_error(cheapest: float, limit: float, n: int, total: bool) -> BudgetError:
     """Return the error with the cost of the cheapest plan, in the unit of the given budget."""
     unit = 1 if total else n
-    return below_cheapest_error("allocate", limit / unit, cheapest / unit, "" if total else " per customer")
+    return make_below_cheapest_error("allocate", limit / unit, cheapest / unit, "" if total else " per customer")

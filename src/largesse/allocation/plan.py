@@ -138,10 +138,10 @@ def decide_at_price(curves: Array, costs: Array, price: float, *, dearest: bool 
     >>> decide_at_price(np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([0, 1, 2]), price=0.2)
     array([1, 2])
     """
-    from largesse.allocation.price.price_kernels import decide
+    from largesse.allocation.price.price_kernels import decide_rows
 
     levels = np.empty(len(curves), dtype=np.int64)
-    decide(*as_rows(curves, costs), float(price), TIE, dearest, levels)
+    decide_rows(*as_rows(curves, costs), float(price), TIE, dearest, levels)
     return levels
 
 
@@ -151,10 +151,10 @@ def split_at_price(curves: Array, costs: Array, price: float, share: float) -> A
     >>> split_at_price(np.array([[0.0, 1.0, 1.5]]), np.array([0, 1, 2]), price=1.0, share=0.25)
     array([[0.75, 0.25, 0.  ]])
     """
-    from largesse.allocation.price.price_kernels import split_ties
+    from largesse.allocation.price.price_kernels import write_tie_probabilities
 
     probabilities = np.zeros(np.shape(curves))
-    split_ties(*as_rows(curves, costs), float(price), TIE, float(share), probabilities)
+    write_tie_probabilities(*as_rows(curves, costs), float(price), TIE, float(share), probabilities)
     return probabilities
 
 

@@ -159,7 +159,7 @@ def _choose_prices(
 
 
 def _correct_point(point: BudgetPoint, paid: Array, spending: SpendingCurve, confidence: float) -> BudgetPoint | None:
-    """Return a plan's point at the budget that gives this plan with expected costs; None if no budget does."""
+    """Return the point of a plan at the budget that leads to this plan; None if no budget does."""
     budget = find_budget_for_spend(paid, point.spend, spending, confidence)
     fix = correct_for_budget(paid, budget, spending, confidence)
     if not math.isclose(budget, point.spend * fix.scale, rel_tol=1e-9):
@@ -202,7 +202,7 @@ def count_at_budgets(
 
 
 def count_levels(levels: Array, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:
-    """Count customers as `count_at_budgets` does, with the levels (points, n) of the batch's plans known."""
+    """Count the customers per level and group, given the levels (points, n) of the batch's plans."""
     _, curves, costs = batch
     K, wide = curves.shape[1], np.broadcast_to(costs, curves.shape)
     counts, spend = np.zeros((len(levels), n_groups, K), dtype=np.int64), np.zeros((len(levels), n_groups))

@@ -49,7 +49,7 @@ def copy_options(table: Array, supported: Array | None) -> Array:
 
 
 def bar_options(curves: Array, costs: Array, allowed: Array) -> tuple[Array, Array]:
-    """Return curves (n, K) and costs of options such that no plan chooses an unsupported one, by a mask (n, K) of the others.
+    """Return curves (n, K) and costs with which no plan chooses an unsupported option; `allowed`: mask (n, K) of the others.
 
     An unsupported option has the cost and the response of the level that replaces it, less a hair: sums over all options stay
     meaningful, and the level itself is always the better choice.

@@ -41,7 +41,7 @@ from largesse.data import (
     read_table,
     skip_reason,
 )
-from largesse.errors import Problem, path_problems, percent, refuse, suggest
+from largesse.errors import Problem, find_path_problems, percent, refuse, suggest
 from largesse.evaluation import measure_explained
 from largesse.records import Array
 from largesse.stats import sample_rows
@@ -221,7 +221,7 @@ class CampaignDraft:
         }
 
     def order_by_response(self) -> dict[str, float] | None:
-        """Return the mean response of named levels, no incentive first, then rising: a suggestion for people, not an order."""
+        """Return the mean response of each named level, no incentive first, then rising; only a hint, as the user sets the order."""
         if self.level is None or self.level.values is not None:
             return None
         means = {word: mean for word, (_, mean) in self.count_levels().items() if mean is not None}
@@ -253,7 +253,7 @@ class CampaignDraft:
 
 def inspect_table(source: str | os.PathLike[str], query: str = "") -> TableProfile:
     """Read a table and profile its columns; a query selects one of several tables of a file."""
-    refuse("log", path_problems(Path(source).absolute(), written=True))
+    refuse("log", find_path_problems(Path(source).absolute(), is_written=True))
     table = read_table(QueriedFile(os.fspath(source), query) if query else source, what="log")
     check_columns(table.column_names, len(table), "log")
     read, written = read_suggested(table)

@@ -19,14 +19,14 @@ from largesse.data import QueriedFile, expand_home, is_remote, parse_problems
 from largesse.errors import (
     InputError,
     Problem,
-    budget_problems,
-    confidence_problems,
     fail,
-    path_problems,
+    find_budget_problems,
+    find_confidence_problems,
+    find_path_problems,
+    find_response_value_problems,
+    find_row_limit_problems,
     refuse,
     repr_short,
-    response_value_problems,
-    row_limit_problems,
     suggest,
 )
 from largesse.io import to_toml
@@ -156,13 +156,13 @@ class Campaign:
         if changes.get("explore") is not None or changes.get("explore_for") is not None:
             planning = planning.exploring(changes.get("explore"), changes.get("explore_for"))
         if confidence is not None:
-            refuse("budget", confidence_problems(confidence, "the confidence"))
+            refuse("budget", find_confidence_problems(confidence, "the confidence"))
             planning = replace(planning, budget_confidence=confidence)
         if budget is not None and total is not None:
             hint = "give the average per customer, or the total"
             fail("budget", Problem("both --budget and --total were given", hint))
         limits = {word: value for word, value in (("budget", budget), ("total", total)) if value is not None}
-        refuse("budget", [p for word, value in limits.items() for p in budget_problems(value, f"the {word}")])
+        refuse("budget", [p for word, value in limits.items() for p in find_budget_problems(value, f"the {word}")])
         if limits:
             planning = replace(planning, budget=budget, total=total)
         elif planning.budget is None and planning.total is None:
@@ -177,7 +177,7 @@ def _lines(settings: Mapping[str, Any]) -> list[str]:
 
 def read_campaign(path: str | Path, *, optional: Collection[str] = ()) -> Campaign:
     """Read a campaign file; paths inside it are relative to it. `optional` settings, such as the budget, may be left blank."""
-    refuse("campaign", path_problems(path))
+    refuse("campaign", find_path_problems(path))
     file = Path(path)
     if file.is_dir():
         file = file / "campaign.toml"
@@ -244,15 +244,17 @@ def parse_campaign(
         problems.append(Problem("no log is named", 'add a line: log = "log.parquet"'))
     paths = [key for key in ("log", "customers", "out") if isinstance(settings.get(key), str)]
     places = {key: _resolve(settings[key], folder) for key in paths}
-    problems += [p for key, place in places.items() for p in path_problems(place, f"{key} =", written=key != "out")]
+    problems += [
+        p for key, place in places.items() for p in find_path_problems(place, f"{key} =", is_written=key != "out")
+    ]
     name, seed = (sections["model"].get(word, default) for word, default in (("name", "auto"), ("seed", 0)))
     if not isinstance(name, str):
         problems.append(Problem(f"model.name is {repr_short(name)}", 'give the name in quotes: name = "auto"'))
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MAX_SEED:
         problems.append(Problem(f"model.seed is {repr_short(seed)}", "a seed is a whole number from 0 to 2³² − 1"))
     most_rows = sections["data"].get("most_rows", "auto")
-    problems += row_limit_problems(most_rows, "data.most_rows")
-    problems += response_value_problems(settings.get("response_value"))
+    problems += find_row_limit_problems(most_rows, "data.most_rows")
+    problems += find_response_value_problems(settings.get("response_value"))
     labels = _read_labels(settings.get(LABELS, {}), problems)
     refuse("campaign", problems)
     assert levels is not None  # refused above otherwise

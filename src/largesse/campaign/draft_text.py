@@ -135,7 +135,7 @@ def write_draft(
 
 
 def _write_unit(draft: CampaignDraft, answers: DraftAnswers) -> str:
-    """Write the currency of costs, by default the one that the log writes."""
+    """Write the currency of costs; the default is the currency written in the log."""
     written = [suggestion.example for suggestion in draft.written.values() if CURRENCY.search(suggestion.example)]
     if answers.unit or not written:
         return f'unit = {to_toml(answers.unit):<18} # currency of costs, for the report: "€", "USD"'

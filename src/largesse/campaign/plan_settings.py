@@ -17,8 +17,8 @@ from largesse.allocation import BUDGET_CONFIDENCE, CONSTRAINT_SETTINGS, Constrai
 from largesse.errors import (
     Problem,
     as_number,
-    budget_problems,
-    confidence_problems,
+    find_budget_problems,
+    find_confidence_problems,
     join_some,
     refuse,
     repr_short,
@@ -138,7 +138,9 @@ def parse_planning(section: dict[str, Any], levels: Levels | None, problems: lis
     limits = {word: section[word] for word in ("budget", "total") if word in section}
     if len(limits) == 2:
         problems.append(Problem("[plan] gives both budget and total", "give the average per customer, or the total"))
-    wrong_limits = [problem for word, value in limits.items() for problem in budget_problems(value, f"plan.{word}")]
+    wrong_limits = [
+        problem for word, value in limits.items() for problem in find_budget_problems(value, f"plan.{word}")
+    ]
     problems += wrong_limits
     exact = section.get("exact", False)
     if not isinstance(exact, bool):
@@ -166,7 +168,7 @@ def parse_planning(section: dict[str, Any], levels: Levels | None, problems: lis
             problems.append(Problem(f"plan.{setting.word} without plan.segment", hint))
         constraints[setting.word] = table
     confidence = section.get("budget_confidence", BUDGET_CONFIDENCE)
-    problems += (wrong_confidence := confidence_problems(confidence, "plan.budget_confidence"))
+    problems += (wrong_confidence := find_confidence_problems(confidence, "plan.budget_confidence"))
     unsupported = section.get("unsupported", BAR)
     if unsupported not in (BAR, ALLOW):
         problems.append(

@@ -237,7 +237,7 @@ def _find_reason(column: DraftColumn, rows: int) -> str:
 
 
 def find_companions(table: pa.Table, roles: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """Return those of the named columns that have one value for each level, each with the reason: they were set with it."""
+    """Return the named columns that have one value for each level and so were set with the level, each with the reason."""
     if roles.get("level", "") not in table.column_names:
         return {}
     level = group_rows(table.column(roles["level"]))

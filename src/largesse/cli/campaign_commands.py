@@ -47,7 +47,7 @@ from largesse.cli.shared_options import (
     column_option,
     pick,
 )
-from largesse.errors import Problem, fail, path_problems, plural, refuse
+from largesse.errors import Problem, fail, find_path_problems, plural, refuse
 from largesse.evaluation import ESTIMATORS
 from largesse.policy import DIALECTS
 from largesse.progress import show_progress
@@ -117,7 +117,7 @@ def init(
     On a terminal it asks for what it cannot know; elsewhere such settings are left blank.
     """
     existing = [Problem(f"{out} already exists", "give another --out, or --force to replace it")]
-    refuse("init", [*path_problems(out, "--out"), *(existing if out.exists() and not force else [])])
+    refuse("init", [*find_path_problems(out, "--out"), *(existing if out.exists() and not force else [])])
     if budget is not None and total is not None:
         fail("init", Problem("both --budget and --total were given", "give the average per customer, or the total"))
     pipeline.check_file(out, log)

@@ -128,7 +128,7 @@ class _Questions:
         return answers
 
     def ask_features(self, answers: DraftAnswers, draft: CampaignDraft) -> DraftAnswers:
-        """Ask for columns that only happened afterwards, for those that were known before, and for protected ones."""
+        """Ask for columns that were only known afterwards, for columns that were known before, and for protected ones."""
         print_draft(draft, self.console)
         names = draft.features
 

@@ -31,7 +31,7 @@ MISFIT_MESSAGE = re.compile(
 
 
 @dataclass(frozen=True, eq=False)
-class DelimitedText:
+class DelimitedSource:
     """Source of delimited text, with its separator, decimal point and column types."""
 
     open: Callable[[], Any]
@@ -62,7 +62,7 @@ class DelimitedText:
         return {NOTE_KEY: text.encode()}
 
     @property
-    def in_western(self) -> DelimitedText:
+    def in_western(self) -> DelimitedSource:
         """The text in the encoding that Excel writes on Western European machines."""
         return replace(self, encoding=WESTERN, may_be_western=False)
 
@@ -86,7 +86,9 @@ def decode_head(head: bytes) -> tuple[str, str]:
     return text, UTF8
 
 
-def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str], encoding: str = UTF8) -> DelimitedText:
+def describe_text(
+    opener: Callable[[], Any], head: str, texts: Collection[str], encoding: str = UTF8
+) -> DelimitedSource:
     """Detect the separator, decimal point and columns of codes from the first lines of a text.
 
     The columns `texts` stay text, even if they hold digits.
@@ -97,11 +99,11 @@ def describe_text(opener: Callable[[], Any], head: str, texts: Collection[str], 
     kinds = dict.fromkeys([*texts, *_find_codes(head, delimiter)], pa.string())
     columns = head.partition("\n")[0].count(delimiter) + 1
     ascii_only = encoding == UTF8 and head.isascii()
-    text = DelimitedText(opener, delimiter, decimal, kinds, columns, _quoted_newlines(head))
+    text = DelimitedSource(opener, delimiter, decimal, kinds, columns, _quoted_newlines(head))
     return replace(text, encoding=encoding, may_be_western=ascii_only)
 
 
-def read_text(text: DelimitedText) -> pa.Table:
+def read_text(text: DelimitedSource) -> pa.Table:
     """Read all rows of delimited text into a table."""
     import pyarrow as pa
 
@@ -130,7 +132,7 @@ def _refuse_bytes(schema: pa.Schema) -> None:
             raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
 
 
-def _parse(text: DelimitedText) -> pa.Table:
+def _parse(text: DelimitedSource) -> pa.Table:
     import pyarrow.csv as csv
 
     with text.open() as stream:
@@ -138,7 +140,7 @@ def _parse(text: DelimitedText) -> pa.Table:
         return csv.read_csv(stream, options, **_options(text))
 
 
-def _options(text: DelimitedText, columns: Sequence[str] | None = None) -> dict[str, Any]:
+def _options(text: DelimitedSource, columns: Sequence[str] | None = None) -> dict[str, Any]:
     import pyarrow.csv as csv
 
     return {
@@ -155,7 +157,7 @@ def _options(text: DelimitedText, columns: Sequence[str] | None = None) -> dict[
 # -- block by block ------------------------------------------------------------------------------------------------------
 
 
-def infer_types(text: DelimitedText) -> DelimitedText:
+def infer_types(text: DelimitedSource) -> DelimitedSource:
     """Infer the column types and the number of rows of delimited text, as `read_text` does, in blocks."""
     import pyarrow as pa
 
@@ -173,14 +175,14 @@ def infer_types(text: DelimitedText) -> DelimitedText:
                 text = replace(text, careful=True)
 
 
-def iterate_text(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+def iterate_text(text: DelimitedSource, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of text whose types are known in blocks; with `columns`, only these columns."""
     with _stream(text, columns) as reader:
         yield from reader
 
 
 @contextmanager
-def _stream(text: DelimitedText, columns: Sequence[str] | None = None) -> Iterator[Any]:
+def _stream(text: DelimitedSource, columns: Sequence[str] | None = None) -> Iterator[Any]:
     import pyarrow.csv as csv
 
     options = csv.ReadOptions(use_threads=not text.careful, block_size=BLOCK_BYTES, encoding=text.encoding)
@@ -196,7 +198,7 @@ class _MisfitError(Exception):
         self.names, self.types = names, types
 
 
-def _try_types(text: DelimitedText) -> DelimitedText:
+def _try_types(text: DelimitedSource) -> DelimitedSource:
     """Read all blocks with the types known so far, and count the rows.
 
     Raises `_MisfitError` at a value that does not fit.

@@ -42,7 +42,7 @@ from largesse.data.text_parsing import (
     read_words,
     recognise_words,
 )
-from largesse.errors import Problem, fail, join_some, plural, refuse, row_limit_problems
+from largesse.errors import Problem, fail, find_row_limit_problems, join_some, plural, refuse
 from largesse.progress import advance
 from largesse.records import Array, Log, RowTask, Sample
 from largesse.stats import draw_clusters, draw_rows_by_level
@@ -62,7 +62,7 @@ def read_large(source: Any, spec: RoleSpec, most_rows: int | str, seed: int = 0)
 
     "auto" stands for the number of rows that fit into memory.
     """
-    refuse("log", row_limit_problems(most_rows, "most_rows"))
+    refuse("log", find_row_limit_problems(most_rows, "most_rows"))
     cells = FIT_MEMORY_SHARE * memory_limit() / FIT_BYTES_PER_NUMBER
     max_cells, max_rows = bound_size(source, "log")
     if max_cells <= cells / max(ENCODED_WIDTHS.values()) if isinstance(most_rows, str) else max_rows <= most_rows:

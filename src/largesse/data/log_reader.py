@@ -21,7 +21,7 @@ from largesse.data.table_batches import Batches
 from largesse.data.table_checks import TableChecker
 from largesse.data.table_reader import check_columns, list_reading_notes, read_table
 from largesse.data.text_parsing import parse_problems, parse_text_columns
-from largesse.errors import InputError, Problem, fail, join_some, plural, refuse, response_value_problems, suggest
+from largesse.errors import InputError, Problem, fail, find_response_value_problems, join_some, plural, refuse, suggest
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Log, Roles
 
@@ -85,7 +85,7 @@ def read_log(
     >>> read_log(table, level="coupon", response="bought", levels=Levels(costs=[0, 5])).level
     array([0, 1, 0, 1])
     """
-    refuse("log", response_value_problems(response_value))
+    refuse("log", find_response_value_problems(response_value))
     spec = make_role_spec(Levels(levels) if isinstance(levels, Mapping) else levels, {**roles})
     if most_rows is not None and (large := read_large(source, spec, most_rows, seed)) is not None:
         return replace(large, response_value=response_value)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from largesse.data.csv_reader import DelimitedText, infer_types, iterate_text
+from largesse.data.csv_reader import DelimitedSource, infer_types, iterate_text
 from largesse.data.table_reader import (
     STREAMED_KINDS,
     check_file,
@@ -140,7 +140,7 @@ class _File:
     schema: pa.Schema
     rows: int
     state: tuple[int, int]  # size and time of the last change
-    text: DelimitedText | None = None  # dialect of a CSV
+    text: DelimitedSource | None = None  # dialect of a CSV
     words: tuple[str, ...] = ()  # columns that are read as dictionaries from a Parquet file
     kind: str = "parquet"
 

@@ -25,10 +25,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from largesse.data.arrow_columns import is_text, is_unusable
-from largesse.data.csv_reader import NOTE_KEY, DelimitedText, decode_head, describe_text, read_text
+from largesse.data.csv_reader import NOTE_KEY, DelimitedSource, decode_head, describe_text, read_text
 from largesse.data.file_formats import QUERIED_KINDS, READERS, QueriedFile, convert_file
 from largesse.data.text_parsing import parse_problems, parse_text_columns
-from largesse.errors import InputError, Problem, fail, join_some, path_problems, plural, refuse
+from largesse.errors import InputError, Problem, fail, find_path_problems, join_some, plural, refuse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,7 +87,7 @@ def read_table(
 def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
     """Return the files of a path, a folder or a glob, sorted by name."""
     text = os.fspath(source)
-    refuse(what, path_problems(text))
+    refuse(what, find_path_problems(text))
     if is_remote(text):
         fail(what, Problem(f"{text} is not a file on this machine", "Spark may reach it: --engine spark"))
     path = expand_home(text)
@@ -372,7 +372,7 @@ def _diagnosis(file: Path, message: str) -> Problem:
     return Problem(f"{file} is damaged or cut off: {first}", "write the file again; was the export interrupted?")
 
 
-def describe_csv(file: Path, texts: Collection[str], *, whole: bool = True) -> DelimitedText:
+def describe_csv(file: Path, texts: Collection[str], *, whole: bool = True) -> DelimitedSource:
     """Detect the separator, decimal point and columns of codes of a CSV file.
 
     With `whole`, an unpacked gzip file must fit into memory.

@@ -29,7 +29,7 @@ from largesse.evaluation.frontier_estimate import ConstrainedPlanner as Constrai
 from largesse.evaluation.frontier_estimate import FoldPlan as FoldPlan
 from largesse.evaluation.frontier_estimate import FoldPlanner as FoldPlanner
 from largesse.evaluation.frontier_estimate import plan_at_budgets as plan_at_budgets
-from largesse.evaluation.frontier_estimate import plan_held_out as plan_held_out
+from largesse.evaluation.frontier_estimate import plan_each_fold as plan_each_fold
 from largesse.evaluation.frontier_estimate import spread_budgets as spread_budgets
 from largesse.evaluation.frontier_estimate import trace_frontier as trace_frontier
 from largesse.evaluation.influence_functions import join_intervals as join_intervals
@@ -56,10 +56,10 @@ from largesse.evaluation.policy_estimates import estimate_ratio as estimate_rati
 from largesse.evaluation.policy_estimates import estimate_uniform as estimate_uniform
 from largesse.evaluation.policy_estimates import estimate_value as estimate_value
 from largesse.evaluation.policy_estimates import find_best_mixes as find_best_mixes
+from largesse.evaluation.policy_estimates import measure_level_influence as measure_level_influence
+from largesse.evaluation.policy_estimates import measure_logged_influence as measure_logged_influence
+from largesse.evaluation.policy_estimates import measure_policy_influence as measure_policy_influence
 from largesse.evaluation.policy_estimates import predict_value as predict_value
-from largesse.evaluation.policy_estimates import score_level as score_level
-from largesse.evaluation.policy_estimates import score_log as score_log
-from largesse.evaluation.policy_estimates import score_policy as score_policy
 from largesse.evaluation.policy_estimates import select_scores as select_scores
 from largesse.evaluation.policy_evaluation import as_policy as as_policy
 from largesse.evaluation.policy_evaluation import compare as compare

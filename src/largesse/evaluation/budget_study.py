@@ -18,7 +18,7 @@ from largesse.evaluation.frontier_estimate import (
     add_budget,
     find_budget_at,
     plan_at_budgets,
-    plan_held_out,
+    plan_each_fold,
     spread_budgets,
     trace_cost_curve,
     trace_frontier,
@@ -117,7 +117,7 @@ def study_scores(
         budgets = add_budget(budgets, find_budget_at(scores, 1 / response_value))
     plans = plan_at_budgets(scores, budgets, spending, confidence, planner)
     plan = next((plan for plan in plans if plan.budget == budget), None)
-    plan = plan or plan_held_out(scores, budget, spending, confidence, planner)
+    plan = plan or plan_each_fold(scores, budget, spending, confidence, planner)
     plans = plans or (plan,)
     candidate = Candidate(None, budget=budget).follow(plan, scores)
     rules = learn_rules(log, scores, plan.policy) if planner is None else None  # simple rules keep no constraints
@@ -210,7 +210,7 @@ def summarise_jointly(plan: PlanSummary, study: StudySummary) -> JointSummary:
 
 
 def estimate_at(study: StudySummary, budget: float) -> SliderEstimate:
-    """Interpolate value, gain and profit between the budgets of an evaluation: a mix of two plans lies on the line."""
+    """Interpolate value, gain and profit between the budgets of an evaluation; a mixture of two plans lies on the straight line."""
     points = study.frontier.points
     value = interpolate([(point.budget, point.value) for point in points], budget)
     spend = interpolate([(point.budget, point.spend) for point in points], budget)
@@ -237,7 +237,7 @@ def interpolate(known: Sequence[tuple[float, Estimate]], budget: float) -> Estim
 def _interpolate_gain(
     study: StudySummary, budget: float, value: Estimate | None, spend: Estimate | None
 ) -> Estimate | None:
-    """Return the gain over the best uniform mix at the same spend; as uncertain as at the nearest budgets.
+    """Return the gain over the best uniform mix at the same spend; its standard error is the mean of the nearest budgets'.
 
     The value of the best mix bends where it reaches a level, so it is computed at the spend itself, not on a line.
     """

@@ -64,7 +64,7 @@ def _compare(before: pa.ChunkedArray, after: pa.ChunkedArray) -> tuple[float, fl
 
 
 def _test_counts(counts: Array) -> float:
-    """Return the p-value of two samples of groups (2, g) that come from one distribution."""
+    """Return the p-value of the hypothesis that two samples of groups (2, g) come from one distribution."""
     from scipy.special import chdtrc
 
     if counts.shape[1] < 2:
@@ -79,7 +79,7 @@ def _test_counts(counts: Array) -> float:
 
 
 def _measure_psi(counts: Array) -> float:
-    """Return Σ (b − a) ln(b / a) over the shares of groups, less its expectation under no change."""
+    """Return Σ (b − a) ln(b / a) over the shares of groups, minus its expectation if nothing changed."""
     shares = (counts + 0.5) / (counts.sum(axis=1, keepdims=True) + 0.5 * counts.shape[1])
     raw = float(((shares[1] - shares[0]) * np.log(shares[1] / shares[0])).sum())
     return max(raw - (counts.shape[1] - 1) * float((1 / counts.sum(axis=1)).sum()), 0.0)

@@ -1,4 +1,4 @@
-"""Customers of a plan who differ from those of the log: their unknown values, and weights with which the log represents them.
+"""Customers of a plan who differ from those of the log: unknown values, and weights of the log's rows that represent these customers.
 
 A log speaks for customers whose values it has seen. For those, its rows are weighted by the ratio of the two densities: a
 classifier tells rows of the log from customers by features and expected responses, the same that estimates propensities, and its
@@ -73,7 +73,7 @@ def compare_customers(log: Log, features: pa.Table, seed: int = 0) -> tuple[Cust
 
 
 def match_customers(log: Log, curves: Array, customers: CustomerSample, seed: int = 0) -> tuple[Array, CustomerShift]:
-    """Return weights (n,) with which the rows of a log in memory represent customers, and the comparison of both.
+    """Return the weights (n,) of a log's rows that represent customers, and the comparison of both; the log is in memory.
 
     `curves` (n, K) are the expected responses of the rows.
     """
@@ -134,7 +134,7 @@ def _find_unknown(seen: pa.ChunkedArray, column: pa.ChunkedArray) -> tuple[Array
 
 
 def _stack(log: Log, curves: Array, customers: CustomerSample) -> Log:
-    """Return the rows of a log and customers as a log whose level says which they are, with expected responses as features."""
+    """Return one log of the rows of a log and of customers: its level is the origin, its features are expected responses."""
     import pyarrow as pa
 
     names, tables = log.features.column_names, []

@@ -31,8 +31,8 @@ from largesse.evaluation.policy_estimates import (
     estimate_mean,
     estimate_value_and_spend,
     find_best_mixes,
+    measure_policy_influence,
     predict_value,
-    score_policy,
 )
 from largesse.evaluation.spend_by_price import FoldSpending, measure_spending
 from largesse.records import Array, FrontierPoint, HeldOutPlan, MixValue, Qini, QiniPoint, Scores
@@ -86,7 +86,7 @@ class FoldPlan:
 
 
 class FoldPlanner(Protocol):
-    """Plans customers like those of the log under the rules of a campaign."""
+    """Interface of a planner for customers like those of the log, under the rules of a campaign."""
 
     def __call__(self, rows: Array, curves: Array, costs: Array, budget: float, /) -> FoldPlan:
         """Return the plan of rows (m,) of the log, which may repeat, by curves (m, K) and costs (K,) or (m, K)."""
@@ -112,22 +112,22 @@ def plan_at_budgets(
     confidence: float = BUDGET_CONFIDENCE,
     planner: FoldPlanner | None = None,
 ) -> tuple[HeldOutPlan, ...]:
-    """Plan the log's rows at each of several average budgets; see `plan_held_out`. No plan is made where rules forbid all."""
+    """Plan the log's rows at each of several average budgets; see `plan_each_fold`. No plan is made where rules forbid all."""
     spending, plans = spending or measure_spending(scores), []
     for budget in budgets:
         with suppress(*([BudgetError] if planner is not None else [])):
-            plans.append(plan_held_out(scores, float(budget), spending, confidence, planner))
+            plans.append(plan_each_fold(scores, float(budget), spending, confidence, planner))
     return tuple(plans)
 
 
-def plan_held_out(
+def plan_each_fold(
     scores: Scores,
     budget: float,
     spending: FoldSpending | None = None,
     confidence: float = BUDGET_CONFIDENCE,
     planner: FoldPlanner | None = None,
 ) -> HeldOutPlan:
-    """Plan the log's rows at an average budget, each fold like a new set of customers.
+    """Plan the log's rows at an average budget, fold by fold, as if each fold were a new set of customers.
 
     A fold's curves come from models that were not fitted to it, and its price from those curves. A row of weight two is planned
     like two customers. Levels are those that the log supports. Where costs are not certain, they are corrected by the cost of
@@ -222,7 +222,7 @@ def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str 
     contributions = np.empty((len(range(units)[sample]), len(plans)), dtype=np.float32)  # only for correlations
     points = []
     for j, plan in enumerate(plans):
-        influence = score_policy(scores, plan.policy, estimator)
+        influence = measure_policy_influence(scores, plan.policy, estimator)
         value, spend = estimate_value_and_spend(scores, influence)
         contributions[:, j] = sum_units(scores, influence.value.values - value.estimate)[sample]
         promise = predict_value(scores.curves, plan.policy, scores.weight)
@@ -277,10 +277,10 @@ def trace_cost_curve(
     scores: Scores, plans: Sequence[HeldOutPlan], spends: Sequence[float], estimator: str = "dr"
 ) -> Qini:
     """Estimate the gain over the first plan at each estimated spend, learnt and uniform, and the area between them."""
-    first, shares = score_policy(scores, plans[0].policy, estimator).value, _weight_points(np.array(spends))
+    first, shares = measure_policy_influence(scores, plans[0].policy, estimator).value, _weight_points(np.array(spends))
     points, area, means = [], Influence(np.zeros(len(scores.weight))), average_levels(scores)
     for plan, spend, share in zip(plans, spends, shares, strict=True):
-        policy = score_policy(scores, plan.policy, estimator)
+        policy = measure_policy_influence(scores, plan.policy, estimator)
         _, mixed, difference = compare_mix(scores, policy, estimator, means)
         uniform = weighted_mean((mixed.value - first).values, scores.weight)
         gain = estimate_mean(scores, policy.value - first)
@@ -290,9 +290,12 @@ def trace_cost_curve(
 
 
 def value_mixes(scores: Scores, means: LevelMeans, estimator: str = "dr") -> tuple[MixValue, ...]:
-    """Estimate the value of the best uniform mix at the mean cost of every level: it lies on a line between two of them."""
+    """Estimate the value of the best uniform mix at the mean cost of every level, on the line between two levels."""
     costs = np.unique(np.average(means.cost, axis=0, weights=means.weight))
-    mixed = (score_policy(scores, find_best_mixes(scores, float(cost), means).policy, estimator) for cost in costs)
+    mixed = (
+        measure_policy_influence(scores, find_best_mixes(scores, float(cost), means).policy, estimator)
+        for cost in costs
+    )
     values = (weighted_mean(influence.value.values, scores.weight) for influence in mixed)
     return tuple(MixValue(float(cost), value) for cost, value in zip(costs, values, strict=True))
 

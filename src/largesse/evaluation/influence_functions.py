@@ -15,13 +15,13 @@ from largesse.stats import BinaryOutcomes, binary_mask, estimate_skewed_mean, is
 
 @dataclass(frozen=True, eq=False)
 class NonzeroResponses:
-    """Rows with a response other than zero, where few of them may carry an estimate."""
+    """Mask of rows with a nonzero response, used where an estimate may rest on few such rows."""
 
     is_nonzero: Array  # (n,) bool
     sizes: Array | None = None  # (n,) what a yes adds to the outcome of any row; None: amounts of any size
 
     def pay(self, face: Array | None) -> NonzeroResponses:
-        """Return the nonzero of costs paid on redemption, by the cost (n,) of each row's level."""
+        """Return the rows with nonzero costs, which are paid on redemption, given the cost (n,) of each row's level."""
         return self if self.sizes is None or face is None else replace(self, sizes=np.maximum(self.sizes, 0.0) * face)
 
 
@@ -59,7 +59,7 @@ class Influence:
         return replace(self, values=self.values + constant)
 
     def within(self, rows: Array) -> Influence:
-        """Return the influence on the part of the estimate that comes from a mask of rows (n,); zero for the others."""
+        """Return the influence of a mask of rows (n,) on the estimate, with zeros for all other rows."""
         return self._map(lambda part: part * rows)
 
     def among(self, rows: Array) -> Influence:
@@ -78,7 +78,7 @@ class Influence:
         )
 
     def estimate(self, weight: Array | None = None, cluster: Array | None = None) -> Estimate:
-        """Return the estimate with its interval; that of a biased estimator includes that of `dr`."""
+        """Return the estimate with its interval; the interval of a biased estimator includes the interval of `dr`."""
         estimate = estimate_skewed_mean(self.values, weight, cluster, self.tail, self.answers)
         return estimate if self.unbiased is None else join_intervals(estimate, self.unbiased.estimate(weight, cluster))
 
@@ -98,22 +98,22 @@ class PolicyInfluence(NamedTuple):
         return self.value * response_value - self.spend
 
 
-def measure_rows(rows: PolicyRows, name: str, nonzero: NonzeroResponses | None = None) -> Influence:
+def measure_estimator_influence(rows: PolicyRows, name: str, nonzero: NonzeroResponses | None = None) -> Influence:
     """Return the influence of rows on the estimate of one estimator; see `find_nonzero_responses`."""
     estimator = ESTIMATORS[name]
     terms = estimator.terms(rows)
     values = measure_influence(terms, rows.weight)
     if estimator.biased:
-        return Influence(values, None, measure_rows(rows, "dr", nonzero))
+        return Influence(values, None, measure_estimator_influence(rows, "dr", nonzero))
     return make_influence(values, rows, nonzero, terms.bottom)
 
 
 def make_influence(
     values: Array, rows: PolicyRows, nonzero: NonzeroResponses | None, bottom: Array | None = None
 ) -> Influence:
-    """Return the influence of values (n,) with the contribution of nonzero, in the unit of the estimate."""
+    """Return the influence of values (n,), with the parts of its nonzero rows, in the unit of the estimate."""
     if nonzero is None or nonzero.sizes is None:
-        return Influence(values, find_tail(rows, nonzero, bottom))
+        return Influence(values, weigh_nonzero_outcomes(rows, nonzero, bottom))
     scale = 1.0 if bottom is None else weighted_mean(bottom, rows.weight)
     stakes = rows.ratio * nonzero.sizes / scale if scale != 0 else np.zeros(len(values))
     return Influence(values, answers=BinaryOutcomes(stakes, nonzero.is_nonzero))
@@ -127,9 +127,11 @@ def find_nonzero_responses(response: Array) -> NonzeroResponses | None:
     return NonzeroResponses(response != 0) if is_sparse_amount(response) else None
 
 
-def find_tail(rows: PolicyRows, nonzero: NonzeroResponses | None, bottom: Array | None = None) -> Array | None:
-    """Return the weighted outcomes (n,) of nonzero with amounts of any size, in the unit of the estimate."""
-    scale = 1.0 if bottom is None else weighted_mean(bottom, rows.weight)
+def weigh_nonzero_outcomes(
+    rows: PolicyRows, nonzero: NonzeroResponses | None, denominator: Array | None = None
+) -> Array | None:
+    """Return the weighted outcomes (n,) of nonzero rows, in the unit of the estimate; None for yes/no outcomes."""
+    scale = 1.0 if denominator is None else weighted_mean(denominator, rows.weight)
     if nonzero is None or nonzero.sizes is not None or scale == 0:
         return None
     return nonzero.is_nonzero * rows.ratio * rows.outcome / scale
@@ -138,11 +140,13 @@ def find_tail(rows: PolicyRows, nonzero: NonzeroResponses | None, bottom: Array 
 def estimate_all(rows: PolicyRows, cluster: Array | None = None) -> dict[str, Estimate]:
     """Return the estimate of every estimator with its interval, by name."""
     nonzero = find_nonzero_responses(rows.outcome)
-    return {name: measure_rows(rows, name, nonzero).estimate(rows.weight, cluster) for name in ESTIMATORS}
+    return {
+        name: measure_estimator_influence(rows, name, nonzero).estimate(rows.weight, cluster) for name in ESTIMATORS
+    }
 
 
 def join_intervals(estimate: Estimate, other: Estimate) -> Estimate:
-    """Widen an interval until it includes another; it has no ends if the other has none."""
+    """Widen an interval until it includes another one; the result has no ends if the other has none."""
     if not (np.isfinite(other.low) and np.isfinite(other.high)):
         return replace(estimate, low=float("nan"), high=float("nan"))
     return replace(estimate, low=min(estimate.low, other.low), high=max(estimate.high, other.high))

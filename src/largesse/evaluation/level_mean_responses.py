@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from largesse.evaluation.plan_summary import MAX_SUMMARY_ROWS, choose_features
-from largesse.evaluation.policy_estimates import score_level
+from largesse.evaluation.policy_estimates import measure_level_influence
 from largesse.records import MIN_LEVEL_ROWS, Array, Estimate, FeatureCurves, GroupCurve, GroupPoint, Log, Scores
 from largesse.stats import effective_sample_size, estimate_skewed_mean, is_sparse_amount, t_quantile
 
@@ -77,7 +77,7 @@ def _score_weighted_mean(log: Log, propensity: Array, weight: Array, level: int)
 
 
 def bound_share_variance(share: float, rows: float) -> float:
-    """Return a lower bound of the squared standard error of a share: that of Agresti and Coull, never zero."""
+    """Return a lower bound of the squared standard error of a share, by Agresti and Coull; never zero."""
     share = (min(max(share, 0.0), 1.0) * rows + 2) / (rows + 4)
     return share * (1 - share) / (rows + 4)
 
@@ -163,7 +163,7 @@ def trace_groups(scores: Scores, rows: Array, groups: Array, n_groups: int) -> l
     """
     curves: list[list[GroupPoint]] = [[] for _ in range(n_groups)]
     for k in range(scores.curves.shape[1]):
-        value = score_level(scores, k).value
+        value = measure_level_influence(scores, k).value
         for group in range(n_groups):
             members = rows[groups == group]
             weight, logged = scores.weight[members], members[scores.level[members] == k]

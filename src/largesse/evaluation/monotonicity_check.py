@@ -30,7 +30,7 @@ MAX_CONFIRMED_GROUPS = 5  # those with the clearest falls
 
 @dataclass(frozen=True)
 class GroupFall:
-    """A clear fall of the mean response from a cheaper level to a dearer one, in a group of customers."""
+    """A clear fall of the mean response from a cheaper level to a dearer one, in one group of customers."""
 
     group: str  # a condition on a feature
     rows: int
@@ -38,7 +38,7 @@ class GroupFall:
 
 
 def states_order(levels: Levels) -> bool:
-    """Test if doses, names or different costs say which of two levels is more.
+    """Test if doses, names or different costs state the order of two levels.
 
     >>> states_order(Levels([0, 1, 2], names=["none", "small", "big"])), states_order(Levels([0, 1, 2], names=["none", "mail", "call"]))
     (True, False)

@@ -100,7 +100,7 @@ def _sample_rows(log: Log) -> tuple[Array, pa.Table]:
 
 
 def _group_all(log: Log, names: list[str]) -> dict[str, Groups]:
-    """Return the groups of all rows in some columns; those of a large log are found on its sample."""
+    """Return the groups of all rows in some columns; for a large log, the groups are found on its sample."""
     if log.sample is None:
         return {name: group_column(log.features.column(name), RULE_GROUPS) for name in names}
     groupings = {name: find_grouping(log.sample.log.features.column(name), RULE_GROUPS) for name in names}
@@ -119,7 +119,7 @@ def _split_folds(fold: Array) -> list[Array]:
 
 
 def _find_column(scores: Scores, policy: Array, rows: Array, grouped: Mapping[str, Groups], places: Array) -> str:
-    """Return the column whose rule has the largest predicted value on some rows; `places` are theirs in the groups."""
+    """Return the column whose rule has the largest predicted value on some rows; `places` are the rows' places in `grouped`."""
     spend, predicted = _expect_spend(scores, policy, rows), {}
     for name, groups in grouped.items():
         mass, value, cost = _average_groups(groups.code[places], len(groups.labels), scores, rows)
@@ -138,13 +138,13 @@ def _expect_spend(scores: Scores, policy: Array, rows: Array) -> float:
 
 
 def _take_weights(scores: Scores, rows: Array) -> Array:
-    """Return the weights of some rows; ones where none counts: a fold may have no weight at all."""
+    """Return the weights of some rows, or ones if their sum is zero, as a fold may have no weight at all."""
     weight = scores.weight[rows]
     return weight if weight.any() else np.ones(len(weight))
 
 
 def _average_groups(code: Array, groups: int, scores: Scores, rows: Array) -> tuple[Array, Array, Array]:
-    """Return each group's share of the weight (G,), and its mean curve and costs (G, K); an empty group has those of all."""
+    """Return each group's share of the weight (G,), and its mean curve and costs (G, K); an empty group gets the overall means."""
     weight = _take_weights(scores, rows)
     mass = np.bincount(code, weights=weight, minlength=groups)
     means = []

@@ -57,7 +57,7 @@ def answer_level(rows: float, effective: float, smallest: float) -> str:
 
 
 def _measure_balance(log: Log, propensity: Array, features: LevelFeatures) -> tuple[tuple[str, ...], Array, Array]:
-    """Return the features that differ most between levels, their differences (before and after, features, K), and those beyond chance.
+    """Return the least balanced features, their differences (before and after, features, K), and the features beyond chance.
 
     Beyond chance (features,) is the largest difference after weighting, where it exceeds that of randomised levels.
     """

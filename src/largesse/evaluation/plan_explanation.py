@@ -21,16 +21,16 @@ from largesse.evaluation.policy_estimates import (
     estimate_difference,
     estimate_mean,
     estimate_value_and_spend,
-    score_level,
-    score_log,
-    score_policy,
+    measure_level_influence,
+    measure_logged_influence,
+    measure_policy_influence,
     select_scores,
 )
 from largesse.records import (
     Array,
     DecisionExample,
     DecisionImportance,
-    DecisionSummary,
+    DecisionReasons,
     HeldOutPlan,
     LevelGain,
     LevelTransition,
@@ -49,7 +49,7 @@ PRICE_CHANGES = (-0.25, -0.1, 0.1, 0.25)
 
 def explain_decisions(
     log: Log, scores: Scores, plan: HeldOutPlan, shuffled: ShuffledPredictions | None = None
-) -> DecisionSummary:
+) -> DecisionReasons:
     """Explain a held-out plan: an example of each level, the effect of other prices, and the features that move decisions.
 
     Curves are out-of-fold, and prices those of the fold's plan. `shuffled` holds the curves of
@@ -59,7 +59,7 @@ def explain_decisions(
     rows = np.arange(0, len(scores.level), max(-(-len(scores.level) // MAX_EXPLAINED_ROWS), 1))
     known, price, scale = _find_prices(scores, plan, rows)
     if not known.any():
-        return DecisionSummary(movers=movers)
+        return DecisionReasons(movers=movers)
     rows = rows[known]
     curves, costs = scores.curves[rows], scores.expected_costs[rows] * scale[:, None]
     sample = select_scores(scores, rows)
@@ -77,7 +77,7 @@ def explain_decisions(
         for change in PRICE_CHANGES
         if price.any()
     )
-    return DecisionSummary(tuple(examples), moves, movers)
+    return DecisionReasons(tuple(examples), moves, movers)
 
 
 def _find_prices(scores: Scores, plan: HeldOutPlan, rows: Array) -> tuple[Array, Array, Array]:
@@ -164,13 +164,13 @@ def measure_changes(scores: Scores, policy: Array) -> LoggedPolicyChanges:
     >>> [change.level for change in changes.levels], sum(move.rows for move in changes.moves)
     ([3], 500)
     """
-    after, before = score_policy(scores, policy), score_log(scores)
+    after, before = measure_policy_influence(scores, policy), measure_logged_influence(scores)
     levels = policy if gives_levels(policy) else np.argmax(policy, axis=1)
     whole, changes = float(scores.weight.sum()), []
     for level in range(scores.curves.shape[1]):
         probability = (levels == level).astype(np.float64) if levels is policy else policy[:, level]
         if probability.any():
-            more = score_level(scores, level).minus(before)
+            more = measure_level_influence(scores, level).minus(before)
             value, spend = (estimate_mean(scores, part.within(probability)) for part in more)
             changes.append(LevelGain(level, float(scores.weight @ probability) / whole, value, spend))
     start, end = (ValueSpend(*estimate_value_and_spend(scores, policy)) for policy in (before, after))

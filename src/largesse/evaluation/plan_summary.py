@@ -150,7 +150,7 @@ class CountedPlan:
 
 
 def order_plans(plan: PlanTotals, counts: PlanCounts, points: Sequence[BudgetPoint]) -> list[CountedPlan]:
-    """Return the plan of the run and the plans at other budgets, by budget; without a second copy of the same plan."""
+    """Return the plan of the run and the plans at other budgets, sorted by budget; a second copy of the same plan is dropped."""
     others = [
         CountedPlan(
             point.budget, point.spend, point.value, point.price, counted, paid * point.ratio, False, point.breaks_even
@@ -173,7 +173,7 @@ def order_plans(plan: PlanTotals, counts: PlanCounts, points: Sequence[BudgetPoi
 
 
 class PlanTotals(Protocol):
-    """The totals of a plan: that of `allocate`, or one whose levels are in batches. Averages are per customer."""
+    """The totals of a plan of `allocate`, or of a plan whose levels are in batches. Averages are per customer."""
 
     @property
     def value(self) -> float: ...  # noqa: D102

@@ -29,9 +29,9 @@ from largesse.evaluation.influence_functions import (
     NonzeroResponses,
     PolicyInfluence,
     find_nonzero_responses,
-    find_tail,
     make_influence,
-    measure_rows,
+    measure_estimator_influence,
+    weigh_nonzero_outcomes,
 )
 from largesse.levels import Levels
 from largesse.records import MIN_LEVEL_ROWS, Array, Comparison, Estimate, Reference, Scores
@@ -48,7 +48,7 @@ MIN_NAMED_SHARE = 0.005  # a smaller share of a mix is a rounding error
 # -- influence of rows ------------------------------------------------------------------------------------------------
 
 
-def score_policy(scores: Scores, policy: Array, estimator: str = "dr") -> PolicyInfluence:
+def measure_policy_influence(scores: Scores, policy: Array, estimator: str = "dr") -> PolicyInfluence:
     """Return the influence of each row on the estimates of value and spend; the policy is kept within the log's support."""
     policy = keep_supported(scores, policy)
     nonzero, known = find_nonzero_responses(scores.response), _are_costs_known(scores)
@@ -65,11 +65,16 @@ def score_policy(scores: Scores, policy: Array, estimator: str = "dr") -> Policy
         return PolicyInfluence(
             value, make_influence(spend, _weight_outcome(scores, policy, scores.paid), nonzero_costs)
         )
-    value, paid = measure_rows(weight_responses(scores, policy), estimator, nonzero), weight_costs(scores, policy)
-    return PolicyInfluence(value, Influence(paid.direct) if known else measure_rows(paid, estimator, nonzero_costs))
+    value, paid = (
+        measure_estimator_influence(weight_responses(scores, policy), estimator, nonzero),
+        weight_costs(scores, policy),
+    )
+    return PolicyInfluence(
+        value, Influence(paid.direct) if known else measure_estimator_influence(paid, estimator, nonzero_costs)
+    )
 
 
-def score_log(scores: Scores) -> PolicyInfluence:
+def measure_logged_influence(scores: Scores) -> PolicyInfluence:
     """Return the influence of each row on the value and spend of the logged levels."""
     nonzero = find_nonzero_responses(scores.response)
     ones, unused = np.ones(len(scores.response)), np.zeros(len(scores.response))
@@ -82,9 +87,9 @@ def score_log(scores: Scores) -> PolicyInfluence:
     )
 
 
-def score_level(scores: Scores, level: int, estimator: str = "dr") -> PolicyInfluence:
+def measure_level_influence(scores: Scores, level: int, estimator: str = "dr") -> PolicyInfluence:
     """Return the influence of each row on the value and spend of one level for everyone."""
-    return score_policy(scores, np.full(len(scores.level), level, dtype=np.int64), estimator)
+    return measure_policy_influence(scores, np.full(len(scores.level), level, dtype=np.int64), estimator)
 
 
 def _average_scores(scores: Array, policy: Array) -> Array:
@@ -103,7 +108,7 @@ def _iterate_blocks(rows: int) -> Iterator[slice]:
 
 
 def _are_costs_known(scores: Scores) -> bool:
-    """Return True if every row cost as much as its level was expected to cost."""
+    """Return True if the cost of every row equals the expected cost of its level."""
     for rows in _iterate_blocks(len(scores.level)):
         level = scores.level[rows]
         place = np.arange(len(level))
@@ -116,7 +121,7 @@ def _are_costs_known(scores: Scores) -> bool:
 
 
 def _weight_outcome(scores: Scores, policy: Array, outcome: Array) -> PolicyRows:
-    """Return the weights of rows under a policy, without the curves: nonzero need no more."""
+    """Return the weights of rows under a policy, without the curves, which nonzero rows do not need."""
     if gives_levels(policy):
         ratio = (policy == scores.level) / scores.propensity
     elif policy.ndim == 1:
@@ -128,7 +133,7 @@ def _weight_outcome(scores: Scores, policy: Array, outcome: Array) -> PolicyRows
 
 
 def _find_nonzero_costs(scores: Scores, nonzero: NonzeroResponses | None) -> NonzeroResponses | None:
-    """Return the nonzero of a spend that is not known."""
+    """Return the rows with nonzero costs, for a spend that is uncertain."""
     if scores.paid_as == "observed":
         return find_nonzero_responses(scores.paid)
     return None if nonzero is None else nonzero.pay(scores.face)
@@ -136,7 +141,7 @@ def _find_nonzero_costs(scores: Scores, nonzero: NonzeroResponses | None) -> Non
 
 def count_nonzero_responses(scores: Scores, policy: Array) -> int | None:
     """Return the number of rows with a response that carry the estimate of a policy, where they are too few; else None."""
-    tail = find_tail(weight_responses(scores, policy), find_nonzero_responses(scores.response))
+    tail = weigh_nonzero_outcomes(weight_responses(scores, policy), find_nonzero_responses(scores.response))
     return None if tail is None else count_if_too_few(tail)
 
 
@@ -155,7 +160,7 @@ def estimate_value_and_spend(scores: Scores, influence: PolicyInfluence) -> tupl
 
 def estimate_value(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Estimate, Estimate]:
     """Estimate value and spend of a policy, with intervals from the influence of rows."""
-    return estimate_value_and_spend(scores, score_policy(scores, policy, estimator))
+    return estimate_value_and_spend(scores, measure_policy_influence(scores, policy, estimator))
 
 
 def bootstrap_values(
@@ -198,8 +203,10 @@ def estimate_difference(
 
     The other policy may have its own scores of the same rows.
     """
-    other_influence = score_policy(scores if other_scores is None else other_scores, other, estimator)
-    return Comparison(*estimate_value_and_spend(scores, score_policy(scores, policy, estimator).minus(other_influence)))
+    other_influence = measure_policy_influence(scores if other_scores is None else other_scores, other, estimator)
+    return Comparison(
+        *estimate_value_and_spend(scores, measure_policy_influence(scores, policy, estimator).minus(other_influence))
+    )
 
 
 def estimate_ratio(scores: Scores, top: Influence, bottom: Influence) -> Estimate:
@@ -261,7 +268,10 @@ def estimate_cost_per_extra(scores: Scores, change: PolicyInfluence) -> Estimate
 
 def estimate_uniform(scores: Scores, estimator: str = "dr") -> list[tuple[Estimate, Estimate]]:
     """Estimate value and spend of level k for everyone, for each k."""
-    return [estimate_value_and_spend(scores, score_level(scores, k, estimator)) for k in range(scores.gamma.shape[1])]
+    return [
+        estimate_value_and_spend(scores, measure_level_influence(scores, k, estimator))
+        for k in range(scores.gamma.shape[1])
+    ]
 
 
 def predict_value(curves: Array, policy: Array, weight: Array | None = None) -> float:
@@ -278,14 +288,14 @@ def compare_references(
 ) -> tuple[Reference, Reference]:
     """Compare a scored policy with the best uniform mix at the same spend, and with the logged levels.
 
-    Where costs are not certain, the difference from the mix allows for errors of both spends; see `measure_gain`.
+    Where costs are not certain, the difference from the mix allows for errors of both spends; see `measure_gain_influence`.
     """
     mixes, mixed, gain = compare_mix(scores, policy, estimator)
-    name = (name_mix(mixes.mean), describe_mix(mixes.mean, levels))
+    name = (choose_mix_name(mixes.mean), describe_mix(mixes.mean, levels))
     logged = ("what was done before", "the levels in the log")
     return (
         _make_reference(scores, name, mixed, policy, response_value, gain),
-        _make_reference(scores, logged, score_log(scores), policy, response_value, priced=True),
+        _make_reference(scores, logged, measure_logged_influence(scores), policy, response_value, priced=True),
     )
 
 
@@ -300,7 +310,7 @@ def compare_uniform(
     """Compare a scored policy with each level for everyone, whatever it costs; the cheapest level is already scored."""
     references = []
     for k, label in enumerate(levels.titles):
-        uniform = score_level(scores, k, estimator) if k else cheapest
+        uniform = measure_level_influence(scores, k, estimator) if k else cheapest
         named = (label, f"all get {label!r}")
         references.append(_make_reference(scores, named, uniform, policy, response_value, priced=k == 0))
     return tuple(references)
@@ -337,11 +347,13 @@ def _make_reference(
 
 
 def estimate_gain(scores: Scores, policy: Array, estimator: str = "dr") -> Estimate:
-    """Estimate the gain of a policy over the best uniform mix at the same spend; see `measure_gain`."""
-    return estimate_mean(scores, measure_gain(scores, score_policy(scores, policy, estimator), estimator))
+    """Estimate the gain of a policy over the best uniform mix at the same spend; see `measure_gain_influence`."""
+    return estimate_mean(
+        scores, measure_gain_influence(scores, measure_policy_influence(scores, policy, estimator), estimator)
+    )
 
 
-def measure_gain(scores: Scores, policy: PolicyInfluence, estimator: str = "dr") -> Influence:
+def measure_gain_influence(scores: Scores, policy: PolicyInfluence, estimator: str = "dr") -> Influence:
     """Return the influence of rows on the gain of a scored policy over the best uniform mix at the same spend.
 
     Where costs are not certain, both spends are estimates: a policy that seems cheap by chance is compared with a mix that is
@@ -353,13 +365,13 @@ def measure_gain(scores: Scores, policy: PolicyInfluence, estimator: str = "dr")
 def compare_mix(
     scores: Scores, policy: PolicyInfluence, estimator: str = "dr", means: LevelMeans | None = None
 ) -> tuple[FoldMixes, PolicyInfluence, Influence]:
-    """Return the best uniform mix at the spend of a policy, its influence, and that on the gain over it.
+    """Return the best uniform mix at the spend of a policy, the influence on its value, and the influence on the gain over it.
 
     The mix of a fold is chosen on the other folds: a mix that is chosen on the rows that judge it is too good by the noise of
     the level means, and the gain too small. Known `means` are not computed again.
     """
     mixes = find_best_mixes(scores, policy.spend.values, means)
-    mixed = score_policy(scores, mixes.policy, estimator)
+    mixed = measure_policy_influence(scores, mixes.policy, estimator)
     change = policy.minus(mixed)
     # Errors of spends are errors of value, by the return on money between the levels of the mix.
     return mixes, mixed, change.value if scores.certain else change.value - change.spend * mixes.slopes[mixes.fold]
@@ -451,7 +463,7 @@ def find_best_mixes(scores: Scores, spend: float | Array, means: LevelMeans | No
     return FoldMixes(means.fold, weight, shares, slopes)
 
 
-def name_mix(mix: Array) -> str:
+def choose_mix_name(mix: Array) -> str:
     """Return the name of a mix: only a mix of a single level treats everyone the same."""
     return "everyone the same" if _count_levels(mix) == 1 else "a random mix"
 

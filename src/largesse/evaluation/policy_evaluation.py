@@ -12,7 +12,7 @@ from largesse.allocation import Constraints, allow_cheapest
 from largesse.errors import (
     Problem,
     fail,
-    integer_problems,
+    find_integer_problems,
     percent,
     plural,
     refuse,
@@ -22,7 +22,7 @@ from largesse.errors import (
 )
 from largesse.evaluation.crossfitted_scores import crossfit, hold_out_rows, restrict_scores, score_rows
 from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.frontier_estimate import ConstrainedPlanner, plan_held_out
+from largesse.evaluation.frontier_estimate import ConstrainedPlanner, plan_each_fold
 from largesse.evaluation.influence_functions import join_intervals
 from largesse.evaluation.log_checks import check_log, describe_cells, encode_unless_given, warn_of_overlap
 from largesse.evaluation.one_column_rule import learn_rules
@@ -35,9 +35,9 @@ from largesse.evaluation.policy_estimates import (
     count_nonzero_responses,
     estimate_difference,
     estimate_value_and_spend,
+    measure_level_influence,
+    measure_policy_influence,
     predict_value,
-    score_level,
-    score_policy,
 )
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.evaluation.profit_estimate import estimate_profit
@@ -226,10 +226,10 @@ def evaluate_scores(
     interval: str = "influence",
     seed: int = 0,
 ) -> Evaluation:
-    """Estimate the value and spend of a policy from scores of the log; `warnings` are those of the log."""
+    """Estimate the value and spend of a policy from scores of the log; `warnings` are the warnings of the log."""
     policy, response_value = candidate.policy, log.response_value
     assert policy is not None  # learnt by now
-    own, cheapest = score_policy(scores, policy, estimator), score_level(scores, 0, estimator)
+    own, cheapest = measure_policy_influence(scores, policy, estimator), measure_level_influence(scores, 0, estimator)
     value, spend = estimate_value_and_spend(scores, own)
     profit = None if response_value is None else estimate_profit(scores, own, cheapest, response_value)
     if interval == "bootstrap":
@@ -316,11 +316,11 @@ def _from_policy(log: Log, policy: Any) -> Candidate:
 
 
 def learn_policy(candidate: Candidate, scores: Scores, constraints: Constraints | None = None) -> Candidate:
-    """Return the candidate with a policy: its own, or one that is learnt at its budget, under constraints of the log's rows."""
+    """Return the candidate with its own policy, or with a policy that is learnt at its budget, under constraints of the log's rows."""
     if candidate.policy is not None or candidate.budget is None:
         return candidate
     planner = None if constraints is None else ConstrainedPlanner(constraints, len(scores.level))
-    return candidate.follow(plan_held_out(scores, candidate.budget, planner=planner), scores)
+    return candidate.follow(plan_each_fold(scores, candidate.budget, planner=planner), scores)
 
 
 def _restrict_rules(constraints: Constraints | None, allowed: Array | None) -> Constraints | None:
@@ -356,7 +356,7 @@ def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
 def check_task(log: Any, folds: Any, seed: Any) -> None:
     """Refuse anything but a log, and invalid numbers of folds and seeds."""
     problems = [] if isinstance(log, Log) else [Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)")]
-    problems += integer_problems(folds, "folds", least=2) + integer_problems(seed, "the seed", most=2**32 - 1)
+    problems += find_integer_problems(folds, "folds", least=2) + find_integer_problems(seed, "the seed", most=2**32 - 1)
     refuse("evaluate", problems)
 
 

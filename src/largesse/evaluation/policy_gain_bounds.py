@@ -23,7 +23,7 @@ from largesse.evaluation.policy_estimates import (
     compare_mix,
     estimate_mean,
     estimate_value_and_spend,
-    score_policy,
+    measure_policy_influence,
 )
 from largesse.records import Array, Estimate, Log, PolicyOption, Recommendation, Scores
 from largesse.stats import COVERAGE, bound_mean
@@ -58,7 +58,7 @@ def bound_policy_gains(
     if rules is not None:
         names.append(("a simple rule", rules.whole.describe(log.levels)))
         policies.append(rules.policy)
-    influences = [score_policy(scores, option, estimator) for option in policies]
+    influences = [measure_policy_influence(scores, option, estimator) for option in policies]
     means = average_levels(scores)
     compared = [compare_mix(scores, influence, estimator, means) for influence in influences]
     gains = [gain for *_, gain in compared]
@@ -92,7 +92,7 @@ def _bound_gain(gain: Estimate, critical_value: float) -> float | None:
 
 
 def _guarantee_value(scores: Scores, policy: Array, parts: int, options: int) -> float:
-    """Return a lower bound of the value from weighted responses alone, such that those of all options hold together."""
+    """Return a lower bound of the value from weighted responses alone; the bounds of all options hold together."""
     rows = weight_responses(scores, policy)
     terms = np.maximum(rows.ratio * rows.outcome, 0.0)
     return bound_mean(terms, scores.weight, scores.cluster, coverage=1 - (1 - COVERAGE) / options, parts=parts)

@@ -23,7 +23,7 @@ from largesse.evaluation.frontier_estimate import (
     sum_units,
 )
 from largesse.evaluation.influence_functions import PolicyInfluence, widen_interval
-from largesse.evaluation.policy_estimates import estimate_mean, estimate_ratio, score_policy
+from largesse.evaluation.policy_estimates import estimate_mean, estimate_ratio, measure_policy_influence
 from largesse.records import Array, BestBudget, Estimate, HeldOutPlan, Profit, Scores
 from largesse.stats import COVERAGE, t_quantile
 
@@ -58,7 +58,7 @@ def trace_profit(
     contributions = np.empty((len(range(units)[sample]), len(plans)), dtype=np.float32)
     estimates = []
     for j, plan in enumerate(plans):
-        profit = score_policy(scores, plan.policy, estimator).profit(response_value)
+        profit = measure_policy_influence(scores, plan.policy, estimator).profit(response_value)
         estimates.append(estimate_mean(scores, profit))
         contributions[:, j] = sum_units(scores, profit.values - estimates[-1].estimate)[sample]
     profits = np.array([estimate.estimate for estimate in estimates])
@@ -71,7 +71,7 @@ def trace_profit(
 
 
 def find_candidates(profits: Array, contributions: Array, spread: Array, seed: int = 0) -> Array:
-    """Return a mask of the points (m,) that are not clearly below another: it has the truly best in 95 % of all logs.
+    """Return a mask of the points (m,) that are not clearly below another point; it includes the truly best one in 95 % of all logs.
 
     Parameters
     ----------

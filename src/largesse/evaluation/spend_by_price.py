@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from largesse.allocation import CostCorrection, correct_for_budget, decide_at_price, frontier
-from largesse.evaluation.policy_estimates import estimate_mean, score_policy
+from largesse.evaluation.policy_estimates import estimate_mean, measure_policy_influence
 from largesse.records import Array, Scores, SpendingCurve
 from largesse.stats import t_estimate, t_quantile
 
@@ -29,7 +29,7 @@ MAX_UNSAMPLED_ROWS, PRICE_SAMPLE_ROWS = (
 
 @dataclass(frozen=True, eq=False)
 class FoldSpending:
-    """Sums over the rows of each fold; any set of folds has a spending curve."""
+    """Expected and actual costs summed per fold, from which the spending curve of any set of folds is computed."""
 
     price: Array  # (m,) falling
     expected: Array  # (m, folds)
@@ -44,7 +44,7 @@ class FoldSpending:
         return self._make_curve(np.ones(len(self.weight), dtype=bool))
 
     def without(self, fold: int) -> SpendingCurve:
-        """Return the curve over all folds but one, by its index; over all where there is no other."""
+        """Return the curve over all folds but one, given by its index; over all folds if there is only one."""
         others = np.arange(len(self.weight)) != fold
         return self._make_curve(others) if others.any() else self.whole
 
@@ -89,7 +89,7 @@ def measure_spending(scores: Scores) -> FoldSpending | None:
     for j in range(len(prices)):
         for part, own in zip(fold_rows, fold_prices, strict=True):
             levels[part] = decide_at_price(curves[part], costs[part], own[j])
-        spend = score_policy(scores, levels).spend
+        spend = measure_policy_influence(scores, levels).spend
         estimate = estimate_mean(scores, spend)
         wide = (estimate.high - estimate.estimate) / t_quantile(1e9)
         by_fold = [np.bincount(fold, weights=scores.weight * cost) for cost in (costs[rows, levels], spend.values)]

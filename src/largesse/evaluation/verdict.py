@@ -28,7 +28,7 @@ import numpy as np
 from largesse.allocation import copy_options, expected_costs, mix_two_levels, replace_options
 from largesse.evaluation.estimators import gives_levels
 from largesse.evaluation.one_column_rule import FoldRules
-from largesse.evaluation.policy_estimates import average_levels, compare_mix, estimate_mean, score_log
+from largesse.evaluation.policy_estimates import average_levels, compare_mix, estimate_mean, measure_logged_influence
 from largesse.records import (
     MIN_LEVEL_ROWS,
     Array,
@@ -100,7 +100,7 @@ def give_verdict(
     policies = {"plan": policy}
     if rules is not None:
         policies["rule"] = rules.policy
-    logged = score_log(scores)
+    logged = measure_logged_influence(scores)
     before = estimate_mean(scores, logged.spend)
     if before.estimate <= safety.options[0].spend.estimate * (1 + SAME_SPEND):
         policies["before"] = log.level
@@ -139,7 +139,7 @@ def _find_obstacle(log: Log, gain: Estimate, warnings: Sequence[Finding]) -> str
 
 @dataclass(frozen=True)
 class PromisedGain:
-    """Gain of a policy that out-of-fold curves promise, and its mean and standard deviation over draws of the curves."""
+    """Gain of a policy predicted by out-of-fold curves, with its mean and standard deviation over draws of the curves."""
 
     promise: float
     mean: float
@@ -183,7 +183,7 @@ def _weigh_levels(policy: Array, weight: Array, K: int) -> Array:
 
 
 def _promise(curves: Array, costs: Array, share: Array, weight: Array) -> float:
-    """Return the gain of shares (n, K) over the best uniform mix at the same cost, by curves and costs (n, K)."""
+    """Return the predicted gain of shares (n, K) over the best uniform mix at the same cost, from curves and costs (n, K)."""
     value, spend = float((share * curves).sum()), float((share * costs).sum())
     means = weight @ curves
     return value - float(mix_two_levels(means, weight @ costs, spend) @ means)

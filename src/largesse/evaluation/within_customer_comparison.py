@@ -115,7 +115,7 @@ def _regress_within(rows: _Rows) -> tuple[Array, Array]:
 
 
 def _compare_means(rows: _Rows) -> tuple[Array, Array]:
-    """Return the weighted mean responses of levels less that of the first (L,), and the influence (C, L) of each cluster on them."""
+    """Return the weighted mean responses of levels minus the mean of the first level (L,), and the influence (C, L) of each cluster."""
     first = 1 - rows.levels.sum(axis=1)
     scores, means = [], []
     for at_level in (first, *rows.levels.T):

@@ -86,7 +86,7 @@ class ExplorationTask:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Level probabilities of the next log, and those of random levels with the same loss."""
+    """Level probabilities of the next log, and probabilities of purely random levels with the same loss."""
 
     probabilities: Array  # (n, K)
     random: Array  # (n, K)

@@ -15,7 +15,7 @@ from largesse.errors import (
     Problem,
     as_number,
     fail,
-    integer_problems,
+    find_integer_problems,
     join_some,
     refuse,
     repr_short,
@@ -25,7 +25,7 @@ from largesse.exploration.budget_constrained_draw import draw_within
 from largesse.exploration.exploration_design import GOALS, ExplorationTask, design_log, make_task
 from largesse.exploration.exploration_rule import ExplorationRule, find_rule
 from largesse.exploration.response_variance import ResponseVariance
-from largesse.records import Array, Decisions, Exploration, Log, NextLog, Precision, Scores, Verdict
+from largesse.records import Array, DrawnLevels, Exploration, Log, NextLog, Precision, Scores, Verdict
 from largesse.stats import sample_rows
 
 AT_RANDOM = "random"  # instead of a goal: a share of the customers gets random levels
@@ -39,7 +39,7 @@ LIMITS_HINT = "exploration keeps a budget and eligible levels only: leave out on
 
 def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constraints: Any = None) -> None:
     """Validate the goal, rate, seed, log and constraints of an exploration."""
-    problems = integer_problems(seed, "the seed")
+    problems = find_integer_problems(seed, "the seed")
     if not isinstance(log, Log | None):
         problems.append(Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)"))
     if not isinstance(constraints, Constraints | None):
@@ -110,7 +110,7 @@ def plan_exploration(
     )
     exploration = Exploration(
         design.probabilities,
-        Decisions(levels, propensity),
+        DrawnLevels(levels, propensity),
         task.plan.levels,
         goal,
         float(rate),

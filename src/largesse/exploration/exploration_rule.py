@@ -100,7 +100,7 @@ class ExplorationRule:
 def find_rule(
     task: ExplorationTask, design: Design, rate: float, goal: str, variance: ResponseVariance
 ) -> ExplorationRule | None:
-    """Return the rule that gives customers like the plan's the probabilities of a design.
+    """Return the rule that gives similar customers the probabilities of a design.
 
     None where there is no such rule: eligibility and an incumbent of each customer say nothing about other customers.
     """

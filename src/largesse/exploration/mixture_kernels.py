@@ -46,7 +46,7 @@ def spread_rows(spread: Array, terms: Array, prices: Array, least: Array, out: A
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _price_levels(i: int, spread: Array, terms: Array, prices: Array, h: Array) -> float:
-    """Write the cost of a customer's levels at the prices (K,), less the smallest with a spread; return that."""
+    """Write the costs of a customer's levels at the prices, minus the minimum over levels with a positive spread; return the minimum."""
     first = math.inf
     for k in range(len(h)):
         h[k] = 0.0

@@ -15,7 +15,7 @@ MIN_GROUP_ROWS = 50
 
 @dataclass(frozen=True)
 class ResponseVariance:
-    """Variance of a response by its expectation; that of a yes or no follows from its probability."""
+    """Variance of a response given its expectation; the variance of a yes/no response follows from its probability."""
 
     expected: tuple[float, ...] = ()  # rising
     variance: tuple[float, ...] = ()
@@ -60,7 +60,7 @@ def measure_variance(log: Log, curves: Array) -> ResponseVariance:
 
 
 def learn_variance(log: Log, model: object, seed: int = 0) -> ResponseVariance:
-    """Return the variance of a log's responses around the predictions of models like this one, fitted without the row."""
+    """Return the variance of a log's responses around out-of-fold predictions by copies of a model."""
     if log.binary:
         return ResponseVariance()
     seen = log.seen

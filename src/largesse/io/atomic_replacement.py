@@ -90,7 +90,7 @@ def _is_hidden_file(path: Path) -> bool:
 
 @contextmanager
 def file_transaction() -> Iterator[FileTransaction]:
-    """Yield a `FileTransaction` that publishes all its files and folders if the block succeeds, and none otherwise."""
+    """Yield a `FileTransaction` that publishes all its files and folders if the block succeeds, and nothing otherwise."""
     with ExitStack() as stack:
         batch = FileTransaction(stack)
         yield batch
@@ -114,7 +114,7 @@ class FileTransaction:
                     inside.parent.mkdir(parents=True, exist_ok=True)
                     return inside
             self._stack.enter_context(_make_parents(path))
-            self._stack.enter_context(lock_path(path))
+            self._stack.enter_context(hold_path_lock(path))
             temporary = self._add(path, f"part{path.suffix}", None)
             temporary.touch(mode=0o600, exist_ok=False)
         return temporary
@@ -134,7 +134,7 @@ class FileTransaction:
         return temporary
 
     def discard(self, target: Target) -> None:
-        """Drop the replacement of a folder, whose old content then stays.
+        """Discard the replacement of a folder, which keeps its old content.
 
         New content, which may be written already, is removed at the end.
         """
@@ -316,7 +316,7 @@ def hold_folder(target: Target) -> Iterator[None]:
     with ExitStack() as stack:
         with wrap_os_error(target):
             stack.enter_context(_make_parents(path))
-            stack.enter_context(lock_path(path))
+            stack.enter_context(hold_path_lock(path))
         yield
 
 
@@ -327,7 +327,7 @@ def can_recover(target: Target) -> bool:
 
 
 @contextmanager
-def lock_path(path: Path) -> Iterator[None]:
+def hold_path_lock(path: Path) -> Iterator[None]:
     """Hold the lock file of a path inside the block, and clean up after killed commands.
 
     The old folder of a killed command is restored, and its temporary files are removed.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from largesse.io.atomic_replacement import lock_path
+from largesse.io.atomic_replacement import hold_path_lock
 from largesse.io.paths import wrap_os_error
 
 
@@ -56,7 +56,7 @@ def private_folder(near: Path, word: str) -> Iterator[Path]:
 
     with wrap_os_error(near):
         near.stat()  # the lock would create a missing folder
-    with wrap_os_error(near), lock_path(near.absolute() / word):  # one command at a time removes and makes folders
+    with wrap_os_error(near), hold_path_lock(near.absolute() / word):  # one command at a time removes and makes folders
         for left in near.iterdir():
             if (
                 re.fullmatch(rf"\.{re.escape(word)}-[a-z0-9_]{{8}}", left.name)

@@ -294,7 +294,7 @@ def _check_responses(log: Log, old: OldLog | None) -> list[Finding]:
 
 
 def _find_leaks(log: Log, residual: Array, old: OldLog | None, seed: int) -> tuple[Leak, ...]:
-    """Return the columns that explain more of the residual (n,) than in the old log, or than a new column may."""
+    """Return the columns that explain more of the residual (n,) than they did in the old log, or more than the limit for a new column."""
     rng = np.random.default_rng(seed)
     rows = sample_rows(len(log), MAX_LEAK_ROWS, seed)
     half, target = rng.integers(0, 2, len(rows)), residual[rows][:, None]

@@ -9,7 +9,7 @@ import numpy as np
 
 from largesse.allocation import allocate, decide_at_price, find_cost_correction
 from largesse.errors import Problem, fail
-from largesse.evaluation import FoldPlanner, estimate_value, measure_spending, plan_held_out, predict_value
+from largesse.evaluation import FoldPlanner, estimate_value, measure_spending, plan_each_fold, predict_value
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Estimate, Log, Scores
 
@@ -41,7 +41,7 @@ class Prediction:
 
 
 def predict_for_log(policy: Policy, log: Log, budget: float | None = None) -> Prediction:
-    """Let the policy decide for the customers of a log, whatever was planned before."""
+    """Let the policy decide for the customers of a log, regardless of an earlier plan."""
     customers = Customers(log.features, log.customer, log.costs)
     curves, costs = _predict(policy, customers)
     levels, rows = decide_at_price(curves, costs * policy.scale, policy.price or 0.0), np.arange(len(log))
@@ -105,7 +105,7 @@ def add_errors(
     `planned` is the value that the plan stated for the log's own customers, which its model has seen; by default the
     value that held-out models predict. A `planner` plans the log's rows under the rules of the plan.
     """
-    plan = plan_held_out(scores, budget, measure_spending(scores), confidence, planner)
+    plan = plan_each_fold(scores, budget, measure_spending(scores), confidence, planner)
     value, spend = estimate_value(scores, plan.policy)
     if planned is None:
         planned = predict_value(scores.curves, plan.policy, scores.weight)
@@ -143,7 +143,7 @@ def _predict(policy: Policy, customers: Customers) -> tuple[Array, Array]:
 
 
 def join_ids(table: pa.Table, key: str, *, requests: bool) -> pa.ChunkedArray:
-    """Return the ids of a table as text; with `requests`, each begins with the id of the request."""
+    """Return the ids of a table as text; with `requests`, each id begins with the id of its request."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

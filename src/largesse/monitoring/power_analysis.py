@@ -23,8 +23,8 @@ from largesse.evaluation import (
     estimate_difference,
     find_best_mixes,
     learn_policy,
-    score_log,
-    score_policy,
+    measure_logged_influence,
+    measure_policy_influence,
 )
 from largesse.levels import Levels
 from largesse.records import Array, Comparison, Estimate, Log, PowerAnalysis, Scores, TestCase, TestSize
@@ -83,7 +83,7 @@ class Arms:
         """Estimate the plan's gain in value and in spend, paired row by row."""
         if self.incumbent is not None:
             return estimate_difference(scores, self.plan, self.incumbent)
-        plan, log = score_policy(scores, self.plan), score_log(scores)
+        plan, log = measure_policy_influence(scores, self.plan), measure_logged_influence(scores)
         value, spend = ((a - b).estimate(scores.weight, scores.cluster) for a, b in zip(plan, log, strict=True))
         return Comparison(value, spend)
 
@@ -145,7 +145,7 @@ def as_probabilities(policy: Array, scores: Scores) -> Array:
 
 
 def find_arms(scores: Scores, plan: Array, other: str, levels: Levels) -> Arms:
-    """Return a plan and its alternative by name: the log's own policy, the best uniform mix, or one level for all."""
+    """Return a plan and its alternative by name: the log's policy, the best uniform mix, or one level for all."""
     if other == BEFORE:
         return Arms(plan, None, "what was done before")
     if other == UNIFORM:
@@ -165,7 +165,7 @@ def check_incumbent(other: str, levels: Levels) -> None:
 
 
 def size_test(scores: Scores, arms: Arms, spec: PowerSpec, log: Log, price: float | None = None) -> PowerAnalysis:
-    """Return the sizes of tests of value, of profit (or value less cost) and of non-inferiority."""
+    """Return the sizes of tests of value, of profit (or value minus cost) and of non-inferiority."""
     weight = scores.weight / scores.weight.sum()
     share = min(float(weight @ arms.differ(scores)), 1.0)
     value, spend = arms.compare(scores)

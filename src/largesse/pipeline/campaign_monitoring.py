@@ -12,7 +12,7 @@ from largesse.allocation import allow_cheapest
 from largesse.campaign import Campaign, read_campaign
 from largesse.data import read_table
 from largesse.errors import LargesseError, Problem, fail, refuse
-from largesse.evaluation import FoldPlanner, measure_spending, plan_held_out, restrict_scores, score_rows
+from largesse.evaluation import FoldPlanner, measure_spending, plan_each_fold, restrict_scores, score_rows
 from largesse.exploration import ResponseVariance, measure_variance
 from largesse.monitoring import (
     CUSTOMER,
@@ -148,7 +148,7 @@ def _name_rows(decisions: pa.Table, table: pa.Table, key: str) -> pa.Table:
 def _read_old(
     home: Path, campaign: Campaign, policy: Policy, engine: Engine, customers: int
 ) -> tuple[OldLog | None, Scores | None, FoldPlanner | None]:
-    """Return the log that the model learnt from, its out-of-fold scores, and the planner of its rows; None where missing."""
+    """Return the log that the model learnt from, its out-of-fold scores, and the planner of its rows; None for missing parts."""
     try:
         log = engine.read_log(campaign)
     except (LargesseError, OSError):
@@ -197,6 +197,6 @@ def power(
         budget = float("inf") if budget is None else budget
         planner = find_fold_planner(campaign, log, scores, planned["customers"])
         confidence = campaign.planning.budget_confidence
-        held_out = plan_held_out(scores, budget, measure_spending(scores), confidence, planner)
+        held_out = plan_each_fold(scores, budget, measure_spending(scores), confidence, planner)
         plan = as_probabilities(held_out.policy, scores)
         return size_test(scores, find_arms(scores, plan, incumbent, log.levels), spec, log, planned["planned"]["price"])

@@ -190,7 +190,7 @@ def score_log(
     propensities: Propensities | None = None,
     policy: Policy | None = None,
 ) -> LogScores:
-    """Score the log's rows by models that did not see them, and check the log. Scores do not depend on the budget.
+    """Score the log's rows by models that were fitted without them, and check the log; scores do not depend on the budget.
 
     Levels that the log of a `policy` does not support are barred, too.
     """
@@ -203,7 +203,7 @@ def score_log(
 def match_scores(
     campaign: Campaign, policy: Policy, log: Log, log_scores: LogScores, customers: ScoredCustomers
 ) -> tuple[Log, LogScores, Sequence[Finding]]:
-    """Weight the scores of a log to the customers of a plan, add the findings about them to its checkup, and return these, too.
+    """Weight the scores of a log to the customers of a plan, add the findings to the checkup, and return the findings as well.
 
     Of a log that is larger than memory, the scores are those of its sample, which is returned with them.
     """
@@ -310,7 +310,7 @@ def plan(
 def compare_with_log(
     campaign: Campaign, policy: Policy, engine: Engine, customers: ScoredCustomers
 ) -> Sequence[Finding]:
-    """Return the findings about customers who are not those of the campaign's log; none if it can no longer be read."""
+    """Return the findings about customers who differ from those of the campaign's log; no findings if the log cannot be read."""
     try:
         log = engine.read_log(campaign).seen
     except (LargesseError, OSError):

@@ -75,7 +75,7 @@ def check_schema(schema: pa.Schema, levels: Levels, customer: str | None, featur
 
 
 def find_id_column(names: Sequence[str], customer: str | None, features: Sequence[str]) -> str | None:
-    """Return the id column, or None if no column matches; the wanted name on a near miss, so that reading it says so."""
+    """Return the id column, or None if no column matches; a near miss returns the wanted name, so that reading it raises the error."""
     others = [name for name in names if name not in features]
     misspelt = customer is not None and suggest(customer, others).startswith("did you mean")
     return customer if customer in names or misspelt else None
@@ -91,7 +91,7 @@ def _refuse_missing(features: Sequence[str], known: Sequence[str]) -> None:
 
 
 def hash_customers(ids: pa.Array) -> Array:
-    """Return the hash of each id, those that are missing left out; equal ids have equal hashes."""
+    """Return the hash of each id, without missing ids; equal ids have equal hashes."""
     import pyarrow as pa
 
     if pa.types.is_integer(ids.type):
@@ -102,7 +102,7 @@ def hash_customers(ids: pa.Array) -> Array:
 
 
 def find_repeated_hashes(hashes: Array) -> Array:
-    """Return the hashes that come more than once. Sorts them in place."""
+    """Return the hashes that occur more than once. Sorts them in place."""
     if (hashes[1:] > hashes[:-1]).all():  # many tables are in the order of their ids
         return hashes[:0]
     hashes.sort()

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CustomerSource:
-    """Customers that can be read again and again: a table in memory, or the rows of a log that is larger."""
+    """Source of customers that can be read repeatedly: a table in memory, or the rows of a log larger than memory."""
 
     n: int
     features: Sequence[str]
@@ -119,7 +119,7 @@ class CustomerStream:
             yield Customers(table.select(list(features)), self._ids(table), costs), suspect
 
     def refuse_rows(self, repeated: Array) -> None:
-        """Refuse rows that break a rule, and ids that repeat; `repeated` are hashes of ids that may do so."""
+        """Refuse rows that break a rule, and repeated ids; `repeated` are hashes of ids that may be repeated."""
         import pyarrow as pa
 
         suspects = []
@@ -139,7 +139,7 @@ class CustomerStream:
         return None if self.customer is None else table.column(self.customer).combine_chunks()
 
     def _tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield some columns in batches, read as `parse` says."""
+        """Yield some columns in batches, parsed as `parse` states."""
         parse = {name: way for name, way in self.parse.items() if name in columns}
         for table in self.batches.read(list(dict.fromkeys(columns))):
             parsed, _, problems = parse_text_columns(table, parse, None)

@@ -1,4 +1,4 @@
-"""The interface between a run and the machine that holds the rows.
+"""Protocol of an engine: the interface between a run and the machine that holds the rows.
 
 A run touches rows only through an `Engine`: it reads the log, opens a table of customers, and scores customers.
 `ScoredCustomers` answers the few questions that planning has, and writes the plan. `Local` is the engine of one machine; an engine
@@ -103,7 +103,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class PlanResult:
-    """A plan for customers, its policy, and the numbers that belong to both."""
+    """A plan for customers, its policy, and the numbers that both need."""
 
     plan: PricedPlan
     policy: Policy

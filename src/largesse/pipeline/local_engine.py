@@ -112,7 +112,7 @@ class Local:
 
 @dataclass(frozen=True, eq=False)
 class FeatureSample:
-    """Features of some of the customers: those with the least random keys, which their row numbers alone decide."""
+    """Features of a random sample: the customers with the smallest keys; a key is a hash of the row number."""
 
     rows: Array  # (m,) rising
     features: pa.Table
@@ -127,7 +127,7 @@ def random_keys(rows: Array) -> Array:
 
 
 def choose_places(rows: Array, size: int) -> Array:
-    """Return the places (m,), rising, of at most `size` of some row numbers (n,): those with the least random keys."""
+    """Return the places (m,), rising, of at most `size` of the given row numbers (n,): those with the smallest random keys."""
     return np.arange(len(rows)) if len(rows) <= size else np.sort(np.argpartition(random_keys(rows), size)[:size])
 
 

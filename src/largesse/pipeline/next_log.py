@@ -34,7 +34,7 @@ def write_next_log(
     missing: float | None = None,
     campaign_file: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Write the next log: every decision with the features it was made by, its propensity and its response.
+    """Write the next log: every decision with the features at the time, its propensity and its response.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def write_next_log(
 
 
 def _read_plan(home: Path, campaign: Campaign) -> pa.Table:
-    """Return the plan's decisions, with the propensity 1 if nothing was drawn."""
+    """Return the plan's decisions; the propensity is 1 if nothing was drawn."""
     import pyarrow as pa
 
     path = home / files.PLAN_FILE
@@ -211,7 +211,7 @@ class DecisionJoin:
         return source.table[name].take(places)
 
     def take_outcome(self, name: str, missing: float | None) -> Any:
-        """Return a column of responses or costs, with `missing` for decisions that have none."""
+        """Return a column of responses or costs; decisions without a value get `missing`."""
         import pyarrow.compute as pc
 
         source = self._find_table(name, outcome=True)

@@ -1,4 +1,4 @@
-"""Cache of out-of-fold predictions and propensities of a run (`scores.parquet`), so that nothing is fitted twice.
+"""Cache of a run's out-of-fold predictions and propensities (`scores.parquet`), which saves a second fit.
 
 Scores do not depend on the budget, the estimator or the rules of a plan. The table holds, in the order of the log's rows,
 out-of-fold curves and folds, expected costs where these are observed, and propensities; of some rows also the curves after
@@ -29,7 +29,7 @@ METADATA_KEY = b"largesse"  # of the schema of the table
 
 
 def make_key(campaign: Campaign, log: Log) -> str:
-    """Return a digest of all that out-of-fold curves depend on: the log, the model and the seed."""
+    """Return a digest of all inputs of out-of-fold curves: the log, the model and the seed."""
     facts = json.dumps([SCORES_FORMAT, digest_log(log), campaign.model, campaign.seed])
     return hashlib.blake2b(facts.encode(), digest_size=16).hexdigest()
 

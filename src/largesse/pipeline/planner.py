@@ -171,7 +171,7 @@ def check_feasible(campaign: Campaign, customers: Any) -> None:
 def _plan_within_budget(
     campaign: Campaign, policy: Policy, customers: ScoredCustomers, scale: float
 ) -> tuple[PricedPlan, Mixture, int]:
-    """Return the best plan within the budget, all costs times `scale`, its rule, and the seed of its random levels.
+    """Return the best plan within the budget, its rule and the seed of its random levels; all costs are multiplied by `scale`.
 
     The levels that the seed draws for the share of customers who explore keep the budget, too.
     """
@@ -250,7 +250,7 @@ def _read_segments(settings: Planning, customers: Customers) -> Array | None:
 
 
 def _restrict(eligible: Array | None, allowed: Array | None) -> Array | None:
-    """Return the levels (n, K) that are eligible and allowed; only eligible ones for customers without any such level."""
+    """Return the levels (n, K) that are both eligible and allowed; customers without such a level keep the eligible ones."""
     if eligible is None or allowed is None:
         return allowed if eligible is None else eligible
     both = eligible & allowed
@@ -262,7 +262,7 @@ def _restrict(eligible: Array | None, allowed: Array | None) -> Array | None:
 
 @dataclass(frozen=True, eq=False)
 class ExploringPlanner:
-    """Planner of the log's rows that draws levels as a campaign does; fulfils `evaluation.FoldPlanner`."""
+    """Planner of the log's rows that draws levels as the campaign does; fulfils `evaluation.FoldPlanner`."""
 
     settings: Planning
     eligible: Array | None  # (n, K) of the log's rows

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from largesse.campaign import read_campaign
-from largesse.errors import Problem, fail, path_problems, refuse, suggest
+from largesse.errors import Problem, fail, find_path_problems, refuse, suggest
 from largesse.pipeline import run_folder as files
 from largesse.pipeline.commands import LOCAL_ENGINE, silent
 from largesse.policy import Policy
@@ -36,7 +36,7 @@ def export(
     path, text = Path(out), None
     if to not in TARGETS:
         fail("export", Problem(f"there is no export to {to!r}", suggest(to, TARGETS)))
-    refuse("export", path_problems(path, "--out"))
+    refuse("export", find_path_problems(path, "--out"))
     with files.read_run_folder(folder) as home:
         campaign = read_campaign(home)
         files.check_file(path, campaign.log, campaign.customers)

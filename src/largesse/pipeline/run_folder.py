@@ -127,7 +127,7 @@ def renew_run_folder(batch: FileTransaction, folder: Path) -> Path:
 
 
 def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) -> None:
-    """Refuse an output folder that is not a run folder or holds inputs of the campaign; `own_log`: the log is not an input."""
+    """Refuse an output folder that is not a run folder or holds inputs of the campaign; `own_log` exempts the log."""
     target = resolve_folder(out)
     inputs = [campaign.customers, None if own_log else campaign.log]
     problems = [
@@ -291,7 +291,7 @@ def write_scores(
 
 
 def drop_outdated(new: Path, before: Path, *, other_plan: bool = False) -> list[str]:
-    """Remove an evaluation of another budget or plan, and a report of other numbers; return the removed files."""
+    """Remove an evaluation of another budget or plan, and a report of other numbers; return the names of the removed files."""
     if other_plan or not _is_consistent(new):
         for name in (EVALUATION_STEP.file, FRONTIER_FILE):
             (new / name).unlink(missing_ok=True)

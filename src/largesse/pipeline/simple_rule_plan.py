@@ -27,7 +27,7 @@ def make_simpler_plan(
     customers: ScoredCustomers,
     engine: Engine,
 ) -> PlanResult:
-    """Draw a level for every customer by the "rule" or the "mix" of an evaluation, at the spend of the plan.
+    """Draw a level for every customer by the simple "rule" or the uniform "mix" of an evaluation, at the spend of the plan.
 
     The draw costs no more than the budget, as the model expects it.
     """
@@ -49,7 +49,7 @@ def make_simpler_plan(
 
 
 def check_kind(kind: str, campaign: Campaign, *, out: bool, spends: bool) -> None:
-    """Refuse an unknown kind of plan, and a plan without the policy that would not be that of the evaluation."""
+    """Refuse an unknown kind of plan, and a rule or mix that was not evaluated at the same budget."""
     if kind not in PLAN_KINDS:
         fail("plan", Problem(f"--as {kind!r} is not known", suggest(kind, PLAN_KINDS)))
     if kind == "plan":

@@ -25,10 +25,10 @@ from largesse.errors import (
     NotFittedError,
     Problem,
     as_number,
-    budget_problems,
-    confidence_problems,
     fail,
-    integer_problems,
+    find_budget_problems,
+    find_confidence_problems,
+    find_integer_problems,
     refuse,
     repr_short,
     suggest,
@@ -55,7 +55,7 @@ from largesse.records import (
     Array,
     Card,
     Customers,
-    Decisions,
+    DrawnLevels,
     Explanation,
     Exploration,
     Log,
@@ -84,7 +84,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """The levels that a policy chooses among, and the kinds of customers for whom some of them are barred."""
+    """The levels that a policy chooses among, and the kinds of customers who are barred from some of them."""
 
     levels: Levels
     cells: UnsupportedCells = field(default_factory=UnsupportedCells)
@@ -188,7 +188,10 @@ class Policy:
         variance of responses that are not yes or no. By default the policy explores as before. `confidence` is the probability
         that the true cost is within the budget, if the policy knows the true costs of plans (`spending`).
         """
-        refuse("policy", [*budget_problems(budget, unlimited=True), *confidence_problems(confidence, "confidence")])
+        refuse(
+            "policy",
+            [*find_budget_problems(budget, unlimited=True), *find_confidence_problems(confidence, "confidence")],
+        )
         rate = self.exploration_rate if explore is None else explore
         policy = replace(self, scale=1.0, exploration=None, exploration_rate=rate)
         curves, costs = policy._expected(customers)
@@ -232,12 +235,12 @@ class Policy:
     def _mixture(self) -> Mixture:
         return Mixture(self._price(), self.tie_probability, self.exploration_rate)
 
-    def offer(self, customers: Any, *, seed: int = 0) -> Decisions:
-        """Draw a level for each customer; return levels and their probabilities, which belong into the next log."""
-        refuse("policy", integer_problems(seed, "the seed"))
+    def offer(self, customers: Any, *, seed: int = 0) -> DrawnLevels:
+        """Draw a level for each customer; return levels and their probabilities, which are propensities of the next log."""
+        refuse("policy", find_integer_problems(seed, "the seed"))
         probabilities = self.probabilities(customers)
         levels = draw_levels(probabilities, seed)
-        return Decisions(levels, probabilities[np.arange(len(levels)), levels], self.levels.labels)
+        return DrawnLevels(levels, probabilities[np.arange(len(levels)), levels], self.levels.labels)
 
     def explore(
         self,
@@ -289,7 +292,7 @@ class Policy:
             chosen = decide_at_price(curves, costs, self._price())
             budget = float(np.broadcast_to(costs, curves.shape)[np.arange(len(chosen)), chosen].mean())
         else:
-            refuse("explore", budget_problems(budget))
+            refuse("explore", find_budget_problems(budget))
             costs = costs * find_cost_correction(curves, costs, budget, self.spending).scale
         before = None if incumbent is None else as_probabilities(incumbent, read, curves.shape)
         settings: Any = {"goal": goal, "rate": rate, "incumbent": before, "constraints": constraints, "seed": seed}
@@ -312,7 +315,7 @@ class Policy:
         training log is not recognised, and the measurement is then too optimistic.
         """
         price = self._price()
-        refuse("policy", [*integer_problems(folds, "folds", least=2), *integer_problems(seed, "the seed")])
+        refuse("policy", [*find_integer_problems(folds, "folds", least=2), *find_integer_problems(seed, "the seed")])
         if log is not None and (not isinstance(log, Log) or len(log.levels) != len(self.levels)):  # type: ignore[redundant-expr]
             hint = f"give a log from read_log with the policy's {len(self.levels)} levels"
             fail("policy", Problem(f"decisions cannot be measured on {repr_short(log)}", hint))

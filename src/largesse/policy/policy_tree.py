@@ -17,7 +17,16 @@ import numpy as np
 
 from largesse.allocation import allocate, decide_at_price
 from largesse.data import SECONDS_PER_DAY, Encoder, feature_table, plain_columns, require_columns
-from largesse.errors import BudgetError, Problem, budget_problems, fail, integer_problems, percent, refuse, repr_short
+from largesse.errors import (
+    BudgetError,
+    Problem,
+    fail,
+    find_budget_problems,
+    find_integer_problems,
+    percent,
+    refuse,
+    repr_short,
+)
 from largesse.evaluation import estimate_difference, estimate_value
 from largesse.levels import Levels
 from largesse.policy.export import sql
@@ -282,11 +291,11 @@ class TreeSettings:
 
     def check(self, folds: Any) -> None:
         """Validate the settings, and the folds of a log."""
-        problems = [*integer_problems(folds, "folds", least=2), *integer_problems(self.seed, "the seed")]
+        problems = [*find_integer_problems(folds, "folds", least=2), *find_integer_problems(self.seed, "the seed")]
         if isinstance(self.depth, bool) or not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_TREE_DEPTH:  # type: ignore[redundant-expr]
             hint = f"give a whole number from 1 to {MAX_TREE_DEPTH}; 2 or 3 can be read"
             problems.append(Problem(f"depth is {repr_short(self.depth)}", hint))
-        refuse("policy tree", problems + ([] if self.budget is None else budget_problems(self.budget)))
+        refuse("policy tree", problems + ([] if self.budget is None else find_budget_problems(self.budget)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,7 +439,7 @@ def _fill(grown: Node, data: TreeData, price: float, budget: float) -> Node:
 
 
 def describe_levels(encoder: Encoder, features: pa.Table, levels: Array, seed: int = 0) -> tuple[PlannedGroup, ...]:
-    """Return a few groups of customers that describe the levels (n,) of any plan, the largest group first.
+    """Return a few groups of customers that summarise any plan's levels (n,), the largest group first.
 
     The tree has the level of as many customers as possible; customers with another level are counted.
     """

@@ -231,7 +231,7 @@ class _OutOfFoldClasses:
 
 
 def _crossfit(data: _ClassificationRows, fold: Array, seed: int, training: Array | None = None) -> _OutOfFoldClasses:
-    """Predict classes (n,) out of fold by models that are fitted to the rows in `training` only."""
+    """Predict classes (n,) out of fold, by models fitted only to rows in `training`."""
     training = np.ones(len(fold), dtype=bool) if training is None else training
     rng = np.random.default_rng(seed)
     name, fit = _choose_classifier(data.take(rng.permutation(np.flatnonzero(training))[:MAX_PROPENSITY_SELECTION_ROWS]))

@@ -1,4 +1,4 @@
-"""Propensities from one index of the features: the expected number of the level.
+"""Propensities from a one-dimensional index of the features: the expected number of the level.
 
 A company that targets by a score gives dearer levels to customers with higher scores, or with lower ones. So the expected
 number of the level holds most of what features tell about levels, and one regression learns it, where a classifier learns

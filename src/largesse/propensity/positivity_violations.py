@@ -336,7 +336,7 @@ class _CellSearch:
         return sorted(np.argsort(lacks, kind="stable")[-MAX_PAIRED_FEATURES:].tolist())
 
     def _extend(self, groups: Sequence[_Groups], has: Array, open_rows: Array) -> _LevelCell:
-        """Return the cell of groups, the ends of its ranges moved outwards to the nearest rows with the level."""
+        """Return the cell of groups, with the ends of its ranges moved outwards to the nearest rows that have the level."""
         places = tuple(part.place for part in groups)
         conditions = [
             self.features[part.place].make_condition(part.first, part.last, coarse=part.coarse) for part in groups
@@ -363,7 +363,7 @@ class _CellSearch:
         return rows
 
     def _test(self, cell: _LevelCell, level: int, open_rows: Array, threshold: float) -> _LevelCell | None:
-        """Return the cell if it has clearly less of the level than its neighbours in the direction of every condition."""
+        """Return the cell if its share of the level is clearly below that of its neighbours in the direction of every condition."""
         has = self.level == level
         n, exceptions = int(cell.inside.sum()), cell.inside & has
         x = int(exceptions.sum())

@@ -4,7 +4,7 @@ Shapes: n rows or customers, K levels. Levels are numbered 0..K−1, cheapest fi
 customer unless a name says total. Records hold arrays and numbers; they do not depend on the code that made them.
 """
 
-from largesse.records.allocation_results import Decisions as Decisions
+from largesse.records.allocation_results import DrawnLevels as DrawnLevels
 from largesse.records.allocation_results import Frontier as Frontier
 from largesse.records.allocation_results import Plan as Plan
 from largesse.records.allocation_results import SpendingCurve as SpendingCurve
@@ -112,7 +112,7 @@ from largesse.records.run_summaries import name_response as name_response
 from largesse.records.run_summaries import summarise_checkup as summarise_checkup
 from largesse.records.run_summaries import summarise_fit as summarise_fit
 from largesse.records.study import DecisionExample as DecisionExample
-from largesse.records.study import DecisionSummary as DecisionSummary
+from largesse.records.study import DecisionReasons as DecisionReasons
 from largesse.records.study import FeatureCurves as FeatureCurves
 from largesse.records.study import GroupCurve as GroupCurve
 from largesse.records.study import GroupPoint as GroupPoint

@@ -76,7 +76,7 @@ class Plan(DisplayMixin):
 
 
 @dataclass(frozen=True, eq=False)
-class Decisions(DisplayMixin):
+class DrawnLevels(DisplayMixin):
     """A randomly drawn level and its probability for each customer of the next log."""
 
     levels: Array  # (n,) int64

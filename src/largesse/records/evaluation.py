@@ -152,7 +152,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Profit:
-    """Profit of a policy per customer: value of a response times responses, less spend."""
+    """Profit of a policy per customer: value of a response times responses, minus spend."""
 
     response_value: float  # value of one unit of response, in the unit of costs
     own: Estimate
@@ -162,7 +162,7 @@ class Profit:
 
 @dataclass(frozen=True)
 class BestBudget:
-    """The budget with the largest profit on held-out rows, and the other budgets that may be the best."""
+    """The budget with the largest profit on held-out rows, and other budgets that cannot be ruled out as the best."""
 
     budget: float
     profit: Estimate  # its interval holds after choosing: it is as wide as all budgets together need
@@ -200,7 +200,7 @@ class RuleTable:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Lower bounds, by the log alone, on the gains of the plan and of a simple rule; `Verdict` recommends."""
+    """Lower bounds, from the log alone, on the gains of the plan and of a simple rule; `Verdict` makes the recommendation."""
 
     options: tuple[PolicyOption, ...]  # the policy itself comes first
     reach: float  # standard errors from a gain to its bound, for all options together
@@ -254,7 +254,7 @@ class Verdict:
 
     @property
     def contradiction(self) -> bool:
-        """True if model and log exclude each other about the plan."""
+        """True if the intervals of model and log for the plan's gain exclude each other."""
         return self.plan is not None and self.plan.contradiction
 
     def __str__(self) -> str:

@@ -27,7 +27,7 @@ class DecisionImportance:
 
 @dataclass(frozen=True, eq=False)
 class Explanation(DisplayMixin):
-    """Reasons for the levels of n customers, and the changes of price that would alter them.
+    """Reasons for the levels of n customers, and the prices at which other levels would be chosen.
 
     A level of −1 means that no such level exists.
 

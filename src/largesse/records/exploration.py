@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.records.allocation_results import Decisions
+from largesse.records.allocation_results import DrawnLevels
 from largesse.records.array_type import Array
 from largesse.records.display import Card, DisplayMixin
 
@@ -45,7 +45,7 @@ class Exploration(DisplayMixin):
     """A randomised plan whose levels make the next log most informative for a given cost."""
 
     probabilities: Array  # (n, K)
-    decisions: Decisions  # the levels that were drawn, and the probability of each
+    decisions: DrawnLevels  # the levels that were drawn, and the probability of each
     plan: Array  # (n,) int64: the levels of the plan that is explored around
     goal: str  # "evaluation" or "learning"
     rate: float  # exploration rate: it gives up as much as random levels for this share of customers
@@ -70,7 +70,7 @@ class Exploration(DisplayMixin):
 
     @property
     def given_up(self) -> float:
-        """Expected loss of response per customer against the plan without exploration."""
+        """Expected loss of response per customer, compared with the plan without exploration."""
         return self.this.given_up
 
     def __len__(self) -> int:

@@ -189,7 +189,7 @@ class Log(DisplayMixin):
 
     @cached_property
     def assigned(self) -> Array | None:
-        """Codes (n,) of the groups that got their levels together: units of assignment within clusters, or the clusters; None for rows."""
+        """Codes (n,) of the groups that got one level together: units within clusters, or clusters; None for single rows."""
         if self.unit is None or self.cluster is None or not lies_within(self.unit.code, self.cluster):
             return self.cluster
         return self.unit.code

@@ -25,7 +25,7 @@ from largesse.records.evaluation import (
 from largesse.records.exploration import NextLog
 from largesse.records.input_tables import Log
 from largesse.records.level_transitions import LoggedPolicyChanges
-from largesse.records.study import DecisionSummary, FeatureCurves, ProtectedAttribute
+from largesse.records.study import DecisionReasons, FeatureCurves, ProtectedAttribute
 
 # -- fit ------------------------------------------------------------------------------------------------------------------
 
@@ -375,7 +375,7 @@ class StudySummary:
     support: Support
     targeting: Qini
     safety: Recommendation
-    why: DecisionSummary
+    why: DecisionReasons
     changes: LoggedPolicyChanges
     verdict: Verdict
     next_log: NextLog | None = None  # see `Study.next_log`

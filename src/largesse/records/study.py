@@ -87,7 +87,7 @@ class PriceSensitivity:
 
 
 @dataclass(frozen=True)
-class DecisionSummary:
+class DecisionReasons:
     """Reasons for decisions on held-out rows: typical customers, price sensitivity, feature importance."""
 
     examples: tuple[DecisionExample, ...] = ()
@@ -131,7 +131,7 @@ class Study(DisplayMixin):
     safety: Recommendation  # lower bounds of the gains of the plan and of a simple rule over the best uniform mix
     transitions: LoggedPolicyChanges  # from the logged policy to this plan
     spending: SpendingCurve | None = None  # estimated costs of plans, where costs are not certain
-    why: DecisionSummary = DecisionSummary()
+    why: DecisionReasons = DecisionReasons()
     groups: tuple[FeatureCurves, ...] = ()  # response curves of groups, by the features most associated with the plan
     best: BestBudget | None = None  # budget of the largest profit, if the log has the value of a response
     next_log: NextLog | None = None  # that would settle the verdict; None if it is settled, or the plan cannot explore

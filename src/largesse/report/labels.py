@@ -1,4 +1,4 @@
-"""Labels of columns and levels, in place of their names in the log."""
+"""Labels of columns and levels that replace their names in the log."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def is_same_for_all(verdict: Numbers) -> bool:
 
 def write_headline(units: Units, numbers: Numbers) -> str:
     """Write the verdict in one sentence: its grade, the recommended option, and its probability or gain."""
-    verdict, same = numbers["verdict"], name_mix(numbers)
+    verdict, same = numbers["verdict"], write_mix_name(numbers)
     evidence, advised = find_evidence(verdict), verdict["recommended"]
     if advised is None or evidence is None:
         return f"The log cannot say whether this plan is better than {same} at the same cost."
@@ -142,7 +142,7 @@ def _write_expected(units: Units, evidence: Numbers) -> str:
 
 
 def _write_simpler(units: Units, numbers: Numbers, evidence: Numbers) -> str:
-    """Name the simpler plan, with its saving and the gain that it may give up."""
+    """Name the simpler plan, its saving, and the gain that it may lose."""
     same, high = numbers["versus"][0], finite(evidence["gain"]["high"])
     spends = [finite(row["spend"]["estimate"]) or 0.0 for row in (same, numbers)]
     cost = "costs less" if spends[0] < MIN_BUDGET_USE * spends[1] else "costs the same"
@@ -153,14 +153,14 @@ def _write_simpler(units: Units, numbers: Numbers, evidence: Numbers) -> str:
 
 
 def _compare_at_same_cost(units: Units, numbers: Numbers) -> str:
-    """Write in one sentence whether the plan beats the mix, for a campaign that loses money."""
+    """Write the probability that the plan beats the best uniform mix of the same cost, for a campaign that loses money."""
     verdict = numbers["verdict"]
     if not verdict["options"] or is_same_for_all(verdict):
         return ""
     plan = verdict["options"][0]
     probability = write_probability(plan["probability"])
     gain = units.write_gain(plan["gain"])
-    return f"At the same cost, it beats {name_mix(numbers)} with a probability of {probability}: {gain}."
+    return f"At the same cost, it beats {write_mix_name(numbers)} with a probability of {probability}: {gain}."
 
 
 def write_settling(numbers: Numbers) -> str:
@@ -174,7 +174,7 @@ def write_settling(numbers: Numbers) -> str:
 
 
 def write_about(count: object) -> str:
-    """Write a rough number with two digits.
+    """Write a number rounded to two significant digits.
 
     >>> write_about(30784.8)
     'about 31,000'
@@ -207,7 +207,7 @@ def is_random_mix(reference: Numbers) -> bool:
     return bool(reference["name"] != "everyone the same")
 
 
-def name_mix(numbers: Numbers) -> str:
+def write_mix_name(numbers: Numbers) -> str:
     """Name the best uniform mix at the cost of the plan."""
     return "a random mix of levels" if is_random_mix(numbers["versus"][0]) else "the same level for everyone"
 
@@ -236,7 +236,7 @@ def write_bound(units: Units, option: Numbers) -> str:
 
 
 def describe_bounds(units: Units, safety: Numbers) -> str:
-    """Write the lower bounds that the log alone gives, which hold for all options together."""
+    """Write the lower bounds from the log alone, which hold for all options together."""
     known = [row for row in safety["options"] if finite(row["at_least"]) is not None]
     if not known:
         return "There is no bound on the gain: too few responses."

@@ -352,7 +352,7 @@ def measure_effects(
 
 
 def _estimate_bias(difference: Array, variance: Array, typical: float) -> tuple[Array, Array]:
-    """Return the posterior mean (K−1,) and covariance of a regression's bias, from unbiased effects less its own.
+    """Return the posterior mean (K−1,) and covariance of a regression's bias, from unbiased effects minus its own effects.
 
     `variance` (K−1, K−1) is that of the difference.
     """

@@ -367,7 +367,7 @@ def compute_in_blocks(curves: Callable[[Array], Array], X: Array, workers: int =
 
 
 def fit_copy(model: ResponseModel, X: Array, log: Log, encoder: Encoder) -> ResponseModel:
-    """Return a copy of a model with the same encoder, fitted to encoded features (n, p) and their log."""
+    """Return a copy of a model with the same encoder, fitted to a log whose encoded features are X (n, p)."""
     fitted = copy_with_encoder(model, log, encoder)
     fitted._learn(X, log)
     return fitted

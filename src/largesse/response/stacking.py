@@ -231,7 +231,7 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
 
 
 def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Array]:
-    """Return the models' mean curves less their base scores (M, K), and the rows' deviations from these (M, n).
+    """Return the models' mean curves minus their base scores (M, K), and the rows' deviations from these curves (M, n).
 
     Deviations are taken at the rows' levels.
 

@@ -190,7 +190,7 @@ class Service:
         return await self._answer(request, self._run_in_thread(work))
 
     async def budget(self, request: Request) -> Response:
-        """Return the standing of the budget."""
+        """Return the current sums of the budget."""
 
         def work() -> bytes:
             standing = self._require_ledger().standing()

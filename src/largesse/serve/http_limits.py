@@ -55,7 +55,7 @@ class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
         return [cast(LimitedProtocol, each) for each in self.connections]
 
     def _sweep(self) -> None:
-        """Close all connections whose requests are late, now and again and again: one timer for all of them."""
+        """Close all connections whose requests are late, repeatedly, with one timer for all connections."""
         now = self.loop.time()
         for each in self._peers():
             if each.deadline < now and each.awaits_client:
@@ -72,7 +72,7 @@ class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
             self.send_400_response("The headers are too large.")
 
     def eof_received(self) -> bool:
-        """Keep the connection of a client that has closed its half, until its requests are answered."""
+        """Keep a connection whose client closed its sending half, until its requests are answered."""
         if self.awaits_client:
             return False
         self.cycle.keep_alive = False
@@ -96,7 +96,7 @@ class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Give a body that arrives more time."""
+        """Allow more time for a body that arrives."""
         self.unparsed = 0
         self.deadline += len(body) / BYTES_PER_SECOND
         super().on_body(body)

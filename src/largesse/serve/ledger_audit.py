@@ -24,7 +24,7 @@ TIMES = ("decided_at", "expires_at", "redeemed_at")
 
 
 def audit_ledger(address: str, total: Any = None, out: str | Path | None = None) -> dict[str, Any]:
-    """Add the decisions of a ledger up again, and return its standing; refuse a ledger with wrong sums.
+    """Recompute the sums of a ledger from its decisions, and return them; refuse a ledger with wrong sums.
 
     `total` then changes the budget, and `out` gets all decisions as a table.
     """
@@ -49,7 +49,7 @@ def audit_ledger(address: str, total: Any = None, out: str | Path | None = None)
 
 
 def describe_standing(standing: Mapping[str, Any]) -> str:
-    """Write the standing of a ledger's budget in a few lines."""
+    """Write the current sums of a ledger in a few lines."""
     labels = {"total": "budget", "spent": "spent", "promised": "promised, not yet redeemed", "room": "left"}
     if standing["promises"] != KEPT_PROMISES:
         labels = {"total": "budget", "spent": "spent", "promised": "promised while it lasts"}

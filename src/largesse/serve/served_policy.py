@@ -16,7 +16,7 @@ import numpy as np
 
 from largesse.campaign import BUDGET_KEYS, Campaign, read_campaign
 from largesse.data import Row, RowEncoder, read_customers
-from largesse.errors import InputError, LargesseError, Problem, fail, path_problems, refuse, repr_short
+from largesse.errors import InputError, LargesseError, Problem, fail, find_path_problems, refuse, repr_short
 from largesse.pipeline import POLICY_FILE
 from largesse.policy import Policy
 from largesse.records import Customers
@@ -91,7 +91,7 @@ def read_customer_id(value: Any, key: str) -> str | int:
 
 def find_policy(source: Path) -> Path:
     """Return the path of the policy file, given a run folder or the file itself."""
-    refuse("serve", path_problems(source, "the run folder"))
+    refuse("serve", find_path_problems(source, "the run folder"))
     path = source / POLICY_FILE if source.is_dir() else source
     if not path.is_file():
         hint = "give a run folder made by `largesse run`, or a policy file"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.errors import Problem, integer_problems, refuse
+from largesse.errors import Problem, find_integer_problems, refuse
 from largesse.records import Array, Log, Sample
 
 MIN_ROWS_FOR_THREE_FOLDS = 100_000
@@ -29,7 +29,7 @@ def assign_folds(log: Log, count: int = 5, seed: int = 0) -> Array:
     that is smallest so far, the largest clusters first. Rows outside the sample of a large log have folds of their own, after
     those of the sample: no model sees them, but each of their folds is planned like a fresh set of customers.
     """
-    refuse("folds", integer_problems(count, "the number of folds") + integer_problems(seed, "the seed"))
+    refuse("folds", find_integer_problems(count, "the number of folds") + find_integer_problems(seed, "the seed"))
     if log.sample is not None:
         return _assign_around_sample(log, log.sample, count, seed)
     _check_fold_count(log, count)

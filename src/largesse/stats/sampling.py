@@ -35,7 +35,7 @@ def draw_levels(probabilities: Array, seed: int | np.random.Generator) -> Array:
 
 
 def draw_levels_of_rows(probabilities: Array, rows: Array, seed: int) -> Array:
-    """Draw levels for some `rows` (n,) of a table, identical to those of one draw for the whole table.
+    """Draw levels for some `rows` (n,) of a table; they equal the levels of one draw for the whole table.
 
     >>> every = np.full((5, 2), 0.5)
     >>> draw_levels_of_rows(every[2:], np.arange(2, 5), 0), draw_levels(every, 0)

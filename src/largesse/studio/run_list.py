@@ -1,4 +1,4 @@
-"""Runs as the page lists them, read from their folders, and trial plans by other rules."""
+"""List of runs on the studio page, and trial plans of a run under changed constraints."""
 
 from __future__ import annotations
 

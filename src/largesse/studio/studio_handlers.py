@@ -111,7 +111,7 @@ class Studio:
         return json_response(await self._inspect_first(table, "inspect"), 201)
 
     async def pick(self, request: Request) -> Response:
-        """Inspect a table of the folder, the example, or the log of a run with the run's settings as a draft."""
+        """Inspect a table of the folder, the example, or the log of a run whose settings become a draft."""
         content = await _read(request)
         if isinstance(content.get("run"), str):
             run = await asyncio.to_thread(self.folder.find_run, content["run"])

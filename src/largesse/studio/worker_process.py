@@ -180,7 +180,7 @@ def run_campaign(toml: str, out: str, private: str, keeps_log: bool) -> dict[str
 
 
 def describe_customers(folder: str) -> dict[str, Any]:
-    """Return the columns that rules of a run can name, and the values of those with few; none for a large table."""
+    """Return the columns that a run's rules can name, and the values of columns with few values; none for a large table."""
     campaign = read_campaign(Path(folder))
     path = Path(campaign.customers or campaign.log)
     if not path.is_file() or path.stat().st_size > MAX_PROFILE_BYTES:

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from largesse.allocation import frontier
-from largesse.errors import InputError, Problem, below_cheapest_error, budget_problems, refuse
+from largesse.errors import InputError, Problem, find_budget_problems, make_below_cheapest_error, refuse
 from largesse.records import Array, Frontier
 
 
@@ -68,8 +68,8 @@ class KnownTruth:
         return (value - uniform) / max_gain if max_gain > 1e-12 else float("nan")
 
     def _check_budget(self, budget: float) -> float:
-        refuse("budget", budget_problems(budget, unlimited=True))
+        refuse("budget", find_budget_problems(budget, unlimited=True))
         cheapest = float(self.costs[0])
         if budget < cheapest:
-            raise below_cheapest_error("budget", budget, cheapest)
+            raise make_below_cheapest_error("budget", budget, cheapest)
         return float(budget)

@@ -91,7 +91,7 @@ def draw_columns(rng: np.random.Generator, p: int) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Random function of customers' latent variables, standardised to mean 0 and deviation 1."""
+    """Random function of customers' latent variables, standardised to mean 0 and standard deviation 1."""
 
     shape: str
     raw: Callable[[Array], Array]

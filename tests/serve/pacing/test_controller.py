@@ -25,7 +25,7 @@ from largesse.serve import (
     open_ledger,
     plan_pace,
 )
-from largesse.serve.pacing.population import known_costs, redeemed_costs
+from largesse.serve.pacing.population import make_prepaid_population, make_redeemed_population
 from largesse.worlds import simulate
 from support.ledgers import DAY, START
 
@@ -37,7 +37,11 @@ def draw_population(face: bool = False) -> Population:
     rng = np.random.default_rng(0)
     steps = np.concatenate([rng.uniform(0.05, 0.2, (N, 1)), rng.exponential(0.06, (N, K - 1))], axis=1)
     curves = np.minimum(np.cumsum(steps, axis=1), 0.95)
-    return redeemed_costs(curves, np.arange(K), curves) if face else known_costs(curves, np.arange(K))
+    return (
+        make_redeemed_population(curves, np.arange(K), curves)
+        if face
+        else make_prepaid_population(curves, np.arange(K))
+    )
 
 
 def fixed_terms(total: float, valid: float | None = None, promises: str = "kept") -> LedgerTerms:

@@ -25,7 +25,7 @@ from largesse.serve import (
     pace_stream,
     plan_pace,
 )
-from largesse.serve.pacing.population import known_costs
+from largesse.serve.pacing.population import make_prepaid_population
 from support.ledgers import DAY, START
 
 N, K = 2000, 4
@@ -34,7 +34,7 @@ N, K = 2000, 4
 def draw_population() -> Population:
     rng = np.random.default_rng(0)
     curves = np.minimum(rng.uniform(0.05, 0.3, (N, 1)) + rng.gamma(2.0, 0.05, (N, 1)) * np.sqrt(np.arange(K)), 0.95)
-    return replace(known_costs(curves, np.arange(K)), variance=curves * (1 - curves))
+    return replace(make_prepaid_population(curves, np.arange(K)), variance=curves * (1 - curves))
 
 
 POPULATION = draw_population()

@@ -21,7 +21,7 @@ from largesse.serve import (
     pace_stream,
     plan_offline,
 )
-from largesse.serve.pacing.population import known_costs, redeemed_costs
+from largesse.serve.pacing.population import make_prepaid_population, make_redeemed_population
 from largesse.serve.pacing.stream_simulation import (
     OfflinePlan,
     PacedStream,
@@ -38,7 +38,11 @@ def draw_small(seed: int, on_redemption: bool, customers: int = 3000, promises: 
     rng = np.random.default_rng(seed)
     curves = np.cumsum(rng.exponential([0.1, 0.08, 0.05, 0.03], (400, 4)), axis=1).clip(0, 0.9)
     traits = replace(draw_traits(seed, on_redemption), foreseen=float(customers), days=28)
-    pool = redeemed_costs(curves, np.arange(4.0), curves) if on_redemption else known_costs(curves, np.arange(4.0))
+    pool = (
+        make_redeemed_population(curves, np.arange(4.0), curves)
+        if on_redemption
+        else make_prepaid_population(curves, np.arange(4.0))
+    )
     stream = fill_stream(pool, traits, seed)
     return replace(stream, terms=replace(stream.terms, promises=promises))
 
@@ -186,7 +190,7 @@ def test_a_hundred_random_streams() -> None:
 def test_promises_that_expire_at_once_are_paced(valid: float, promises: str) -> None:
     curves = np.cumsum(np.full((40, 3), 0.1), axis=1)
     traits = replace(draw_traits(0, True), foreseen=60.0, days=7, valid=valid, delay=valid / 3)
-    stream = fill_stream(redeemed_costs(curves, np.arange(3.0), curves), traits, 0)
+    stream = fill_stream(make_redeemed_population(curves, np.arange(3.0), curves), traits, 0)
     stream = replace(stream, terms=replace(stream.terms, promises=promises))
     plan = make_plan(stream)
     assert stream.terms.valid

@@ -138,15 +138,15 @@ class Limit(Constraint):
     # ------------------------------------------------------------------------------------------------- words
 
     def amount(self, value: float) -> str:
-        """Format a value of the sum, rounded up, or rounded down for a lower limit."""
+        """Format a value of the limited sum, rounded up, or down for a lower limit."""
         return round_to_digits(value, down=self.at_least) if self.money else f"{value:,.0f}"
 
     def changed(self, limit: float, _n: int, /) -> str:
-        """Describe the limit that a plan could keep."""
+        """Describe the nearest limit that some plan satisfies."""
         return f"{'lower' if self.at_least else 'raise'} {self.name} to {self.amount(limit)}"
 
     def out_of_reach(self, nearest: float, n: int, /) -> Problem:
-        """Return the problem of a limit that no plan can keep; `nearest` is the closest possible sum."""
+        """Return the problem of a limit that no plan satisfies; `nearest` is the closest sum that a plan reaches."""
         side = "at most" if self.at_least else "at least"
         got = f"{self.name} is {self.amount(self.limit(n))}, but every plan comes to {side} {self.amount(nearest)}"
         return Problem(got, f"{'lower' if self.at_least else 'raise'} it to {self.amount(nearest)}")
@@ -158,7 +158,7 @@ class Limit(Constraint):
 
     @classmethod
     def clashes(cls, _rules: Sequence[Any], _shape: tuple[int, int], _allowed: Array, /) -> list[Problem]:
-        """Return the conflicts between several constraints of this class that a count of customers proves.
+        """Return the conflicts between several constraints of this class, which counting customers proves.
 
         `shape` is (n, K); `allowed` is (n, K), or (0, K) when everybody may get everything.
         """
@@ -240,7 +240,7 @@ class Constraints:
         return replace(self, **tables)
 
     def take(self, rows: Array, customers: int) -> Constraints:
-        """Return the constraints of some rows (m,), which may repeat, in proportion to the number of `customers` of a plan.
+        """Return the constraints for rows (m,), which may repeat; limits change in proportion to the number of `customers`.
 
         Caps and budgets of segments shrink with the number of rows. A segment that none of the rows is in has no budget.
         """
@@ -308,7 +308,7 @@ class Budget(Limit):
         return self.total
 
     def changed(self, limit: float, n: int, /) -> str:
-        """Describe the necessary budget, in total and per customer."""
+        """Describe the smallest budget that some plan satisfies, in total and per customer."""
         return f"raise the budget to {self._both(limit, n)}"
 
     def out_of_reach(self, nearest: float, n: int, /) -> Problem:
@@ -498,7 +498,7 @@ class LevelShare(Limit):
         return float(math.ceil(self.share * n - 1e-9))
 
     def changed(self, limit: float, n: int, /) -> str:
-        """Describe the share that a plan could keep."""
+        """Describe the nearest share that some plan satisfies."""
         return f"lower {self.name} to {round_to_digits(limit / n, down=True)}"
 
     def out_of_reach(self, nearest: float, n: int, /) -> Problem:

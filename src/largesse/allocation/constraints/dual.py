@@ -54,7 +54,7 @@ class Multipliers:
 
 @dataclass(frozen=True, eq=False)
 class DualVariable:
-    """Dual variable that is searched alone: above zero the multiplier of row `most`, below zero that of row `least` (−1: none)."""
+    """Dual variable that is optimised alone: positive values price row `most`, negative ones row `least` (−1: no such row)."""
 
     cells: LimitRow
     most: int
@@ -70,7 +70,7 @@ class DualBlocks:
     variables: tuple[DualVariable, ...]
 
     def group_prices(self, segment_prices: Array, floor: float) -> Array:
-        """Return the price of each group (S,) from those of the segment budgets (B,)."""
+        """Return the price of each group (S,) from the prices of the segment budgets (B,)."""
         return np.append(segment_prices, floor)[self.owner]
 
 
@@ -152,7 +152,7 @@ def _begin(near: Multipliers, blocks: DualBlocks, floor: float) -> tuple[Array, 
 
 
 def _tables(rules: LimitRows, blocks: DualBlocks, price: Array, single: Array) -> CellPrices:
-    """Return the prices of cells from those of the groups (S,) and the further variables (V,)."""
+    """Return the prices of cells from the prices of the groups (S,) and the further variables (V,)."""
     shape = (rules.groups, rules.levels.shape[1])
     cost, customer = np.repeat(price[:, None], shape[1], axis=1), np.zeros(shape)
     for variable, value in zip(blocks.variables, single.tolist(), strict=True):

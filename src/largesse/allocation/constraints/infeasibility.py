@@ -97,7 +97,7 @@ def _rows(program: Program) -> list[LimitRow]:
 
 
 def _change(row: LimitRow, by: float, instance: ConstrainedProblem) -> str:
-    """Describe the value of a limit, now broken by `by`, that a plan could keep."""
+    """Describe the nearest satisfiable value of a limit that is now violated by `by`."""
     return row.limit.changed(row.bound + row.sign * by, len(instance.levels))
 
 
@@ -106,7 +106,7 @@ def _listed(parts: list[str], last: str) -> str:
 
 
 def explain_failure(instance: ConstrainedProblem, slack: Array, needed: float) -> BudgetError:
-    """Return the error for constraints without a feasible plan found: the limits still broken, and by which amount.
+    """Return the error for constraints without a feasible plan found: the violated limits, and the size of each violation.
 
     `needed` is a total cost below which no plan keeps the other rules.
     """

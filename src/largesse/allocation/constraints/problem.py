@@ -41,7 +41,7 @@ class LimitRow:
         return float(cells[self.groups][:, self.levels].sum())
 
     def within(self, other: LimitRow) -> bool:
-        """Test if every cell of this row is also one of the other's."""
+        """Test if this row covers only cells that the other row covers."""
         return bool((self.levels <= other.levels).all() and np.isin(self.groups, other.groups).all())
 
 
@@ -110,7 +110,7 @@ class CellPrices:
 
 @dataclass(frozen=True, eq=False)
 class CellTotals:
-    """Customers' choices at prices: their value net of them (S,), their cost (S, K) and number (S, K) per cell."""
+    """Totals of the best levels at prices: net value (S,), and cost and number of customers of each cell (S, K)."""
 
     worth: Array
     spend: Array

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from largesse.allocation.price.price_kernels import BLOCK, compiled, fill_block, inlined
+from largesse.allocation.price.price_kernels import BLOCK, compiled, copy_rows_by_level, inlined
 from largesse.records import Array
 
 
@@ -32,9 +32,9 @@ def choose_levels(
         c[k, :] = costs[0, k]
     for first in range(0, n, BLOCK):
         m = min(BLOCK, n - first)
-        fill_block(curves, first, levels, True, f, m)
+        copy_rows_by_level(curves, first, levels, True, f, m)
         if len(costs) > 1:
-            fill_block(costs, first, levels, True, c, m)
+            copy_rows_by_level(costs, first, levels, True, c, m)
         if len(allowed):
             for k in range(K):
                 for b in range(m):

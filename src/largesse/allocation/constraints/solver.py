@@ -56,7 +56,7 @@ def plan_under_constraints(curves: Array, costs: Array, rules: LimitRows, averag
 
 
 def _start_cheaply(instance: ConstrainedProblem, multipliers: Multipliers) -> CheapStart:
-    """Repair again from cheap plans: first one that considers the budgets, then one that does not."""
+    """Repair again, first from a cheap plan that considers the budgets, then from one that ignores the budgets."""
     rules = instance.rules
     saving = as_rows(-np.ascontiguousarray(np.broadcast_to(instance.costs, instance.curves.shape)), instance.costs)
     needed = math.inf

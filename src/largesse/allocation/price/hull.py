@@ -39,10 +39,10 @@ def _readable(values: Array) -> Array:
 
 def cheapest(curves: Array, costs: Array) -> tuple[Array, Array]:
     """Return the cheapest levels (n,), and their total value and cost with the carries of both sums."""
-    from largesse.allocation.price.price_kernels import classify
+    from largesse.allocation.price.price_kernels import classify_rows
 
     levels = np.empty(len(curves), dtype=np.int64)
-    _, sums = classify(curves, costs, levels, True, np.inf, np.inf, levels, levels)
+    _, sums = classify_rows(curves, costs, levels, True, np.inf, np.inf, levels, levels)
     return levels, sums[:4]
 
 

@@ -36,17 +36,19 @@ def find_next_hull_step(curves: Array, costs: Array, i: int, j: int, at: int) ->
 
 
 @inlined
-def fill_block(table: Array, first: int, rows: Array, whole: bool, out: Array, m: int) -> None:
-    """Write m rows of a table into `out` (K, m), level by level, so that the loops over them vectorise."""
+def copy_rows_by_level(
+    table: Array, first: int, row_indices: Array, use_all_rows: bool, out: Array, n_rows: int
+) -> None:
+    """Copy `n_rows` rows of a table to `out` (K, n_rows), level by level, so that loops over them vectorise."""
     for k in range(table.shape[1]):
         line = out[k]
-        if whole:
-            block = table[first : first + m]
-            for b in range(m):
+        if use_all_rows:
+            block = table[first : first + n_rows]
+            for b in range(n_rows):
                 line[b] = block[b, k]
         else:
-            for b in range(m):
-                line[b] = table[rows[first + b], k]
+            for b in range(n_rows):
+                line[b] = table[row_indices[first + b], k]
 
 
 @inlined
@@ -105,7 +107,7 @@ def _sum(total: Array, carry: Array) -> tuple[float, float]:
 
 
 @compiled
-def classify(
+def classify_rows(
     curves: Array, costs: Array, rows: Array, whole: bool, high: float, low: float, levels: Array, unsure: Array
 ) -> tuple[int, Array]:
     """Decide the rows with the same level at a high and a low price; list the others.
@@ -124,9 +126,9 @@ def classify(
         c[k, :] = costs[0, k]
     for first in range(0, n, BLOCK):
         m = min(BLOCK, n - first)
-        fill_block(curves, first, rows, whole, f, m)
+        copy_rows_by_level(curves, first, rows, whole, f, m)
         if len(costs) > 1:
-            fill_block(costs, first, rows, whole, c, m)
+            copy_rows_by_level(costs, first, rows, whole, c, m)
         if 0.0 < high < math.inf:
             _best_levels(f, c, high, best, at, m)
         else:
@@ -190,7 +192,7 @@ def list_hull_steps(
 
 
 @compiled
-def select(slope: Array, cost: Array, room: float) -> float:
+def select_slope(slope: Array, cost: Array, room: float) -> float:
     """Return the slope of the first step that does not fit, taking the steepest first; 0 if all fit.
 
     A selection: the two arrays are reordered in place as far as needed, never sorted.
@@ -265,7 +267,7 @@ def take_steps(
 
 
 @compiled
-def totals(curves: Array, costs: Array, rows: Array, levels: Array) -> Array:
+def sum_totals(curves: Array, costs: Array, rows: Array, levels: Array) -> Array:
     """Return the value and its carry, the cost and its carry, of some rows at their levels."""
     per_customer = len(costs) > 1
     value = value_carry = cost = cost_carry = 0.0
@@ -314,7 +316,7 @@ def find_lowest_tied_worth(curve: Array, costs: Array, price: float, tie: float)
 
 
 @compiled
-def decide(curves: Array, costs: Array, price: float, tie: float, dearest: bool, levels: Array) -> None:
+def decide_rows(curves: Array, costs: Array, price: float, tie: float, dearest: bool, levels: Array) -> None:
     """Write each row's best level at a price; ties, up to `tie` (relative), go to the cheapest or dearest."""
     per_customer = len(costs) > 1
     K = curves.shape[1]
@@ -330,7 +332,7 @@ def decide(curves: Array, costs: Array, price: float, tie: float, dearest: bool,
 
 
 @compiled
-def split_ties(curves: Array, costs: Array, price: float, tie: float, share: float, out: Array) -> None:
+def write_tie_probabilities(curves: Array, costs: Array, price: float, tie: float, share: float, out: Array) -> None:
     """Write each row's probabilities at a price: `share` for the dearest of its best levels, the rest for the cheapest.
 
     `out` (n, K) holds zeros.

@@ -94,7 +94,7 @@ class PriceSearch:
         return float(min(high, ends[0])), float(max(low, ends[1]))
 
     def accept(self, inside: tuple[float, float], n_undecided: int, sums: Array) -> bool | Shortfall:
-        """Accept the results of `classify` for a bracket; return False if the price lies outside and the bracket must widen."""
+        """Accept the results of `classify_rows` for a bracket; return False if the price lies outside and the bracket must widen."""
         rest = self.room - sums[2]
         if sums[4] > rest and inside[0] == math.inf:
             return Shortfall(float(sums[2] + sums[4]))
@@ -114,7 +114,7 @@ def search_price(
 
     With a `search` that others have begun, these are the customers it has left undecided.
     """
-    from largesse.allocation.price.price_kernels import classify
+    from largesse.allocation.price.price_kernels import classify_rows
 
     rows: Array | None = None  # the undecided; None is everybody
     if search is None:
@@ -126,7 +126,7 @@ def search_price(
         sample = places if rows is None else rows[places]
         inside = search.bracket(curves[sample], costs[sample] if len(costs) > 1 else costs)
         unsure = np.empty(search.undecided, dtype=np.int64)  # memory is touched only as far as it is filled
-        n_undecided, sums = classify(
+        n_undecided, sums = classify_rows(
             curves, costs, levels if rows is None else rows, rows is None, *inside, levels, unsure
         )
         accepted = search.accept(inside, n_undecided, sums)
@@ -139,10 +139,10 @@ def search_price(
 
 def levels_at(curves: Array, costs: Array, price: float) -> Array:
     """Return the best levels (n,) at a price, the cheapest if they tie; at an infinite price the cheapest levels."""
-    from largesse.allocation.price.price_kernels import classify
+    from largesse.allocation.price.price_kernels import classify_rows
 
     levels = np.empty(len(curves), dtype=np.int64)
-    classify(curves, costs, levels, True, price, price, levels, levels)
+    classify_rows(curves, costs, levels, True, price, price, levels, levels)
     return levels
 
 
@@ -150,13 +150,13 @@ def _settled(
     curves: Array, costs: Array, rows: Array, levels: Array, low: float, decided: list[Array], limit: float
 ) -> PriceSolution:
     """Select the price among the steps of the undecided rows, and take the steps that it allows."""
-    from largesse.allocation.price.price_kernels import select, take_steps, totals
+    from largesse.allocation.price.price_kernels import select_slope, sum_totals, take_steps
 
     steps = climb_hulls(curves, costs, rows, levels, low)
-    before = totals(curves, costs, rows, levels)
+    before = sum_totals(curves, costs, rows, levels)
     room = limit * (1 + SPEND_ROUNDING) - math.fsum([*(s for sums in decided for s in sums[2:]), *before[2:]])
-    price = select(steps.slope, steps.cost, room)
+    price = select_slope(steps.slope, steps.cost, room)
     take_steps(curves, costs, rows, levels, price, room)
-    sums = [*decided, totals(curves, costs, rows, levels)]
+    sums = [*decided, sum_totals(curves, costs, rows, levels)]
     value, spend = ([float(s) for terms in sums for s in terms[at : at + 2]] for at in (0, 2))
     return PriceSolution(levels, price, value, spend, rows)

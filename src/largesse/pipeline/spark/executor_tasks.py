@@ -151,7 +151,7 @@ def _score(
 
 
 def common_costs(options: PolicyOptions) -> tuple[float, ...] | None:
-    """Return the costs of levels that are the same for everybody; None where customers differ."""
+    """Return the costs of the levels if all customers have the same; None otherwise."""
     levels = options.levels
     if levels.on_redemption or levels.observed or levels.cost_columns is not None or options.cells:
         return None

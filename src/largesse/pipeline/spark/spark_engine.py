@@ -29,7 +29,7 @@ from largesse.data import (
     read_table,
     split_file,
 )
-from largesse.errors import InputError, Problem, fail, refuse, row_limit_problems, suggest
+from largesse.errors import InputError, Problem, fail, find_row_limit_problems, refuse, suggest
 from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, PlanCounts, choose_features
 from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
 from largesse.pipeline.customer_checks import check_memory, name_reasons
@@ -125,7 +125,7 @@ def run_on_spark(
     if customers is not None:
         found = replace(found, customers=_name_source(customers))
     if most_rows is not None:
-        refuse("log", row_limit_problems(most_rows, "most_rows"))
+        refuse("log", find_row_limit_problems(most_rows, "most_rows"))
         found = replace(found, most_rows=most_rows)
     check_target(plan)
     with (
@@ -168,7 +168,7 @@ def check_target(target: str | None) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SparkTable:
-    """A table on Spark: a DataFrame of its rows, or of the numbers of `pieces` of files."""
+    """Table on Spark: a DataFrame of its rows, or the numbers of `pieces` of its files."""
 
     frame: Any
     spec: TableSpec = field(default_factory=lambda: TableSpec(()))
@@ -343,7 +343,7 @@ class Spark:
 
 
 def _count_customers(table: SparkTable) -> tuple[int, int]:
-    """Return the number of rows and columns of a table; no rows where only reading files would tell."""
+    """Return the number of rows and columns of a table; None for the rows if only reading the files would give their number."""
     pieces = table.spec.pieces
     if pieces is None:
         return table.frame.count(), len(table.frame.columns)
@@ -456,7 +456,7 @@ class SparkCustomers:
         return CustomerSample(features, curves)
 
     def _survey(self, price: float) -> tuple[tuple[Array, Array, Array], pa.Table]:
-        """Return the sample of customers: rows, curves and costs, and features; drawn in one pass at a price."""
+        """Return the cached sample of customers; draw it in the pass that sums costs at `price` if it is missing."""
         if self.sample is None:
             self.mean_costs(price)
         assert self.sample is not None
@@ -528,7 +528,7 @@ def _merge_schemas(reports: Sequence[tuple[dict[str, Any], Any]], source: SparkT
 
 
 def _complete(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a table with all columns of a schema; those it lacks are empty."""
+    """Return a table with all columns of a schema; missing columns are added empty."""
     import pyarrow as pa
 
     known = {name: table.column(name) for name in table.column_names}

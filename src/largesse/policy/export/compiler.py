@@ -119,7 +119,7 @@ def _compile_barred(policy: Any) -> Value | None:
 
 
 def _compile_condition(condition: CellCondition, kind: str) -> Value:
-    """Return one for customers who meet a condition, else zero."""
+    """Return one for customers who meet a condition, and zero for all others."""
     source = (
         number(condition.feature)
         if kind == "number"

@@ -1,4 +1,4 @@
-"""Figures that stand in rows: one flat SVG per row, its name and numbers next to it as ordinary text.
+"""Figures arranged in rows: one flat SVG per row; name and numbers next to it are ordinary text.
 
 Horizontal places are percentages and everything else is pixels, so a strip fills any width while its text and strokes keep
 their size: the same strip fits a phone, a desk and paper.
@@ -125,7 +125,7 @@ def draw_share_strip(share: Any, label: str) -> str:
 
 
 def draw_tick_strip(axis: Axis, style: NumberStyle, signed: bool = False) -> str:
-    """Draw the ticks' numbers below a column of strips; those that would touch others on a narrow strip are wide-only."""
+    """Draw the axis ticks below a column of strips; ticks that would touch on a narrow strip appear only on wide pages."""
     words, places = [style.text(tick, signed) for tick in axis.ticks], [axis.place(tick) for tick in axis.ticks]
     widths = [measure(word, TICK_FONT) for word in words]
     zero = axis.ticks.index(0) if 0 in axis.ticks else 0
@@ -147,7 +147,7 @@ def draw_swatch(level: int) -> str:
 
 
 def _draw_segment(level: int, left: float, width: float, name: str, moves: bool) -> str:
-    """Draw a segment with its share; a narrow segment that `moves` hides it for the script."""
+    """Draw a segment with its share as text; the script shows or hides the text of a segment that `moves`."""
     words, narrow = write_percent(width), width < MIN_LABELLED_SHARE
     box = {"x": _raw(left), "width": _raw(width), "y": 3, "height": STRIP_HEIGHT - 6}
     bar = element("rect", title(f"{name}: {words}"), **box, style=f"fill:var(--level-{level})")

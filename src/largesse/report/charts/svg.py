@@ -48,7 +48,7 @@ def draw_band(upper: Sequence[Place], lower: Sequence[Place], **look: object) ->
 
 
 def measure(words: str, font: float) -> float:
-    """Estimate the width of a text, generously, because fonts differ.
+    """Estimate the width of a text; the estimate is generous, because fonts differ.
 
     >>> measure("ill", 10) < measure("one", 10) < measure("WWW", 10)
     True

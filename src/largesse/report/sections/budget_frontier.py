@@ -18,7 +18,7 @@ UNJUDGED = {"constraints": "your constraints", "exploration": "exploration"}  # 
 
 
 def view_frontier(numbers: Numbers, units: Units) -> View:
-    """Return the figure, the key of its squares, its table, and the slider."""
+    """Return the figure, the legend of its squares, its table, and the slider."""
     points, uniform = numbers["frontier"]["points"], numbers["uniform"]
     names = [row["name"] for row in uniform]
     labels, topics = choose_labels(names), {warning["topic"] for warning in numbers["warnings"]}
@@ -37,7 +37,7 @@ def view_frontier(numbers: Numbers, units: Units) -> View:
 
 
 def describe_promises(points: Sequence[Numbers]) -> str:
-    """Count the budgets at which the model's promise lies above the honest value."""
+    """Count the budgets at which the predicted value exceeds the estimated value."""
     pairs = [(finite(row["promise"]), finite(row["value"]["estimate"])) for row in points]
     known = [(promise, value) for promise, value in pairs if promise is not None and value is not None]
     above = sum(promise > value for promise, value in known)
@@ -122,7 +122,7 @@ def view_slider(numbers: Numbers, units: Units) -> View:
         "now": views[start],
         "levels": levels,
         "excuse": "",
-        "scenarios": write_scenarios(stops, numbers, units),
+        "scenarios": describe_three_budgets(stops, numbers, units),
     }
 
 
@@ -200,8 +200,8 @@ def _write_source(row: Numbers) -> str:
     return "judged at this budget" if row["estimates"]["judged"] else "interpolated between two judged budgets"
 
 
-def write_scenarios(stops: Sequence[Numbers], numbers: Numbers, units: Units) -> list[dict[str, str]]:
-    """Describe three budgets with honest values: this one, half of it, and the largest that pays.
+def describe_three_budgets(stops: Sequence[Numbers], numbers: Numbers, units: Units) -> list[dict[str, str]]:
+    """Describe three budgets with their estimated values: the current one, half of it, and the largest profitable one.
 
     The last is reached where the next unit brings less than it costs, or where the model expects nothing more.
     """

@@ -64,7 +64,7 @@ def _write_other(evidence: Numbers, units: Units) -> str:
 
 
 def _write_guarantee(safety: Numbers, units: Units) -> str:
-    """Write the guaranteed values, or the reason without any."""
+    """Write the guaranteed values, or the reason for missing ones."""
     if safety["excuse"]:
         return str(safety["excuse"])
     known = [(row["name"], finite(row["guaranteed"])) for row in safety["options"]]

@@ -15,7 +15,7 @@ from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, fi
 
 @dataclass(frozen=True)
 class LevelMean:
-    """The mean response at one level: estimated, as logged, and of the model."""
+    """Mean response at one level: estimated, as logged, and predicted by the model."""
 
     name: str
     detail: str

@@ -9,11 +9,11 @@ from largesse.report.sentences import (
     find_evidence,
     is_same_for_all,
     judge_profit,
-    name_mix,
     name_option,
     write_about,
     write_best_budget,
     write_exploration,
+    write_mix_name,
 )
 
 PLAN_COMMAND = "largesse plan RUN --as {kind} --out plan.csv"
@@ -51,7 +51,8 @@ def list_steps(numbers: Numbers, units: Units) -> list[View]:
         steps.append(("This plan explores,", "", f"so that the next log can judge it. {explored}"))
     if not same_for_all and not loses and (advised in ("plan", "rule") or finite(verdict["needed_rows"]) is not None):
         tested = name_option(advised if advised == "rule" else "plan")
-        text = f"half of the customers at random get {tested}, half {name_mix(numbers)} at the same cost. {write_needed_rows(numbers)}"
+        mix = write_mix_name(numbers)
+        text = f"half of the customers at random get {tested}, half {mix} at the same cost. {write_needed_rows(numbers)}"
         title = "Test it before everyone gets it:" if advised in ("plan", "rule") else "A test can still show a gain:"
         steps.append((title, "largesse power RUN --incumbent uniform", text.strip()))
     text = "record each customer’s possible levels with their probabilities, the level given, and the response."

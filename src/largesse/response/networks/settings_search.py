@@ -291,7 +291,7 @@ class SettingsSearch:
         return np.diff(scores, axis=1)[self.task.held_out_rows]
 
     def _risks_of_new_loggers(self, penalty: float) -> Array:
-        """Return the risk of each κ (κ,): the loss on rows of logging policies that training left out."""
+        """Return the risk of each κ (κ,): the loss on rows of logging policies that were left out of training."""
         log = self.task.log
         assert log.logger is not None
         parts = np.unique(log.logger)

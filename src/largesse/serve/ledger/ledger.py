@@ -140,7 +140,7 @@ class Ledger:
         return self._transact(work)
 
     def standing(self, *, now: int | None = None, timeout: float | None = None) -> LedgerStanding:
-        """Return the standing of the budget, without promises whose time is over; nothing is written."""
+        """Return the current sums of the budget, without expired promises; nothing is written."""
         refuse("ledger", time_problems(now))
 
         def work(session: Session) -> LedgerStanding:
@@ -150,7 +150,7 @@ class Ledger:
         return self._transact(work, timeout, write=False)
 
     def change_total(self, total: Any) -> LedgerStanding:
-        """Raise or lower the budget; not below the amount that is spent, and promised where promises are kept."""
+        """Raise or lower the budget; the minimum is the amount spent, plus open promises if the ledger guarantees them."""
         new_total = read_money(total, "the total", up=False)
 
         def work(session: Session) -> LedgerStanding:
@@ -214,7 +214,7 @@ class Ledger:
     def _transact(
         self, work: Callable[[Session], Answer], timeout: float | None = None, *, write: bool = True
     ) -> Answer:
-        """Run a transaction; again if the database was busy or gone, which is safe: ids make repeats harmless."""
+        """Run a transaction, and repeat it if the database was busy or gone; repeats are safe, because ids are unique."""
         seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         if not self._lock.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):

@@ -1,4 +1,4 @@
-"""Records of a ledger: terms, offers, requests, choices, decisions, redemptions, standing and audit.
+"""Records of a ledger: terms, offers, requests, choices, decisions, redemptions, current sums and audit.
 
 All money is in millionths of a unit, all times are in microseconds since 1970, UTC.
 """
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from largesse.errors import Problem, as_number, integer_problems, join_some, refuse, repr_short
+from largesse.errors import Problem, as_number, find_integer_problems, join_some, refuse, repr_short
 from largesse.records import Array
 from largesse.serve.ledger.money_time import (
     DAY_MICROS,
@@ -63,11 +63,11 @@ class LedgerTerms:
 
     @property
     def promise_days(self) -> float:
-        """Days that a promise stands; the whole period if it stands until it is redeemed."""
+        """Days until a promise expires; the whole period if it holds until it is redeemed."""
         return self.days if self.valid is None else self.valid / DAY_MICROS
 
     def counts_in_full(self, expires: int | None) -> bool:
-        """Return True if a promise is kept and outlasts the period: its money cannot be given again."""
+        """Return True if a promise is guaranteed and outlasts the period, so that its money cannot be given again."""
         return self.keeps_promises and (expires is None or expires > self.ends)
 
     def describe(self) -> str:
@@ -227,7 +227,7 @@ class ChosenLevels:
 
 @dataclass(frozen=True)
 class LedgerStanding:
-    """The sums of a ledger and the state of its price."""
+    """Current sums of a ledger, and the state of its price."""
 
     terms: LedgerTerms
     now: int
@@ -350,4 +350,4 @@ def id_problems(value: Any, name: str) -> list[Problem]:
 
 def time_problems(value: Any) -> list[Problem]:
     """Return the problems of a time, if one is given."""
-    return [] if value is None else integer_problems(value, "now, in microseconds since 1970,", 0, MAX_TIME_MICROS)
+    return [] if value is None else find_integer_problems(value, "now, in microseconds since 1970,", 0, MAX_TIME_MICROS)

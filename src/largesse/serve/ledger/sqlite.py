@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, final
 
-from largesse.errors import LedgerError, Problem, fail, path_problems, refuse
+from largesse.errors import LedgerError, Problem, fail, find_path_problems, refuse
 from largesse.io import is_mount_point
 from largesse.serve.ledger.money_time import SteadyClock, now_micros
 
@@ -43,7 +43,7 @@ class SqliteStore:
     """
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
-        refuse("ledger", path_problems(path, "the ledger"))
+        refuse("ledger", find_path_problems(path, "the ledger"))
         self._path, self._read_only = Path(path), read_only
         self._clock = SteadyClock()
         self._turn: int | None = None  # an open file whose lock is held by the process that writes next
@@ -101,7 +101,7 @@ class SqliteStore:
             raise
 
     def _lock(self, connection: sqlite3.Connection) -> None:
-        """Lock the file for writing, in turn.
+        """Wait for this process's turn, then lock the file for writing.
 
         SQLite lets waiting processes try at growing intervals, and the process that has just written would write again and again.
         Here the process whose turn is next holds another lock, and tries often.

@@ -55,7 +55,7 @@ MAX_INTEGER = 2**63 - 1  # of a database
 
 
 def read_standing(session: Session, now: int) -> LedgerStanding:
-    """Read the ledger's row."""
+    """Read the ledger's row with its current sums."""
     return parse_standing(session.fetch(READ_LEDGER), now)
 
 
@@ -121,7 +121,7 @@ def write_standing(session: Session, standing: LedgerStanding) -> None:
 def release_expired(
     session: Session, standing: LedgerStanding, *, all_requests: bool = False, write: bool = True
 ) -> LedgerStanding:
-    """Release promises whose time is over. Only a transaction that writes closes their requests."""
+    """Release expired promises. Only a transaction that writes closes their requests."""
     if standing.terms.valid is None or not standing.has_open_promises:
         return standing
     ends = standing.terms.ends if standing.terms.keeps_promises else NO_END
@@ -151,7 +151,7 @@ def release_expired(
 def decide_requests(
     session: Session, now: int, chooser: LevelChooser, requests: Sequence[DecisionRequest]
 ) -> list[LedgerDecisions | LargesseError]:
-    """Decide requests in turn; a refused request writes nothing, and its error is returned."""
+    """Decide requests one after the other; a refused request writes nothing, and its error is returned."""
     results: list[LedgerDecisions | LargesseError] = []
     standing: LedgerStanding | None = None
     ids = [request.request for request in requests if is_id(request.request)]
@@ -216,7 +216,7 @@ def _compare_digests(request: str, digest_before: Any, digest: str, decided_at: 
 
 
 def _apply_choice(request: DecisionRequest, choice: ChosenLevels, standing: LedgerStanding) -> LedgerDecisions:
-    """Return the decisions of a choice; a choice that does not fit is a bug of the chooser, and nothing is kept."""
+    """Return the decisions of a choice; a choice that does not fit is a bug of the chooser, and nothing is stored."""
     offers, levels = request.offers, np.asarray(choice.levels, dtype=np.int64)
     rows, terms = np.arange(len(offers)), standing.terms
     at_once, face, expected = (amounts[rows, levels] for amounts in (offers.at_once, offers.face, offers.expected))
@@ -280,7 +280,7 @@ def _write_decisions(session: Session, decided: Sequence[tuple[str, LedgerDecisi
 
 
 def _count_decisions(standing: LedgerStanding, decided: LedgerDecisions, choice: ChosenLevels) -> LedgerStanding:
-    """Return the standing after decisions."""
+    """Return the sums of the ledger after decisions."""
     at_once, face = _exact_sum(decided.at_once), _exact_sum(decided.face)
     in_full = standing.terms.counts_in_full(decided.expires_at)
     expected = _exact_sum(decided.expected[decided.face > 0])

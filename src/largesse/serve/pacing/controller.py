@@ -53,7 +53,7 @@ class ControllerGains:
 
 @dataclass(frozen=True)
 class PacePlan:
-    """The plan that the price is controlled by; kept in the ledger, so that all workers use the same.
+    """Plan that controls the price over time; stored in the ledger, so that all workers use the same one.
 
     The period is cut into J parts. Each has a price of the budget at its end. A customer's cost counts at the prices of all
     parts that follow: with the face value while the promise stands, with the redeemed amount afterwards.
@@ -100,7 +100,7 @@ class PacePlan:
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PacePlan:
-        """Read the plan of a ledger, which may hold more than that; refuse an invalid one."""
+        """Read the plan stored in a ledger, ignoring further content; refuse an invalid one."""
         try:
             plan: PacePlan = Reader({}).unpack({field.name: content[field.name] for field in fields(cls)}, cls, "", {})
             if not plan.is_sound:

@@ -15,9 +15,9 @@ from largesse.data import read_table
 from largesse.errors import (
     Problem,
     as_number,
-    budget_problems,
     fail,
-    integer_problems,
+    find_budget_problems,
+    find_integer_problems,
     percent,
     refuse,
     repr_short,
@@ -142,12 +142,12 @@ def pace(
 
 
 def _problems(settings: PaceSettings, budget: float | None, total: float | None) -> list[Problem]:
-    problems = integer_problems(settings.streams, "--streams", 1, MAX_STREAMS) + integer_problems(
+    problems = find_integer_problems(settings.streams, "--streams", 1, MAX_STREAMS) + find_integer_problems(
         settings.seed, "--seed"
     )
-    problems += integer_problems(settings.days, "--days", 1, MAX_PERIOD_DAYS)
+    problems += find_integer_problems(settings.days, "--days", 1, MAX_PERIOD_DAYS)
     if settings.customers is not None:
-        problems += integer_problems(settings.customers, "--customers", 1, MAX_STREAM_CUSTOMERS)
+        problems += find_integer_problems(settings.customers, "--customers", 1, MAX_STREAM_CUSTOMERS)
     valid = as_number(settings.valid_days)
     if settings.valid_days is not None and (valid is None or not 0 < valid <= MAX_PERIOD_DAYS):
         problem = f"--valid-days is {repr_short(settings.valid_days)}"
@@ -158,7 +158,7 @@ def _problems(settings: PaceSettings, budget: float | None, total: float | None)
     if budget is not None and total is not None:
         problems.append(Problem("both --budget and --total are given", "give the average per customer, or the total"))
     for option, value in (("--budget", budget), ("--total", total)):
-        problems += [] if value is None else budget_problems(value, option)
+        problems += [] if value is None else find_budget_problems(value, option)
     return problems
 
 

@@ -417,7 +417,7 @@ def decide_batch(
 def dual_objective(
     f: Array, at_once: Array, face: Array, redeems: Array, when: Array, ahead: Array, used: Array, levels: Array
 ) -> float:
-    """Return Σ max (f − cost) at prices of the budget at points in time; write the levels, and the budget used at each point.
+    """Return Σ max (f − cost) at prices of the budget at points in time; write the levels, and the budget that is used at each point.
 
     `when` (n, 2): the first point at or after a customer comes, and the first at or after their promise ends.
     `ahead` (J + 1,): the sum of the prices of a point and of all later ones.
@@ -496,7 +496,7 @@ def pay_redemptions(head: int, until: int, t: float, s: tuple[Array, ...], money
 def cost_at(
     factor: float, paid: float, f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array
 ) -> float:
-    """Return the average cost of customers, at the plan's prices, if they are decided at a factor of these."""
+    """Return the average cost of customers who are decided at a factor of the plan's prices."""
     parts, total = find_parts(plan, state[LAST]), 0.0
     for i in range(len(f)):
         cost = price_levels(at_once[i], face[i], expected[i], parts, paid, plan)

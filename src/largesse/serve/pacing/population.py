@@ -61,15 +61,15 @@ class Population:
         return Population(self.responses[rows], self.at_once[rows], self.face[rows], self.expected[rows], variance)
 
 
-def known_costs(responses: Array, costs: Array) -> Population:
-    """Return customers whose costs (K,) or (m, K) are paid when a level is given."""
+def make_prepaid_population(responses: Array, costs: Array) -> Population:
+    """Return a population whose costs (K,) or (m, K) are paid when a level is given."""
     at_once = np.ascontiguousarray(np.broadcast_to(count_micros(costs), responses.shape))
     nothing = np.zeros(responses.shape, dtype=np.int64)
     return Population(np.asarray(responses, dtype=np.float64), at_once, nothing, nothing)
 
 
-def redeemed_costs(responses: Array, face: Array, redeemed: Array) -> Population:
-    """Return customers whose costs are paid on redemption: `redeemed` (m, K) is the expected share of the face."""
+def make_redeemed_population(responses: Array, face: Array, redeemed: Array) -> Population:
+    """Return a population whose costs are paid on redemption: `redeemed` (m, K) is the expected share of the face value."""
     faces = np.ascontiguousarray(np.broadcast_to(count_micros(face), responses.shape))
     expected = np.minimum(np.rint(faces * np.clip(redeemed, 0.0, 1.0)).astype(np.int64), faces)
     return Population(np.asarray(responses, dtype=np.float64), np.zeros_like(faces), faces, expected)

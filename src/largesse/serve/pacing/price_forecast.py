@@ -38,7 +38,7 @@ class DualPlan:
 
 
 def find_points(times: Array, valid: float, days: float, n_points: int) -> Array:
-    """Return for each time (n,) the first point at or after it, and the first at or after its promise's end, (n, 2)."""
+    """Return for each time (n,) the index of the first point at or after it, and of the first point after its promise's end, (n, 2)."""
     width = days / n_points
     first = np.minimum((times / width).astype(np.int64), n_points - 1)
     last = np.maximum(np.ceil((times + valid) / width).astype(np.int64) - 1, 0)

@@ -18,7 +18,7 @@ from largesse.records import Array
 from largesse.serve.ledger.ledger_records import LedgerTerms, Reason
 from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, as_units, count_time
 from largesse.serve.pacing.controller import ControllerGains, PacePlan, plan_pace
-from largesse.serve.pacing.population import Population, known_costs, redeemed_costs
+from largesse.serve.pacing.population import Population, make_prepaid_population, make_redeemed_population
 from largesse.serve.pacing.price_forecast import DualPlan, find_points, solve_dual
 from largesse.worlds import draw_world
 
@@ -110,8 +110,8 @@ def draw_stream(seed: int, on_redemption: bool | None = None) -> Stream:
         world += 1  # a redemption is a yes
     fresh = draw_world(world).draw_fresh(STREAM_POOL_CUSTOMERS)
     if not traits.on_redemption:
-        return fill_stream(known_costs(fresh.truth, fresh.costs), traits, seed)
-    return fill_stream(redeemed_costs(fresh.truth, fresh.costs, fresh.truth), traits, seed)
+        return fill_stream(make_prepaid_population(fresh.truth, fresh.costs), traits, seed)
+    return fill_stream(make_redeemed_population(fresh.truth, fresh.costs, fresh.truth), traits, seed)
 
 
 def fill_stream(pool: Population, traits: StreamTraits, seed: int, total: float | None = None) -> Stream:
@@ -218,7 +218,7 @@ class PacedStream:
 def make_plan(
     stream: Stream, exploration: ExplorationRule | None = None, rate: float = 0.0, gains: ControllerGains | None = None
 ) -> PacePlan:
-    """Plan a stream from the information before it begins; see `plan_pace`."""
+    """Plan the pacing of a stream from information available at its start; see `plan_pace`."""
     return plan_pace(
         stream.population,
         stream.terms,
