@@ -24,7 +24,7 @@ from largesse.evaluation import (
     estimate_gain,
     estimate_value,
     measure_spending,
-    plan_held_out,
+    plan_each_fold,
 )
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Progress, Scores
@@ -169,7 +169,7 @@ def _score(log: Log, model: str, seed: int) -> tuple[Scores, float]:
 
 
 def _plan(scores: Scores, budget: float) -> Array:
-    return plan_held_out(scores, budget, measure_spending(scores)).levels
+    return plan_each_fold(scores, budget, measure_spending(scores)).levels
 
 
 def _judge(judge: Scores, plan: Array, leader: Array | None) -> dict[str, Any]:

@@ -52,7 +52,9 @@ def list_steps(numbers: Numbers, units: Units) -> list[View]:
     if not same_for_all and not loses and (advised in ("plan", "rule") or finite(verdict["needed_rows"]) is not None):
         tested = name_option(advised if advised == "rule" else "plan")
         mix = write_mix_name(numbers)
-        text = f"half of the customers at random get {tested}, half {mix} at the same cost. {write_needed_rows(numbers)}"
+        text = (
+            f"half of the customers at random get {tested}, half {mix} at the same cost. {write_needed_rows(numbers)}"
+        )
         title = "Test it before everyone gets it:" if advised in ("plan", "rule") else "A test can still show a gain:"
         steps.append((title, "largesse power RUN --incumbent uniform", text.strip()))
     text = "record each customer’s possible levels with their probabilities, the level given, and the response."
