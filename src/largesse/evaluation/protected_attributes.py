@@ -6,7 +6,7 @@ import numpy as np
 
 from largesse.data import find_grouping
 from largesse.evaluation.influence_functions import Influence
-from largesse.evaluation.policy_estimates import compare_mix, score_level, score_policy
+from largesse.evaluation.policy_estimates import compare_mix, measure_level_influence, measure_policy_influence
 from largesse.records import Array, Estimate, Log, ProtectedAttribute, ProtectedGroup, Scores
 
 MAX_PROTECTED_GROUPS = 5  # of a number; of a text, the most frequent words and all others
@@ -29,8 +29,11 @@ def compare_protected(log: Log, scores: Scores, policy: Array, estimator: str = 
         return ()
     places = np.arange(len(scores.weight)) if log.sample is None else log.sample.rows
     weight = scores.weight[places] if log.sample is None else seen.weights
-    own = score_policy(scores, policy, estimator)
-    extra, gain = own.value - score_level(scores, 0, estimator).value, compare_mix(scores, own, estimator)[2]
+    own = measure_policy_influence(scores, policy, estimator)
+    extra, gain = (
+        own.value - measure_level_influence(scores, 0, estimator).value,
+        compare_mix(scores, own, estimator)[2],
+    )
 
     def estimate(influence: Influence, members: Array) -> Estimate:
         rows = places[members]
