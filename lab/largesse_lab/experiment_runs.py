@@ -77,7 +77,7 @@ def run(name: str, options: RunOptions, progress: Progress) -> tuple[Records, st
     records = _read_records(path) if options.kept else experiment.measure(request, progress)
     summary = experiment.summarise(records)
     if folder is not None and whole:
-        made = describe_run(options, records)
+        made = describe_experiment_run(options, records)
         content = {"experiment": name, "made": made, "summary": summary}
         text = json.dumps(content, ensure_ascii=False) + "\n"
         process_pool.write_text(folder / f"{name}.json", text)
@@ -159,7 +159,7 @@ def _read_records(path: Path | None) -> Records:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def describe_run(options: RunOptions, records: Records) -> Mapping[str, Any]:
+def describe_experiment_run(options: RunOptions, records: Records) -> Mapping[str, Any]:
     """Return the command, machine, date, number of repeats, and versions that made some records."""
     repeats = {record[key] for record in records for key in ("repeat", "seed", "log", "world") if key in record}
     # The versions on another machine are unknown here.

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.data import RowEncoder, check_rows, read_table
+from largesse.data import RowEncoder, parse_json_rows, read_table
 from largesse.data.encoder import Encoder
 from largesse.errors import InputError
 
@@ -122,9 +122,9 @@ def test_dates_times_and_numbers_as_text_are_read_as_in_a_csv_file(tmp_path: Pat
 def test_customers_are_a_list_of_objects_of_limited_length() -> None:
     for rows in (None, [], {}, [1], "x", [{}, 3]):
         with pytest.raises(InputError, match="customers is"):
-            check_rows(rows, 10)
+            parse_json_rows(rows, 10)
     with pytest.raises(InputError, match="11 customers"):
-        check_rows([{}] * 11, 10)
+        parse_json_rows([{}] * 11, 10)
 
 
 @pytest.mark.parametrize("many", [1, 2])

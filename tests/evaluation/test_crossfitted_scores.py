@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from largesse.data.log_reader import log_from_arrays, read_log
-from largesse.evaluation.crossfitted_scores import crossfit, score_rows
+from largesse.evaluation.crossfitted_scores import compute_scores, crossfit
 from largesse.evaluation.policy_estimates import estimate_uniform
 from largesse.levels import Levels
 from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores
@@ -61,7 +61,9 @@ def slow_gamma(log: Log, curves: Array, propensity: Array) -> Array:
 
 def scored(log: Log, curves: Array) -> Scores:
     assert log.propensity is not None
-    return score_rows(log, HeldOutPredictions(curves, np.arange(len(log)) % 5), Propensities(log.propensity, "given"))
+    return compute_scores(
+        log, HeldOutPredictions(curves, np.arange(len(log)) % 5), Propensities(log.propensity, "given")
+    )
 
 
 # ---------------------------------------------------------------------------------------------- the formula

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from largesse.errors import InputError
+from largesse.evaluation.crossfitted_scores import compute_scores as scored
 from largesse.evaluation.crossfitted_scores import crossfit
-from largesse.evaluation.crossfitted_scores import score_rows as scored
 from largesse.evaluation.estimators import (
     ESTIMATORS,
     PolicyRows,

@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import linprog
 
 from largesse.data import log_from_arrays
-from largesse.evaluation.crossfitted_scores import score_rows
+from largesse.evaluation.crossfitted_scores import compute_scores
 from largesse.evaluation.one_column_rule import SimpleRule, learn_rules, share_budget
 from largesse.levels import Levels
 from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores
@@ -24,7 +24,7 @@ def made() -> tuple[Log, Scores, Array]:
     level, response = rng.integers(0, 3, N), rng.integers(0, 2, N).astype(float)
     log = log_from_arrays(table, level, response, levels=LEVELS, propensity=np.full(N, 1 / 3))
     curves = 0.2 + np.array([0.0, 0.05, 0.2])[city][:, None] * np.array([0.0, 1.0, 2.0])
-    scores = score_rows(log, HeldOutPredictions(curves, np.arange(N) % 5), Propensities(np.full(N, 1 / 3), "given"))
+    scores = compute_scores(log, HeldOutPredictions(curves, np.arange(N) % 5), Propensities(np.full(N, 1 / 3), "given"))
     return log, scores, rng.integers(0, 3, N)
 
 

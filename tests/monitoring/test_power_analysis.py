@@ -5,7 +5,7 @@ from scipy.stats import norm
 import largesse as lg
 from largesse.errors import InputError
 from largesse.evaluation import crossfit
-from largesse.monitoring import PowerSpec, as_probabilities, find_arms, size_test
+from largesse.monitoring import PowerSpec, broadcast_probabilities, find_arms, size_test
 from largesse.records import Log, Scores
 
 N = 4000
@@ -24,7 +24,7 @@ def _plan(log: Log, share: float) -> np.ndarray:
 
 def test_a_test_among_switchers_needs_the_textbooks_number(scored: tuple[Log, Scores]) -> None:
     log, scores = scored
-    arms = find_arms(scores, as_probabilities(_plan(log, 1.0), scores), "0", log.levels)
+    arms = find_arms(scores, broadcast_probabilities(_plan(log, 1.0), scores), "0", log.levels)
     found = size_test(scores, arms, PowerSpec(gain=0.05), log).value
     assert found.sd[0] < 0.51
     z = norm.ppf(0.975) + norm.ppf(0.8)
@@ -38,7 +38,7 @@ def test_traffic_grows_with_the_share_of_switchers_and_dilution_with_its_square(
     log, scores = scored
     sizes = []
     for share in (1.0, 0.1):
-        arms = find_arms(scores, as_probabilities(_plan(log, share), scores), "0", log.levels)
+        arms = find_arms(scores, broadcast_probabilities(_plan(log, share), scores), "0", log.levels)
         found = size_test(scores, arms, PowerSpec(gain=0.1 * share), log)  # the same gain for every switcher
         assert found.switchers == pytest.approx(share)
         sizes.append(found.value.expected)
@@ -53,7 +53,7 @@ def test_tests_of_the_stated_size_have_the_stated_power(incumbent: str) -> None:
     log, truth, rng = made.log, made.truth, np.random.default_rng(0)
     scores = crossfit(log, lg.Linear(penalty=1.0))
     plan = _plan(log, 0.6)
-    arms = find_arms(scores, as_probabilities(plan, scores), incumbent, log.levels)
+    arms = find_arms(scores, broadcast_probabilities(plan, scores), incumbent, log.levels)
     before = np.full((N, 5), 0.2) if arms.incumbent is None else arms.incumbent
     gain = float((truth[np.arange(N), plan] - (before * truth).sum(axis=1)).mean())
     size = size_test(scores, arms, PowerSpec(gain=abs(gain), power=0.8), log).value.expected
@@ -97,7 +97,7 @@ def test_savings_are_tested_for_being_no_worse_and_profit_where_a_response_has_a
     from dataclasses import replace
 
     log, scores = scored
-    arms = find_arms(scores, as_probabilities(_plan(log, 0.5), scores), "3", log.levels)
+    arms = find_arms(scores, broadcast_probabilities(_plan(log, 0.5), scores), "3", log.levels)
     found = size_test(scores, arms, PowerSpec(), log, price=0.2)
     assert [case.name for case in found.cases] == ["value", "value less cost", "not worse"]
     assert found.value.expected.traffic == np.inf  # it brings less

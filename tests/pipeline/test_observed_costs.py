@@ -102,7 +102,7 @@ def test_confidence_leaves_part_of_the_budget_unspent(shop: Path) -> None:
 
 
 def test_costs_that_are_always_paid_are_certain(ran: Path) -> None:
-    assert commands.read_numbers(ran)["planned"]["confidence"] is None
+    assert commands.read_report_numbers(ran)["planned"]["confidence"] is None
     assert lg.Policy.load(ran / "policy.largesse").spending is None
 
 

@@ -20,8 +20,8 @@ from largesse.pipeline.run_folder import (
     RUN_FILES,
     RUN_FOLDER_MARKS,
     Step,
-    check_file,
     check_output,
+    check_output_file,
     open_run_folder,
     read_step,
     replace_run_folder,
@@ -92,9 +92,9 @@ def test_circular_links_are_no_outputs(shop: Path) -> None:
     campaign = replace(read_campaign(shop), log=str(shop / "loop"), customers=str(shop / "loop" / "x.csv"))
     check_output(campaign, earlier_run(shop))
     (shop / "out.csv").touch()
-    check_file(shop / "out.csv", str(shop / "loop"))
+    check_output_file(shop / "out.csv", str(shop / "loop"))
     with pytest.raises(InputError, match="is what is read"):
-        check_file(shop / "out.csv", str(shop / "out.csv"))
+        check_output_file(shop / "out.csv", str(shop / "out.csv"))
 
 
 def test_another_folder_is_refused_with_a_hint(run_copy: Path) -> None:

@@ -33,7 +33,7 @@ from largesse.pipeline.planner import make_plan
 from largesse.pipeline.spark import ClusterError, Spark, check_spark, open_session, spark_engine
 from largesse.pipeline.spark.chunked_tables import ChunkedTable
 from largesse.pipeline.spark.executor_tasks import ChunkCosts
-from largesse.pipeline.spark.session import _start, explain_failure, find_java
+from largesse.pipeline.spark.session import _start, explain_spark_failure, find_java
 from largesse.pipeline.spark.spark_engine import SparkCustomers
 from largesse.policy import Policy
 from largesse.records import Log
@@ -419,7 +419,7 @@ def test_the_active_session_is_used_and_left_running(session: Any) -> None:
     ],
 )
 def test_errors_of_spark_become_a_sentence_with_a_hint(message: str, hint: str) -> None:
-    with pytest.raises(ClusterError, match=hint), explain_failure("counting"):
+    with pytest.raises(ClusterError, match=hint), explain_spark_failure("counting"):
         raise RuntimeError(message)
 
 

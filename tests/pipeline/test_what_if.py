@@ -8,7 +8,7 @@ import pytest
 
 from largesse.campaign import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
-from largesse.pipeline import keep_plan, plan, read_numbers, try_plan
+from largesse.pipeline import keep_plan, plan, read_report_numbers, try_plan
 from support.folders import everything_in
 
 
@@ -27,7 +27,7 @@ def test_a_trial_is_the_plan_of_the_command_line_and_can_become_a_run(run_copy: 
     assert everything_in(run_copy) == before
     assert names_in(kept) == names_in(run_copy)
     assert names_in(tmp_path) == {"run", "tried", "kept"}
-    shown = read_numbers(kept)
+    shown = read_report_numbers(kept)
     assert (shown["planned"]["price"], shown["budget"]["average"]) == (numbers["planned"]["price"], 1.2)
     assert plan(run_copy, budget=1.2)["planned"] == numbers["planned"]
     assert pq.read_table(tried / "plan.parquet").equals(pq.read_table(run_copy / "plan.parquet"))

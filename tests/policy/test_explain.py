@@ -9,7 +9,7 @@ import pytest
 from largesse.allocation import decide_at_price
 from largesse.data import log_from_arrays, read_customers
 from largesse.errors import InputError, NotFittedError
-from largesse.evaluation import measure_importance, plan_each_fold, score_rows
+from largesse.evaluation import compute_scores, measure_importance, plan_each_fold
 from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.propensity import estimate_propensities
@@ -157,7 +157,7 @@ def test_what_cannot_be_explained_is_refused(policy: Policy, log: Log) -> None:
 def test_shuffled_held_out_rows_say_which_features_move_a_held_out_plan(log: Log) -> None:
     fold = assign_folds(log, 3, 0)
     held = fit_out_of_fold(TLearner(model=Linear(penalty=0.01)), log, fold)
-    scores = score_rows(log, held, estimate_propensities(log, fold, 0))
+    scores = compute_scores(log, held, estimate_propensities(log, fold, 0))
     assert held.shuffled is not None
     movers = {
         mover.feature: mover for mover in measure_importance(log, scores, plan_each_fold(scores, 1.0), held.shuffled)
@@ -172,7 +172,7 @@ def test_shuffled_held_out_rows_say_which_features_move_a_held_out_plan(log: Log
 def test_a_plan_that_no_price_makes_has_no_movers(log: Log) -> None:
     fold = assign_folds(log, 3, 0)
     held = fit_out_of_fold(Linear(), log, fold)
-    scores = score_rows(log, held, estimate_propensities(log, fold, 0))
+    scores = compute_scores(log, held, estimate_propensities(log, fold, 0))
     plan = replace(plan_each_fold(scores, 1.0), prices=np.full(3, np.inf))
     assert held.shuffled is not None
     assert measure_importance(log, scores, plan, held.shuffled) == ()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.evaluation import ESTIMATORS, estimate_value, score_rows
+from largesse.evaluation import ESTIMATORS, compute_scores, estimate_value
 from largesse.levels import Levels
 from largesse.records import HeldOutPredictions, Log, Propensities
 from oracles.estimators import Array, estimate
@@ -46,7 +46,7 @@ def cases(draw: st.DrawFn) -> Case:
     log = Log(None, level, response, levels, weight=weight, cluster=cluster, costs=costs)  # type: ignore[arg-type]
     curves = np.maximum.accumulate(rng.random((n, K)) * max(response.max(), 1.0), axis=1)
     propensity = (rng.dirichlet(np.ones(K), n) * 0.9 + 0.1 / K)[np.arange(n), level]
-    scores = score_rows(log, HeldOutPredictions(curves, rng.integers(0, 2, n)), Propensities(propensity, "given"))
+    scores = compute_scores(log, HeldOutPredictions(curves, rng.integers(0, 2, n)), Propensities(propensity, "given"))
     policy = {
         "levels": lambda: rng.integers(0, K, n),
         "probabilities": lambda: rng.dirichlet(np.full(K, 0.3), n),

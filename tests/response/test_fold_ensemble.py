@@ -3,7 +3,12 @@ import pytest
 
 from largesse.data.log_reader import log_from_arrays
 from largesse.records import Log
-from largesse.response.fold_ensemble import average_member_scores, fit_fold_copies, held_out_scores, predict_held_out
+from largesse.response.fold_ensemble import (
+    average_member_scores,
+    fit_fold_copies,
+    predict_held_out,
+    score_held_out_rows,
+)
 from largesse.response.level_effect_estimation import Link
 from largesse.response.linear import Linear
 from largesse.stats import logit
@@ -22,7 +27,7 @@ def test_every_row_is_scored_by_the_model_that_did_not_see_it(log: Log) -> None:
     owner = Linear(penalty=0.1).fit(log)
     X = owner.encode(log)
     (models,) = fit_fold_copies([Linear(penalty=0.1)], X, log, FOLD, owner)
-    held = held_out_scores(models, X, FOLD, Link(True))
+    held = score_held_out_rows(models, X, FOLD, Link(True))
     for f, model in enumerate(models):
         np.testing.assert_allclose(held[f == FOLD], logit(model.predict(log))[f == FOLD], atol=1e-6)
     np.testing.assert_allclose(

@@ -13,7 +13,7 @@ from largesse.errors import InputError
 from largesse.records import Array, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
-from largesse.response.fold_ensemble import fit_fold_copies, held_out_scores
+from largesse.response.fold_ensemble import fit_fold_copies, score_held_out_rows
 from largesse.response.hurdle import Hurdle
 from largesse.response.level_effect_estimation import Link
 from largesse.response.linear import Linear
@@ -98,7 +98,7 @@ def test_fold_models_have_not_seen_their_fold(place: int) -> None:
     (other,) = fit_fold_copies([MODELS[place]], X, replace(rows, response=huge), fold, model)
     assert np.allclose(one[0].predict(fresh().table), other[0].predict(fresh().table))
     assert other[1].predict(fresh().table).mean() > 20 * one[1].predict(fresh().table).mean()
-    assert np.isfinite(held_out_scores(one, X, fold, Link(False))).all()
+    assert np.isfinite(score_held_out_rows(one, X, fold, Link(False))).all()
 
 
 def test_two_parts_err_less_than_one() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from largesse.response.linear import LINEAR_TOLERANCE, _lower, _minimise, _ridge
-from largesse.response.regression_grid import RegressionGrid, RegressionRows, fit_all_penalties, held_out_scores
+from largesse.response.regression_grid import RegressionGrid, RegressionRows, fit_all_penalties, score_penalty_grid
 from largesse.stats import sigmoid
 
 K, PENALTIES = 4, (1e-4, 1e-2, 1.0)
@@ -42,7 +42,7 @@ def test_a_fold_is_scored_by_the_regression_without_it() -> None:
     ridges = _ridge(p, K, 0.01, 0.1)[None]
     task = RegressionGrid(rows, place, ridges)
     found = fit_all_penalties(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
-    scores = held_out_scores(task, found)
+    scores = score_penalty_grid(task, found)
     for i in (0, 7, 150, 299):
         here = found[0, place[i]]
         level = here[p : p + rows.level[i]].sum() + here[-1]

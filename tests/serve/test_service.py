@@ -27,7 +27,7 @@ from largesse.serve import (
     open_service,
     parse_ledger_options,
 )
-from largesse.serve.endpoints import Service, load_service, make_app
+from largesse.serve.endpoints import Service, load_service, make_service_app
 from largesse.serve.served_policy import load_policy
 from largesse.serve.service_settings import read_token, settings_warnings, startup_warnings
 from support.services import TOKEN, Ask, connect, knock
@@ -212,7 +212,7 @@ def test_who_may_ask_for_what(ask: Ask, status: int, path: str, headers: dict[st
 def test_broken_and_endless_bodies(ran: Path, capsys: pytest.CaptureFixture[str]) -> None:
     headers = [("Host", "127.0.0.1:8000"), ("Authorization", f"Bearer {TOKEN}"), ("Content-Type", "application/json")]
     with load_service(ServiceSettings(ran)) as service:
-        app = AuthMiddleware(make_app(service), ServiceSettings(ran).access(TOKEN, 8000))
+        app = AuthMiddleware(make_service_app(service), ServiceSettings(ran).access(TOKEN, 8000))
         send = {"method": "POST", "headers": headers}
         assert knock(app, "/v1/decide", **send, body=[b"x" * (1 << 20)] * 17).status == 413  # type: ignore[arg-type]
         assert knock(app, "/v1/decide", **send, body=[b"{"], breaks_off=True).status in (0, 400)  # type: ignore[arg-type]

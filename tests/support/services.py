@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import httpx
 
 from largesse.serve import AuthMiddleware, ServiceSettings
-from largesse.serve.endpoints import Service, make_app
+from largesse.serve.endpoints import Service, make_service_app
 
 TOKEN = "t0ken-that-nobody-can-guess"
 Ask = Callable[..., httpx.Response]
@@ -20,7 +20,7 @@ Ask = Callable[..., httpx.Response]
 
 def connect(service: Service, token: str | None = TOKEN) -> Ask:
     """Return what asks a service as over HTTP."""
-    app = AuthMiddleware(make_app(service), ServiceSettings(Path()).access(token, 8000))
+    app = AuthMiddleware(make_service_app(service), ServiceSettings(Path()).access(token, 8000))
 
     async def send(method: str, path: str, headers: dict[str, str], **more: Any) -> httpx.Response:
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)

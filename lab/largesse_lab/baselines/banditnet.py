@@ -56,9 +56,9 @@ from largesse.stats import assign_folds, hold_out, one_thread, softmax
 from largesse_lab.baselines.network_helpers import (
     draw_batches,
     draw_by_steps,
+    find_held_out_share_problems,
     loop_of_steps,
     option_problems,
-    share_problems,
     start_by_seed,
     zero_moments,
 )
@@ -201,7 +201,7 @@ class BanditNet(Learner):
             words = "observed" if levels.observed else "paid on redemption"
             hint = "plan with a response model instead: it foresees what customers do"
             wrong.append(Problem(f"costs are {words}, which a policy alone cannot foresee", hint))
-        return wrong + share_problems(self.hold_out)
+        return wrong + find_held_out_share_problems(self.hold_out)
 
     # -- deciding ---------------------------------------------------------------------------------------------------
 
@@ -231,7 +231,7 @@ class BanditNet(Learner):
         return allocate(scores, costs, budget).levels
 
     def _price(self, scores: Array, costs: Array, budget: float, weight: Array | None = None) -> float:
-        return find_price(scores, costs, budget, weight, self.spend)
+        return find_softmax_price(scores, costs, budget, weight, self.spend)
 
     def _prepare(self, customers: Any, budget: float | None) -> tuple[Array, Array, float]:
         X = self.encode(customers)
@@ -368,7 +368,7 @@ class Trainer:
             prices, networks = np.zeros(len(shifts)), self._train(shifts, np.zeros(len(shifts)))
         scores = networks.scores(self.rows.X)
         # After "retrain" too: where even the largest η left the policy over budget, the rest is taken off the scores.
-        rest = np.array([find_price(score, costs, s.budget, self.rows.weight, s.spend) for score in scores])
+        rest = np.array([find_softmax_price(score, costs, s.budget, self.rows.weight, s.spend) for score in scores])
         policies = [softmax(score - price * costs) for score, price in zip(scores, rest, strict=True)]
         results = zip(shifts, prices + rest, policies, strict=True)
         return Trained(tuple(self._judge(float(a), float(b), policy) for a, b, policy in results), networks)
@@ -420,7 +420,7 @@ def choose_translation(tried: Sequence[Translation]) -> int:
     return max(sound, key=lambda i: tried[i].snips)
 
 
-def find_price(
+def find_softmax_price(
     scores: Array, costs: Array, budget: float, weight: Array | None = None, spend: str = SPENDS[0]
 ) -> float:
     """Return the smallest η at which softmax(scores − η costs) has an expected cost (weighted mean) within budget.

@@ -56,10 +56,10 @@ from largesse.stats import chosen_index, hold_out, one_thread
 from largesse_lab.baselines.network_helpers import (
     draw_batches,
     draw_by_steps,
+    find_held_out_share_problems,
     loop_of_steps,
     normal_params,
     option_problems,
-    share_problems,
     start_by_seed,
     strength_problems,
     strengths,
@@ -201,7 +201,7 @@ class CFRNet(ResponseModel):
         wrong = option_problems(self, CFRNET_OPTIONS)
         wrong += setting_problems("network", self.network, CFRNET_NETWORK)
         wrong += setting_problems("training", self.training, CFRNET_TRAINING)
-        wrong += share_problems(self.hold_out) + strength_problems("alpha", self.alpha)
+        wrong += find_held_out_share_problems(self.hold_out) + strength_problems("alpha", self.alpha)
         if self.loss == "log" and not is_bounded(log.response):
             wrong.append(Problem("loss='log' is for responses in [0, 1]", "use 'auto' or 'square' for amounts"))
         return wrong

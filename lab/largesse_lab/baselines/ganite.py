@@ -50,9 +50,9 @@ from largesse.response.networks import (
 from largesse.stats import chosen_index, hold_out, one_thread
 from largesse_lab.baselines.network_helpers import (
     draw_by_steps,
+    find_held_out_share_problems,
     loop_of_steps,
     normal_params,
-    share_problems,
     start_by_seed,
     strength_problems,
     strengths,
@@ -174,7 +174,7 @@ class GANITE(ResponseModel):
     def _problems(self) -> list[Problem]:
         wrong = setting_problems("network", self.network, GANITE_NETWORK)
         wrong += setting_problems("training", self.training, GANITE_TRAINING)
-        wrong += positive_integer_problems(self, ("discriminator_steps",)) + share_problems(self.hold_out)
+        wrong += positive_integer_problems(self, ("discriminator_steps",)) + find_held_out_share_problems(self.hold_out)
         return wrong + strength_problems("alpha", self.alpha) + strength_problems("beta", self.beta)
 
     # -- predicting -------------------------------------------------------------------------------------------------

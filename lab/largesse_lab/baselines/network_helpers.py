@@ -27,7 +27,7 @@ def option_problems(model: Any, options: Mapping[str, Sequence[str]]) -> list[Pr
     ]
 
 
-def share_problems(share: float) -> list[Problem]:
+def find_held_out_share_problems(share: float) -> list[Problem]:
     """Check a share of rows to hold out."""
     return [] if 0 < share < 1 else [Problem(f"hold_out={share!r}", "a share of rows between 0 and 1, as 0.3")]
 

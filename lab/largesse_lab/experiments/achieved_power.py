@@ -17,7 +17,7 @@ import numpy as np
 from largesse.allocation import mix_two_levels
 from largesse.errors import percent
 from largesse.evaluation import crossfit, plan_each_fold
-from largesse.monitoring import PowerSpec, as_probabilities, find_arms, size_test
+from largesse.monitoring import PowerSpec, broadcast_probabilities, find_arms, size_test
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.response import make_model
@@ -25,7 +25,7 @@ from largesse.stats import draw_levels
 from largesse.worlds import RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
-from largesse_lab.pages.markdown import Section, write_table
+from largesse_lab.pages.markdown import Section, format_table
 from largesse_lab.pages.method_comparison import Summary
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
@@ -54,7 +54,7 @@ def _measure_world(seed: int) -> dict[str, Any]:
     record: dict[str, Any] = {"seed": seed, "response": world.traits.response, "gain": gain, "switchers": share}
     if gain <= 0:
         return record | {"shown": None, "why": "the plan gains nothing"}
-    plan = as_probabilities(plan_each_fold(scores, budget).levels.astype(np.int64), scores)
+    plan = broadcast_probabilities(plan_each_fold(scores, budget).levels.astype(np.int64), scores)
     sized = size_test(scores, find_arms(scores, plan, "uniform", log.levels), PowerSpec(POWER, gain=gain), log)
     if not sized.cases:
         return record | {"shown": None, "why": "the plan of held-out rows changes nothing"}
@@ -116,7 +116,9 @@ def fill(section: Section, summary: Summary) -> None:
         body.append([kind["responses"], str(kind["worlds"]), mean, *quantiles])
     head = ["responses", "worlds", "tests that show the gain ± se", "10 %", "median", "90 %"]
     excluded = ", ".join(f"{why} ({count})" for why, count in summary["left"].items()) or "none"
-    section.add(f"Stated power: {percent(summary['power'])}.", write_table(head, body), f"Excluded worlds: {excluded}.")
+    section.add(
+        f"Stated power: {percent(summary['power'])}.", format_table(head, body), f"Excluded worlds: {excluded}."
+    )
     powers = summary["shown"]
     if not powers:
         return

@@ -11,7 +11,7 @@ from largesse.evaluation import doctor
 from largesse.records import Log, Progress
 from largesse.worlds import simulate
 from largesse_lab.experiments.experiment_definition import table_experiment
-from largesse_lab.pages.markdown import write_table
+from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 from largesse_lab.runner.record_cache import RecordCache
 
@@ -80,7 +80,7 @@ def tabulate(records: Records) -> str:
     ]
     body = [[ALARM_TITLES[case], verdict, f"{np.mean(hits):.1%}" if hits else "–"] for case, verdict, hits in rows]
     counts = ", ".join(f"{len(of_case)} {case}" for case, of_case in logs.items())
-    table = write_table(["log", "verdict of doctor", "share of logs"], body, text_columns=2)
+    table = format_table(["log", "verdict of doctor", "share of logs"], body, text_columns=2)
     return f"Logs of {ALARM_LOG_ROWS:,} rows: {counts}.\n\n{table}"
 
 

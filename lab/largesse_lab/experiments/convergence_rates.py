@@ -30,7 +30,7 @@ from largesse.response import IRE, SIRE, Linear, ResponseModel, make_monotone
 from largesse.worlds import SIMULATIONS, simulate
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
-from largesse_lab.pages.markdown import Section, write_mean, write_table
+from largesse_lab.pages.markdown import Section, format_table, write_mean
 from largesse_lab.pages.method_comparison import Summary, list_values
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
 from largesse_lab.runner.joint_training import fit_together
@@ -54,7 +54,7 @@ TRUTHS: dict[str, Callable[[int], Array]] = {
 ESTIMATES = ("free", "monotone")
 
 
-def measure_levels(request: Request, progress: Progress = ignore_progress) -> Records:
+def measure_level_errors(request: Request, progress: Progress = ignore_progress) -> Records:
     """Return one record per truth, number of levels and repeat: mean squared errors in units of σ²/n."""
     truths = tuple(TRUTHS) if request.problems is None else request.problems
     refuse("experiment", find_unknown("truth", truths, list(TRUTHS)))
@@ -118,7 +118,7 @@ def tabulate_levels(summary: Summary) -> str:
     levels = list(dict.fromkeys(K for row in summary["cells"].values() for K in row))
     rows = [["promised, log(K)/K", *(f"{promise_error(int(K)):.4f}" for K in levels)]]
     rows += [[truth, *(_write_ratio(row.get(K)) for K in levels)] for truth, row in summary["cells"].items()]
-    return write_table(["truth", *(f"K = {K}" for K in levels)], rows)
+    return format_table(["truth", *(f"K = {K}" for K in levels)], rows)
 
 
 def _write_ratio(cell: Mapping[str, Any] | None) -> str:
@@ -162,7 +162,7 @@ def fill_levels(section: Section, summary: Summary) -> None:
 LEVELS_EXPERIMENT = Experiment(
     "rates",
     "Proposition 3: error by the number of levels",
-    measure_levels,
+    measure_level_errors,
     summarise_levels,
     fill_levels,
     setup="""\
@@ -260,7 +260,7 @@ def tabulate_sizes(summary: Summary) -> str:
             errors = [write_mean(cell["mean"], cell["se"]) for cell in cells]
             body.append([model, *errors, write_mean(slope["mean"], slope["se"], 2)])
         head = ["model", *(f"n = {int(n):,}" for n in rows), "slope"]
-        parts += [f"## {name}", write_table(head, body)]
+        parts += [f"## {name}", format_table(head, body)]
     return "\n\n".join(parts)
 
 

@@ -23,7 +23,7 @@ from largesse.response import make_model
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
-from largesse_lab.pages.markdown import Section, write_share, write_table
+from largesse_lab.pages.markdown import Section, format_table, write_share
 from largesse_lab.pages.method_comparison import Summary
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
@@ -183,7 +183,7 @@ def fill(section: Section, summary: Summary) -> None:
     if summary["equal"]:
         notes.append(f"In {summary['equal']} worlds the plan is the mix itself, so that there is no gain.")
     section.add("Widths of 95 % intervals are relative to those of random levels.")
-    section.add(write_table(head, body, text_columns=2), " ".join(notes))
+    section.add(format_table(head, body, text_columns=2), " ".join(notes))
     text = FigureText(
         "Width of the next log's interval of the gain",
         "width, relative to that of random levels",

@@ -23,12 +23,12 @@ from largesse.evaluation import (
     RULE_GROUPS,
     SimpleRule,
     bound_policy_gains,
+    compute_scores,
     crossfit,
     estimate_uniform,
     find_best_mixes,
     learn_rules,
     plan_each_fold,
-    score_rows,
 )
 from largesse.exploration import find_mixture
 from largesse.propensity import estimate_propensities
@@ -37,7 +37,7 @@ from largesse.response import Linear
 from largesse.worlds import RandomLog, draw_world
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.interval_coverage import FreshCurveRecorder
-from largesse_lab.pages.markdown import write_table
+from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_part
 from largesse_lab.runner.record_cache import RecordCache
 
@@ -75,7 +75,7 @@ def _measure_log(seed: int) -> dict[str, Any]:
     for source in SOURCES:
         log = replace(drawn.log, propensity=propensity if source == "given" else None)
         known = Propensities(propensity, "given") if source == "given" else estimate_propensities(log, base.fold, seed)
-        scores = score_rows(log, HeldOutPredictions(base.curves, base.fold), known)
+        scores = compute_scores(log, HeldOutPredictions(base.curves, base.fold), known)
         record[source] = _judge(log, scores, plan, _FreshCustomers(fresh, recorder.fresh_curves, drawn.table))
     return record
 
@@ -179,7 +179,7 @@ def tabulate(records: Records) -> str:
     rows = records[0]["rows"] if records else LOG_ROWS
     head = f"{len(records)} logs of {rows:,} rows, each from a random world of its own.\n\n"
     names = ["logs", "n", "named", "best", "plan", "rule", "q·se alone", "above 0", "of these right", "rule chosen"]
-    return head + write_table([*names, "guaranteed", "levels"], body)
+    return head + format_table([*names, "guaranteed", "levels"], body)
 
 
 def _select_source(record: dict[str, Any]) -> dict[str, Any]:

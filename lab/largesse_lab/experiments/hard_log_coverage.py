@@ -20,19 +20,19 @@ from largesse.errors import refuse
 from largesse.evaluation import (
     ESTIMATORS,
     bootstrap_values,
+    compute_scores,
     crossfit,
     estimate_difference,
     estimate_ratio,
     estimate_value,
     join_intervals,
     measure_policy_influence,
-    score_rows,
 )
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, HeldOutPredictions, Log, Progress, Propensities, Scores
 from largesse.stats import t_estimate
 from largesse_lab.experiments.experiment_definition import table_experiment
-from largesse_lab.pages.markdown import write_table
+from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
 from largesse_lab.runner.record_cache import RecordCache
 
@@ -200,7 +200,7 @@ def _score(case: LogCase, log: Log, feature: Array, seed: int) -> Scores:
     unit = np.arange(len(log)) if log.cluster is None else log.cluster
     fold = np.random.default_rng(seed).integers(0, HARD_LOG_FOLDS, int(unit.max()) + 1)[unit]
     held_out = HeldOutPredictions(_fit_lines(log, feature, fold), fold)
-    return score_rows(log, held_out, Propensities(log.propensity, "given"))
+    return compute_scores(log, held_out, Propensities(log.propensity, "given"))
 
 
 def _fit_lines(log: Log, feature: Array, fold: Array) -> Array:
@@ -232,7 +232,7 @@ def tabulate(records: Records) -> str:
         body.append([name, *cells, f"{np.median(widths):.2f}" if widths else "–", f"{without:.0%}"])
     n_logs = len({record["log"] for record in records})
     head = f"{n_logs} logs of each case; nominal coverage .95; `t` is a plain t interval of `dr`.\n\n"
-    return head + write_table(["logs", *columns, "width", "without"], body)
+    return head + format_table(["logs", *columns, "width", "without"], body)
 
 
 def _write_coverage(places: list[str]) -> str:

@@ -33,7 +33,7 @@ from largesse.stats import one_thread
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.real_log_gains import GAIN_BUDGET_SHARES, GAIN_LOGS, cost_of_dearest, find_log_file
 from largesse_lab.nested_labels import find_data_folder
-from largesse_lab.pages.markdown import write_table
+from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.simple_models import ORACLE, find_invalid, list_known, make_competitor, match_models
@@ -246,7 +246,7 @@ def _write_standing(cells: Records, models: Sequence[str]) -> str:
             [model, str(sum(lead[0] > 0 for lead in leads)), str(ahead), str(behind), str(len(leads)), str(failed)]
         )
     head = ["method", "ahead", "ahead beyond the interval", "behind beyond it", "compared", "failed"]
-    return write_table(head, body)
+    return format_table(head, body)
 
 
 def _write_log(cells: Records, first: str) -> str:
@@ -258,7 +258,7 @@ def _write_log(cells: Records, first: str) -> str:
         lead = "" if cell["model"] == first or "lead" not in cell else _write(cell["lead"], signed=True)
         numbers = [_write(cell["value"]), f"{cell['spend'][0]:.3g}", _write(cell["gain"], signed=True), lead]
         body.append([cell["model"], f"{cell['share']:.0%}", *numbers, f"{cell['seconds']:.3g}"])
-    return write_table(["method", "budget", "value", "spend", "gain over the mix", f"{first} − method", "s"], body)
+    return format_table(["method", "budget", "value", "spend", "gain over the mix", f"{first} − method", "s"], body)
 
 
 def _write(values: Sequence[float], *, signed: bool = False) -> str:

@@ -23,11 +23,11 @@ import numpy as np
 from largesse.allocation import decide_at_price, expected_costs
 from largesse.errors import Problem, refuse
 from largesse.evaluation import (
+    compute_scores,
     estimate_value,
     hold_out_rows,
     plan_at_budgets,
     plan_each_fold,
-    score_rows,
     spread_budgets,
     trace_frontier,
 )
@@ -39,7 +39,7 @@ from largesse.stats import assign_folds
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.simulation_comparison import SIMULATION_MODELS
-from largesse_lab.pages.markdown import write_table
+from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress
 from largesse_lab.runner.joint_training import call_together
 from largesse_lab.runner.record_cache import Key, RecordCache
@@ -137,7 +137,7 @@ def _hold_out(model: ResponseModel, log: Log, fresh: Array, seed: int) -> tuple[
 
 def _score(log: Log, base: HeldOutPredictions, estimated: Propensities, paid: str) -> Scores:
     levels = Levels(costs=FACE, on_redemption=paid == "redeemed")
-    return score_rows(replace(log, levels=levels), base, estimated)
+    return compute_scores(replace(log, levels=levels), base, estimated)
 
 
 def _find_truths(
@@ -263,7 +263,7 @@ def tabulate(records: Records) -> str:
             cells = [f"band {hit:.1%} of {len(bands)} logs", "", f"points {points:.1%}", "", ""]
             body.append(["whole frontier", source, "always", *cells])
         parts.append(f"## {name}, {len(logs)} logs of {logs[0]['rows']:,} rows, {mix:.0%} randomised")
-        parts.append(write_table([*head, "promise bias"], body, text_columns=3))
+        parts.append(format_table([*head, "promise bias"], body, text_columns=3))
     return "\n\n".join(parts)
 
 

@@ -22,11 +22,11 @@ from largesse_lab.experiments import table2
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.nested_labels import NESTED_FILES, has_nested
 from largesse_lab.pages.figures import FigureText, draw_lines
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_table, write_mean
 from largesse_lab.pages.method_comparison import (
     NORMALISED,
     Summary,
-    average,
+    average_column,
     is_higher_better,
     keep_latest,
     list_values,
@@ -182,7 +182,7 @@ def list_lines(records: Records) -> list[dict[str, Any]]:
             for model in list_values(of_problem, "row"):
                 of_model = [record for record in of_problem if record["row"] == model]
                 kappas = sorted(list_values(of_model, "kappa"))
-                cells = [average([r for r in of_model if r["kappa"] == k], column) or {} for k in kappas]
+                cells = [average_column([r for r in of_model if r["kappa"] == k], column) or {} for k in kappas]
                 points = {name: [cell.get(name) for cell in cells] for name in ("mean", "sd", "n")}
                 lines.append({"panel": f"{problem}: {column}", "label": model, "x": kappas, **points})
     return lines
@@ -262,7 +262,7 @@ def tabulate_means(lines: Sequence[Mapping[str, Any]]) -> str:
         cells = dict(zip(line["x"], zip(line["mean"], line["sd"], strict=True), strict=True))
         means = [write_mean(*cells.get(kappa, (None, None))) for kappa in kappas]
         body.append([f"{line['panel']}, {line['label']}", *means])
-    return write_table(["problem, measure and model", *(f"κ = {kappa:g}" for kappa in kappas)], body)
+    return format_table(["problem, measure and model", *(f"κ = {kappa:g}" for kappa in kappas)], body)
 
 
 def tabulate_against(against: Sequence[Mapping[str, Any]]) -> str:
@@ -276,7 +276,7 @@ def tabulate_against(against: Sequence[Mapping[str, Any]]) -> str:
         problem, column = split_panel(panel)
         body.append([problem, title_column(column), label, *(", ".join(group) or NUMBER_DASH for group in kappas)])
     head = ["problem", "measure", "model", "better than κ = 0 at κ =", "worse at κ =", "undecided at κ ="]
-    return write_table(head, body, text_columns=6) + "\n\nBy 95 % intervals of paired differences."
+    return format_table(head, body, text_columns=6) + "\n\nBy 95 % intervals of paired differences."
 
 
 def _compare_sign(row: Mapping[str, Any]) -> int:

@@ -24,7 +24,7 @@ from largesse.stats import draw_levels
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_intervals
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, find_interval, write_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, find_interval, format_table
 from largesse_lab.pages.method_comparison import Summary
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
@@ -207,7 +207,7 @@ def fill(section: Section, summary: Summary) -> None:
         low, high = find_interval(share, case["campaigns"])
         rows.append({"label": label, "estimate": share, "low": low, "high": high})
     head = ["planted", "checks that were not fine", "campaigns", "not fine", "detected by its check"]
-    section.add(write_table(head, body, text_columns=2))
+    section.add(format_table(head, body, text_columns=2))
     note = "By the check of the planted problem, with 95 % intervals (Wilson)."
     text = FigureText("Share of campaigns in which the planted problem is detected", "share of campaigns", note=note)
     section.add_figure(partial(draw_intervals, rows, text), text.title)

@@ -18,10 +18,10 @@ import numpy as np
 
 from largesse.errors import percent
 from largesse.records import Array, Progress
-from largesse.serve import PACING_METHODS, Stream, compare_offline, draw_stream, make_plan, pace_stream, plan_offline
+from largesse.serve import PACING_METHODS, Stream, compare_offline, draw_stream, pace_stream, plan_offline, plan_stream
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_table
 from largesse_lab.pages.method_comparison import Summary
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
@@ -53,7 +53,7 @@ def _measure_stream(seed: int) -> dict[str, Any]:
 
 def _pace(stream: Stream) -> dict[str, Any]:
     """Return the results of each method by the rule of the stream's terms."""
-    offline, plan = plan_offline(stream), make_plan(stream)
+    offline, plan = plan_offline(stream), plan_stream(stream)
     results = {method: pace_stream(stream, method, plan=plan) for method in PACING_METHODS}
     base = results["pace"].base
     ways = {
@@ -201,7 +201,7 @@ def _tabulate_ways(kind: Summary) -> str:
         cells = ["", "100 %", "", "", "100 %", _write(kind["offline_use"], 2), *[""] * len(last)]
         body.append(["offline optimum", *cells])
     head = ["", "overspent", "value, mean", "5 % worst", "value ≥ 99.5 %", "gain, mean", "budget used", *last]
-    return write_table(head, body)
+    return format_table(head, body)
 
 
 def _tabulate_rates(rates: Sequence[Summary], *, lasting: bool) -> str:
@@ -212,7 +212,7 @@ def _tabulate_rates(rates: Sequence[Summary], *, lasting: bool) -> str:
         for row in rates
     ]
     last = "redemptions refused" if lasting else "gain with reserved promises"
-    return write_table(["customers who redeem", "streams", "value", "gain", "budget used", last], body)
+    return format_table(["customers who redeem", "streams", "value", "gain", "budget used", last], body)
 
 
 def _write(share: float | None, decimals: int) -> str:

@@ -21,7 +21,7 @@ from largesse.records import Progress
 from largesse.response import make_model
 from largesse.worlds import RandomLog, Simulation, draw_world, simulate
 from largesse_lab.experiments.experiment_definition import table_experiment
-from largesse_lab.pages.markdown import write_table
+from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 from largesse_lab.runner.record_cache import RecordCache
 
@@ -91,7 +91,7 @@ def tabulate(records: Records) -> str:
             cells = [_write_cell([record[f"{customers} {stage}"] for record in logs]) for stage in CONFIDENCES]
             body.append([problem, title, str(len(logs)), *cells])
     head = f"True spend above the budget: mean (root mean square); share of logs with more than {OVERSPEND_TOLERANCE:.0%}.\n\n"
-    return head + write_table(["logs", "customers", "number", *CONFIDENCES], body, text_columns=2)
+    return head + format_table(["logs", "customers", "number", *CONFIDENCES], body, text_columns=2)
 
 
 def _write_cell(values: list[float]) -> str:

@@ -36,7 +36,7 @@ from largesse.response import Linear
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.interval_coverage import FreshCurveRecorder
-from largesse_lab.pages.markdown import write_table
+from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_part
 from largesse_lab.runner.record_cache import RecordCache
 
@@ -182,7 +182,7 @@ def tabulate(records: Records) -> str:
     rows = records[0]["rows"] if records else LOG_ROWS
     head = f"{len(records)} logs of {rows:,} rows, each from a random world of its own.\n\n"
     names = [f"{case}: {kind}" for case in PROFIT_CASES for kind in MEASURED_INTERVALS]
-    return head + write_table(["logs", "n", *names, "joint", "set", "width", "best", "lost"], body)
+    return head + format_table(["logs", "n", *names, "joint", "set", "width", "best", "lost"], body)
 
 
 def _write_row(name: str, records: Records) -> list[str]:

@@ -25,7 +25,7 @@ from largesse.stats import one_thread, t_estimate
 from largesse.worlds import RandomLog, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_number, write_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_number, format_table, write_mean
 from largesse_lab.pages.method_comparison import Summary, keep_latest, list_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import Key, RecordCache
@@ -71,13 +71,13 @@ def _measure_model(name: str, seed: int, log: RandomLog, fresh: RandomLog, budge
                 model.fit(log.log)
             seconds = time.perf_counter() - start
             curves = fresh.truth if model is None else model.predict(fresh.table)
-        return judge_curves(curves, fresh, budgets) | {"seconds": round(seconds, 4)}
+        return judge_world_curves(curves, fresh, budgets) | {"seconds": round(seconds, 4)}
     except Exception as error:
         error.add_note(f"This was {name} on world {seed}.")
         raise
 
 
-def judge_curves(curves: Array, fresh: RandomLog, budgets: Sequence[float]) -> dict[str, Any]:
+def judge_world_curves(curves: Array, fresh: RandomLog, budgets: Sequence[float]) -> dict[str, Any]:
     """Return errors of curves (n, K) of fresh customers, and skill and share of the budget spent at each budget."""
     truth = fresh.truth
     effects, predicted_effects = truth[:, 1:] - truth[:, :1], curves[:, 1:] - curves[:, :1]
@@ -253,15 +253,15 @@ def tabulate_models(size: Summary) -> str:
             [
                 name,
                 write_mean(cell["skill"], cell["se"], 3),
-                *(write_number(cell[key], 3) for key in ("error", "effects")),
+                *(format_number(cell[key], 3) for key in ("error", "effects")),
                 f"{cell['bad']:.1%}",
                 *(f"{cell[key]:.2f}" for key in ("median seconds", "mean seconds")),
-                NUMBER_DASH if worst is None else f"{write_number(worst['skill'], 2)} {group}",
+                NUMBER_DASH if worst is None else f"{format_number(worst['skill'], 2)} {group}",
                 NUMBER_DASH if lead is None else _write_lead(lead),
             ]
         )
     head = ["model", "skill ± se", "relative RMSE", "effects", "below −0.1", "median s", "mean s", "worst regime"]
-    return write_table([*head, f"{size['first']} minus it ± se"], body)
+    return format_table([*head, f"{size['first']} minus it ± se"], body)
 
 
 def _write_lead(lead: Mapping[str, Any]) -> str:
@@ -288,9 +288,9 @@ def tabulate_regimes(size: Summary) -> str:
     body = []
     for group in size["regimes"]:
         skills = [group["models"][name].get("skill") for name in names]
-        cells = [NUMBER_DASH if skill is None else write_number(skill, 2) for skill in skills]
+        cells = [NUMBER_DASH if skill is None else format_number(skill, 2) for skill in skills]
         body.append([f"{group['trait']}: {group['group']}", str(group["worlds"]), *cells])
-    return write_table(["regime", "worlds", *names], body)
+    return format_table(["regime", "worlds", *names], body)
 
 
 def _draw_distribution(section: Section, size: Summary) -> None:

@@ -35,7 +35,7 @@ from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.experiments import real_log_level_means
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.nested_labels import find_data_folder
-from largesse_lab.pages.markdown import write_table
+from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
 from largesse_lab.runner.record_cache import Key, RecordCache
 
@@ -199,17 +199,17 @@ def tabulate(records: Records) -> str:
     head = ["log", "rows", "levels", "budget", "spend", "plan", "uniform mix", "plan − mix"]
     head += ["at the same true spend", "by the log alone"]
     body = [_write_plan(cells[log, share, models[0]]) for log in logs for share in shares]
-    parts = [f"Plans of `{models[0]}`, 95 % intervals in brackets.", write_table(head, body)]
+    parts = [f"Plans of `{models[0]}`, 95 % intervals in brackets.", format_table(head, body)]
     body = [
         [log, f"{share:.0%}", *(_write_estimate(cells[log, share, model]["fair"], signed=True) for model in models)]
         for log in logs
         for share in shares
     ]
-    parts += ["Plan − mix at the same true spend, by model.", write_table(["log", "budget", *models], body)]
+    parts += ["Plan − mix at the same true spend, by model.", format_table(["log", "budget", *models], body)]
     body = [[log, *(_write_missed(cells[log, shares[0], model]) for model in models)] for log in logs]
     parts += [
         "Levels whose mean by the model lies outside its out-of-fold interval.",
-        write_table(["log", *models], body),
+        format_table(["log", *models], body),
     ]
     return "\n\n".join(parts)
 

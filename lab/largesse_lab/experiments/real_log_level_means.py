@@ -23,7 +23,7 @@ from largesse.records import Array, Log, Progress
 from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.nested_labels import find_data_folder
-from largesse_lab.pages.markdown import write_table
+from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 
 # Known before randomisation. Other randomised arms of the same mailing are left out.
@@ -126,7 +126,7 @@ def tabulate(records: Records) -> str:
         numbers = [f"{row['estimate']:.5f}", f"{row['by_hand']:.5f}", f"{z:+.2f}", f"{row['reach']:.5f}", clusters]
         body.append([row["log"], str(row["level"]), *numbers])
     head = ["log", "level", "estimate", "by hand", "difference / se", "95 % ±, rows", "95 % ±, clusters"]
-    return write_table(head, body, text_columns=2)
+    return format_table(head, body, text_columns=2)
 
 
 REAL_LOGS_EXPERIMENT = table_experiment("real_logs", "Randomised real logs", measure, tabulate, parallel=False)

@@ -21,7 +21,7 @@ from largesse.records import Array, Progress
 from largesse.stats import one_thread
 from largesse.worlds import RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
-from largesse_lab.pages.markdown import Section, write_share, write_table
+from largesse_lab.pages.markdown import Section, format_table, write_share
 from largesse_lab.pages.method_comparison import Summary, list_values
 from largesse_lab.runner.customer_groups import RandomGroup, draw_group
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
@@ -181,7 +181,7 @@ def fill(section: Section, summary: Summary) -> None:
     for size in summary["sizes"]:
         section.add(
             f"## {size['worlds']} worlds, logs of {size['rows']:,} rows",
-            write_table(["rules", *RULE_COLUMNS], size["table"]),
+            format_table(["rules", *RULE_COLUMNS], size["table"]),
         )
 
 

@@ -23,7 +23,7 @@ from largesse.response import make_model
 from largesse.serve import DAY_MICROS, LedgerTerms, Pacer, make_offers, make_population, open_ledger, plan_pace
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import table_experiment
-from largesse_lab.pages.markdown import write_table
+from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
 
@@ -127,7 +127,7 @@ def tabulate(records: Records) -> str:
         body.append([title, str(len(worlds)), *widths, inside, costs])
     widths = ["width (geometric mean ± se)", "median", "contains the truth", "spend / budget"]
     excluded = f"{len(records) - len(worlds)} of {len(records)} worlds are excluded: no room to explore, or no gain."
-    return f"{write_table(['levels drawn by', 'worlds', *widths], body)}\n\n{excluded}"
+    return f"{format_table(['levels drawn by', 'worlds', *widths], body)}\n\n{excluded}"
 
 
 SERVED_LOG_SETUP = f"""\

@@ -30,7 +30,7 @@ from largesse.records import Array, Progress
 from largesse.stats import one_thread
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
-from largesse_lab.pages.markdown import Section, write_share, write_table
+from largesse_lab.pages.markdown import Section, format_table, write_share
 from largesse_lab.pages.method_comparison import Summary, list_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.judged_plans import FittedLog, find_truth, fit_log, write_bias, write_coverage, write_stated
@@ -182,7 +182,7 @@ def fill(section: Section, summary: Summary) -> None:
     for size in summary["sizes"]:
         section.add(
             f"## {size['worlds']} worlds, logs of {size['rows']:,} rows",
-            write_table(["customers", *SHIFT_COLUMNS], size["table"]),
+            format_table(["customers", *SHIFT_COLUMNS], size["table"]),
         )
 
 

@@ -22,7 +22,7 @@ from largesse.records import Array, Log, Progress
 from largesse.stats import one_thread
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
-from largesse_lab.pages.markdown import Section, write_share, write_table
+from largesse_lab.pages.markdown import Section, format_table, write_share
 from largesse_lab.pages.method_comparison import Summary, list_values
 from largesse_lab.runner.customer_groups import GROUP_KINDS, RandomGroup, draw_group
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
@@ -207,9 +207,9 @@ def fill(section: Section, summary: Summary) -> None:
             f"{size['with holes']} of {size['worlds']} worlds have holes. All holes of a world are found in {size['all found']} of "
             f"them. Without holes, {size['alarms']} of the logs have an alarm. Of the levels that customers could get in "
             f"logs with holes, {size['too many']:.2%} are barred.",
-            write_table(["holes", "n", "found", "customers barred"], size["found"]),
-            write_table(["worlds", "n", *HOLE_COLUMNS], size["coverage"]) if size["coverage"] else "",
-            write_table(["logs without holes", "n", "false alarms"], size["alarm ways"]),
+            format_table(["holes", "n", "found", "customers barred"], size["found"]),
+            format_table(["worlds", "n", *HOLE_COLUMNS], size["coverage"]) if size["coverage"] else "",
+            format_table(["logs without holes", "n", "false alarms"], size["alarm ways"]),
         )
 
 

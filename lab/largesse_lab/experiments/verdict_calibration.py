@@ -18,10 +18,10 @@ import numpy as np
 from largesse.allocation import allocate
 from largesse.evaluation import (
     bound_policy_gains,
+    compute_scores,
     give_verdict,
     learn_rules,
     plan_each_fold,
-    score_rows,
     warn_of_overlap,
 )
 from largesse.propensity import estimate_propensities
@@ -33,7 +33,7 @@ from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.experiments.gain_lower_bounds import assign_groups
 from largesse_lab.experiments.random_world_comparison import MIN_SKILL
 from largesse_lab.pages.figures import FigureText, draw_lines
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_number, write_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_number, format_table
 from largesse_lab.pages.method_comparison import Summary, keep_latest, list_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import Key, RecordCache
@@ -91,7 +91,7 @@ def judge_verdicts(
 ) -> list[dict[str, Any]]:
     """Return the verdict and the truth about its options at every budget."""
     propensities = estimate_propensities(log.log, held.fold, seed)
-    scores, warnings = score_rows(log.log, held, propensities), warn_of_overlap(log.log, propensities)
+    scores, warnings = compute_scores(log.log, held, propensities), warn_of_overlap(log.log, propensities)
     records = []
     for budget in budgets:
         plan = plan_each_fold(scores, budget)
@@ -268,7 +268,7 @@ def tabulate_sizes(summary: Summary) -> str:
     for size in summary["sizes"]:
         first, last = size["seeds"]
         body.append([f"{size['rows']:,}", f"{first}–{last}", str(size["worlds"]), *_write_measures(size["all"])])
-    return write_table(["rows", "seeds", "worlds", *VERDICT_COLUMNS], body)
+    return format_table(["rows", "seeds", "worlds", *VERDICT_COLUMNS], body)
 
 
 VERDICT_COLUMNS = (
@@ -280,13 +280,13 @@ VERDICT_COLUMNS = (
 def _write_measures(cell: Summary) -> list[str]:
     bias = NUMBER_DASH
     if cell["log bias"] is not None:
-        bias = f"{write_number(cell['log bias'], 2)} ± {write_number(cell['log bias se'], 2)}"
+        bias = f"{format_number(cell['log bias'], 2)} ± {format_number(cell['log bias se'], 2)}"
     return [
         f"{cell['truly better']:.0%}",
-        *(write_number(cell[key], 3) for key in ("always", "followed")),
+        *(format_number(cell[key], 3) for key in ("always", "followed")),
         f"{cell['recommended']:.0%}",
         NUMBER_DASH if cell["wrong"] is None else f"{cell['wrong']:.1%}",
-        write_number(cell["calibration"], 3),
+        format_number(cell["calibration"], 3),
         f"{cell['cannot say']:.0%}",
         *(NUMBER_DASH if cell[key] is None else f"{cell[key]:.1%}" for key in ("coverage", "log coverage")),
         bias,
@@ -296,14 +296,14 @@ def _write_measures(cell: Summary) -> list[str]:
 
 def _tabulate_grades(size: Summary) -> str:
     body = [[row["grade"], str(row["plans"]), f"{row['better']:.0%}"] for row in size["grades"]]
-    return write_table(["grade", "plans", "truly better"], body)
+    return format_table(["grade", "plans", "truly better"], body)
 
 
 def _tabulate_regimes(size: Summary) -> str:
     body = [
         [f"{cell['trait']}: {cell['group']}", str(cell["plans"]), *_write_measures(cell)] for cell in size["regimes"]
     ]
-    return write_table(["regime", "plans", *VERDICT_COLUMNS], body)
+    return format_table(["regime", "plans", *VERDICT_COLUMNS], body)
 
 
 VERDICTS_EXPERIMENT = Experiment(

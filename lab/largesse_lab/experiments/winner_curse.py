@@ -22,7 +22,7 @@ from largesse.levels import Levels
 from largesse.records import Estimate, Log, Progress
 from largesse.response import Linear
 from largesse_lab.experiments.experiment_definition import table_experiment
-from largesse_lab.pages.markdown import write_table
+from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
 from largesse_lab.runner.record_cache import RecordCache
 
@@ -113,7 +113,7 @@ def tabulate(records: Records) -> str:
         "Percentage points: mean (standard error). In brackets: share of 95 % intervals wholly below, above zero. True gains are "
         "zero.\n\n"
     )
-    return head + write_table(["logs", "n", *CURSE_GAINS.values(), "error of the mix"], body)
+    return head + format_table(["logs", "n", *CURSE_GAINS.values(), "error of the mix"], body)
 
 
 def _write_gains(gains: Sequence[Sequence[float]]) -> str:

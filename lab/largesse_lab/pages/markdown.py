@@ -34,10 +34,10 @@ class Section:
         return "\n\n".join(paragraph for paragraph in self.paragraphs if not paragraph.startswith("![")) + "\n"
 
 
-def write_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1) -> str:
+def format_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1) -> str:
     r"""Return a Markdown table; the first columns are text, the others numbers. Bars within cells are escaped.
 
-    >>> print(write_table(["a", "b"], [["x|y", "1"]]))
+    >>> print(format_table(["a", "b"], [["x|y", "1"]]))
     | a | b |
     |---|---:|
     | x\|y | 1 |
@@ -49,10 +49,10 @@ def write_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, text_colu
     return "\n".join([head_line, rule, *lines])
 
 
-def write_number(number: float, digits: int = 4) -> str:
+def format_number(number: float, digits: int = 4) -> str:
     """Return a number with a proper minus.
 
-    >>> write_number(-0.25, 2)
+    >>> format_number(-0.25, 2)
     '−0.25'
     """
     return f"{number:.{digits}f}".replace("-", "−")
@@ -66,7 +66,7 @@ def write_mean(mean: float | None, spread: float | None = None, digits: int = 4)
     """
     if mean is None:
         return NUMBER_DASH
-    return write_number(mean, digits) + ("" if spread is None else f" ± {write_number(spread, digits)}")
+    return format_number(mean, digits) + ("" if spread is None else f" ± {format_number(spread, digits)}")
 
 
 def find_interval(share: float, n: int) -> tuple[float, float]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from largesse.stats import t_estimate
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, write_mean, write_table
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_table, write_mean
 from largesse_lab.runner.experiment_request import Records
 
 Summary = Mapping[str, Any]
@@ -68,7 +68,7 @@ def keep_latest(records: Sequence[dict[str, Any]], key: Sequence[str]) -> Record
     return list({tuple(record[field] for field in key): record for record in records}.values())
 
 
-def average(records: Iterable[Mapping[str, Any]], column: str) -> dict[str, Any] | None:
+def average_column(records: Iterable[Mapping[str, Any]], column: str) -> dict[str, Any] | None:
     """Return mean, standard deviation and number of repeats of one column; None for a column without finite values."""
     values = np.array([record[column] for record in records if record.get(column) is not None], dtype=np.float64)
     values = values[np.isfinite(values)]
@@ -101,7 +101,7 @@ def summarise_methods(records: Records, columns: Sequence[str], base: str) -> di
         }
         simulations[name] = {
             method: {
-                "cells": {column: average(rows, column) for column in columns},
+                "cells": {column: average_column(rows, column) for column in columns},
                 "against": {column: subtract(rows, by_method.get(base, []), column) for column in columns}
                 if method != base
                 else {},
@@ -167,7 +167,7 @@ def tabulate_measure(summary: Summary, column: str) -> str:
         means = [_write_cell(cells[i], digits) for i in columns]
         body.append([label, *([_write_published(summary, method, column, digits)] if with_paper else []), *means])
     names = list(summary["simulations"])
-    return write_table(["method", *(["paper"] if with_paper else []), *(names[i] for i in columns)], body)
+    return format_table(["method", *(["paper"] if with_paper else []), *(names[i] for i in columns)], body)
 
 
 def _write_cell(cell: Mapping[str, Any] | None, digits: int) -> str:
@@ -218,7 +218,7 @@ def tabulate_budgets(summary: Summary, columns: Sequence[str]) -> list[str]:
             if any(cells):
                 paper = [_write_published(summary, method, column, 3) for column in published]
                 body.append([method, *(_write_cell(cell, 3) for cell in cells), *paper])
-        paragraphs += [f"**{name}**", write_table(head, body)]
+        paragraphs += [f"**{name}**", format_table(head, body)]
     return paragraphs
 
 

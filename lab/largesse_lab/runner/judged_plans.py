@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import Constraints, allocate, allow_cheapest, expected_costs, find_cost_correction
-from largesse.evaluation import measure_spending, restrict_scores, score_rows
+from largesse.evaluation import compute_scores, measure_spending, restrict_scores
 from largesse.policy import Policy
 from largesse.propensity import estimate_propensities, find_unsupported, mark_supported
 from largesse.records import Array, Estimate, HeldOutPredictions, Log, Propensities, Scores
@@ -35,7 +35,7 @@ class FittedLog:
     def allow(self) -> FittedLog:
         """Return the same without barred levels."""
         policy = replace(self.policy, bar_unsupported=False)
-        return replace(self, scores=score_rows(self.log, self.held, self.propensities), policy=policy)
+        return replace(self, scores=compute_scores(self.log, self.held, self.propensities), policy=policy)
 
     def weight(self, weight: Array) -> FittedLog:
         """Return the same with weights (n,) of the rows."""
@@ -55,7 +55,7 @@ def fit_log(log: Log, seed: int, name: str = "") -> FittedLog:
     model = make_model(name, seed) if name else Linear(penalty=PLAN_PENALTY, seed=seed)
     held = model.fit_held_out(log, assign_folds(log, 5, seed))
     propensities, cells = estimate_propensities(log, held.fold, seed), find_unsupported(log, seed)
-    scores = restrict_scores(score_rows(log, held, propensities), allow_cheapest(mark_supported(cells, log)))
+    scores = restrict_scores(compute_scores(log, held, propensities), allow_cheapest(mark_supported(cells, log)))
     spending = measure_spending(scores)
     policy = Policy(model, log.levels, spending=None if spending is None else spending.whole, unsupported=cells)
     return FittedLog(log, held, propensities, scores, policy)

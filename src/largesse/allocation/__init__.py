@@ -21,7 +21,7 @@ from largesse.allocation.cost_calibration import find_cost_correction as find_co
 from largesse.allocation.cost_estimates import expected_costs as expected_costs
 from largesse.allocation.distributed_allocation import BatchPlan as BatchPlan
 from largesse.allocation.distributed_allocation import allocate_batches as allocate_batches
-from largesse.allocation.input_checks import check_task as check_task
+from largesse.allocation.input_checks import check_curves_and_costs as check_curves_and_costs
 from largesse.allocation.plan import TIE as TIE
 from largesse.allocation.plan import allocate as allocate
 from largesse.allocation.plan import decide_at_price as decide_at_price

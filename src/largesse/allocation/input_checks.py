@@ -17,10 +17,10 @@ MIN_COST = 1e-130  # costs between zero and this cannot be divided by
 DTYPE_NAMES = {"b": "true and false", "c": "complex numbers", "M": "dates", "m": "times", "U": "text", "S": "text"}
 
 
-def check_task(curves: Any, costs: Any) -> tuple[Array, Array]:
+def check_curves_and_costs(curves: Any, costs: Any) -> tuple[Array, Array]:
     """Return curves (n, K) and cost rows (1, K) or (n, K) in the layout of the compiled loops, or refuse them."""
     problems: list[Problem] = []
-    table = read_numbers(curves, "curves", problems)
+    table = read_finite_array(curves, "curves", problems)
     if table is not None and (table.ndim != 2 or 0 in table.shape):
         hint = "give one row per customer and one column per level"
         problems.append(Problem(f"curves have shape {table.shape}", hint))
@@ -43,7 +43,7 @@ def _read_costs(costs: Any, curves: Array | None, problems: list[Problem]) -> Ar
             return None
         with np.errstate(over="ignore"):
             costs = expected_costs(costs, curves)
-    paid = read_numbers(costs, "costs", problems)
+    paid = read_finite_array(costs, "costs", problems)
     if paid is None:
         return None
     if curves is not None and paid.shape not in ((curves.shape[1],), curves.shape):
@@ -55,7 +55,7 @@ def _read_costs(costs: Any, curves: Array | None, problems: list[Problem]) -> Ar
     return paid
 
 
-def read_numbers(values: Any, name: str, problems: list[Problem]) -> Array | None:
+def read_finite_array(values: Any, name: str, problems: list[Problem]) -> Array | None:
     """Return an array of finite floats, or None with its problems added to the list."""
     missing = Problem(f"{name} hold missing or infinite numbers", "every customer needs a number at every level")
     try:

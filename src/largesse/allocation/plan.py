@@ -13,7 +13,7 @@ from largesse.allocation.constraints.dual import Multipliers
 from largesse.allocation.constraints.problem import arrange_constraints, make_problem
 from largesse.allocation.constraints.solver import plan_under_constraints
 from largesse.allocation.exact import Proof, prove_optimum
-from largesse.allocation.input_checks import check_task, make_budget_error, total_limit
+from largesse.allocation.input_checks import check_curves_and_costs, make_budget_error, total_limit
 from largesse.allocation.price.hull import as_rows, cheapest, climb_hulls
 from largesse.allocation.price.rounding import PlanDraft, keep_within_budget, make_draft, spend_rest
 from largesse.allocation.price.search import Shortfall, search_price
@@ -62,7 +62,7 @@ def allocate(
     """
     _check_options(constraints, exact)
     labels = costs.labels if isinstance(costs, Levels) else None
-    curves, costs = check_task(curves, costs)
+    curves, costs = check_curves_and_costs(curves, costs)
     limit = total_limit(n := len(curves), budget, total)
     average = limit / n if budget is None else float(budget)
     if constraints is not None:
@@ -117,7 +117,7 @@ def frontier(curves: Any, costs: Any) -> Frontier:
     >>> front.spend, front.value.round(3)
     (array([0. , 1. , 1.5, 2. ]), array([0.15, 0.5 , 0.65, 0.7 ]))
     """
-    curves, costs = check_task(curves, costs)
+    curves, costs = check_curves_and_costs(curves, costs)
     n = len(curves)
     start, sums = cheapest(curves, costs)
     steps = climb_hulls(curves, costs, np.arange(n), start, 0.0)

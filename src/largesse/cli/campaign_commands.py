@@ -120,7 +120,7 @@ def init(
     refuse("init", [*find_path_problems(out, "--out"), *(existing if out.exists() and not force else [])])
     if budget is not None and total is not None:
         fail("init", Problem("both --budget and --total were given", "give the average per customer, or the total"))
-    pipeline.check_file(out, log)
+    pipeline.check_output_file(out, log)
     roles = {"level": level, "response": response, "customer": customer, "cluster": cluster, "cost_column": cost_column}
     answers = DraftAnswers(
         roles={role: column for role, column in roles.items() if column is not None},
@@ -275,7 +275,7 @@ def plan(
     """Give every customer a level at a budget."""
     spent: SpendingOverrides = {"budget": budget, "total": total, "confidence": confidence}
     spent |= {"explore": explore, "explore_for": explore_for}
-    about = {} if as_json or quiet else pipeline.describe_run(run_folder)
+    about = {} if as_json or quiet else pipeline.describe_run_folder(run_folder)
     with show_progress(as_json or quiet) as progress, choose_engine(engine, master, plan_to) as opened:
         made = pipeline.plan(
             run_folder, customers, kind=kind, out=out, raw_ids=raw_ids, progress=progress, engine=opened, **spent
@@ -293,7 +293,7 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Estimate value and cost of the plan from the log, each with a 95 % interval."""
-    about = {} if as_json or quiet else pipeline.describe_run(run_folder)
+    about = {} if as_json or quiet else pipeline.describe_run_folder(run_folder)
     with show_progress(as_json or quiet) as progress:
         judged = pipeline.judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
     path, warnings = run_folder / "evaluation.json", judged["warnings"]

@@ -32,7 +32,7 @@ from largesse.data.file_formats import QueriedFile as QueriedFile
 from largesse.data.json_row_encoder import EncodedRows as EncodedRows
 from largesse.data.json_row_encoder import Row as Row
 from largesse.data.json_row_encoder import RowEncoder as RowEncoder
-from largesse.data.json_row_encoder import check_rows as check_rows
+from largesse.data.json_row_encoder import parse_json_rows as parse_json_rows
 from largesse.data.level_name_order import LevelOrder as LevelOrder
 from largesse.data.level_name_order import is_nothing as is_nothing
 from largesse.data.level_name_order import order_levels as order_levels

@@ -11,10 +11,10 @@ import numpy as np
 from largesse.data.assignment_unit import find_assignment_unit
 from largesse.data.propensity_checks import (
     GivenPropensities,
+    find_share_problems,
     propensities_by_stratum,
     propensity_problems,
     share_mismatches,
-    share_problems,
 )
 from largesse.data.table_checks import TableChecker
 from largesse.data.text_parsing import parse_problems
@@ -140,7 +140,7 @@ def _read_propensity(
         check.add_problem("propensities are given in two ways", "name a column, or strata, or one for each level")
         return None
     if shares is not None:
-        check.problems += (wrong := share_problems(shares, len(levels)))
+        check.problems += (wrong := find_share_problems(shares, len(levels)))
         return None if wrong else np.asarray(shares, dtype=np.float64)[np.maximum(codes, 0)]
     if "propensity_strata" in present:
         strata = check.read_groups(present["propensity_strata"], "propensity_strata")

@@ -246,7 +246,7 @@ def _read_day(text: str | None) -> float:
     return (date.fromisoformat(text).toordinal() - EPOCH_ORDINAL) * SECONDS_PER_DAY
 
 
-def check_rows(content: Any, most: int) -> list[Row]:
+def parse_json_rows(content: Any, most: int) -> list[Row]:
     """Return the rows of a JSON request; refuse anything but a list of objects, or more than `most`."""
     if not isinstance(content, list) or not content or not all(isinstance(row, dict) for row in content):
         got = "an empty list" if content == [] else repr_short(content)

@@ -185,7 +185,7 @@ def share_mismatches(shares: Sequence[float], propensities: GivenPropensities) -
     return [Problem(f"the propensities of the levels are not their shares: {join_some(off)}", hint)] if off else []
 
 
-def share_problems(shares: Sequence[Any], levels: int) -> list[Problem]:
+def find_share_problems(shares: Sequence[Any], levels: int) -> list[Problem]:
     """Return the problems of propensities that are given as one number per level."""
     hint = f"give {levels} probabilities, one for each level, that add up to 1: propensities = [0.2, 0.2, 0.6]"
     numbers = all(isinstance(p, int | float | np.number) and 0 < p <= 1 for p in shares)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from largesse.data.csv_reader import DelimitedSource, infer_types, iterate_text
 from largesse.data.table_reader import (
     STREAMED_KINDS,
-    check_file,
+    check_input_file,
     describe_csv,
     encode_text,
     find_files,
@@ -120,7 +120,7 @@ def bound_size(source: Any, what: str = "table") -> tuple[float, float]:
 
 def _bound_cells(file: Path, what: str) -> tuple[float, int]:
     with wrap_read_error(file, what):
-        check_file(file, what)
+        check_input_file(file, what)
         kind, size = kind_of_file(file, what), file.stat().st_size
         if kind == "parquet":
             schema, rows, _ = inspect_parquet(file)
@@ -148,7 +148,7 @@ class _File:
 def _inspect_file(file: Path, what: str, plain: Collection[str], texts: Collection[str]) -> _File:
     """Return the schema and the number of rows of a file; refuse an unreadable file."""
     with wrap_read_error(file, what):
-        check_file(file, what)
+        check_input_file(file, what)
         kind, state = kind_of_file(file, what), _read_state(file)
         if kind == "csv":
             text = infer_types(describe_csv(file, texts, whole=False))
@@ -264,7 +264,7 @@ def split_file(file: Path, what: str) -> list[FilePiece]:
 
     path = str(file.absolute())
     with wrap_read_error(file, what):
-        check_file(file, what)
+        check_input_file(file, what)
         if kind_of_file(file, what) != "parquet":
             return [FilePiece(path)]
         with open_file(file) as stream, pq.ParquetFile(stream) as opened:

@@ -190,7 +190,7 @@ def read_file(file: Path, what: str, plain: Collection[str] = (), texts: Collect
     The columns `texts` of a CSV are text, even where they hold digits.
     """
     with wrap_read_error(file, what):
-        check_file(file, what)
+        check_input_file(file, what)
         kind = kind_of_file(file, what)
         if kind == "csv":
             return validate_table(read_text(describe_csv(file, texts)))
@@ -230,7 +230,7 @@ def _read_queried(source: QueriedFile, what: str) -> pa.Table:
     files = find_files(source.path, what)
     file = files[0]
     with wrap_read_error(file, what):
-        check_file(file, what)
+        check_input_file(file, what)
         kind = kind_of_file(file, what)
         if len(files) > 1 or kind not in READERS:
             fail(what, Problem(f"{source.path} takes no query", f"a query selects from {join_some(QUERIED_KINDS)}"))
@@ -296,7 +296,7 @@ def _check_memory(file: Path, what: str, size: float, rows: int) -> None:
         fail(what, Problem(got, "read fewer rows at a time"))
 
 
-def check_file(file: Path, what: str) -> None:
+def check_input_file(file: Path, what: str) -> None:
     """Refuse a path that is not a regular file with content."""
     if not file.is_file():
         fail(what, Problem(f"{file} is not a regular file", "give a file or a folder of files"))

@@ -20,10 +20,10 @@ from largesse.evaluation.covariate_shift import check_shift as check_shift
 from largesse.evaluation.covariate_shift import compare_customers as compare_customers
 from largesse.evaluation.covariate_shift import match_customers as match_customers
 from largesse.evaluation.crossfitted_scores import compute_paid_costs as compute_paid_costs
+from largesse.evaluation.crossfitted_scores import compute_scores as compute_scores
 from largesse.evaluation.crossfitted_scores import crossfit as crossfit
 from largesse.evaluation.crossfitted_scores import hold_out_rows as hold_out_rows
 from largesse.evaluation.crossfitted_scores import restrict_scores as restrict_scores
-from largesse.evaluation.crossfitted_scores import score_rows as score_rows
 from largesse.evaluation.estimators import ESTIMATORS as ESTIMATORS
 from largesse.evaluation.frontier_estimate import ConstrainedPlanner as ConstrainedPlanner
 from largesse.evaluation.frontier_estimate import FoldPlan as FoldPlan

@@ -33,7 +33,7 @@ def crossfit(
     Known propensities are not estimated again.
     """
     held = hold_out_rows(log, model, folds=folds, seed=seed, progress=progress)
-    return score_rows(log, held, propensities or estimate_propensities(log, held.fold, seed))
+    return compute_scores(log, held, propensities or estimate_propensities(log, held.fold, seed))
 
 
 def hold_out_rows(
@@ -53,7 +53,7 @@ def hold_out_rows(
     return replace(held, costs=np.maximum(costs, 0.0))
 
 
-def score_rows(log: Log, held: HeldOutPredictions, propensities: Propensities) -> Scores:
+def compute_scores(log: Log, held: HeldOutPredictions, propensities: Propensities) -> Scores:
     """Return the scores of a log from its out-of-fold predictions."""
     levels, propensity, curves, costs = log.levels, propensities.own, held.curves, held.costs
     expected = np.broadcast_to(expected_costs(levels, curves, log.costs if costs is None else costs), curves.shape)

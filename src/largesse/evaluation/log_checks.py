@@ -19,7 +19,7 @@ from largesse.data import GivenPropensities, find_doubtful_levels, group_column
 from largesse.errors import join_some, percent, plural
 from largesse.evaluation.level_mean_responses import Fall, MeanCurve, measure_curve
 from largesse.evaluation.monotonicity_check import GroupFall, find_group_fall, states_order
-from largesse.evaluation.overlap_and_balance import measure_levels, measure_overlap
+from largesse.evaluation.overlap_and_balance import measure_level_overlap, measure_overlap
 from largesse.evaluation.policy_estimates import MIN_RATIO_CLUSTERS
 from largesse.evaluation.randomisation_check import find_strata, measure_dependence
 from largesse.evaluation.within_customer_comparison import compare_within
@@ -142,7 +142,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
 def warn_of_overlap(log: Log, propensities: Propensities) -> tuple[Finding, ...]:
     """Return the warnings that every estimate needs: levels with too few rows, and estimated propensities."""
     findings = [
-        *_check_levels(log.levels.titles, *measure_levels(log, propensities.own)),
+        *_check_levels(log.levels.titles, *measure_level_overlap(log, propensities.own)),
         _check_propensities(propensities),
     ]
     findings = [_accept(finding, log.accepted) for finding in findings]

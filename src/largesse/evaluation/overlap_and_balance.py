@@ -18,7 +18,7 @@ MAX_FALSE_DIFFERENCES = 0.01  # share of randomised logs in which any difference
 
 def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Overlap:
     """Measure the rows of each level, and the balance of encoded features before and after weighting."""
-    rows, effective, smallest, answers = measure_levels(log, propensity)
+    rows, effective, smallest, answers = measure_level_overlap(log, propensity)
     names, by_level, beyond_chance = _measure_balance(log, propensity, features)
     before, after = np.abs(by_level).max(axis=2, initial=0.0)
     edges = np.linspace(0.0, 1.0, N_PROPENSITY_BINS + 1)
@@ -38,7 +38,7 @@ def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Ove
     )
 
 
-def measure_levels(log: Log, propensity: Array) -> tuple[Array, Array, Array, tuple[str, ...]]:
+def measure_level_overlap(log: Log, propensity: Array) -> tuple[Array, Array, Array, tuple[str, ...]]:
     """Return the rows, the effective rows and the smallest propensity of each level (K,), and the answers to its check."""
     inverse = log.weights / propensity
     masks = [log.level == k for k in range(len(log.levels))]

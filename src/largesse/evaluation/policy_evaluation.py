@@ -20,7 +20,7 @@ from largesse.errors import (
     require_part,
     suggest,
 )
-from largesse.evaluation.crossfitted_scores import crossfit, hold_out_rows, restrict_scores, score_rows
+from largesse.evaluation.crossfitted_scores import compute_scores, crossfit, hold_out_rows, restrict_scores
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.frontier_estimate import ConstrainedPlanner, plan_each_fold
 from largesse.evaluation.influence_functions import join_intervals
@@ -128,7 +128,7 @@ def evaluate(
     (2.0, True)
     """
     check_choices(estimator, interval)
-    check_task(log, folds, seed)
+    check_log_and_folds(log, folds, seed)
     candidate = as_policy(log, policy, budget)
     if constraints is not None and candidate.policy is not None:
         hint = "give a model and a budget, or leave the constraints out"
@@ -136,7 +136,7 @@ def evaluate(
     constraints = None if constraints is None else constraints.number_levels(log.levels.labels)
     held = hold_out_rows(log, candidate.model, folds=folds, seed=seed, progress=progress)
     propensities = estimate_propensities(log, held.fold, seed)
-    scores, learnt, cells = score_rows(log, held, propensities), candidate.policy is None, propensities.unsupported
+    scores, learnt, cells = compute_scores(log, held, propensities), candidate.policy is None, propensities.unsupported
     cells = find_unsupported(log, seed) if cells is None else cells
     supported = mark_supported(cells, log)
     warnings = (*warn_of_overlap(log, propensities), *_warn_of_cells(log, candidate.policy, scores, cells, supported))
@@ -176,7 +176,7 @@ def compare(
     (True, 4.0)
     """
     check_choices(estimator)
-    check_task(log, folds, seed)
+    check_log_and_folds(log, folds, seed)
     candidate, rival = as_policy(log, policy, budget), as_policy(log, other, budget)
     propensities = estimate_propensities(log, assign_folds(log, folds, seed), seed)
     scores = rival_scores = crossfit(log, candidate.model, folds=folds, seed=seed, propensities=propensities)
@@ -209,7 +209,7 @@ def examine_held_out(
         features = encode_unless_given(log, seed, held.fold)
         with subrange(0.0, 0.8):
             propensities = propensities or estimate_propensities(log, held.fold, seed, features)
-        scores, checkup = score_rows(log, held, propensities), check_log(log, propensities, features, seed)
+        scores, checkup = compute_scores(log, held, propensities), check_log(log, propensities, features, seed)
         if bar:
             scores = restrict_scores(scores, allow_cheapest(mark_supported(checkup.unsupported.join(cells), log)))
         return scores, checkup
@@ -353,7 +353,7 @@ def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
     return (Finding("training log", "careful", text),)
 
 
-def check_task(log: Any, folds: Any, seed: Any) -> None:
+def check_log_and_folds(log: Any, folds: Any, seed: Any) -> None:
     """Refuse anything but a log, and invalid numbers of folds and seeds."""
     problems = [] if isinstance(log, Log) else [Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)")]
     problems += find_integer_problems(folds, "folds", least=2) + find_integer_problems(seed, "the seed", most=2**32 - 1)

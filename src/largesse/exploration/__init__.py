@@ -15,8 +15,8 @@ from largesse.exploration.exploration_design import design_log as design_log
 from largesse.exploration.exploration_design import make_task as make_task
 from largesse.exploration.exploration_plan import AT_RANDOM as AT_RANDOM
 from largesse.exploration.exploration_plan import DEFAULT_RATE as DEFAULT_RATE
-from largesse.exploration.exploration_plan import as_probabilities as as_probabilities
 from largesse.exploration.exploration_plan import check_exploration as check_exploration
+from largesse.exploration.exploration_plan import convert_policy_probabilities as convert_policy_probabilities
 from largesse.exploration.exploration_plan import plan_exploration as plan_exploration
 from largesse.exploration.exploration_plan import plan_next_log as plan_next_log
 from largesse.exploration.exploration_rule import ExplorationRule as ExplorationRule
@@ -25,9 +25,9 @@ from largesse.exploration.exploration_rule import load_spread as load_spread
 from largesse.exploration.mixture import Mixture as Mixture
 from largesse.exploration.mixture import calibrate_mixture as calibrate_mixture
 from largesse.exploration.mixture import find_mixture as find_mixture
+from largesse.exploration.mixture import make_tie_mixture as make_tie_mixture
 from largesse.exploration.mixture import mix_levels as mix_levels
 from largesse.exploration.mixture import remaining_budget as remaining_budget
-from largesse.exploration.mixture import split_ties as split_ties
 from largesse.exploration.response_variance import ResponseVariance as ResponseVariance
 from largesse.exploration.response_variance import learn_variance as learn_variance
 from largesse.exploration.response_variance import measure_variance as measure_variance

@@ -63,7 +63,7 @@ def _list_limits(constraints: Constraints) -> list[str]:
     return [name for name, value in limits.items() if (len(value) if isinstance(value, Sized) else value != 0)]
 
 
-def as_probabilities(policy: Any, customers: Any, shape: tuple[int, ...]) -> Array:
+def convert_policy_probabilities(policy: Any, customers: Any, shape: tuple[int, ...]) -> Array:
     """Return the probabilities (n, K) of a policy in any of its forms, or refuse it."""
     probabilities = policy.probabilities(customers) if hasattr(policy, "probabilities") else np.asarray(policy)
     n, K = shape

@@ -51,7 +51,7 @@ def remaining_budget(cheapest: float, random: float, budget: float, rate: float)
     return rest / (1 - rate) if rate < 1 else budget
 
 
-def split_ties(price: float, ends: tuple[float, float], budget: float, rate: float = 0.0) -> Mixture:
+def make_tie_mixture(price: float, ends: tuple[float, float], budget: float, rate: float = 0.0) -> Mixture:
     """Return the mixture at a price whose ties are split so that those who do not explore cost `budget` on average.
 
     `ends` are their average costs with the cheapest and with the dearest of equally good levels.
@@ -80,4 +80,4 @@ def find_mixture(curves: Array, costs: Array, price: float, budget: float, rate:
     low, high = (
         float(wide[rows, decide_at_price(curves, costs, price, dearest=dearest)].mean()) for dearest in (False, True)
     )
-    return split_ties(price, (low, high), budget, rate)
+    return make_tie_mixture(price, (low, high), budget, rate)

@@ -114,7 +114,7 @@ def add_errors(
     return replace(prediction, honest=correction, spend_error=spend.se / spend.estimate if uncertain else 0.0)
 
 
-def find_price(policy: Policy, log: Log, budget: float, planned: int, seed: int = 0) -> Estimate:
+def find_budget_price(policy: Policy, log: Log, budget: float, planned: int, seed: int = 0) -> Estimate:
     """Return the price at which the customers of a log cost `budget` on average.
 
     Its standard error, by resampling, includes that of the price of a plan for `planned` customers.

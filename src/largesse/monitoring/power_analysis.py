@@ -128,15 +128,15 @@ def power(
     scores = crossfit(log, candidate.model)
     settled = learn_policy(candidate, scores).policy
     assert settled is not None
-    plan = as_probabilities(settled, scores)
+    plan = broadcast_probabilities(settled, scores)
     if isinstance(other, str):
         return size_test(scores, find_arms(scores, plan, other, log.levels), spec, log)
     alternative = as_policy(log, other).policy
     assert alternative is not None
-    return size_test(scores, Arms(plan, as_probabilities(alternative, scores), "the other policy"), spec, log)
+    return size_test(scores, Arms(plan, broadcast_probabilities(alternative, scores), "the other policy"), spec, log)
 
 
-def as_probabilities(policy: Array, scores: Scores) -> Array:
+def broadcast_probabilities(policy: Array, scores: Scores) -> Array:
     """Return the probabilities (n, K) of levels (n,) or of probabilities (n, K) or (K,)."""
     n, K = scores.curves.shape
     if policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer):
@@ -150,11 +150,11 @@ def find_arms(scores: Scores, plan: Array, other: str, levels: Levels) -> Arms:
         return Arms(plan, None, "what was done before")
     if other == UNIFORM:
         mixes = find_best_mixes(scores, (plan * scores.costs).sum(axis=1))
-        return Arms(plan, as_probabilities(mixes.policy, scores), "the best uniform mix")
+        return Arms(plan, broadcast_probabilities(mixes.policy, scores), "the best uniform mix")
     check_incumbent(other, levels)
     names = levels.labels if other in levels.labels else levels.titles
     level = np.full(len(scores.level), names.index(other), dtype=np.int64)
-    return Arms(plan, as_probabilities(level, scores), f"{other!r} for everybody")
+    return Arms(plan, broadcast_probabilities(level, scores), f"{other!r} for everybody")
 
 
 def check_incumbent(other: str, levels: Levels) -> None:

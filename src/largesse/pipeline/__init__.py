@@ -8,11 +8,11 @@ one machine, and `run_on_spark` runs a campaign on Spark.
 from largesse.pipeline.campaign_monitoring import check as check
 from largesse.pipeline.campaign_monitoring import power as power
 from largesse.pipeline.commands import LOCAL_ENGINE as LOCAL_ENGINE
-from largesse.pipeline.commands import describe_run as describe_run
+from largesse.pipeline.commands import describe_run_folder as describe_run_folder
 from largesse.pipeline.commands import fit as fit
 from largesse.pipeline.commands import judge as judge
 from largesse.pipeline.commands import plan as plan
-from largesse.pipeline.commands import read_numbers as read_numbers
+from largesse.pipeline.commands import read_report_numbers as read_report_numbers
 from largesse.pipeline.commands import report as report
 from largesse.pipeline.commands import run as run
 from largesse.pipeline.commands import write_slides as write_slides
@@ -30,7 +30,7 @@ from largesse.pipeline.run_folder import PLAN_FILE as PLAN_FILE
 from largesse.pipeline.run_folder import POLICY_FILE as POLICY_FILE
 from largesse.pipeline.run_folder import RUN_FILES as RUN_FILES
 from largesse.pipeline.run_folder import RUN_FOLDER_MARKS as RUN_FOLDER_MARKS
-from largesse.pipeline.run_folder import check_file as check_file
+from largesse.pipeline.run_folder import check_output_file as check_output_file
 from largesse.pipeline.run_folder import check_table_path as check_table_path
 from largesse.pipeline.run_folder import convert_log as convert_log
 from largesse.pipeline.run_folder import read_run_folder as read_run_folder

@@ -12,7 +12,7 @@ from largesse.allocation import allow_cheapest
 from largesse.campaign import Campaign, read_campaign
 from largesse.data import read_table
 from largesse.errors import LargesseError, Problem, fail, refuse
-from largesse.evaluation import FoldPlanner, measure_spending, plan_each_fold, restrict_scores, score_rows
+from largesse.evaluation import FoldPlanner, compute_scores, measure_spending, plan_each_fold, restrict_scores
 from largesse.exploration import ResponseVariance, measure_variance
 from largesse.monitoring import (
     CUSTOMER,
@@ -21,11 +21,11 @@ from largesse.monitoring import (
     OldLog,
     PowerSpec,
     add_errors,
-    as_probabilities,
+    broadcast_probabilities,
     check_campaign,
     check_incumbent,
     find_arms,
-    find_price,
+    find_budget_price,
     has_unique_ids,
     join_ids,
     match_decisions,
@@ -66,7 +66,7 @@ def check(
         planned, served = files.read_step(home, files.PLANNING_STEP), decisions is not None
         if decisions is None and (home / files.PLAN_FILE).is_file():  # not a plan in parts
             decisions = read_table(home / files.PLAN_FILE, what="plan", plain=[CUSTOMER])
-        files.check_file(out, log if isinstance(log, str) else None, campaign.log, campaign.customers)
+        files.check_output_file(out, log if isinstance(log, str) else None, campaign.log, campaign.customers)
         progress("reading the new log", 0.0)
         new = _read_new(log, campaign, policy, decisions, served, engine)
         progress("reading the old log", 0.0)
@@ -83,7 +83,7 @@ def check(
             confidence = campaign.planning.budget_confidence
             prediction = add_errors(prediction, scores, budget, confidence, value, planner)
         if budget is not None and not campaign.planning.constrained and policy.price:
-            price = find_price(policy, new, budget, planned["customers"], campaign.seed)
+            price = find_budget_price(policy, new, budget, planned["customers"], campaign.seed)
             prediction = replace(prediction, price=policy.price, price_now=price)
         result = check_campaign(new, prediction, old, campaign.seed)
     units = {"unit": campaign.unit, "response_unit": campaign.response_unit}
@@ -154,7 +154,7 @@ def _read_old(
     except (LargesseError, OSError):
         return None, None, None
     cached, seen = read_scores(home / files.SCORES_FILE, make_key(campaign, log), log), log.seen
-    scores = None if cached is None or cached[1] is None else score_rows(log, cached[0], cached[1])
+    scores = None if cached is None or cached[1] is None else compute_scores(log, cached[0], cached[1])
     if scores is not None:
         scores = restrict_scores(scores, allow_cheapest(mark_supported(policy.options.cells, log)))
     curves = policy.model.predict(seen) if scores is None or log.sample is not None else scores.curves
@@ -198,5 +198,5 @@ def power(
         planner = find_fold_planner(campaign, log, scores, planned["customers"])
         confidence = campaign.planning.budget_confidence
         held_out = plan_each_fold(scores, budget, measure_spending(scores), confidence, planner)
-        plan = as_probabilities(held_out.policy, scores)
+        plan = broadcast_probabilities(held_out.policy, scores)
         return size_test(scores, find_arms(scores, plan, incumbent, log.levels), spec, log, planned["planned"]["price"])

@@ -440,9 +440,9 @@ def report(folder: str | Path, out: str | Path | None = None, *, short: bool = F
 
     With `short`, it is the summary alone, one page of A4, which needs an `out`: the folder keeps its report.
     """
-    files.check_file(out, own="" if short else files.REPORT_FILE)
+    files.check_output_file(out, own="" if short else files.REPORT_FILE)
     if out is not None:
-        numbers = read_numbers(folder)
+        numbers = read_report_numbers(folder)
         with files.expect_numbers(Path(folder)):
             files.write_text(Path(out), render_report(numbers, short=short))
         return numbers
@@ -458,11 +458,11 @@ def write_slides(folder: str | Path, out: str | Path) -> list[Path]:
     target = Path(out)
     if target.exists() and not target.is_dir():
         fail("output", Problem(f"{out} is not a folder", "give the name of a folder for the pictures"))
-    numbers = read_numbers(folder)
+    numbers = read_report_numbers(folder)
     with files.expect_numbers(Path(folder)):
         slides = draw_slides(numbers)
     for name in slides:
-        files.check_file(target / name)
+        files.check_output_file(target / name)
     target.mkdir(parents=True, exist_ok=True)
     for name, picture in slides.items():
         with atomic_file(target / name) as unfinished:
@@ -470,13 +470,13 @@ def write_slides(folder: str | Path, out: str | Path) -> list[Path]:
     return [target / name for name in slides]
 
 
-def read_numbers(folder: str | Path) -> dict[str, Any]:
+def read_report_numbers(folder: str | Path) -> dict[str, Any]:
     """Return the numbers of the report of a run folder."""
     with files.read_run_folder(folder) as home, files.expect_numbers(home):
         return _gather_numbers(home)
 
 
-def describe_run(folder: str | Path) -> dict[str, Any]:
+def describe_run_folder(folder: str | Path) -> dict[str, Any]:
     """Return the title of a run folder, its units, its response, its levels and its labels."""
     with files.read_run_folder(folder) as home, files.expect_numbers(home):
         campaign = read_campaign(home)

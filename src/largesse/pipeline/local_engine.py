@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from largesse.allocation import PriceSums, allocate, allow_cheapest, check_task, decide_at_price, sum_at_prices
+from largesse.allocation import (
+    PriceSums,
+    allocate,
+    allow_cheapest,
+    check_curves_and_costs,
+    decide_at_price,
+    sum_at_prices,
+)
 from largesse.campaign import Campaign
 from largesse.data import read_log
 from largesse.errors import BudgetError, Problem, fail
@@ -95,11 +102,11 @@ class Local:
                 start_stage("scoring customers", source.n)
                 if log_scores is not None:
                     expected = np.broadcast_to(log_scores.expected_costs, log_scores.curves.shape)
-                    curves, costs = check_task(log_scores.curves, expected)
+                    curves, costs = check_curves_and_costs(log_scores.curves, expected)
                     scored = LocalCustomers(source, curves, costs, _sample_features(policy, source), log_scores.fold)
                 elif isinstance(customers, Customers):
                     predicted, paid = predict_curves_and_costs(policy.model, customers, tracked=True)
-                    curves, costs = check_task(
+                    curves, costs = check_curves_and_costs(
                         *policy.options.price(predicted, paid, policy.options.mark_allowed(customers.features))
                     )
                     scored = LocalCustomers(source, curves, costs, _sample_features(policy, source))
@@ -315,7 +322,7 @@ def _append_scores(
 ) -> Array:
     """Append curves (n, K), and expected costs if they differ between customers, to their files; return the costs."""
     curves, costs = options.price(curves, paid, allowed)
-    for file, values in zip(files, check_task(curves, costs)[: costs.ndim], strict=False):
+    for file, values in zip(files, check_curves_and_costs(curves, costs)[: costs.ndim], strict=False):
         file.append(np.ascontiguousarray(values, dtype=np.float64).data.cast("B"))
     return costs
 

@@ -21,7 +21,7 @@ from largesse.errors import Problem, join_some, refuse
 from largesse.evaluation import doctor
 from largesse.pipeline.commands import LOCAL_ENGINE, silent
 from largesse.pipeline.engine_protocol import Engine
-from largesse.pipeline.run_folder import CAMPAIGN_FILE, check_file, write_text
+from largesse.pipeline.run_folder import CAMPAIGN_FILE, check_output_file, write_text
 from largesse.records import Progress
 from largesse.report import apply_labels, describe_checkup, render_checkup
 
@@ -35,7 +35,7 @@ def examine(
     engine: Engine = LOCAL_ENGINE,
 ) -> dict[str, Any]:
     """Return the numbers of the checkup of a campaign's log; write its page to `out`."""
-    check_file(out, campaign.log, campaign.customers)
+    check_output_file(out, campaign.log, campaign.customers)
     progress("reading", 0.0)
     log = engine.read_log(campaign)
     progress("examining the log", 0.0)

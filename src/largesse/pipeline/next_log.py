@@ -55,7 +55,7 @@ def write_next_log(
         campaign, policy = read_campaign(home), Policy.load(home / files.POLICY_FILE)
         inputs = (*tables, campaign.customers, campaign.log)
         files.check_table_path(out, *inputs, own="")
-        files.check_file(campaign_file, *inputs)
+        files.check_output_file(campaign_file, *inputs)
         served = decisions is not None
         decided = _read_plan(home, campaign) if decisions is None else decisions
     features = list(campaign.roles.get("features") or policy.model.encoder_.features)

@@ -27,9 +27,9 @@ from largesse.exploration import (
     ResponseVariance,
     calibrate_mixture,
     find_seed,
+    make_tie_mixture,
     plan_exploration,
     remaining_budget,
-    split_ties,
 )
 from largesse.pipeline.engine_protocol import PlanResult, PricedPlan, ScoredCustomers
 from largesse.policy import Policy
@@ -123,7 +123,7 @@ def make_plan(
                 # A price cannot keep constraints, so no budget has to be met by its ties.
                 mixture = Mixture(plan.price)
                 if not settings.constrained:
-                    mixture = split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget)
+                    mixture = make_tie_mixture(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget)
                     extras = {"points": points}
                 elif settings.exact or curves.size > MAX_CELLS_OF_OTHER_PLANS:
                     extras = {"excuse": TOO_LONG if settings.exact else TOO_MANY}
@@ -180,7 +180,7 @@ def _plan_within_budget(
     plan: Any
     if not explore:
         plan = customers.allocate(settings.budget, total=settings.total, scale=scale)
-        return plan, split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget), seed
+        return plan, make_tie_mixture(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget), seed
     sums, budget = customers.sums_at(()), settings.average(n)
     random_cost = float(sums.level_costs.mean()) / n * scale
     random_response = float(sums.level_responses.mean()) / n
@@ -199,7 +199,7 @@ def _plan_within_budget(
         reserve = RESERVE * deviation / n / (1 - explore)
         plan, cost_of, expected = plan_for(max(rest - reserve, cheapest))
     seed, spent = find_seed(cost_of, seed, expected, n * budget)
-    mixture = split_ties(plan.price, customers.mean_costs(plan.price, scale=scale), rest, explore)
+    mixture = make_tie_mixture(plan.price, customers.mean_costs(plan.price, scale=scale), rest, explore)
     value, bound = ((1 - explore) * planned + explore * random_response for planned in (plan.value, plan.bound))
     return replace(plan, value=value, bound=bound, spend=min(spent / n, budget), budget=budget), mixture, seed
 

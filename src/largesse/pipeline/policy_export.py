@@ -39,7 +39,7 @@ def export(
     refuse("export", find_path_problems(path, "--out"))
     with files.read_run_folder(folder) as home:
         campaign = read_campaign(home)
-        files.check_file(path, campaign.log, campaign.customers)
+        files.check_output_file(path, campaign.log, campaign.customers)
         policy = Policy.load(home / files.POLICY_FILE)
         if policy.price is None:
             hint = f"plan first: largesse plan {folder} --budget …"

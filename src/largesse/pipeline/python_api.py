@@ -47,7 +47,7 @@ class Page:
 
     def save(self, path: str | Path) -> None:
         """Write the page to one file."""
-        files.check_file(path)
+        files.check_output_file(path)
         files.write_text(Path(path), self.html)
 
 
@@ -214,7 +214,7 @@ def _write_customers(folder: Path, customers: Any) -> Iterator[str | None]:
         yield None if customers is None else str(Path(customers).absolute())
         return
     path = folder.absolute().with_name(f"{folder.name}-customers.parquet")
-    files.check_file(path)
+    files.check_output_file(path)
     table = table_from_memory(customers, "customers")
     earlier = path.with_name(f".{path.name}.earlier")
     if path.exists():

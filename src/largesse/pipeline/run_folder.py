@@ -40,7 +40,7 @@ from largesse.io import (
 from largesse.pipeline.engine_protocol import PlanResult, ScoredCustomers, Target
 from largesse.pipeline.out_of_fold_cache import make_key, tabulate_scores
 from largesse.pipeline.table_writer import write_table
-from largesse.policy import describe_levels
+from largesse.policy import describe_planned_groups
 from largesse.progress import advance, start_stage
 from largesse.records import (
     Estimate,
@@ -139,7 +139,7 @@ def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) 
     refuse_foreign(out, RUN_FOLDER_MARKS, RUN_FILES)
 
 
-def check_file(out: str | Path | None, *inputs: str | None, own: str = "") -> None:
+def check_output_file(out: str | Path | None, *inputs: str | None, own: str = "") -> None:
     """Refuse to write over an input, a file of a run folder other than `own`, or anything but a regular file."""
     if out is None:
         return
@@ -157,7 +157,7 @@ def check_table_path(out: str | Path | None, *inputs: str | None, own: str = PLA
         fail(
             "output", Problem(f"{out} has an ending that names no table format", f"use {', '.join(PLAN_TABLE_ENDINGS)}")
         )
-    check_file(out, *inputs, own=own)
+    check_output_file(out, *inputs, own=own)
 
 
 def is_elsewhere(out: str | Path, home: Path) -> bool:
@@ -257,7 +257,7 @@ def write_plan(
         excuse=result.excuse,
         exploration=result.exploration,
         customer_warnings=customer_warnings,
-        groups=describe_levels(result.policy.model.encoder_, *customers.sample_levels(result)),
+        groups=describe_planned_groups(result.policy.model.encoder_, *customers.sample_levels(result)),
     )
     return write_step(folder, PLANNING_STEP, summary)
 

@@ -9,4 +9,4 @@ from largesse.policy.policy import Expected as Expected
 from largesse.policy.policy import Policy as Policy
 from largesse.policy.policy import PolicyOptions as PolicyOptions
 from largesse.policy.policy_tree import PolicyTree as PolicyTree
-from largesse.policy.policy_tree import describe_levels as describe_levels
+from largesse.policy.policy_tree import describe_planned_groups as describe_planned_groups

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.evaluation import estimate_difference, score_rows
+from largesse.evaluation import compute_scores, estimate_difference
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, Customers, DecisionImportance, HeldOutPredictions, Log, Scores
 from largesse.response import ResponseModel, copy_unfitted, get_customer_costs
@@ -51,7 +51,7 @@ def decide_out_of_fold(model: ResponseModel, decide: Decide, log: Log, folds: in
         costs = np.empty(curves.shape)
         for f, fold_model in models.items():
             costs[fold == f] = get_customer_costs(fold_model, _take_customers(customers, fold == f))
-    scores = score_rows(log, HeldOutPredictions(curves, fold, costs), estimate_propensities(log, fold, seed))
+    scores = compute_scores(log, HeldOutPredictions(curves, fold, costs), estimate_propensities(log, fold, seed))
     return OutOfFoldPolicy(customers, levels, scores, models, decide)
 
 

@@ -39,9 +39,9 @@ from largesse.exploration import (
     ExplorationRule,
     Mixture,
     ResponseVariance,
-    as_probabilities,
     calibrate_mixture,
     check_exploration,
+    convert_policy_probabilities,
     learn_variance,
     plan_exploration,
 )
@@ -294,7 +294,7 @@ class Policy:
         else:
             refuse("explore", find_budget_problems(budget))
             costs = costs * find_cost_correction(curves, costs, budget, self.spending).scale
-        before = None if incumbent is None else as_probabilities(incumbent, read, curves.shape)
+        before = None if incumbent is None else convert_policy_probabilities(incumbent, read, curves.shape)
         settings: Any = {"goal": goal, "rate": rate, "incumbent": before, "constraints": constraints, "seed": seed}
         return plan_exploration(curves, costs, budget, variance, **settings)[0]
 

@@ -93,7 +93,7 @@ class Condition:
             return f"{column} = {sql.quote_text(text)}" if sql.can_hold(dialect, text) else "1 = 0"
         if self.value is None:
             return f"({column} IS NULL OR NOT ({column} BETWEEN -{sql.MAX_FLOAT64_SQL} AND {sql.MAX_FLOAT64_SQL}))"
-        return f"{column} >= -{sql.MAX_FLOAT64_SQL} AND {column} < {sql.write_number(float(self.value))}"
+        return f"{column} >= -{sql.MAX_FLOAT64_SQL} AND {column} < {sql.write_float_literal(float(self.value))}"
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class PolicyTree(DisplayMixin):
     ) -> str:
         """Return one SELECT that decides like this tree (see `Policy.to_sql`), with the group's mean response and cost."""
         path = sql.check_names(dialect, table, customer, self.kinds)
-        read = {"number": sql.read_float, "date": sql.read_seconds, "text": sql.read_text}
+        read = {"number": sql.read_float, "date": sql.read_seconds, "text": sql.cast_to_text}
         columns = {name: f"f{j}" for j, name in enumerate(self.kinds)}
         first = [
             f"{read[kind](f'customers.{sql.quote_name(name)}')} AS {columns[name]}" for name, kind in self.kinds.items()
@@ -179,8 +179,8 @@ class PolicyTree(DisplayMixin):
         answers = {
             "level": [sql.quote_text(self.levels.labels[leaf.level]) for leaf in leaves],
             "level_number": [str(leaf.level) for leaf in leaves],
-            "expected_response": [sql.write_number(leaf.response) for leaf in leaves],
-            "expected_cost": [sql.write_number(leaf.cost) for leaf in leaves],
+            "expected_response": [sql.write_float_literal(leaf.response) for leaf in leaves],
+            "expected_cost": [sql.write_float_literal(leaf.cost) for leaf in leaves],
         }
         last = [
             f"CASE leaf {' '.join(f'WHEN {j} THEN {answer}' for j, answer in enumerate(values))} END AS {sql.quote_name(name)}"
@@ -438,7 +438,9 @@ def _fill(grown: Node, data: TreeData, price: float, budget: float) -> Node:
     return fill(grown)
 
 
-def describe_levels(encoder: Encoder, features: pa.Table, levels: Array, seed: int = 0) -> tuple[PlannedGroup, ...]:
+def describe_planned_groups(
+    encoder: Encoder, features: pa.Table, levels: Array, seed: int = 0
+) -> tuple[PlannedGroup, ...]:
     """Return a few groups of customers that summarise any plan's levels (n,), the largest group first.
 
     The tree has the level of as many customers as possible; customers with another level are counted.

@@ -142,10 +142,12 @@ class PropensityScorer:
         arrays: dict[str, Array] = {}
         state = pack(self.model, PropensityModel, "", arrays)
         logger_state = None if self.logger_encoder is None else self.logger_encoder.state
-        return restore_scorer, (state, arrays, self.encoder.state, logger_state)
+        return restore_propensity_scorer, (state, arrays, self.encoder.state, logger_state)
 
 
-def restore_scorer(state: Any, arrays: dict[str, Array], encoder: Any, logger_state: Any) -> PropensityScorer:
+def restore_propensity_scorer(
+    state: Any, arrays: dict[str, Array], encoder: Any, logger_state: Any
+) -> PropensityScorer:
     """Restore a scorer from its JSON and arrays."""
     model = Reader(arrays).unpack(state, PropensityModel, "", {})
     logger_encoder = None if logger_state is None else Encoder.from_state(logger_state)

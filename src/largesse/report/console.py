@@ -18,7 +18,7 @@ from largesse.report.number_format import (
     finite,
     write_percent,
 )
-from largesse.report.pacing_page import list_facts, view_method, write_notes
+from largesse.report.pacing_page import list_facts, view_pacing_method, write_notes
 from largesse.report.sentences import (
     describe_bounds,
     judge_profit,
@@ -271,7 +271,9 @@ def print_pace(numbers: Numbers, out: Path | None) -> None:
     console, units = Console(), Units.of(numbers)
     _print_line(console, f"\n{numbers['headline']}\n", style="bold")
     columns = {key: title for key, title in PACING_COLUMNS.items() if key != "refused" or numbers["lasts"]}
-    table = _make_table(columns.values(), ([view_method(row)[key] for key in columns] for row in numbers["ways"]))
+    table = _make_table(
+        columns.values(), ([view_pacing_method(row)[key] for key in columns] for row in numbers["ways"])
+    )
     table.padding = (0, 1, 0, 1)
     console.print(table)
     _print_padded(console, "value and gain: shares of the offline optimum", style="dim")

@@ -34,7 +34,7 @@ def view_pace(numbers: Numbers, units: Units) -> View:
     """Return text and figures of the page."""
     first = numbers["first"]
     return {
-        "methods": [view_method(row) for row in numbers["ways"]],
+        "methods": [view_pacing_method(row) for row in numbers["ways"]],
         "facts": list_facts(first["facts"], units),
         "notes": write_notes(numbers),
         "figures": [
@@ -45,7 +45,7 @@ def view_pace(numbers: Numbers, units: Units) -> View:
     }
 
 
-def view_method(row: Numbers) -> dict[str, str]:
+def view_pacing_method(row: Numbers) -> dict[str, str]:
     """Return the results of a method of pacing as text."""
     shares = {
         key: MISSING_DASH if row[key] is None else f"{100 * row[key]:.1f} %"

@@ -45,7 +45,7 @@ def fit_fold_copies(
     return tuple(tuple(member for members in results[m] for member in members) for m in range(len(models)))
 
 
-def held_out_scores(models: Sequence[ResponseModel], X: Array, fold: Array, link: Link) -> Array:
+def score_held_out_rows(models: Sequence[ResponseModel], X: Array, fold: Array, link: Link) -> Array:
     """Return the out-of-fold scores (n, K) of encoded rows (n, p)."""
     scores = np.empty((len(X), models[0].levels_))
     for model, f in zip(models, np.unique(fold), strict=True):
@@ -126,10 +126,10 @@ class ModelScorer:
         return list(self.model.encoder_.features) if isinstance(self.model, ResponseModel) else None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restore_scorer, (type(self.model).__name__, *self.model.state())
+        return restore_model_scorer, (type(self.model).__name__, *self.model.state())
 
 
-def restore_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer:
+def restore_model_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer:
     """Restore the scorer of a model that was packed as JSON and arrays."""
     kinds: list[Any] = [ResponseModel]
     for parent in kinds:

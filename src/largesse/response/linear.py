@@ -22,8 +22,8 @@ from largesse.response.regression_grid import (
     RegressionGrid,
     RegressionRows,
     fit_all_penalties,
-    held_out_scores,
     level_design_matrix,
+    score_penalty_grid,
 )
 from largesse.response.responder_amounts import ResponderAmounts, multiply_by_amounts, split_amounts
 from largesse.response.response_model import ResponseModel, check_auto
@@ -227,7 +227,7 @@ def _fit_without_folds(
     first = _minimise(rows, penalties[len(penalties) // 2], INCREMENT_STIFFNESS, tolerance=START_TOLERANCE)
     task = RegressionGrid(rows, place, ridges)
     params = fit_all_penalties(task, first, _lower(p, K), tolerance)
-    return params, score_loss(held_out_scores(task, params), rows.response, rows.binary)
+    return params, score_loss(score_penalty_grid(task, params), rows.response, rows.binary)
 
 
 def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) -> tuple[Array, Array]:

@@ -120,7 +120,7 @@ def fit_all_penalties(task: RegressionGrid, start: Array, lower: Array, toleranc
     return here
 
 
-def held_out_scores(task: RegressionGrid, params: Array) -> Array:
+def score_penalty_grid(task: RegressionGrid, params: Array) -> Array:
     """Return the out-of-fold scores (J, n) of all rows under J penalties."""
     J, n = len(params), len(task.rows.level)
     scores = np.empty((J, n))

@@ -26,7 +26,7 @@ from largesse.propensity import estimate_by_index
 from largesse.records import Array, Choice, HeldOutPredictions, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
-from largesse.response.fold_ensemble import average_member_scores, fit_fold_copies, held_out_scores
+from largesse.response.fold_ensemble import average_member_scores, fit_fold_copies, score_held_out_rows
 from largesse.response.level_effect_estimation import (
     MIN_BASE_SPREAD,
     WEAK_PRECISION,
@@ -376,7 +376,7 @@ class Stack(ResponseModel):
         models = self._default_models(X, log.binary) if isinstance(self.models, str) else list(self.models)
         with subrange(0.0, 0.9):  # the rest is prediction and blending
             self.members_ = fit_fold_copies(models, X, log, fold, self)
-        held = np.array([held_out_scores(member, X, fold, choose_link(log)) for member in self.members_])
+        held = np.array([score_held_out_rows(member, X, fold, choose_link(log)) for member in self.members_])
         if log.propensity is None and log.unit is None:
             log = replace(log, propensity=estimate_by_index(log, X, held.mean(axis=(0, 2)), fold, self.seed))
         self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)

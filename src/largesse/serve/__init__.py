@@ -44,9 +44,9 @@ from largesse.serve.pacing.stream_simulation import PACING_METHODS as PACING_MET
 from largesse.serve.pacing.stream_simulation import Stream as Stream
 from largesse.serve.pacing.stream_simulation import compare_offline as compare_offline
 from largesse.serve.pacing.stream_simulation import draw_stream as draw_stream
-from largesse.serve.pacing.stream_simulation import make_plan as make_plan
 from largesse.serve.pacing.stream_simulation import pace_stream as pace_stream
 from largesse.serve.pacing.stream_simulation import plan_offline as plan_offline
+from largesse.serve.pacing.stream_simulation import plan_stream as plan_stream
 from largesse.serve.server_process import listen as listen
 from largesse.serve.server_process import open_service as open_service
 from largesse.serve.server_process import require_packages as require_packages

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from largesse.data import check_rows
+from largesse.data import parse_json_rows
 from largesse.errors import InputError, Problem, fail, join_some, repr_short
 from largesse.policy import Expected
 from largesse.serve.json_bodies import RequestError, write_json
@@ -37,7 +37,7 @@ def parse_request(
 ) -> ParsedRequest:
     """Check a request and predict the responses of its customers."""
     check_keys(content, ("request_id", "customers"))
-    rows = check_rows(content.get("customers"), MAX_REQUEST_CUSTOMERS)
+    rows = parse_json_rows(content.get("customers"), MAX_REQUEST_CUSTOMERS)
     request = check_id(content.get("request_id"), required=for_ledger)
     customers = served.encode(rows)
     ids = served.read_ids(rows, required=for_ledger)

@@ -400,7 +400,7 @@ def _open_ledger(served: ServedPolicy, settings: ServiceSettings, ledger_setting
     return ledger
 
 
-def make_app(service: Service) -> App:
+def make_service_app(service: Service) -> App:
     """Return the application of a service, which closes it at the end."""
 
     @asynccontextmanager

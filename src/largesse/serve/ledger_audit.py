@@ -42,7 +42,7 @@ def audit_ledger(address: str, total: Any = None, out: str | Path | None = None)
             ledger.change_total(total)
         standing = ledger.standing()
         if out is not None:
-            write_table(tabulate(ledger), Path(out))
+            write_table(tabulate_decisions(ledger), Path(out))
     times = {"starts": standing.terms.starts, "ends": standing.terms.ends, "now": standing.now}
     texts = {name: format_time(micros) for name, micros in times.items()}
     return {"ledger": ledger.display_address, "unit": standing.plan.get("unit", ""), **standing.as_dict(), **texts}
@@ -64,7 +64,7 @@ def describe_standing(standing: Mapping[str, Any]) -> str:
     return "\n".join([head, *lines, f"  {counts}"])
 
 
-def tabulate(ledger: Ledger) -> pa.Table:
+def tabulate_decisions(ledger: Ledger) -> pa.Table:
     """Return the decisions of a ledger as a table with a row for each; its first columns are those of a plan."""
     import pyarrow as pa
 
@@ -99,7 +99,7 @@ def tabulate(ledger: Ledger) -> pa.Table:
 def read_decisions(address: str) -> pa.Table:
     """Return the decisions of a ledger; refuse one that has none."""
     with open_ledger(address, read_only=True) as ledger:
-        table, address_text = tabulate(ledger), ledger.display_address
+        table, address_text = tabulate_decisions(ledger), ledger.display_address
     if not len(table):
         fail(
             "ledger", Problem(f"{address_text} holds no decisions yet", "give the ledger that decisions were booked in")

@@ -148,14 +148,14 @@ def sample_population(
     campaign: Campaign, policy: Policy, max_costs: Sequence[float] | None = None, seed: int = 0
 ) -> tuple[Population, int]:
     """Return a sample of a run's customers with offers, and the number of all customers."""
-    customers = read_features(campaign, policy, campaign.customers or campaign.source)
+    customers = read_customer_features(campaign, policy, campaign.customers or campaign.source)
     rows = np.sort(np.random.default_rng(seed).permutation(len(customers))[:MAX_SAMPLED_CUSTOMERS])
     costs = None if customers.costs is None else customers.costs[rows]
     sample = Customers(customers.features.take(rows), None, costs)
     return make_population(policy, sample, max_costs=max_costs), len(customers)
 
 
-def read_features(campaign: Campaign, policy: Policy, source: Any) -> Customers:
+def read_customer_features(campaign: Campaign, policy: Policy, source: Any) -> Customers:
     """Return the customers of a table with the columns that a policy needs."""
     names, parse = list(policy.model.encoder_.features), campaign.roles.get("parse")
     return read_customers(source, levels=policy.levels, features=names, parse=parse)

@@ -148,10 +148,10 @@ def open_service(settings: ServiceSettings) -> None:
 
 
 def _prepare(service: Any, settings: ServiceSettings, token: str | None, port: int) -> AuthMiddleware:
-    from largesse.serve.endpoints import make_app
+    from largesse.serve.endpoints import make_service_app
 
     service.warm_up()
-    return AuthMiddleware(make_app(service), settings.access(token, port))
+    return AuthMiddleware(make_service_app(service), settings.access(token, port))
 
 
 def run_workers(settings: ServiceSettings, token: str | None, bound: socket.socket) -> None:

@@ -87,7 +87,7 @@ def describe_inspection(
         ],
         "roles": {**{role: roles.get(role) for role in SINGLE_ROLES}, "features": list(features)},
         "role_names": list_roles(),
-        **describe_levels(inspection),
+        **describe_draft_levels(inspection),
         "suggested_budget": inspection.suggest_budget() if few_levels else None,
         "suggested_on_redemption": False,
         "suggested_unit": "",
@@ -143,7 +143,7 @@ def _has_few_levels(inspection: CampaignDraft) -> bool:
     return inspection.level is not None and 0 < inspection.level.distinct <= MAX_LEVELS
 
 
-def describe_levels(inspection: CampaignDraft) -> dict[str, Any]:
+def describe_draft_levels(inspection: CampaignDraft) -> dict[str, Any]:
     """Return the levels with their rows, mean responses and suggested costs."""
     if not _has_few_levels(inspection):
         return {"levels": None, "order_known": False, "order_reason": "", "suggested_costs": None}

@@ -31,10 +31,10 @@ WHAT_IF_FILES = ("plan.csv", "plan.parquet", "campaign.toml")
 
 def list_runs(paths: list[Path]) -> list[dict[str, Any]]:
     """Describe runs, the newest first."""
-    return sorted(map(describe_run, paths), key=lambda run: (run["made"], run["name"]), reverse=True)
+    return sorted(map(describe_listed_run, paths), key=lambda run: (run["made"], run["name"]), reverse=True)
 
 
-def describe_run(path: Path) -> dict[str, Any]:
+def describe_listed_run(path: Path) -> dict[str, Any]:
     """Describe a run by its folder; missing or damaged numbers are None."""
     files = list_parts(path)
     times = tuple(modified_at(path / name) for name in (pipeline.CAMPAIGN_FILE, *NUMBER_FILES))
@@ -58,7 +58,7 @@ def _read(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
         campaign = read_campaign(path)
         run |= {key: getattr(campaign, key) for key in ("title", "unit", "model", "response_unit")}
         run |= {"budget": campaign.planning.budget, "kept": _has_tables(campaign)}
-        numbers = pipeline.read_numbers(path)
+        numbers = pipeline.read_report_numbers(path)
         value, spend, profit = (numbers[key] for key in ("value", "spend", "profit"))
         run |= {
             "headline": numbers["answer"]["headline"],
@@ -133,7 +133,7 @@ def describe_rules(path: Path) -> dict[str, Any]:
     }
 
 
-def read_text(path: Path) -> str:
+def read_campaign_text(path: Path) -> str:
     """Return the text of a run's campaign file."""
     with (path / pipeline.CAMPAIGN_FILE).open("rb") as file:
         return file.read(MAX_SHOWN_BYTES).decode("utf-8", "replace")

@@ -59,12 +59,14 @@ def open_studio(
             # The socket listens already: the page waits until the server is ready. The address is in the list of processes.
             once = (f"http://127.0.0.1:{bound_port}/?code={code}",)
             threading.Thread(target=webbrowser.open, args=once, daemon=True).start()
-        run_server(AuthMiddleware(make_app(studio), access_policy(token, bound_port, code)), bound, studio.closing.set)
+        run_server(
+            AuthMiddleware(make_studio_app(studio), access_policy(token, bound_port, code)), bound, studio.closing.set
+        )
         if not quiet:
             say("The studio has stopped.")
 
 
-def make_app(studio: Studio) -> Starlette:
+def make_studio_app(studio: Studio) -> Starlette:
     """Return the application of a studio."""
     from starlette.applications import Starlette
     from starlette.routing import Route

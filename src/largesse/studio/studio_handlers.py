@@ -251,12 +251,12 @@ class Studio:
         """Return one run with its campaign file."""
         name = request.path_params["name"]
         path = await asyncio.to_thread(self.folder.find_run, name)
-        described = await asyncio.to_thread(run_list.describe_run, path)
+        described = await asyncio.to_thread(run_list.describe_listed_run, path)
         rules = await asyncio.to_thread(run_list.describe_rules, path)
         if self.jobs.current is None:
             self._warm_up(self.jobs.worker)
         columns = await self._find_columns(path) if described["kept"] else {"columns": [], "segments": {}}
-        toml = await asyncio.to_thread(run_list.read_text, path)
+        toml = await asyncio.to_thread(run_list.read_campaign_text, path)
         return json_response(
             {**described, **rules, **columns, "toml": toml, "what_ifs": self.what_ifs.list_results(name)}
         )
@@ -318,7 +318,7 @@ class Studio:
         name, content = request.path_params["name"], await _read(request)
         self.jobs.check_free()
         path = await asyncio.to_thread(self.folder.find_run, name)
-        rules, before = run_list.read_rules(content), await asyncio.to_thread(run_list.describe_run, path)
+        rules, before = run_list.read_rules(content), await asyncio.to_thread(run_list.describe_listed_run, path)
         if not before["kept"]:
             hint = "bring the table back, or run the campaign again"
             raise RequestError(409, f"the table that {name!r} was made from is gone", hint)
@@ -353,7 +353,7 @@ class Studio:
             raise RequestError(409, "the run was not kept: it was cancelled", "keep it again")
         if job.error is not None:
             raise InputError("run", read_problems(job.error["problems"]))
-        return json_response(await asyncio.to_thread(run_list.describe_run, out), 201)
+        return json_response(await asyncio.to_thread(run_list.describe_listed_run, out), 201)
 
 
 def _attach(file: IO[bytes], size: int, part: str, name: str) -> Response:

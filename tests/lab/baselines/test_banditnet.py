@@ -30,7 +30,7 @@ from largesse_lab.baselines.banditnet import (
     Trainer,
     Translation,
     choose_translation,
-    find_price,
+    find_softmax_price,
     policy_loss,
 )
 from support.models import flat
@@ -141,14 +141,14 @@ def test_the_price_is_the_smallest_within_the_budget(seed: int, budget: float, s
     def spend(price: float) -> float:
         return float((softmax(scores - price * costs) * costs).sum(axis=1).mean())
 
-    price = find_price(scores, costs, budget)
+    price = find_softmax_price(scores, costs, budget)
     assert spend(price) <= budget
     assert price == 0 or spend(price * 0.999 - 1e-9) > budget - 1e-9
 
-    spent = (softmax(scores - find_price(scores, costs, budget, None, "all") * costs) @ COSTS).mean()
+    spent = (softmax(scores - find_softmax_price(scores, costs, budget, None, "all") * costs) @ COSTS).mean()
     assert spent <= budget + 1e-12  # with a price of any sign, the whole budget is spent
     assert spent == pytest.approx(min(budget, 2.0), rel=1e-3)
-    assert find_price(np.zeros((5, 3)), np.zeros((5, 3)), budget, None, "all") == 0  # nothing costs anything
+    assert find_softmax_price(np.zeros((5, 3)), np.zeros((5, 3)), budget, None, "all") == 0  # nothing costs anything
 
 
 @pytest.mark.parametrize("budget", [0.3, 0.8, 1.5, 1.9])

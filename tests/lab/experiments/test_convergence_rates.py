@@ -12,7 +12,7 @@ from largesse_lab.experiments.convergence_rates import (
     list_level_lines,
     list_size_lines,
     make_pieces,
-    measure_levels,
+    measure_level_errors,
     measure_sizes,
     promise_error,
     summarise_levels,
@@ -27,7 +27,7 @@ WIDE, NARROW, FIXED = "gaps of 10 s", "gaps of 0.2 s", "rise of 10 s in all"
 
 @pytest.fixture(scope="module")
 def records() -> Records:
-    return measure_levels(Request(repeats=10))
+    return measure_level_errors(Request(repeats=10))
 
 
 @pytest.fixture(scope="module")

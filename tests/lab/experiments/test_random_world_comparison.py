@@ -8,7 +8,7 @@ import pytest
 
 from largesse.worlds import draw_world
 from largesse_lab.experiments import random_world_comparison
-from largesse_lab.experiments.random_world_comparison import WORLDS_EXPERIMENT, judge_curves, measure, summarise
+from largesse_lab.experiments.random_world_comparison import WORLDS_EXPERIMENT, judge_world_curves, measure, summarise
 from largesse_lab.runner.experiment_request import Request
 
 
@@ -17,9 +17,9 @@ def test_the_true_means_for_everybody_have_skill_zero_and_a_constant_has_error_o
     world = draw_world(seed)
     fresh = world.draw_fresh(random_world_comparison.FRESH_ROWS)
     same = np.tile(fresh.truth.mean(axis=0), (len(fresh), 1))
-    assert judge_curves(same, fresh, world.budgets)["skills"] == pytest.approx([0.0, 0.0], abs=0.15)
+    assert judge_world_curves(same, fresh, world.budgets)["skills"] == pytest.approx([0.0, 0.0], abs=0.15)
     constant = np.full(fresh.truth.shape, fresh.truth.mean())
-    judged = judge_curves(constant, fresh, world.budgets)
+    judged = judge_world_curves(constant, fresh, world.budgets)
     assert (judged["error"], judged["effects"]) == pytest.approx((1.0, 1.0))
 
 

@@ -8,7 +8,7 @@ import pytest
 from largesse_lab.pages.markdown import Section
 from largesse_lab.pages.method_comparison import (
     add_comparison,
-    average,
+    average_column,
     group_budgets,
     list_budget_lines,
     summarise_methods,
@@ -113,4 +113,4 @@ def test_a_summary_compares_methods_on_the_repeats_they_share() -> None:
     difference = found["x"]["against"]["rmse"]
     assert (difference["difference"], difference["n"]) == (pytest.approx(0.1005), 2)
     assert difference["low"] < 0.1005 < difference["high"]
-    assert average([{"a": float("nan")}, {"a": 2.0}], "a") == {"mean": 2.0, "sd": None, "n": 1}
+    assert average_column([{"a": float("nan")}, {"a": 2.0}], "a") == {"mean": 2.0, "sd": None, "n": 1}

@@ -20,10 +20,10 @@ from largesse.serve import (
     Pacer,
     Population,
     draw_stream,
-    make_plan,
     open_ledger,
     pace_stream,
     plan_pace,
+    plan_stream,
 )
 from largesse.serve.pacing.population import make_prepaid_population
 from support.ledgers import DAY, START
@@ -222,7 +222,7 @@ def test_on_a_stream_exploring_for_evaluation_costs_no_more_than_levels_at_rando
     rule = derive_rule(population, terms.total / 1e6 / stream.traits.foreseen, "evaluation")
     plain, aimed, at_random = (
         pace_stream(stream, plan=plan)
-        for plan in (make_plan(stream), make_plan(stream, rule), make_plan(stream, rate=0.05))
+        for plan in (plan_stream(stream), plan_stream(stream, rule), plan_stream(stream, rate=0.05))
     )
     gains = [paced.value - paced.base for paced in (plain, aimed, at_random)]
     assert aimed.within_budget

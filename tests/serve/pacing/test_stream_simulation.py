@@ -16,10 +16,10 @@ from largesse.serve import (
     Pacer,
     Stream,
     draw_stream,
-    make_plan,
     open_ledger,
     pace_stream,
     plan_offline,
+    plan_stream,
 )
 from largesse.serve.pacing.population import make_prepaid_population, make_redeemed_population
 from largesse.serve.pacing.stream_simulation import (
@@ -54,7 +54,7 @@ def pace_small(seed: int, on_redemption: bool, way: str = PACING_METHODS[0]) -> 
 
 @cache
 def make_small_plan(seed: int, on_redemption: bool) -> PacePlan:
-    return make_plan(draw_small(seed, on_redemption))
+    return plan_stream(draw_small(seed, on_redemption))
 
 
 @cache
@@ -79,7 +79,7 @@ def test_promises_that_hold_while_it_lasts_use_the_budget_and_are_rarely_refused
     shares, use, redeemed, refused = [], [], 0, 0
     for seed in range(6):
         kept, stream = (draw_small(seed, True, 6000, promises) for promises in ("kept", "while_it_lasts"))
-        offline, plan = plan_offline(stream), make_plan(stream)
+        offline, plan = plan_offline(stream), plan_stream(stream)
         paced, *others = (pace_stream(stream, way, plan=plan) for way in PACING_METHODS)
         assert all(other.within_budget and other.spent <= other.total for other in others)
         assert paced.within_budget
@@ -137,7 +137,7 @@ def test_the_offline_optimum_of_known_costs_is_the_plan_of_allocate() -> None:
 @pytest.mark.parametrize(("on_redemption", "promises"), [(False, "kept"), (True, "kept"), (True, "while_it_lasts")])
 def test_a_ledger_decides_a_stream_as_the_simulation_does(on_redemption: bool, promises: str, tmp_path: Path) -> None:
     stream = draw_small(5, on_redemption, 150, promises)
-    plan = make_plan(stream)
+    plan = plan_stream(stream)
     simulated = pace_stream(stream, plan=plan)
     customers, levels, due, refused = stream.customers, [], [], 0
     with open_ledger(f"sqlite:///{tmp_path}/x.db", stream.terms, plan=plan.as_dict()) as ledger:
@@ -192,6 +192,6 @@ def test_promises_that_expire_at_once_are_paced(valid: float, promises: str) -> 
     traits = replace(draw_traits(0, True), foreseen=60.0, days=7, valid=valid, delay=valid / 3)
     stream = fill_stream(make_redeemed_population(curves, np.arange(3.0), curves), traits, 0)
     stream = replace(stream, terms=replace(stream.terms, promises=promises))
-    plan = make_plan(stream)
+    plan = plan_stream(stream)
     assert stream.terms.valid
     assert all(pace_stream(stream, way, plan=plan).within_budget for way in PACING_METHODS)

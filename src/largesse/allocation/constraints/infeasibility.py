@@ -105,7 +105,7 @@ def _listed(parts: list[str], last: str) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
 
 
-def explain_failure(instance: ConstrainedProblem, slack: Array, needed: float) -> BudgetError:
+def explain_violated_limits(instance: ConstrainedProblem, slack: Array, needed: float) -> BudgetError:
     """Return the error for constraints without a feasible plan found: the violated limits, and the size of each violation.
 
     `needed` is a total cost below which no plan keeps the other rules.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from largesse.allocation.constraints.dual import Multipliers, certify, solve_dual
-from largesse.allocation.constraints.infeasibility import explain_failure, explain_infeasible, refuse_infeasible
+from largesse.allocation.constraints.infeasibility import explain_infeasible, explain_violated_limits, refuse_infeasible
 from largesse.allocation.constraints.problem import ConstrainedProblem, LimitRows, make_problem
 from largesse.allocation.exact import Proof, find_any_plan, is_small, prove_optimum
 from largesse.allocation.price.hull import as_rows
@@ -51,7 +51,7 @@ def plan_under_constraints(curves: Array, costs: Array, rules: LimitRows, averag
     if exact:
         proof = prove_optimum(instance, proof)
     if not proof.kept:
-        raise explain_failure(instance, slack, needed)
+        raise explain_violated_limits(instance, slack, needed)
     return _make_plan(instance, proof, average)
 
 

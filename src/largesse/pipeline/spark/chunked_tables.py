@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.errors import InputError, Problem
-from largesse.pipeline.spark.session import explain_failure
+from largesse.pipeline.spark.session import explain_spark_failure
 from largesse.records import Array
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class ChunkedTable:
         return chosen.mapInArrow(partial(list_rows, task, self._first_rows), schema)
 
     def _run(self, run: Any, task: Any, doing: str, where: str, columns: Sequence[str]) -> pa.Table:
-        with explain_failure(doing):
+        with explain_spark_failure(doing):
             chosen = self.frame.where(f"n > 0 and {where}").select("place", "n", *columns)
             return chosen.mapInArrow(partial(run, task, self._first_rows), RESULTS).toArrow()
 
@@ -94,7 +94,7 @@ def keep_chunks(frame: Any, doing: str) -> Iterator[ChunkedTable]:
 
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        with explain_failure(doing):
+        with explain_spark_failure(doing):
             listed = kept.select("place", "n", "head").toArrow().sort_by("place")
         sizes, places = (np.asarray(listed.column(name), dtype=np.int64) for name in ("n", "place"))
         heads, chunks = listed.column("head").to_pylist(), sizes > 0

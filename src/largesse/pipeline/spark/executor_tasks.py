@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.allocation import as_rows, check_task, decide_at_price, expected_costs, sum_at_prices
+from largesse.allocation import as_rows, check_curves_and_costs, decide_at_price, expected_costs, sum_at_prices
 from largesse.data import FilePiece, decode_dictionary, parse_text_columns, read_piece, read_table
 from largesse.errors import LargesseError, refuse
 from largesse.evaluation import GroupedFeature, count_plan, number_groups
@@ -82,7 +82,7 @@ class TableSpec:
     pieces: tuple[FilePiece, ...] | None = None  # of files; None: rows come from Spark
 
 
-def score_rows(
+def score_customer_rows(
     scorer: ModelScorer, options: PolicyOptions, spec: TableSpec, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Score the customers of this task, chunk by chunk; report each part's schema and invalid rows."""
@@ -98,7 +98,7 @@ def score_rows(
                     if table is None:
                         break
                     report.setdefault("schema", table.schema.serialize().to_pybytes().hex())
-                    customers = check_rows(table, options.levels, spec) if table.num_rows else None
+                    customers = check_customer_rows(table, options.levels, spec) if table.num_rows else None
                     if customers is not None and "wrong" not in report:
                         for n, *contents in _score(scorer, options, customers, spec.features):
                             yield make_chunk(part, chunk, n, *contents)
@@ -121,7 +121,7 @@ def list_tables(spec: TableSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[
             yield part, read_piece(spec.pieces[part], "customers", plain, texts)
 
 
-def check_rows(table: pa.Table, levels: Levels, spec: TableSpec) -> Customers:
+def check_customer_rows(table: pa.Table, levels: Levels, spec: TableSpec) -> Customers:
     """Return the customers of a table; refuse it as on one machine."""
     table, _, problems = parse_text_columns(table, dict(spec.parse), None)
     refuse("customers", problems)
@@ -137,7 +137,7 @@ def _score(
     K = len(options.levels)
     scored = scorer(customers.features)
     curves, paid = scored[:, :K], scored[:, K:] if scored.shape[1] > K else customers.costs
-    curves, costs = check_task(*options.price(curves, paid, options.mark_allowed(customers.features)))
+    curves, costs = check_curves_and_costs(*options.price(curves, paid, options.mark_allowed(customers.features)))
     columns: dict[str, Any] = {} if customers.customer is None else {"customer": customers.customer}
     columns |= {FEATURE + name: customers.features.column(name) for name in features}
     rest = pa.table(columns) if columns else None
@@ -280,7 +280,7 @@ def survey_chunk(
     chosen = np.flatnonzero(random_keys(rows) <= np.uint64(highest))
     sums = {"costs": np.array([wide[place, levels].sum() for levels in ends])}
     sample = {"rows": rows[chosen], "curves": curves[chosen], "paid": paid[chosen] if len(paid) > 1 else paid}
-    return pack_arrays(sums | sample, read_features(rest, features, rows).take(chosen))
+    return pack_arrays(sums | sample, read_chunk_features(rest, features, rows).take(chosen))
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
@@ -307,7 +307,9 @@ def plan_chunk(wanted: bool, task: PlanTask, first: int, scores: pa.Buffer, rest
     plan, batch = task.plan, task.costs.read(first, scores)
     rows, curves, expected = batch
     decided = plan.decide(*batch)
-    groups = number_groups(task.features, read_features(rest, [grouped.feature for grouped in task.features], rows))
+    groups = number_groups(
+        task.features, read_chunk_features(rest, [grouped.feature for grouped in task.features], rows)
+    )
     paid = expected if plan.ratio == 1.0 else expected * plan.ratio
     counts = count_plan(task.features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups))
     table = plan.tabulate(task.name_customers(rows, rest), decided, curves, expected) if wanted else None
@@ -321,7 +323,7 @@ def list_plan(task: PlanTask, first: int, scores: pa.Buffer, rest: pa.Buffer) ->
     yield from task.plan.tabulate(ids, task.plan.decide(*batch), *batch[1:]).to_batches()
 
 
-def read_features(rest: pa.Buffer, names: Sequence[str], rows: Array) -> pa.Table:
+def read_chunk_features(rest: pa.Buffer, names: Sequence[str], rows: Array) -> pa.Table:
     """Return some features of a chunk; without a name, a table of the row numbers."""
     import pyarrow as pa
 

@@ -118,7 +118,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def explain_failure(doing: str) -> Iterator[None]:
+def explain_spark_failure(doing: str) -> Iterator[None]:
     """Turn an error of Spark into one sentence with a remedy."""
     try:
         with quiet():

@@ -49,7 +49,7 @@ from largesse.pipeline.spark.executor_tasks import (
     ChunkCosts,
     PlanTask,
     TableSpec,
-    check_rows,
+    check_customer_rows,
     common_costs,
     draw_chunk,
     find_ids,
@@ -59,14 +59,14 @@ from largesse.pipeline.spark.executor_tasks import (
     pack_rows,
     plan_chunk,
     run_on_rows,
-    score_rows,
+    score_customer_rows,
     select_columns,
     split_hashes,
     sum_chunk,
     survey_chunk,
     unpack_report,
 )
-from largesse.pipeline.spark.session import explain_failure, first_line, open_session, quiet
+from largesse.pipeline.spark.session import explain_spark_failure, first_line, open_session, quiet
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy
 from largesse.progress import advance, report_to, start_stage
@@ -204,7 +204,7 @@ def _find_name(session: Any, text: str, what: str) -> str:
     name = text.removeprefix(PREFIX)
     if name == text and (not NAME.fullmatch(text) or os.path.exists(text)):  # noqa: PTH110
         return ""
-    with explain_failure(f"looking for the table {name!r}"):
+    with explain_spark_failure(f"looking for the table {name!r}"):
         known = bool(session.catalog.tableExists(name))
     if not known and name != text:
         raise InputError(what, [Problem(f"Spark knows no table {name!r}", "give its name as in catalog.schema.table")])
@@ -283,7 +283,7 @@ class Spark:
         check_columns(frame.columns, 1, "log")
         if columns is not None:
             frame = frame.select(*(f"`{name}`" for name in frame.columns if name in columns))
-        with explain_failure("reading the log"):
+        with explain_spark_failure("reading the log"):
             if frame.count() <= DRIVER_ROWS:
                 return frame.toArrow()
             schema = read_table(frame.limit(0).toArrow(), what="log", plain=plain).schema
@@ -317,7 +317,7 @@ class Spark:
             words = f"numbers that are written as text ({', '.join(map(repr, written))})"
             reasons.append(Problem(words, "say under [data] parse how these columns are written"))
         if reasons:
-            with explain_failure("reading customers"):
+            with explain_spark_failure("reading customers"):
                 check_memory(*_count_customers(table), len(campaign.levels), reasons)
                 given = table.path if table.spec.pieces is not None else table.frame.toArrow()
             return self._local.open_customers(campaign, given, features)
@@ -476,7 +476,7 @@ class SparkCustomers:
         ids = pa.array([], pa.int64() if self.ids is None else self.ids)
         decided = (rows, rows.astype(np.float64) if task.plan.explore else None)
         schema = from_arrow_schema(task.plan.tabulate(ids, decided, curves, curves).schema)
-        with explain_failure(f"writing {target}"):
+        with explain_spark_failure(f"writing {target}"):
             writer = self.chunks.rows(partial(list_plan, task), schema, "scores", "rest").write.mode("overwrite")
             if not ADDRESS.match(target):
                 writer.saveAsTable(target.removeprefix(PREFIX))
@@ -493,17 +493,21 @@ def score_source(source: SparkTable, policy: Policy) -> Iterator[tuple[ChunkedTa
 
     spec, levels = source.spec, policy.levels
     with quiet():
-        frame = source.frame.mapInArrow(partial(score_rows, ModelScorer(policy.model), policy.options, spec), CHUNKS)
+        frame = source.frame.mapInArrow(
+            partial(score_customer_rows, ModelScorer(policy.model), policy.options, spec), CHUNKS
+        )
     with keep_chunks(frame, "scoring customers") as chunks:
         reports = [unpack_report(content) for content in chunks.reports]
         schema = _merge_schemas(reports, source)
         if suspects := [rows for _, rows in reports if rows is not None]:
-            check_rows(_complete(pa.concat_tables(suspects, promote_options="permissive"), schema), levels, spec)
+            check_customer_rows(
+                _complete(pa.concat_tables(suspects, promote_options="permissive"), schema), levels, spec
+            )
         if wrong := [report["wrong"] for report, _ in reports if "wrong" in report]:
             subject, problems = wrong[0]
             raise InputError(subject, [Problem(*problem) for problem in problems])
         if not chunks.n:
-            check_rows(schema.empty_table(), levels, spec)
+            check_customer_rows(schema.empty_table(), levels, spec)
         known = spec.customer in schema.names
         if known:
             _refuse_repeats(chunks, str(spec.customer))
@@ -517,7 +521,7 @@ def _merge_schemas(reports: Sequence[tuple[dict[str, Any], Any]], source: SparkT
     heads = [report for report, _ in reports]
     known = [pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(head["schema"]))) for head in heads if "schema" in head]
     if source.spec.pieces is None:
-        with explain_failure("reading columns"):
+        with explain_spark_failure("reading columns"):
             return known[0] if known else source.frame.limit(0).toArrow().schema
     paths = [piece.path for piece, head in zip(source.spec.pieces, heads, strict=True) if "schema" in head]
     first = dict(zip(reversed(paths), reversed(known), strict=True))
@@ -540,7 +544,7 @@ def _refuse_repeats(chunks: ChunkedTable, customer: str) -> None:
     import pyarrow as pa
 
     buckets, doing = max(chunks.n // BUCKET_IDS, 1), "comparing ids"
-    with explain_failure(doing):
+    with explain_spark_failure(doing):
         ids = chunks.frame.where("n > 0").select("place", "n", "rest")
         parted = ids.mapInArrow(partial(split_hashes, buckets), RESULTS).repartition(buckets, "place")
         met = parted.mapInArrow(find_repeated_ids, RESULTS).toArrow()

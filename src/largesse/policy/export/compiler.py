@@ -16,7 +16,6 @@ from largesse.errors import Problem, fail
 from largesse.policy.export.expression_graph import (
     Value,
     affine,
-    average,
     clip,
     columns_of,
     constant,
@@ -28,6 +27,7 @@ from largesse.policy.export.expression_graph import (
     largest,
     log,
     logit,
+    mean_columns,
     pick,
     sigmoid,
     smaller,
@@ -279,7 +279,7 @@ def _mean_scores(models: Sequence[ResponseModel], X: Value, link: Any) -> Value:
 
 def _blend(blend: Any, members: dict[int, Value]) -> Value:
     """Return the curves of a blend from its members' scores (n, K)."""
-    bases = {m: average(scores) for m, scores in members.items()}
+    bases = {m: mean_columns(scores) for m, scores in members.items()}
     base = constant(0.0)
     for m, base_m in bases.items():
         base = base + base_m * float(blend.weights[m])
@@ -335,7 +335,7 @@ def compile_networks(fit: Any, X: Value) -> Value:
         mean = log(mean) - log(constant(1.0) - mean)
     slope, middle = fit.calibration.slope, fit.calibration.middle
     if slope != 1.0:
-        mean = mean + (average(mean) - middle) * (slope - 1.0)
+        mean = mean + (mean_columns(mean) - middle) * (slope - 1.0)
     curves = sigmoid(mean) if fit.scale.bounded else mean * fit.scale.deviation + fit.scale.mean
     if fit.correction is None:
         return curves

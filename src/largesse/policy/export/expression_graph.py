@@ -137,7 +137,7 @@ def cumulate(value: Value) -> Value:
     return affine(value, np.triu(np.ones((value.width, value.width))))
 
 
-def average(value: Value) -> Value:
+def mean_columns(value: Value) -> Value:
     """Return the mean of the columns (n, 1)."""
     return affine(value, np.ones((value.width, 1))) / float(value.width)
 

@@ -65,7 +65,7 @@ def can_hold(dialect: str, text: str) -> bool:
     return "\0" not in text or dialect in ("duckdb", "spark")
 
 
-def write_number(number: float) -> str:
+def write_float_literal(number: float) -> str:
     """Write a float64 exactly."""
     text = repr(min(max(float(number), -float(MAX_FLOAT64_SQL)), float(MAX_FLOAT64_SQL)))
     return text if "e" in text else text + "e0"
@@ -76,7 +76,7 @@ def read_float(column: str) -> str:
     return f"CAST({column} AS DOUBLE)"
 
 
-def read_text(column: str) -> str:
+def cast_to_text(column: str) -> str:
     """Return a column as text."""
     return f"CAST({column} AS VARCHAR)"
 
@@ -324,7 +324,7 @@ class SqlWriter:
     def _last(self, customer: str | None, chosen: tuple[Term, Term, Term], guards: Sequence[Term], layer: int) -> str:
         level, response, cost = chosen
         names = " ".join(
-            f"WHEN {write_number(k)} THEN {quote_text(label)}" for k, label in enumerate(self.graph.labels)
+            f"WHEN {write_float_literal(k)} THEN {quote_text(label)}" for k, label in enumerate(self.graph.labels)
         )
         columns = [f"CASE {level.text} {names} END", f"CAST({level.text} AS INTEGER)", response.text, cost.text]
         if guards:
@@ -384,16 +384,18 @@ def _write_scaled(writer: SqlWriter, value: Value) -> list[Term]:
     if scale.spread > 0:
         # Clipped beyond the encoder's own limits, so that no difference overflows.
         reach = 2 * MAX_STANDARD_DEVIATIONS * scale.spread
-        low, high = (write_number((scale.centre + way * reach) * unit) for way in (-1, 1))
+        low, high = (write_float_literal((scale.centre + way * reach) * unit) for way in (-1, 1))
         clipped = f"LEAST(GREATEST({raw.text}, {low}), {high})"
-        days = clipped if unit == 1.0 else f"{clipped} / {write_number(unit)}"
-        deviations = f"({days} - {write_number(scale.centre)}) / {write_number(scale.spread)}"
-        far, near = write_number(MAX_STANDARD_DEVIATIONS), write_number(-MAX_STANDARD_DEVIATIONS)
-        text = f"CASE WHEN {known} THEN LEAST(GREATEST({deviations}, {near}), {far}) ELSE {write_number(0.0)} END"
+        days = clipped if unit == 1.0 else f"{clipped} / {write_float_literal(unit)}"
+        deviations = f"({days} - {write_float_literal(scale.centre)}) / {write_float_literal(scale.spread)}"
+        far, near = write_float_literal(MAX_STANDARD_DEVIATIONS), write_float_literal(-MAX_STANDARD_DEVIATIONS)
+        text = (
+            f"CASE WHEN {known} THEN LEAST(GREATEST({deviations}, {near}), {far}) ELSE {write_float_literal(0.0)} END"
+        )
         wide = writer.named(Term(text, raw.needs), early=True)
         terms.append(writer.named(Term(_round_to_float32(wide.text), wide.needs), early=True))
     if scale.missing:
-        text = f"CASE WHEN {known} THEN {write_number(0.0)} ELSE {write_number(1.0)} END"
+        text = f"CASE WHEN {known} THEN {write_float_literal(0.0)} ELSE {write_float_literal(1.0)} END"
         terms.append(Term(text, raw.needs))
     return terms
 
@@ -408,13 +410,13 @@ def _write_inside(writer: SqlWriter, value: Value) -> list[Term]:
         if value.needs[0].step != "text":  # NaN is missing, too
             test = f"{test} OR NOT ({_is_known(raw.text)})"
     else:
-        test = f"{raw.text} BETWEEN {write_number(condition.low)} AND {write_number(condition.high)}"
-    return [Term(f"CASE WHEN {test} THEN {write_number(1.0)} ELSE {write_number(0.0)} END", raw.needs)]
+        test = f"{raw.text} BETWEEN {write_float_literal(condition.low)} AND {write_float_literal(condition.high)}"
+    return [Term(f"CASE WHEN {test} THEN {write_float_literal(1.0)} ELSE {write_float_literal(0.0)} END", raw.needs)]
 
 
 def _write_wave(writer: SqlWriter, value: Value) -> list[Term]:
     raw = writer.write(value.needs[0])[0]
-    per, zero = write_number(value.facts["per_second"]), write_number(0.0)
+    per, zero = write_float_literal(value.facts["per_second"]), write_float_literal(0.0)
     known = f"CASE WHEN {_is_known(raw.text)} THEN {raw.text} ELSE {zero} END"
     wide = writer.named(Term(f"{value.facts['wave'].upper()}({known} * {per})", raw.needs), early=True)
     return [writer.named(Term(_round_to_float32(wide.text), wide.needs), early=True)]
@@ -423,7 +425,7 @@ def _write_wave(writer: SqlWriter, value: Value) -> list[Term]:
 def _write_words(writer: SqlWriter, value: Value) -> list[Term]:
     column = value.facts["column"]
     raw = writer.write(value.needs[0])[0]
-    yes, no = write_number(1.0), write_number(0.0)
+    yes, no = write_float_literal(1.0), write_float_literal(0.0)
     literals = [quote_text(word) for word in column.words if can_hold(writer.dialect, word)]
 
     def indicator(condition: str) -> Term:
@@ -451,18 +453,18 @@ def _write_means(writer: SqlWriter, value: Value) -> list[Term]:
     terms = []
     joined = f"w{len(writer.joins)}"
     for j in range(value.width):
-        missing, unseen = write_number(table[len(column.words), j]), write_number(table[-1, j])
+        missing, unseen = write_float_literal(table[len(column.words), j]), write_float_literal(table[-1, j])
         rest = unseen if missing == unseen else f"CASE WHEN {raw.text} IS NULL THEN {missing} ELSE {unseen} END"
         if len(rows) > MAX_LISTED_WORDS:
             joined_mean = writer.add_joined(f"{joined}.m{j}")
             terms.append(Term(f"COALESCE({joined_mean.text}, {rest})", joined_mean.needs | raw.needs))
         else:
             listed = " ".join(
-                f"WHEN {word} THEN {write_number(table[row, j])}" for word, row in zip(words, rows, strict=True)
+                f"WHEN {word} THEN {write_float_literal(table[row, j])}" for word, row in zip(words, rows, strict=True)
             )
             terms.append(Term(f"CASE {raw.text} {listed} ELSE {rest} END" if listed else rest, raw.needs))
     if len(rows) > MAX_LISTED_WORDS:
-        numbers = [[write_number(table[row, j]) for row in rows] for j in range(value.width)]
+        numbers = [[write_float_literal(table[row, j]) for row in rows] for j in range(value.width)]
         heads = ", ".join(["word", *(f"m{j}" for j in range(value.width))])
         values = ", ".join(f"({', '.join(row)})" for row in zip(words, *numbers, strict=True))
         listed = f"(VALUES {values}) AS {joined}({heads})"
@@ -472,7 +474,7 @@ def _write_means(writer: SqlWriter, value: Value) -> list[Term]:
 
 def _write_take(writer: SqlWriter, value: Value) -> list[Term]:
     table, place = writer.write(value.needs[0]), writer.write(value.needs[1])[0]
-    listed = " ".join(f"WHEN {write_number(k)} THEN {term.text}" for k, term in enumerate(table))
+    listed = " ".join(f"WHEN {write_float_literal(k)} THEN {term.text}" for k, term in enumerate(table))
     needs = frozenset().union(place.needs, *(term.needs for term in table))
     return [Term(f"CASE {place.text} {listed} END", needs)]
 
@@ -482,12 +484,12 @@ def _write_affine(writer: SqlWriter, value: Value) -> list[Term]:
     columns_out = []
     for column, shift in zip(weights.T, bias, strict=True):
         parts = [
-            term.inner if weight == 1.0 else f"{term.inner} * {write_number(weight)}"
+            term.inner if weight == 1.0 else f"{term.inner} * {write_float_literal(weight)}"
             for term, weight in zip(terms, column, strict=True)
             if weight != 0.0
         ]
         needs = frozenset().union(*(term.needs for term, weight in zip(terms, column, strict=True) if weight != 0.0))
-        parts += [write_number(shift)] if shift != 0.0 or not parts else []
+        parts += [write_float_literal(shift)] if shift != 0.0 or not parts else []
         columns_out.append(Term(" + ".join(parts), needs, whole=len(parts) == 1 and parts[0] in needs))
     return columns_out
 
@@ -495,7 +497,7 @@ def _write_affine(writer: SqlWriter, value: Value) -> list[Term]:
 def _write_trees(writer: SqlWriter, value: Value) -> list[Term]:
     """Return the sums (K) of trees: trees are columns of a layer, and the next layer adds them in their order."""
     terms, trees, K = writer.write(value.needs[0]), value.facts["trees"], value.width
-    sums = [Term(write_number(value.facts["baseline"]))] * K
+    sums = [Term(write_float_literal(value.facts["baseline"]))] * K
     for first in range(0, len(trees.roots), TREES_PER_LAYER):
         parts: list[list[Term]] = [[total] for total in sums]
         for root in trees.roots[first : first + TREES_PER_LAYER]:
@@ -516,7 +518,7 @@ def _sum(parts: Sequence[Term]) -> Term:
 def _write_tree(writer: SqlWriter, terms: Sequence[Term], trees: Any, node: int, level: int) -> Term:
     """Return the subtree below a node at a level as an expression."""
     if trees.left[node] < 0:
-        return Term(write_number(trees.value[node]))
+        return Term(write_float_literal(trees.value[node]))
     feature, threshold = int(trees.feature[node]), float(trees.threshold[node])
     left, right = int(trees.left[node]), int(trees.right[node])
     if feature == len(terms):
@@ -525,16 +527,16 @@ def _write_tree(writer: SqlWriter, terms: Sequence[Term], trees: Any, node: int,
     if below == above:
         return below
     feature_term = terms[feature]
-    text = f"CASE WHEN {feature_term.text} <= {write_number(threshold)} THEN {below.text} ELSE {above.text} END"
+    text = f"CASE WHEN {feature_term.text} <= {write_float_literal(threshold)} THEN {below.text} ELSE {above.text} END"
     return Term(text, below.needs | above.needs | feature_term.needs)
 
 
 SQL_WRITERS: Mapping[str, Callable[[SqlWriter, Value], list[Term]]] = MappingProxyType(
     {
-        "constant": lambda _, value: [Term(write_number(number)) for number in value.facts["row"]],
+        "constant": lambda _, value: [Term(write_float_literal(number)) for number in value.facts["row"]],
         "number": lambda writer, value: [writer.add_source(value.facts["name"], read_float)],
         "seconds": lambda writer, value: [writer.add_source(value.facts["name"], read_seconds)],
-        "text": lambda writer, value: [writer.add_source(value.facts["name"], read_text)],
+        "text": lambda writer, value: [writer.add_source(value.facts["name"], cast_to_text)],
         "inside": _write_inside,
         "scaled": _write_scaled,
         "wave": _write_wave,

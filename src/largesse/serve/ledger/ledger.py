@@ -37,13 +37,13 @@ from largesse.serve.ledger.sqlite import SqliteStore
 from largesse.serve.ledger.transactions import (
     Session,
     decide_requests,
+    format_price_plan,
     read_standing,
     read_terms,
     redeem_promise,
     refuse_damaged,
     refuse_entry,
     release_expired,
-    write_plan,
     write_standing,
 )
 
@@ -296,7 +296,7 @@ def open_ledger(
     if seconds is None or not 0 <= seconds < float("inf"):
         problems.append(Problem(f"the timeout is {repr_short(timeout)}", "give a number of seconds, zero or more"))
     refuse("ledger", problems)
-    store, plan_text = make_store(address, read_only=read_only), write_plan({} if plan is None else plan)
+    store, plan_text = make_store(address, read_only=read_only), format_price_plan({} if plan is None else plan)
     deadline = time.monotonic() + timeout
     try:
         _retry(store, lambda: store.prepare(() if terms is None else CREATE), deadline)

@@ -99,7 +99,7 @@ def _parse_plan(text: str) -> dict[str, Any]:
     return plan
 
 
-def write_plan(plan: Any) -> str:
+def format_price_plan(plan: Any) -> str:
     """Write the plan of the price as JSON; refuse an invalid one."""
     try:
         if not isinstance(plan, dict):

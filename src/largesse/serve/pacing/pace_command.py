@@ -23,7 +23,7 @@ from largesse.errors import (
     repr_short,
     suggest,
 )
-from largesse.pipeline import POLICY_FILE, check_file, read_run_folder, write_text
+from largesse.pipeline import POLICY_FILE, check_output_file, read_run_folder, write_text
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.report import finite, name_day, render_pace
@@ -39,12 +39,12 @@ from largesse.serve.pacing.stream_simulation import (
     compare_offline,
     draw_traits,
     fill_stream,
-    make_plan,
     pace_stream,
     plan_offline,
+    plan_stream,
     trace_course,
 )
-from largesse.serve.served_policy import read_features, sample_population
+from largesse.serve.served_policy import read_customer_features, sample_population
 from largesse.version import __version__
 
 SIMULATED_STREAM = "simulated"
@@ -102,7 +102,7 @@ def pace(
     replayed = settings.stream != SIMULATED_STREAM
     with read_run_folder(folder) as home:
         campaign, policy = read_campaign(home, optional=BUDGET_KEYS), Policy.load(home / POLICY_FILE)
-        check_file(out, settings.stream if replayed else None, campaign.log, campaign.customers)
+        check_output_file(out, settings.stream if replayed else None, campaign.log, campaign.customers)
         population, n_customers = sample_population(campaign, policy, settings.max_costs, settings.seed)
     if replayed:
         stream = _replay(campaign, policy, population, settings)
@@ -117,7 +117,7 @@ def pace(
     first: dict[str, Any] = {}
     for i, stream in enumerate(streams):
         progress("pacing", i / len(streams))
-        plan, offline = make_plan(stream, rule, policy.exploration_rate), plan_offline(stream)
+        plan, offline = plan_stream(stream, rule, policy.exploration_rate), plan_offline(stream)
         paced = {method: pace_stream(stream, method, plan=plan) for method in PACING_METHODS}
         rows.append(_describe_stream(stream, offline, paced))
         first = first or _describe_first(stream, plan, offline, paced)
@@ -190,7 +190,9 @@ def _replay(campaign: Campaign, policy: Policy, population: Population, settings
     """Return the customers of a table in the order of their times; responses are the model's expectations."""
     starts, times = _read_times(settings.stream, settings)
     rows = np.argsort(times, kind="stable")
-    table = make_population(policy, read_features(campaign, policy, settings.stream), max_costs=settings.max_costs)
+    table = make_population(
+        policy, read_customer_features(campaign, policy, settings.stream), max_costs=settings.max_costs
+    )
     customers, times = table.take(rows), times[rows]
     days = max(math.floor(float(times[-1])) + 1, 1)
     later = population.on_redemption

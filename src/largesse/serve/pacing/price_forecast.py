@@ -45,7 +45,7 @@ def find_points(times: Array, valid: float, days: float, n_points: int) -> Array
     return np.stack([first, np.where(times + valid > days, n_points, np.minimum(last, n_points - 1))], axis=1)
 
 
-def solve_dual(customers: Population, redeems: Array, points: Array, n_points: int, total: float) -> DualPlan:
+def solve_dual_prices(customers: Population, redeems: Array, points: Array, n_points: int, total: float) -> DualPlan:
     """Find the best dual prices for customers at `points` (n, 2); `redeems` (n, K) is the share of the face value that is redeemed."""
     from scipy.optimize import minimize
 
@@ -121,7 +121,7 @@ class Forecast:
         costs = np.where((self._points[:, 1] == self.n_parts)[:, None], customers.late, customers.early)
 
         def solve_total(total: float) -> DualPlan:
-            return solve_dual(customers, self._redeems, self._points, self.n_parts, total)
+            return solve_dual_prices(customers, self._redeems, self._points, self.n_parts, total)
 
         left = max(self._total - rate * float(costs.mean(axis=1).sum()), MIN_BUDGET_SHARE * self._total)
         plan = solve_total(left / max(1.0 - rate, MIN_BUDGET_SHARE))

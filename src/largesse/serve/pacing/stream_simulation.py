@@ -19,7 +19,7 @@ from largesse.serve.ledger.ledger_records import LedgerTerms, Reason
 from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, as_units, count_time
 from largesse.serve.pacing.controller import ControllerGains, PacePlan, plan_pace
 from largesse.serve.pacing.population import Population, make_prepaid_population, make_redeemed_population
-from largesse.serve.pacing.price_forecast import DualPlan, find_points, solve_dual
+from largesse.serve.pacing.price_forecast import DualPlan, find_points, solve_dual_prices
 from largesse.worlds import draw_world
 
 START_2027 = 1_798_761_600_000_000  # a Friday
@@ -215,7 +215,7 @@ class PacedStream:
         return self.spent / self.total if self.total else 0.0
 
 
-def make_plan(
+def plan_stream(
     stream: Stream, exploration: ExplorationRule | None = None, rate: float = 0.0, gains: ControllerGains | None = None
 ) -> PacePlan:
     """Plan the pacing of a stream from information available at its start; see `plan_pace`."""
@@ -239,7 +239,7 @@ def pace_stream(
     """Decide for all customers of a stream, in the order in which they come."""
     from largesse.serve.pacing import pacing_kernels as k
 
-    plan = plan or make_plan(stream)
+    plan = plan or plan_stream(stream)
     if method != "pace":
         plan = replace(plan, gains=replace(plan.gains, window=0.0))
     n, rows = len(stream), np.arange(len(stream))
@@ -366,7 +366,7 @@ def plan_offline(stream: Stream) -> OfflinePlan:
 
     def solve(customers: Population, n_points: int, days: float) -> DualPlan:
         points = find_points(stream.times, days, terms.days, n_points)
-        return solve_dual(customers, stream.redeems, points, n_points, total)
+        return solve_dual_prices(customers, stream.redeems, points, n_points, total)
 
     def value(plan: DualPlan) -> float:
         return float(stream.truth[rows, plan.levels].sum()) + plan.slack
