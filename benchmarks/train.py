@@ -10,11 +10,11 @@ import time
 
 import jax
 import numpy as np
-from largesse.response.networks.training_jobs import TrainingJob, TrainingLoop
 
 from largesse.response.networks.network_settings import Balance, NetworkShape, Training
 from largesse.response.networks.sire_training import count_steps_per_epoch, make_sire_program
 from largesse.response.networks.training_runner_hook import train_networks
+from largesse.response.networks.training_types import TrainingJob, TrainingLoop
 from largesse.worlds import simulate
 
 
