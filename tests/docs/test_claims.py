@@ -17,7 +17,7 @@ VERBS = set(get_command(app).commands)  # type: ignore[attr-defined]
 NO_CLAIMS = {
     "README.md": ["0, 5, 10 or 20 euro", "Python 3.11", "AAAI 2020", "Thornton (2008)", "98(5)"],
     "docs/index.md": [],
-    "SUPPORT.md": ["Until 1.0", "**Spark** 4", "Java 17 or 21", "**PostgreSQL** 13", "98(5), 2008", "causaldata 0.1.5"],
+    "SUPPORT.md": ["Until 1.0", "**Spark** 4", "Java 17 or 21", "psycopg 3", "98(5), 2008", "causaldata 0.1.5"],
 }
 
 
