@@ -6,6 +6,5 @@ package refuses them. `pip install -e 'lab[peers]'` installs the packages.
 
 from largesse_lab.peers.causalml_learners import CausalMLLearner as CausalMLLearner
 from largesse_lab.peers.econml_learners import EconMLLearner as EconMLLearner
-from largesse_lab.peers.level_boosting import LEVEL_BOOSTERS as LEVEL_BOOSTERS
 from largesse_lab.peers.level_boosting import LevelBooster as LevelBooster
 from largesse_lab.peers.peer_model import PeerModel as PeerModel

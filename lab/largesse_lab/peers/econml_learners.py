@@ -8,7 +8,7 @@ import numpy as np
 
 from largesse.errors import require_part
 from largesse.records import Array
-from largesse_lab.peers.level_boosting import HINT
+from largesse_lab.peers.boosting_packages import HINT
 from largesse_lab.peers.peer_model import EffectModel
 
 

@@ -1,50 +1,13 @@
-"""S- and T-learners with gradient boosting of scikit-learn, LightGBM and XGBoost; the S-learner's response never falls with the level."""
+"""S- and T-learners with gradient boosting of other packages; the S-learner's response never falls with the level."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from largesse.errors import require_part
 from largesse.records import Array
 from largesse.response import make_monotone
+from largesse_lab.peers.boosting_packages import LEVEL_BOOSTERS
 from largesse_lab.peers.peer_model import PeerModel
-
-HINT = "pip install -e 'lab[peers]' in a checkout of the repository"
-Constraints = list[int] | None
-
-
-def make_sklearn(binary: bool, constraints: Constraints, seed: int) -> Any:
-    """Return scikit-learn's histogram boosting with early stopping."""
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    kind = HistGradientBoostingClassifier if binary else HistGradientBoostingRegressor
-    return kind(monotonic_cst=constraints, early_stopping=True, random_state=seed)
-
-
-def make_lightgbm(binary: bool, constraints: Constraints, seed: int) -> Any:
-    """Return LightGBM with its defaults and many small steps, as its guide to accuracy advises."""
-    package = require_part("lightgbm", "", "LightGBM", hint=HINT)
-    kind = package.LGBMClassifier if binary else package.LGBMRegressor
-    settings = {"learning_rate": 0.05, "n_estimators": 200, "num_leaves": 15, "n_jobs": 1, "verbose": -1}
-    return kind(monotone_constraints=constraints, monotone_constraints_method="advanced", random_state=seed, **settings)
-
-
-def make_xgboost(binary: bool, constraints: Constraints, seed: int) -> Any:
-    """Return XGBoost with its defaults and many small steps, as its notes on tuning advise."""
-    package = require_part("xgboost", "", "XGBoost", hint=HINT)
-    kind = package.XGBClassifier if binary else package.XGBRegressor
-    settings = {"learning_rate": 0.05, "n_estimators": 200, "max_depth": 4, "subsample": 0.8, "n_jobs": 1}
-    return kind(monotone_constraints=None if constraints is None else tuple(constraints), random_state=seed, **settings)
-
-
-LEVEL_BOOSTERS: dict[str, Callable[[bool, Constraints, int], Any]] = {
-    "sklearn": make_sklearn,
-    "lightgbm": make_lightgbm,
-    "xgboost": make_xgboost,
-}
 
 
 class LevelBooster(PeerModel):
