@@ -19,7 +19,9 @@ QUESTION_WORD = re.compile(
 )
 ARTICLE = re.compile(r"(A|An|The|One|No|Not)\b")
 NO_INVALID = re.compile(r".*((?<!there )\b(is|are) none\b|\bthat (is|are) no\b)")
-AVOIDED = re.compile(r".*\b([Bb]eside|[Aa]new|[Ww]hoever|at hand|alike|for good|in silence|[Nn]obody)\b")
+AVOIDED = re.compile(
+    r".*\b([Bb]eside|[Aa]new|[Ww]hoever|at hand|alike|for good|in silence|[Nn]obody|in turn|of which|slots?)\b"
+)
 NO_IMPERATIVE = re.compile(r"(A|An|The|What|Where|How|Who|No|Not)\b")
 
 
@@ -107,6 +109,7 @@ def test_commit_subjects_are_short_imperatives() -> None:
         ("The price of a plan.", True, "rule 1"),
         ("Return a rate that is none, or 0 for a rate that is none.", True, "rule 3"),
         ("Fit the model anew.", True, "rule 2"),
+        ("Lock the file, in turn.", True, "rule 2"),
     ],
 )
 def test_the_lint_of_first_lines_finds_each_rule(line: str, is_verb: bool, rule: str | None) -> None:

@@ -57,7 +57,7 @@ def strengths(values: Any, grid: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def loop_of_steps(steps: int, between: int, patience: int, *, last: bool = False) -> TrainingLoop:
-    """Return the loop of at most `steps` steps with a look at the held-out loss after every `between` of them.
+    """Return the loop of at most `steps` steps, with an evaluation of the held-out loss after every `between` steps.
 
     >>> loop_of_steps(2000, 100, patience=5)
     TrainingLoop(looks=20, steps=100, patience=5, stretch=5, last=False)

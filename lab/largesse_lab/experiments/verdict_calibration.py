@@ -229,7 +229,7 @@ def _bin_probabilities(probability: Array, better: Array) -> list[dict[str, floa
 
 
 def _count_grades(plans: Records) -> list[dict[str, Any]]:
-    """Count the plans of each grade, and return the share of them that are truly better than the mix."""
+    """Count the plans of each grade, and return the share of them that are truly better than the uniform mix."""
     grades: dict[str, list[bool]] = {}
     for plan in plans:
         if plan["recommended"] != "rule":

@@ -1,4 +1,4 @@
-"""Winner's curse of the comparison with the best uniform mix, on logs without heterogeneity, where no plan gains anything.
+"""Winner's curse of the comparison with the best uniform mix, on logs without heterogeneity, where every plan has zero gain.
 
 The response is .1 + .3 · level / (K − 1) for everybody, and costs rise in proportion: at a budget, every plan and every mix are
 worth the same. A mix that is chosen on the rows that judge it seems better by the noise of the level means, so gains seem

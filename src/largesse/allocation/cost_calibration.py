@@ -88,7 +88,7 @@ def find_budget_for_spend(
 def correct_for_budget(
     expected: Array, budget: float, spending: SpendingCurve, confidence: float = BUDGET_CONFIDENCE
 ) -> CostCorrection:
-    """Return the correction for customers, from their expected costs (m + 1,) at falling prices.
+    """Return the cost correction for customers, from their expected costs (m + 1,) at falling prices.
 
     That is at their cheapest levels, and at each price of `spending`.
     """

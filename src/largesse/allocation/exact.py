@@ -59,7 +59,7 @@ class LevelLosses:
 
 @dataclass(frozen=True, eq=False)
 class ReducedProblem:
-    """Choices (n, K) that a better plan may make, and a flag if these are all of them."""
+    """Levels (n, K) that a better plan may use, and a flag if no better plan uses another one."""
 
     choice: Array
     complete: bool

@@ -247,7 +247,7 @@ def _read_day(text: str | None) -> float:
 
 
 def parse_json_rows(content: Any, most: int) -> list[Row]:
-    """Return the rows of a JSON request; refuse anything but a list of objects, or more than `most`."""
+    """Return the rows of a JSON request; refuse content that is not a list of objects, or a list of more than `most`."""
     if not isinstance(content, list) or not content or not all(isinstance(row, dict) for row in content):
         got = "an empty list" if content == [] else repr_short(content)
         hint = 'send one object for each: "customers": [{"age": 31, "city": "Oslo"}]'

@@ -441,7 +441,7 @@ def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
 
 
 def _written_numbers(levels: Levels) -> list[float]:
-    """Return the number that stands for each level in the log: a dose, a numeric name, or 0..K−1."""
+    """Return the number by which the log denotes each level: a dose, a numeric name, or 0..K−1."""
     if levels.doses is not None:
         return list(levels.doses)
     if levels.names is not None and all(reads_as_number(name) for name in levels.names):

@@ -27,7 +27,7 @@ def crossfit(
     propensities: Propensities | None = None,
     progress: Progress | None = None,
 ) -> Scores:
-    """Return the out-of-fold scores of a log under a model (anything with `fit(log)` and `predict(features)`).
+    """Return the out-of-fold scores of a log under a model, any object with `fit(log)` and `predict(features)`.
 
     The default outcome model is `Linear`. Observed costs have a model of their own, that of `WithCosts` or its default.
     Known propensities are not estimated again.

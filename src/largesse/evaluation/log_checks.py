@@ -521,7 +521,7 @@ def _check_redemption(log: Log) -> list[Finding]:
 
 
 def _check_leaks(leaks: tuple[Leak, ...], log: Log) -> Finding:
-    """Check that no feature gives away the response, the level or the cost, but those that were known before the level."""
+    """Check that no feature reveals the response, the level or the cost, except features that were known before the level."""
     topic, sampled = "suspicious features", min(MAX_LEAK_ROWS, len(log.seen))
     sample = f"a sample of {plural(sampled, 'row')}" if sampled < len(log) else ""
     answered = [leak for leak in leaks if leak.feature in log.known_before]

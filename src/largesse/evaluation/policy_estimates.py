@@ -464,7 +464,7 @@ def find_best_mixes(scores: Scores, spend: float | Array, means: LevelMeans | No
 
 
 def choose_mix_name(mix: Array) -> str:
-    """Return the name of a mix: only a mix of a single level treats everyone the same."""
+    """Return the name of a uniform mix; a mix of a single level is "everyone the same"."""
     return "everyone the same" if _count_levels(mix) == 1 else "a random mix"
 
 

@@ -354,7 +354,7 @@ def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
 
 
 def check_log_and_folds(log: Any, folds: Any, seed: Any) -> None:
-    """Refuse anything but a log, and invalid numbers of folds and seeds."""
+    """Refuse an argument that is not a log, and invalid numbers of folds and seeds."""
     problems = [] if isinstance(log, Log) else [Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)")]
     problems += find_integer_problems(folds, "folds", least=2) + find_integer_problems(seed, "the seed", most=2**32 - 1)
     refuse("evaluate", problems)
@@ -373,7 +373,7 @@ def check_choices(estimator: str, interval: str = INTERVAL_KINDS[0]) -> None:
 
 
 def _check_array(policy: Any, log: Log) -> Array:
-    """Return levels (n,) as whole numbers or probabilities (n, K) as floats; refuse anything else."""
+    """Return levels (n,) as whole numbers or probabilities (n, K) as floats; refuse other arrays."""
     n, K = len(log), len(log.levels)
     try:
         array = np.asarray(policy)

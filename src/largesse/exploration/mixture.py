@@ -52,7 +52,7 @@ def remaining_budget(cheapest: float, random: float, budget: float, rate: float)
 
 
 def make_tie_mixture(price: float, ends: tuple[float, float], budget: float, rate: float = 0.0) -> Mixture:
-    """Return the mixture at a price whose ties are split so that those who do not explore cost `budget` on average.
+    """Return the mixture at a price at which customers who do not explore cost `budget` on average, from the spends `ends` of its ties.
 
     `ends` are their average costs with the cheapest and with the dearest of equally good levels.
     """
@@ -75,7 +75,7 @@ def calibrate_mixture(curves: Array, costs: Array, budget: float, rate: float = 
 
 
 def find_mixture(curves: Array, costs: Array, price: float, budget: float, rate: float = 0.0) -> Mixture:
-    """Return the mixture at a price whose ties are split so that those who do not explore cost `budget` on average."""
+    """Return the mixture at a price at which customers with these curves and costs, if they do not explore, cost `budget` on average."""
     wide, rows = np.broadcast_to(costs, np.shape(curves)), np.arange(len(curves))
     low, high = (
         float(wide[rows, decide_at_price(curves, costs, price, dearest=dearest)].mean()) for dearest in (False, True)

@@ -140,7 +140,7 @@ def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) 
 
 
 def check_output_file(out: str | Path | None, *inputs: str | None, own: str = "") -> None:
-    """Refuse to write over an input, a file of a run folder other than `own`, or anything but a regular file."""
+    """Refuse to write over an input, a file of a run folder other than `own`, or a path that is not a regular file."""
     if out is None:
         return
     target = resolve_file(out)

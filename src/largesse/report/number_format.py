@@ -388,7 +388,7 @@ def is_money(unit: str) -> bool:
 
 
 def _add_unit(style: NumberStyle, unit: str) -> NumberStyle:
-    """Add a unit to a style: a currency's sign before the number, anything else after it."""
+    """Add a unit to a style: the sign of a currency before the number, other units after it."""
     if unit in LEADING_SYMBOLS:
         return replace(style, prefix=unit)
     return replace(style, suffix=style.suffix + (f"{THIN_SPACE}{unit}" if unit else ""))

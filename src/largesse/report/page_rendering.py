@@ -123,7 +123,7 @@ def render_check(numbers: Numbers) -> str:
 
 
 def render_pace(numbers: Numbers) -> str:
-    """Return the page of paced streams, from the numbers of a rehearsal."""
+    """Return the page of paced streams, from the numbers of a simulation."""
     return _render_view("pacing.html", numbers, view_pace)
 
 

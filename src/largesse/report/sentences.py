@@ -293,7 +293,7 @@ def write_profit(units: Units, numbers: Numbers) -> str:
 
 
 def counts_revenue(units: Units, profit: Numbers) -> bool:
-    """Return True if responses are money, all of which counts as profit: no margin was given."""
+    """Return True if responses are money and no margin was given, so that all revenue counts as profit."""
     return bool(units.response_unit) and not units.binary and float(profit["response_value"]) == 1
 
 

@@ -115,7 +115,7 @@ def _draw_before(figure: Figure, numbers: Numbers, units: Units) -> None:
 
 
 def _draw_budgets(figure: Figure, numbers: Numbers, units: Units) -> None:
-    """Draw the honest value of plans at every budget, with its interval and the plan."""
+    """Draw the estimated value of plans at every budget, with its interval and the plan."""
     _write_title(figure, "What another budget would bring")
     points = [
         point

@@ -48,7 +48,7 @@ class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
 
     @property
     def awaits_client(self) -> bool:
-        """True if the client has to send something before anything happens."""
+        """True if the connection waits for the client to send."""
         return not self.pipeline and (self.cycle is None or self.cycle.response_complete or self.cycle.more_body)
 
     def _peers(self) -> list[LimitedProtocol]:

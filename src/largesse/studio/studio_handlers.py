@@ -288,7 +288,7 @@ class Studio:
         return await self._send(path, part, name)
 
     async def _send_simpler(self, path: Path, part: str, name: str) -> Response:
-        """Return the simple rule or the mix of a run as a plan, which a job writes."""
+        """Return the simple rule or the uniform mix of a run as a plan, which a job writes."""
         self.jobs.check_free()
         out = self.folder.private / f"{secrets.token_hex(8)}-{part}"
         task = {"task": "simpler", "folder": str(path), "kind": part.partition(".")[0], "out": str(out)}

@@ -117,7 +117,7 @@ def _name_beside(table: str | None, folder: str) -> str:
 
 
 def write_simpler_plan(folder: str, kind: str, out: str) -> dict[str, Any]:
-    """Write the simple rule or the mix of a run as a plan, in CSV."""
+    """Write the simple rule or the uniform mix of a run as a plan, in CSV."""
     with report_to(None) as progress:
         pipeline.plan(folder, kind=kind, out=out, progress=progress)
     return {"file": out}

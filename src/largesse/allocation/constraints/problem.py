@@ -160,7 +160,7 @@ class ConstrainedProblem:
         return left
 
     def net(self, rows: Array, levels: Array) -> Array:
-        """Return the value of some rows' levels, less the minimum return on their cost."""
+        """Return the value of some rows' levels, minus the minimum return on their cost."""
         return np.asarray(self.curves[rows, levels].astype(np.float64) - self.rules.floor * self.paid(rows, levels))
 
     def paid(self, rows: Array, levels: Array) -> Array:

@@ -197,7 +197,7 @@ def _draw_dot(axis: Axis, value: Any, kind: str, y: float = MIDDLE) -> str:
 
 
 def _draw_marker(axis: Axis, value: Any, path: str, kind: str, y: float) -> str:
-    """Draw a small shape; the nested svg lets a path in pixels stand at a percentage."""
+    """Draw a small shape; a nested svg element places its path, in pixels, at a percentage."""
     if finite(value) is None:
         return ""
     shape = element("path", d=path, class_=f"marker {kind}")

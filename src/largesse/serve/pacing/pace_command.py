@@ -1,4 +1,4 @@
-"""Rehearsal of a campaign: simulated or replayed streams of customers, paced by the policy of a run folder."""
+"""Simulation of pacing: drawn or replayed streams of customers, paced by the policy of a run folder."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ MIN_REPLAY_TIME, MAX_REPLAY_TIME = (
 
 @dataclass(frozen=True)
 class PaceSettings:
-    """Options of a rehearsal."""
+    """Options of a simulation of pacing."""
 
     stream: str = SIMULATED_STREAM  # or a table to replay
     time: str | None = None  # the column of a table with the times of customers
@@ -74,12 +74,12 @@ class PaceSettings:
 
     @property
     def promise_days(self) -> float:
-        """Days that a promise stands."""
+        """Days until a promise expires."""
         return self.days / 4 if self.valid_days is None else self.valid_days
 
 
 def parse_pace_options(stream: str, options: Mapping[str, Any]) -> PaceSettings:
-    """Return the options of a rehearsal from those of the command line."""
+    """Return the options of a simulation of pacing from those of the command line."""
     settings = dict(options)
     max_costs = settings.pop("most", None)
     if isinstance(max_costs, str):

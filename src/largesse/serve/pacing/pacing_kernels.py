@@ -288,7 +288,7 @@ def pick_level(f: Array, cost: Array, factor: float, dear: Array, room: int) -> 
 def price_levels(
     at_once: Array, face: Array, expected: Array, parts: tuple[int, int], paid: float, plan: Array
 ) -> Array:
-    """Return the cost of the levels (K,) at the plan's prices: held while a promise stands, and paid afterwards."""
+    """Return the cost of the levels (K,) at the plan's prices: reserved until the promise expires, and paid afterwards."""
     after = plan[PATH + parts[1]]
     held = plan[PATH + parts[0]] - after
     cost = np.empty(len(face))
@@ -535,7 +535,7 @@ def run_stream(
     times: Array, customers: tuple[Array, ...], redemptions: tuple[Array, ...], plan: Array, state: Array, money: Array,
     pool: tuple[Array, ...], daily: bool, draws: Array, out: tuple[Array, ...],
 ) -> bool:  # fmt: skip
-    """Decide for all customers of a stream; False as soon as anything is overspent.
+    """Decide for all customers of a stream; return False at the first overspending.
 
     `redemptions`: the share of face values that is redeemed (n, K), who redeems if it is above this (n,), days until the redemption
     (n,), customers by when they redeem (n,), and who is refused, which is written (n,). `draws` (n,) are random numbers. Into
