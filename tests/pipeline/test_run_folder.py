@@ -50,7 +50,7 @@ import largesse.pipeline.commands as commands
 def stall(*args, **kwargs):
     print("half way", flush=True)
     time.sleep(60)
-commands.judge_plan = stall
+commands.evaluate_plan = stall
 sys.argv = ["largesse", "run", "campaign.toml", "--out", "run"]
 from largesse.cli import main
 main()

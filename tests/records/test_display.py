@@ -157,7 +157,7 @@ def test_numbers_are_those_of_the_record(records: dict[str, Any]) -> None:
 
 
 def test_what_has_no_drawing_says_what_has(records: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="Decisions"):
+    with pytest.raises(InputError, match="DrawnLevels"):
         records["decisions"].plot()
 
 
