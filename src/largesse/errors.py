@@ -13,6 +13,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, NoReturn
 
@@ -84,7 +85,28 @@ class LedgerError(LargesseError, OSError):
 
 
 class NotFittedError(LargesseError, AttributeError):
-    """Use of a model or policy before it was fitted."""
+    """Use of a model or policy before it was fitted; raised by `fail_not_fitted`."""
+
+
+def fail_not_fitted(subject: str, problem: Problem) -> NoReturn:
+    """Raise a `NotFittedError` that is scikit-learn's error of this name, too.
+
+    >>> from sklearn.exceptions import NotFittedError
+    >>> try:
+    ...     fail_not_fitted("Linear", Problem("it has not been fitted yet", "call Linear().fit(log) first"))
+    ... except NotFittedError as error:
+    ...     print(error)
+    Linear: it has not been fitted yet
+       → call Linear().fit(log) first
+    """
+    raise _join_not_fitted_errors()(subject, [problem])
+
+
+@cache
+def _join_not_fitted_errors() -> type[NotFittedError]:
+    from sklearn import exceptions  # imported here: it takes a third of a second
+
+    return type("NotFittedError", (NotFittedError, exceptions.NotFittedError), {"__module__": __name__})
 
 
 class MissingPartError(LargesseError, ImportError):

@@ -199,6 +199,19 @@ def test_text_keeps_line_breaks_inside_quotes_however_late(tmp_path: Path) -> No
     assert late.num_rows == 10485 + 1 + 20
 
 
+@pytest.mark.parametrize("place", ["header", "field"])
+def test_a_line_may_be_longer_than_a_block(place: str, tmp_path: Path) -> None:
+    path, long = tmp_path / "long.csv", "a" * 1_500_000
+    header, field = (long, "b") if place == "header" else ("note", long)
+    path.write_text(f"x,{header}\n1,{field}\n2,c\n")
+    table = read_table(path)
+    assert table.column_names == ["x", header]
+    assert table[header].to_pylist() == [field, "c"]
+    path.write_text("x,note\n1," + "a" * (1 << 27))
+    with pytest.raises(InputError, match="64 MiB"):
+        read_table(path)
+
+
 def test_a_number_column_that_turns_to_text_late_is_text(tmp_path: Path) -> None:
     table = read_table(write(tmp_path / "t.csv", b"a,b\n" + b"1,2\n" * 300_000 + b"x,2.5\n"))
     assert table.schema.field("a").type == TEXT

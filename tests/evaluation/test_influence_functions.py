@@ -225,7 +225,9 @@ def test_the_cost_of_an_extra_response_is_covered_and_unbounded_without_an_effec
         fields: dict[str, Any] = {"curves": curves, "gamma": gamma, "costs": costs, "expected_costs": costs}
         fields |= {"propensity": np.full(4000, 0.5), "fold": rows % 2, "level": level, "response": response}
         scores = Scores(**fields, paid=costs[rows, level], weight=np.ones(4000), cluster=None)
-        found = estimate_cost_per_extra(scores, score_level(scores, 1).minus(score_level(scores, 0)))
+        found = estimate_cost_per_extra(
+            scores, measure_level_influence(scores, 1).minus(measure_level_influence(scores, 0))
+        )
         if found is not None:
             given += 1
             ended += math.isfinite(found.high)

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
+from sklearn import config_context, exceptions
 from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
@@ -87,3 +89,35 @@ def test_rows_that_cannot_be_scored_are_refused(level: object, response: object,
 def test_responses_that_are_all_alike_have_nothing_to_explain() -> None:
     assert explain_variance(np.ones((2, 2)), [0, 1], [1, 1]) == 1.0
     assert explain_variance(np.zeros((2, 2)), [0, 1], [1, 1]) == 0.0
+
+
+def test_scikit_learn_finds_its_own_error_attributes_and_weights() -> None:
+    rng = np.random.default_rng(0)
+    X, level, weight = rng.normal(size=(200, 2)), np.arange(200) % 2, rng.uniform(0.5, 2, 200)
+    target = np.column_stack([level, X[:, 0] + level])
+    with pytest.raises(exceptions.NotFittedError, match="Linear"):
+        Linear().predict(X)
+    assert not hasattr(Linear(), "n_features_in_")
+    model = Linear().fit(X, target, sample_weight=weight)
+    assert np.array_equal(model.predict(X), Linear().fit(X, target, weight=weight).predict(X))
+    assert (model.n_features_in_, model.feature_names_in_.tolist()) == (2, ["x0", "x1"])
+    assert model.score(X, target, sample_weight=weight) == model.score(X, target, weight=weight)
+    with pytest.raises(InputError, match="sample_weight"):
+        Linear().fit(X, target, weight=weight, sample_weight=weight)
+    with pytest.raises(InputError, match="toarray"):
+        Linear().fit(csr_matrix(X), target)
+
+
+def test_scikit_learn_routes_weights_that_were_requested() -> None:
+    rng = np.random.default_rng(0)
+    X, level = rng.normal(size=(200, 2)), np.arange(200) % 2
+    target, weight = np.column_stack([level, X[:, 0] + level]), rng.uniform(0, 2, 200) ** 4
+    plain = cross_val_score(Linear(), X, target)
+    assert not np.array_equal(cross_val_score(Linear(), X, target, params={"sample_weight": weight}), plain)
+    with config_context(enable_metadata_routing=True):
+        asked = Linear().set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+        routed = cross_val_score(asked, X, target, params={"sample_weight": weight})
+        both = asked.set_score_request(sample_weight=True)
+        scored = cross_val_score(both, X, target, params={"sample_weight": weight})
+    assert np.array_equal(routed, cross_val_score(Linear(), X, target, params={"sample_weight": weight}))
+    assert not np.array_equal(scored, routed)

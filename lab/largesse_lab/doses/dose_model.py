@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self, final
 import numpy as np
 
 from largesse.data import Encoder, log_from_arrays
-from largesse.errors import NotFittedError, Problem, fail, refuse
+from largesse.errors import Problem, fail, fail_not_fitted, refuse
 from largesse.levels import Levels
 from largesse.records import Array
 from largesse.response import SIRE, Configurable, Network, Training, encode_customers
@@ -107,7 +107,7 @@ class DoseSIRE(Configurable):
         """
         if not hasattr(self, "model_"):
             hint = "call DoseSIRE().fit(X, dose, response) first"
-            raise NotFittedError("DoseSIRE", [Problem("it has not been fitted yet", hint)])
+            fail_not_fitted("DoseSIRE", Problem("it has not been fitted yet", hint))
         X = encode_customers(self.encoder_, customers)
         at = self.knots_ if isinstance(doses, str) and doses == "knots" else _doses(doses, "predict")
         networks = self.model_.fit_

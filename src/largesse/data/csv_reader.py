@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK_BYTES = 1 << 24
+MAX_ROW_BYTES = 1 << 26
 UTF8, WESTERN = "utf8", "cp1252"
 ENCODING_NAMES = {WESTERN: "Windows-1252 (Western European)", "utf-16": "UTF-16"}
 NOTE_KEY = b"largesse_note"  # of a schema: a remark about the way in which a file was read
@@ -110,7 +111,8 @@ def read_text(text: DelimitedSource) -> pa.Table:
     try:
         table = _parse(text)
     except pa.ArrowInvalid:
-        # Again, on one thread: line breaks inside quotes may come late in the file, and only one thread can name a bad line.
+        # Again, on one thread and in larger blocks: line breaks inside quotes may come late in the file, a header or a row may
+        # be longer than a block, and only one thread can name a bad line.
         table = _parse(replace(text, careful=True))
     if text.may_be_western and _has_bytes(table.schema):
         return read_text(text.in_western)
@@ -136,7 +138,8 @@ def _parse(text: DelimitedSource) -> pa.Table:
     import pyarrow.csv as csv
 
     with text.open() as stream:
-        options = csv.ReadOptions(use_threads=not text.careful, encoding=text.encoding)
+        size = MAX_ROW_BYTES if text.careful else None  # a row must fit into a block
+        options = csv.ReadOptions(use_threads=not text.careful, block_size=size, encoding=text.encoding)
         return csv.read_csv(stream, options, **_options(text))
 
 
@@ -185,7 +188,8 @@ def iterate_text(text: DelimitedSource, columns: Sequence[str] | None = None) ->
 def _stream(text: DelimitedSource, columns: Sequence[str] | None = None) -> Iterator[Any]:
     import pyarrow.csv as csv
 
-    options = csv.ReadOptions(use_threads=not text.careful, block_size=BLOCK_BYTES, encoding=text.encoding)
+    size = MAX_ROW_BYTES if text.careful else BLOCK_BYTES
+    options = csv.ReadOptions(use_threads=not text.careful, block_size=size, encoding=text.encoding)
     with text.open() as opened, csv.open_csv(opened, options, **_options(text, columns)) as reader:
         yield reader
 

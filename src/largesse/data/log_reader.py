@@ -226,6 +226,8 @@ def feature_table(features: Any) -> pa.Table:
     if isinstance(features, list) and features and all(isinstance(row, Mapping) for row in features):
         with _convertible("features"):
             return read_table(pa.Table.from_pylist(features), what="features")
+    if hasattr(features, "toarray"):  # of SciPy
+        fail("features", Problem(f"features are a sparse matrix: {type(features).__name__}", "give X.toarray()"))
     if isinstance(features, list | np.ndarray):
         with _convertible("features"):
             matrix = np.asarray(features)

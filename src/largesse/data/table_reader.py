@@ -25,7 +25,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from largesse.data.arrow_columns import is_text, is_unusable
-from largesse.data.csv_reader import NOTE_KEY, DelimitedSource, decode_head, describe_text, read_text
+from largesse.data.csv_reader import (
+    MAX_ROW_BYTES,
+    NOTE_KEY,
+    DelimitedSource,
+    decode_head,
+    describe_text,
+    read_text,
+)
 from largesse.data.file_formats import QUERIED_KINDS, READERS, QueriedFile, convert_file
 from largesse.data.text_parsing import parse_problems, parse_text_columns
 from largesse.errors import InputError, Problem, fail, find_path_problems, join_some, plural, refuse
@@ -366,6 +373,9 @@ def _diagnosis(file: Path, message: str) -> Problem:
         return Problem(f"{file} is not UTF-8 text", hint)
     if "Not a gzipped file" in message:
         return Problem(f"{file} is not a gzip file, though its name says so", "rename it, or compress it with gzip")
+    if "straddling" in message or ("Empty CSV" in message and file.stat().st_size > MAX_ROW_BYTES):
+        got = f"{file} has a line of more than {MAX_ROW_BYTES >> 20} MiB"
+        return Problem(got, "is a quote missing at the end of a field? Else leave the long column out")
     if "Empty CSV" in message:
         return Problem(f"{file} is empty", "was the export interrupted?")
     first = message.strip().splitlines()[0] if message.strip() else "unreadable"

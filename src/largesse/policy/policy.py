@@ -22,10 +22,10 @@ from largesse.allocation import (
 )
 from largesse.data import feature_table, read_customers
 from largesse.errors import (
-    NotFittedError,
     Problem,
     as_number,
     fail,
+    fail_not_fitted,
     find_budget_problems,
     find_confidence_problems,
     find_integer_problems,
@@ -339,7 +339,7 @@ class Policy:
     def _price(self) -> float:
         if self.price is None:
             hint = "calibrate it, or plan first: Policy(model, levels, price=plan.price)"
-            raise NotFittedError("policy", [Problem("it has no price yet", hint)])
+            fail_not_fitted("policy", Problem("it has no price yet", hint))
         return self.price
 
     def expect(self, customers: Any) -> Expected:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from largesse.data import EncodedRows, Encoder, feature_table, log_from_arrays, memory_limit
-from largesse.errors import NotFittedError, Problem, refuse, suggest
+from largesse.errors import Problem, fail_not_fitted, refuse, suggest
 from largesse.io import Arrays, Reader, State, pack
 from largesse.progress import count_as_stage
 from largesse.records import Array, Card, Choice, Customers, HeldOutPredictions, Log, write_names
@@ -103,14 +103,18 @@ class Learner(Configurable, ABC):
 
     # -- learning ---------------------------------------------------------------------------------------------------
 
-    def fit(self, log: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> Self:
+    def fit(
+        self, log: Any, level: Any = None, response: Any = None, *, weight: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Fit to a log, or to features (n, p), levels (n,) and responses (n,).
 
         Of a large log, the model learns from the sample.
 
-        Level and response may also be the two columns of one target (n, 2), as scikit-learn's searches hand it over.
+        Level and response may also be the two columns of one target (n, 2), as scikit-learn's searches hand it over, which
+        call weights `sample_weight`.
         """
         level, response = split_target(level, response)
+        weight = choose_weight("fit", weight, sample_weight)
         if isinstance(log, Log):
             log = log.seen
             if any(argument is not None for argument in (level, response, weight)):
@@ -152,11 +156,43 @@ class Learner(Configurable, ABC):
     def _check_fitted(self) -> None:
         if not hasattr(self, "encoder_"):
             name = type(self).__name__
-            raise NotFittedError(name, [Problem("it has not been fitted yet", f"call {name}().fit(log) first")])
+            fail_not_fitted(name, Problem("it has not been fitted yet", f"call {name}().fit(log) first"))
 
     @abstractmethod
     def _learn(self, X: Array, log: Log) -> None:
         """Fit to encoded features (n, p) and the log's levels and responses."""
+
+    # -- what scikit-learn reads --------------------------------------------------------------------------------------
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of a table of features."""
+        return self.encoder_.width
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The names of the columns of a table of features (n,); x0, x1 and so on for those of an array."""
+        return np.array(self.encoder_.features, dtype=object)
+
+    def set_fit_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Request weights for `fit` from scikit-learn's metadata routing."""
+        return self._request("fit", sample_weight)
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Request weights for `score` from scikit-learn's metadata routing."""
+        return self._request("score", sample_weight)
+
+    def get_metadata_routing(self) -> Any:
+        """Return the requests for scikit-learn's metadata routing."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        requests = getattr(self, "_metadata_request", None)  # copied by `sklearn.base.clone`
+        return MetadataRequest(owner=self) if requests is None else copy.deepcopy(requests)
+
+    def _request(self, method: str, sample_weight: bool | str | None) -> Self:
+        self._metadata_request = self.get_metadata_routing()
+        getattr(self._metadata_request, method).add_request(param="sample_weight", alias=sample_weight)
+        return self
 
     # -- saving -----------------------------------------------------------------------------------------------------
 
@@ -233,12 +269,21 @@ class ResponseModel(Learner):
         """Return the expected response (n, K) of customers: `Customers`, a `Log`, a table or an array (n, p)."""
         return self._curves(self.encode(customers))
 
-    def score(self, customers: Any, level: Any = None, response: Any = None, *, weight: Any = None) -> float:
+    def score(
+        self,
+        customers: Any,
+        level: Any = None,
+        response: Any = None,
+        *,
+        weight: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
         """Return R²: the share of the responses' variance that the curves explain at each row's level.
 
         Rows are a `Log`, or features (n, p), level (n,) and response (n,), or features and a target (n, 2) of both. This is
         the score that `cross_val_score` and `GridSearchCV` compare. It judges curves, not plans: for these, `evaluate`.
         """
+        weight = choose_weight("score", weight, sample_weight)
         if isinstance(customers, Log):
             log = customers.seen
             level, response, weight = log.level, log.response, log.weights
@@ -428,6 +473,13 @@ def split_target(level: Any, response: Any) -> tuple[Any, Any]:
     return target[:, 0], target[:, 1]
 
 
+def choose_weight(subject: str, weight: Any, sample_weight: Any) -> Any:
+    """Return the weights, which have two names; refuse both."""
+    if weight is not None and sample_weight is not None:
+        refuse(subject, [Problem("weights are given as weight and as sample_weight", "give one of them")])
+    return sample_weight if weight is None else weight
+
+
 def explain_variance(curves: Array, level: Any, response: Any, weight: Any = None) -> float:
     """Return R²: the share of the variance of responses (n,) that curves (n, K) explain at the rows' levels (n,)."""
     level, response, weight = _check_rows(curves, *split_target(level, response), weight)
@@ -462,7 +514,8 @@ def _check_rows(curves: Array, level: Any, response: Any, weight: Any) -> tuple[
     known = np.isin(arrays["level"], np.arange(K))
     if not known.all():
         got = f"level holds {arrays['level'][~known][0]:g}; the model was fitted with the levels 0 to {K - 1}"
-        problems.append(Problem(got, "give the numbers of the levels"))
+        hint = "give their numbers; if the rows of a fit lack the highest level, fit a log, which knows all levels"
+        problems.append(Problem(got, hint))
     if not n or (arrays["weight"] < 0).any() or not arrays["weight"].any():
         problems.append(Problem("there are no rows with weight", "give rows, and weights of zero or more"))
     refuse("score", problems)
