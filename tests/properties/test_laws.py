@@ -1,4 +1,8 @@
-"""Laws of units: weights, responses, costs and features may be written in any unit, and nothing changes but rounding."""
+"""Laws: units of weights, responses, costs and features, the order of rows and columns, and rows that come twice instead of with
+weight two change nothing but rounding.
+
+Where a model holds rows out to choose its settings, the order of rows decides which: these laws are then those of given settings.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -113,3 +117,86 @@ def test_numbers_of_customers_may_have_any_unit(name: str, drawn: Drawn, factor:
     changed: Any = log.features.set_column(0, "x", pa.array(factor * (log.features["x"].to_numpy() + shift)))
     curves = MODELS[name]().fit(replace(log, features=changed)).predict(changed)
     np.testing.assert_allclose(curves, fit(name, log), rtol=1e-3, atol=1e-4 * log.response.max())
+
+
+def shuffled(log: Log, seed: int) -> tuple[Array, Log]:
+    order = np.random.default_rng(seed).permutation(len(log))
+    return order, log.take(order)
+
+
+def doubled(log: Log) -> tuple[Array, Log]:
+    """Every row twice, as one cluster."""
+    rows = np.repeat(np.arange(len(log)), 2)
+    return rows, replace(log.take(rows), cluster=rows)
+
+
+@examples(5)
+@given(drawn=LOGS, factor=st.sampled_from([0.01, 0.3]))
+def test_a_linear_model_depends_on_no_order_and_counts_a_row_twice_as_weight_two(drawn: Drawn, factor: float) -> None:
+    log = replace(drawn, binary=True).log  # the amounts of responders are learnt with held-out rows
+    model = lg.Linear(penalty=factor)
+    curves = model.fit(log).predict(log.features)
+    columns = log.features.select(log.features.column_names[::-1])
+    for other in (shuffled(log, drawn.seed)[1], doubled(log)[1], replace(log, features=columns)):
+        found = lg.Linear(penalty=factor).fit(other).predict(log.features)
+        np.testing.assert_allclose(found, curves, rtol=1e-4, atol=1e-5 * log.response.max())
+
+
+@examples(20)
+@given(drawn=LOGS, share=st.floats(0, 1))
+def test_plans_depend_on_no_order_and_are_the_same_for_two_of_every_customer(drawn: Drawn, share: float) -> None:
+    rng = np.random.default_rng(drawn.seed)
+    n, K = int(rng.integers(1, 60)), drawn.levels
+    curves, costs = rng.normal(size=(n, K)).cumsum(axis=1), np.sort(rng.uniform(0, 9, (n, K)), axis=1)
+    low = costs[:, 0].mean()
+    budget = low + share * (costs.max(axis=1).mean() - low)
+    plan, order, twice = lg.allocate(curves, costs, budget), rng.permutation(n), np.repeat(np.arange(n), 2)
+    other = lg.allocate(curves[order], costs[order], budget)
+    assert other.bound == pytest.approx(plan.bound, rel=1e-9, abs=1e-9)
+    assert other.price == pytest.approx(plan.price, rel=1e-9, abs=1e-12)
+    assert abs(other.value - plan.value) <= max(plan.gap, other.gap) + 1e-9
+    both = lg.allocate(curves[twice], costs[twice], budget)
+    assert both.bound == pytest.approx(plan.bound, rel=1e-9, abs=1e-9)
+    assert both.value >= plan.value - both.gap - 1e-9
+
+
+@examples(20)
+@given(drawn=LOGS, factor=FACTORS)
+def test_frontiers_follow_the_units_and_no_order(drawn: Drawn, factor: float) -> None:
+    rng = np.random.default_rng(drawn.seed)
+    n, K = int(rng.integers(1, 60)), drawn.levels
+    curves, costs = rng.normal(size=(n, K)).cumsum(axis=1), np.arange(K, dtype=float)
+    front = lg.frontier(curves, costs)
+    for other, value, money in (
+        (lg.frontier(curves[rng.permutation(n)], costs), 1.0, 1.0),
+        (lg.frontier(np.repeat(curves, 2, axis=0), costs), 1.0, 1.0),
+        (lg.frontier(factor * curves, costs), factor, 1.0),
+        (lg.frontier(curves, factor * costs), 1.0, factor),
+    ):
+        best = np.interp(front.spend, other.spend / money, other.value / value)
+        np.testing.assert_allclose(best, front.value, rtol=1e-9, atol=1e-9)
+
+
+@examples(3)
+@given(drawn=LOGS)
+def test_estimates_depend_on_no_order_of_columns(drawn: Drawn) -> None:
+    log = drawn.log
+    levels = np.arange(len(log)) % drawn.levels
+    columns = log.features.select(log.features.column_names[::-1])
+    known, other = evaluate(log, levels), evaluate(replace(log, features=columns), levels)
+    assert other.value == pytest.approx(known.value, rel=1e-4, abs=1e-6 * log.response.max())
+    assert other.value_se == pytest.approx(known.value_se, rel=1e-4, abs=1e-6 * log.response.max())
+
+
+@examples(20)
+@given(drawn=LOGS, factor=FACTORS)
+def test_importance_weighted_estimates_depend_on_no_order_unit_or_repetition(drawn: Drawn, factor: float) -> None:
+    log = drawn.log
+    levels = np.arange(len(log)) % drawn.levels
+    known = evaluate(log, levels, estimator="snips")
+    order, mixed = shuffled(log, drawn.seed)
+    rows, twice = doubled(log)
+    for other, at in ((mixed, order), (twice, rows), (replace(log, weight=factor * log.weights), slice(None))):
+        found = evaluate(other, levels[at], estimator="snips")
+        assert found.value == pytest.approx(known.value, rel=1e-9, abs=1e-9 * log.response.max())
+        assert found.spend == pytest.approx(known.spend, rel=1e-9, abs=1e-9)
