@@ -18,12 +18,15 @@ import numpy as np
 from largesse.data import read_log, read_table
 from largesse.errors import Problem, fail, refuse
 from largesse.evaluation import (
+    bound_policy_gains,
     crossfit,
     estimate_difference,
     estimate_gain,
     estimate_uniform,
     estimate_value,
     find_best_mixes,
+    give_verdict,
+    learn_rules,
     measure_policy_influence,
     measure_spending,
     plan_each_fold,
@@ -35,7 +38,7 @@ from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.experiments import real_log_level_means
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.nested_labels import find_data_folder
-from largesse_lab.pages.markdown import format_table
+from largesse_lab.pages.markdown import NUMBER_DASH, format_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
 from largesse_lab.runner.record_cache import Key, RecordCache
 
@@ -161,9 +164,19 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
         estimates = {"value": value, "spend": spend, "uniform": estimate_value(scores, mixes.policy)[0], "gain": gain}
         estimates["fair"] = estimate_gain(scores, plan)  # allows for errors of both spends
         record = shared | {"share": share, "budget": budget, "given": np.bincount(plan, minlength=len(means)).tolist()}
-        record |= {"mix": mixes.mean.tolist()}
+        record |= {"mix": mixes.mean.tolist(), "verdict": _judge_plan(log, scores, plan, split)}
         records.append(record | {key: _as_list(estimate) for key, estimate in estimates.items()})
     return records
+
+
+def _judge_plan(log: Log, scores: Scores, plan: Array, seed: int) -> dict[str, Any]:
+    """Return the verdict on a plan, as a run gives it."""
+    rules = learn_rules(log, scores, plan)
+    bounds = bound_policy_gains(log, scores, plan, rules, learnt=True)
+    verdict = give_verdict(log, scores, plan, rules, bounds, seed=seed)
+    facts = {"grade": verdict.grade, "recommended": verdict.recommended, "rows": verdict.needed_rows}
+    gain = None if verdict.gain is None else _as_list(verdict.gain)
+    return facts | {"probability": verdict.probability, "gain": gain}
 
 
 def cost_of_dearest(scores: Scores) -> float:
@@ -200,6 +213,10 @@ def tabulate(records: Records) -> str:
     head += ["at the same true spend", "by the log alone"]
     body = [_write_plan(cells[log, share, models[0]]) for log in logs for share in shares]
     parts = [f"Plans of `{models[0]}`, 95 % intervals in brackets.", format_table(head, body)]
+    head = ["log", "budget", "grade", "recommended", "probability", "expected gain", "rows that would show it"]
+    first = [r for r in records if r["model"] == models[0] and r["repeat"] == records[0]["repeat"]]
+    verdicts = format_table(head, [_write_verdict(record) for record in first])
+    parts += ["Verdicts on these plans, by model and log together; the first split into folds.", verdicts]
     body = [
         [log, f"{share:.0%}", *(_write_estimate(cells[log, share, model]["fair"], signed=True) for model in models)]
         for log in logs
@@ -227,6 +244,16 @@ def _write_plan(record: dict[str, Any]) -> list[str]:
     numbers += [_write_estimate(record[field]) for field in ("spend", "value", "uniform")]
     numbers += [_write_estimate(record[field], signed=True) for field in ("gain", "fair")]
     return [f"{record['log']}: {DESCRIPTIONS[record['log']]}", *size, *numbers, judge_ends(*record["fair"][1:])]
+
+
+def _write_verdict(record: dict[str, Any]) -> list[str]:
+    verdict = record["verdict"]
+    known = verdict["probability"] is not None
+    probability = f"{verdict['probability']:.0%}" if known else NUMBER_DASH
+    gain = _write_estimate(verdict["gain"], signed=True) if known else NUMBER_DASH
+    rows = NUMBER_DASH if verdict["rows"] is None else f"{verdict['rows']:,.0f}"
+    names = [record["log"], f"{record['share']:.0%}", verdict["grade"], verdict["recommended"] or NUMBER_DASH]
+    return [*names, probability, gain, rows]
 
 
 def judge_ends(low: float, high: float) -> str:
