@@ -1,4 +1,4 @@
-"""Exceptions with hints, checks of arguments, and text formats for messages.
+"""Exceptions and `Problem` records of errors, argument checks that collect them, and the text of messages.
 
 An error says what is wrong, what was found and what to do. Checks collect `Problem` records, so that one message names
 everything that is wrong with an input.
@@ -183,7 +183,7 @@ def find_budget_problems(budget: Any, name: str = "the budget", *, unlimited: bo
     >>> print(find_budget_problems(-1)[0].what)
     the budget is -1
     """
-    number = as_number(budget)
+    number = number_or_none(budget)
     if number is not None and number >= 0 and (unlimited or number < float("inf")):
         return []
     return [Problem(f"{name} is {repr_short(budget)}", BUDGET_HINT)]
@@ -197,7 +197,7 @@ def find_response_value_problems(value: Any) -> list[Problem]:
     >>> print(find_response_value_problems(0)[0].what)
     response_value is 0
     """
-    number = as_number(value)
+    number = number_or_none(value)
     if value is None or (number is not None and MIN_RESPONSE_VALUE <= number <= 1 / MIN_RESPONSE_VALUE):
         return []
     return [Problem(f"response_value is {repr_short(value)}", RESPONSE_VALUE_HINT)]
@@ -209,7 +209,7 @@ def find_confidence_problems(value: Any, name: str) -> list[Problem]:
     >>> print(find_confidence_problems(95, "confidence")[0].what)
     confidence is 95
     """
-    number = as_number(value)
+    number = number_or_none(value)
     if number is not None and 0.5 <= number < 1:
         return []
     hint = "give a probability from 0.5 (as likely above the budget as below) to 0.99"
@@ -227,12 +227,12 @@ def find_row_limit_problems(most_rows: Any, name: str) -> list[Problem]:
     return [Problem(f"{name} is {repr_short(most_rows)}", 'give a whole number of rows, or "auto"')]
 
 
-def as_number(value: Any) -> float | None:
+def number_or_none(value: Any) -> float | None:
     """Convert a real number to a float; return None for any other value.
 
     Integers beyond the range of floats also give None.
 
-    >>> as_number(3), as_number("3"), as_number(True), as_number(10**400)
+    >>> number_or_none(3), number_or_none("3"), number_or_none(True), number_or_none(10**400)
     (3.0, None, None, None)
     """
     if isinstance(value, bool) or not isinstance(value, Real):

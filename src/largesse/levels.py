@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, as_number, join_some, refuse, repr_short
+from largesse.errors import Problem, join_some, number_or_none, refuse, repr_short
 
 PER_UNIT = "per unit"  # cost on redemption, paid for each unit of the response
 LEADING_SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these precede the number, other units follow it
@@ -212,7 +212,7 @@ def _check_costs(
 
 
 def _check_contact_cost(value: Any, costs: tuple[Any, ...], problems: list[Problem]) -> float:
-    cost = as_number(value)
+    cost = number_or_none(value)
     if cost is None or not 0 <= cost < math.inf:
         problems.append(Problem(f"the contact cost is {repr_short(value)}", "a cost is a number, zero or more"))
         return 0.0

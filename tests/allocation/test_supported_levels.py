@@ -5,8 +5,8 @@ from largesse.allocation import (
     allocate,
     copy_options,
     frontier,
+    map_to_supported_levels,
     replace_levels,
-    replace_options,
     replace_probabilities,
 )
 
@@ -15,7 +15,7 @@ from largesse.allocation import (
 def test_an_option_is_the_nearest_supported_level_below_else_above(seed: int) -> None:
     rng = np.random.default_rng(seed)
     allowed = rng.random((50, 5)) < 0.4
-    supported = replace_options(allowed)
+    supported = map_to_supported_levels(allowed)
     for mask, row in zip(allowed, supported, strict=True):
         levels = np.flatnonzero(mask)
         for option, level in enumerate(row):
@@ -30,7 +30,7 @@ def test_a_plan_among_copied_options_is_the_best_among_supported_levels(seed: in
     allowed = rng.random((40, 4)) < 0.6
     allowed[:, 1] |= ~allowed.any(axis=1)
     curves, costs = rng.random((40, 4)).cumsum(axis=1), rng.random((40, 4)).cumsum(axis=1)
-    supported = replace_options(allowed)
+    supported = map_to_supported_levels(allowed)
     own, paid = copy_options(curves, supported), copy_options(costs, supported)
     budget = float(paid.min(axis=1).mean()) + 0.5
     plan = allocate(own, paid, budget)
@@ -47,7 +47,7 @@ def test_a_plan_among_copied_options_is_the_best_among_supported_levels(seed: in
 def test_probabilities_of_options_become_those_of_levels() -> None:
     rng = np.random.default_rng(0)
     allowed = rng.random((30, 4)) < 0.5
-    supported = replace_options(allowed)
+    supported = map_to_supported_levels(allowed)
     probabilities = rng.dirichlet(np.ones(4), 30)
     moved = replace_probabilities(probabilities, supported)
     assert moved.sum(axis=1) == pytest.approx(np.ones(30))

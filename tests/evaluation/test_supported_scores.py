@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from largesse.allocation import replace_options
+from largesse.allocation import map_to_supported_levels
 from largesse.evaluation import (
     ESTIMATORS,
     estimate_uniform,
@@ -41,7 +41,7 @@ def test_every_held_out_plan_stays_within_the_support_and_its_budget() -> None:
 def test_a_policy_is_judged_as_the_supported_levels_that_replace_it(estimator: str) -> None:
     scores, allowed = restricted()
     rng = np.random.default_rng(0)
-    levels, supported = rng.integers(0, 5, len(allowed)), replace_options(allowed)
+    levels, supported = rng.integers(0, 5, len(allowed)), map_to_supported_levels(allowed)
     replaced = supported[np.arange(len(levels)), levels]
     assert (replaced != levels).any()
     assert estimate_value(scores, levels, estimator) == estimate_value(scores, replaced, estimator)

@@ -106,7 +106,7 @@ def test_the_whole_finds_the_records_of_its_parts(tmp_path: Path, monkeypatch: p
         run("table1", RunOptions(replace(request, part=(i, 2)), tmp_path), quiet)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table1.0-of-2.jsonl", "table1.1-of-2.jsonl"]
     monkeypatch.setattr(
-        "largesse_lab.runner.method_repeats.make_trials", lambda keys, _: [] if not keys else pytest.fail("again")
+        "largesse_lab.runner.method_repeats.draw_repeats", lambda keys, _: [] if not keys else pytest.fail("again")
     )
     records, _ = run("table1", RunOptions(request, tmp_path, jobs=1), quiet)
     assert [record["repeat"] for record in records] == [0, 1, 2, 3]

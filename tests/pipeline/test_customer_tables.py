@@ -152,7 +152,7 @@ def test_plans_in_batches_are_those_from_memory(case: str, fitted: Callable[...,
 def test_without_plans_at_other_budgets_it_says_why(
     line_: str, fitted: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("largesse.pipeline.planner.MAX_CELLS_OF_OTHER_PLANS", 10)
+    monkeypatch.setattr("largesse.pipeline.scored_customer_plan.MAX_CELLS_OF_OTHER_PLANS", 10)
     new = f'budget = 2.5\n{line_}segment = "city"\n[plan.segment_budgets]\nOslo = 50'
     shop = fitted(tmp_path, ("budget = 2.5", new))
     shown = commands.plan(shop / "run", str(shop / "customers.parquet"))

@@ -15,7 +15,7 @@ from largesse.errors import InputError
 from largesse.pipeline.commands import silent
 from largesse.pipeline.engine_protocol import Engine, Target
 from largesse.pipeline.local_engine import Local
-from largesse.pipeline.planner import make_plan
+from largesse.pipeline.scored_customer_plan import make_plan
 from largesse.policy import Policy
 from largesse.response import make_model
 

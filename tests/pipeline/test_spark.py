@@ -29,7 +29,7 @@ from largesse.pipeline.commands import evaluate_plan, score_log, silent
 from largesse.pipeline.customer_tables import choose_customers
 from largesse.pipeline.engine_protocol import Engine, Target
 from largesse.pipeline.local_engine import Local
-from largesse.pipeline.planner import make_plan
+from largesse.pipeline.scored_customer_plan import make_plan
 from largesse.pipeline.spark import ClusterError, Spark, check_spark, open_session, spark_engine
 from largesse.pipeline.spark.chunked_tables import ChunkedTable
 from largesse.pipeline.spark.executor_tasks import ChunkCosts

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from largesse import Boosting, Levels, Linear, evaluate, read_log, run
-from largesse.allocation import allocate, bar_options, replace_options
+from largesse.allocation import allocate, bar_options, map_to_supported_levels
 from largesse.data import Row
 from largesse.evaluation import doctor
 from largesse.policy import Policy
@@ -82,7 +82,7 @@ def test_plans_never_choose_barred_options_and_cost_what_they_say() -> None:
         plan = allocate(barred, paid, cheapest + 0.3 * (seed % 7))
         assert allowed[np.arange(60), plan.levels].all()
         assert np.broadcast_to(costs, allowed.shape)[np.arange(60), plan.levels].mean() == pytest.approx(plan.spend)
-        copies = np.take_along_axis(curves, replace_options(allowed), axis=1)
+        copies = np.take_along_axis(curves, map_to_supported_levels(allowed), axis=1)
         np.testing.assert_allclose(barred, copies, atol=1e-5)
 
 

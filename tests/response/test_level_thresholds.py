@@ -18,10 +18,10 @@ from largesse.response.level_thresholds import (
 from largesse.response.linear import Linear
 from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
-from largesse.stats.linear_algebra import principal_axes
+from largesse.stats.feature_matrices import principal_axes
 from largesse.stats.links import sigmoid
 from largesse.worlds.paper_simulations import simulate
-from largesse_lab.nested_labels import generate_nested, make_bandit
+from largesse_lab.nested_classification import generate_nested, make_bandit
 
 
 def shares(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, ResponseShares]:

@@ -29,7 +29,7 @@ from largesse.serve import (
 )
 from largesse.serve.endpoints import Service, load_service, make_service_app
 from largesse.serve.served_policy import load_policy
-from largesse.serve.service_settings import read_token, settings_warnings, startup_warnings
+from largesse.serve.service_settings import list_settings_warnings, list_startup_warnings, read_token
 from support.services import TOKEN, Ask, connect, knock
 
 Row = dict[str, Any]
@@ -105,7 +105,7 @@ def test_exploration_for_evaluation_is_served_alone_and_with_a_ledger(
     plan(run_copy, explore_for="evaluation", explore=0.3)
     policy, asked = Policy.load(run_copy / "policy.largesse"), {"request_id": "r", "customers": customers}
     with serve(run_copy) as (ask, service):
-        assert startup_warnings(service.store.current) == []
+        assert list_startup_warnings(service.store.current) == []
         first = ask("/v1/decide", asked).json()["decisions"]
         assert ask("/v1/decide", asked).json()["decisions"] == first
         answers = [ask("/v1/decide", asked | {"request_id": f"r{k}"}).json() for k in range(20)]
@@ -126,27 +126,27 @@ def test_exploration_for_evaluation_is_served_alone_and_with_a_ledger(
     begun = LedgerSettings(f"sqlite:///{tmp_path / 'begun.db'}", "600", "2999-12-31", customers=300)
     with serve(run_copy, ledger=begun) as (ask, service):
         assert service.ledger is not None
-        assert startup_warnings(service.store.current, service.ledger) == []
+        assert list_startup_warnings(service.store.current, service.ledger) == []
         propensity = [one["propensity"] for one in ask("/v1/decide", asked).json()["decisions"]]
         assert service.ledger.standing().spent <= 600_000_000
     assert len({round(share, 6) for share in propensity}) > 100
     assert 0 < min(propensity) < 0.2
     with serve(run_copy, ledger=before.existing) as (ask, service):
-        assert "--ledger" in str(startup_warnings(service.store.current, service.ledger))
+        assert "--ledger" in str(list_startup_warnings(service.store.current, service.ledger))
         answer = ask("/v1/decide", asked).json()
     assert {decision["propensity"] for decision in answer["decisions"]} == {1.0}
 
 
 def test_rules_and_exploration_that_a_price_cannot_keep(ran: Path, run_copy: Path) -> None:
-    assert startup_warnings(load_policy(ran)) == []
+    assert list_startup_warnings(load_policy(ran)) == []
     plan(run_copy, explore_for="evaluation")
     change_policy(run_copy, lambda policy: Policy(policy.model, policy.levels, policy.price))  # as earlier versions did
-    assert "largesse plan" in str(startup_warnings(load_policy(run_copy)))
+    assert "largesse plan" in str(list_startup_warnings(load_policy(run_copy)))
     with (run_copy / "campaign.toml").open("a") as file:
         file.write('\n[plan.barred.city]\nOslo = ["10"]\n')
     plan(run_copy)
     assert Policy.load(run_copy / "policy.largesse").exploration is None
-    assert "rules" in str(startup_warnings(load_policy(run_copy)))
+    assert "rules" in str(list_startup_warnings(load_policy(run_copy)))
     with pytest.raises(InputError, match="barred"):
         load_service(ServiceSettings(run_copy))
     load_service(ServiceSettings(run_copy, without_rules=True)).close()
@@ -434,7 +434,7 @@ def test_a_token_that_others_may_read_gets_a_warning(tmp_path: Path) -> None:
     token.write_text("x" * 20)
     for mode, verbs in ((0o600, []), (0o644, ["read"]), (0o666, ["change"])):
         token.chmod(mode)
-        warnings = settings_warnings(ServiceSettings(tmp_path, token_file=token))
+        warnings = list_settings_warnings(ServiceSettings(tmp_path, token_file=token))
         assert [verb for verb in ("read", "change") if f"may {verb}" in "".join(warnings)] == verbs
         assert len(warnings) == len(verbs)
 
@@ -461,7 +461,7 @@ def test_a_quiet_service_logs_nothing_but_warnings(
 )
 def test_outside_the_period_there_is_a_warning(ran: Path, tmp_path: Path, since: str, until: str, time: str) -> None:
     with serve(ran, ledger=ledger_at(tmp_path, until=until, since=since)) as (_, service):
-        (warning,) = startup_warnings(service.store.current, service.ledger)
+        (warning,) = list_startup_warnings(service.store.current, service.ledger)
     assert time in warning
 
 

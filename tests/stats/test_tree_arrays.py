@@ -8,7 +8,7 @@ from largesse.records import Array
 from largesse.response.boosting import Boosting
 from largesse.stats import tree_arrays
 from largesse.stats.links import sigmoid
-from largesse.stats.tree_arrays import Trees, boosted_trees
+from largesse.stats.tree_arrays import Trees, extract_boosted_trees
 
 
 def rows(n: int = 500, seed: int = 0) -> tuple[Array, Array, Array]:
@@ -25,7 +25,7 @@ def test_trees_predict_what_scikit_learn_predicts(binary: bool, rounds: int, mon
     kind = HistGradientBoostingClassifier if binary else HistGradientBoostingRegressor
     grown = kind(max_iter=rounds, max_leaf_nodes=7, early_stopping=False)
     grown.fit(np.column_stack([X, level]), response > 0 if binary else response)
-    scores = boosted_trees(grown).scores(X, 3)
+    scores = extract_boosted_trees(grown).scores(X, 3)
     for k in range(3):
         asked = np.column_stack([X, np.full(len(X), k)])
         found = sigmoid(scores[:, k]) if binary else scores[:, k]

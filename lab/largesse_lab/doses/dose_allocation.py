@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, as_number, find_budget_problems, make_below_cheapest_error, refuse
+from largesse.errors import Problem, find_budget_problems, make_below_cheapest_error, number_or_none, refuse
 from largesse.records import Array
 
 DOSE_ROUNDING = 1e-12  # relative; rounding errors of sums do not stop the search
@@ -67,7 +67,7 @@ def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> 
         problems.append(
             Problem(f"curves have the shape {curves.shape}", "give one finite response per customer and knot")
         )
-    if (width := as_number(step)) is None or not 0 <= width < math.inf:
+    if (width := number_or_none(step)) is None or not 0 <= width < math.inf:
         problems.append(Problem(f"step is {step!r}", "a step is zero or more"))
     refuse("best_doses", problems)
     n, left = len(curves), len(curves) * (budget - knots[0])

@@ -10,7 +10,14 @@ from largesse.records import Progress
 from largesse_lab.pages.markdown import Section
 from largesse_lab.pages.method_comparison import Summary, add_comparison, keep_latest, summarise_methods
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
-from largesse_lab.runner.method_repeats import GRID_REPEATS, REPEAT_KEY, SIMULATED, Method, TrialSource, measure_methods
+from largesse_lab.runner.method_repeats import (
+    GRID_REPEATS,
+    REPEAT_KEY,
+    SIMULATED,
+    Method,
+    RepeatSource,
+    measure_methods,
+)
 from largesse_lab.runner.paper_methods import match_methods
 
 Published = Mapping[str, Mapping[str, tuple[float, float]]]  # method → column → mean, standard deviation
@@ -78,7 +85,7 @@ class PaperTable:
     notes: Callable[[Summary], Sequence[str]]
     all_problems: Sequence[str] = ()  # in their order, if there are more than the default ones
     base: str = BASE
-    source: TrialSource = SIMULATED
+    source: RepeatSource = SIMULATED
     summarise_more: Callable[[Records], dict[str, Any]] = lambda _records: {}
 
     def measure(self, request: Request, progress: Progress = ignore_progress) -> Records:

@@ -32,7 +32,7 @@ from largesse.response import Linear
 from largesse.stats import one_thread
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.real_log_gains import GAIN_BUDGET_SHARES, GAIN_LOGS, cost_of_dearest, find_log_file
-from largesse_lab.nested_labels import find_data_folder
+from largesse_lab.nested_classification import find_data_folder
 from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
 from largesse_lab.runner.record_cache import Key, RecordCache

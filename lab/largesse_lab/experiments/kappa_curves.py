@@ -20,7 +20,7 @@ from largesse.records import Array, Log, Progress
 from largesse.response import IRE, SIRE, Balance
 from largesse_lab.experiments import table2
 from largesse_lab.experiments.experiment_definition import Experiment
-from largesse_lab.nested_labels import NESTED_FILES, has_nested
+from largesse_lab.nested_classification import NESTED_FILES, has_nested
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_table, write_mean
 from largesse_lab.pages.method_comparison import (
@@ -43,7 +43,7 @@ from largesse_lab.runner.experiment_request import (
     take_part,
 )
 from largesse_lab.runner.joint_training import fit_together
-from largesse_lab.runner.method_repeats import simulate_trial, without_gpu
+from largesse_lab.runner.method_repeats import simulate_repeat, without_gpu
 from largesse_lab.runner.paper_methods import CPU_NETWORK, LITERAL, PAPER_BALANCE
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.truth_measures import effect_error, root_mean_square
@@ -92,22 +92,22 @@ class Task:
 
 def draw_levels_task(simulation: str, repeat: int) -> Task:
     """Return a simulation's log with all its levels."""
-    trial = simulate_trial(simulation, repeat)
-    return Task(trial.log, trial.fresh.features, trial.fresh.truth, trial.fresh.costs, (3.0,))
+    data = simulate_repeat(simulation, repeat)
+    return Task(data.log, data.fresh.features, data.fresh.truth, data.fresh.costs, (3.0,))
 
 
 def draw_binary_task(simulation: str, repeat: int) -> Task:
     """Return a simulation's log with its first two levels."""
-    trial = simulate_trial(simulation, repeat)
-    assert trial.binary is not None
-    return Task(trial.binary, trial.fresh.features, trial.fresh.truth[:, :2], trial.fresh.costs[:2])
+    data = simulate_repeat(simulation, repeat)
+    assert data.binary is not None
+    return Task(data.binary, data.fresh.features, data.fresh.truth[:, :2], data.fresh.costs[:2])
 
 
 def draw_nested_task(name: str, repeat: int) -> Task:
     """Return the log of a data set of nested labels."""
-    trial = table2.draw_trial(name, repeat)
+    data = table2.draw_repeat(name, repeat)
     wide = {"network__width": without_gpu(CPU_NETWORK).get("network__width", table2.WIDE["network__width"])}
-    return Task(trial.log, trial.fresh.features, trial.fresh.truth, trial.fresh.costs, (1.0, 2.0), wide)
+    return Task(data.log, data.fresh.features, data.fresh.truth, data.fresh.costs, (1.0, 2.0), wide)
 
 
 PROBLEMS: dict[str, Callable[[int], Task]] = {

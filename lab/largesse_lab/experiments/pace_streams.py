@@ -86,7 +86,7 @@ def summarise(records: Records) -> dict[str, Any]:
     lasting = [{**record, **record["lasting"]} for record in records if "lasting" in record]
     if lasting:
         rates = _summarise_rates(lasting, lasting=True)
-        kinds.append(_summarise_kind(LASTING, lasting) | {"rates": rates, "refusals": _count_refusals(lasting)})
+        kinds.append(_summarise_kind(LASTING, lasting) | {"rates": rates, "refusals": _measure_refusals(lasting)})
     values = {name: _list_values(records, way, "value") for way, name in PACING_NAMES.items()} if records else {}
     with_lasting = [{**record, **record.get("lasting", {})} for record in records]
     return {
@@ -128,12 +128,12 @@ def _summarise_rates(records: Records, *, lasting: bool = False) -> list[dict[st
             means = {key: float(_list_values(streams, "pace", key).mean()) for key in ("value", "gain", "use")}
             reserved = float(np.mean([record["reserved"] for record in streams]))
             row = {"low": low, "high": high, "streams": len(streams), **means, "reserved": reserved}
-            rows.append(row | ({"refused": _count_refusals(streams)["paced"]["share"]} if lasting else {}))
+            rows.append(row | ({"refused": _measure_refusals(streams)["paced"]["share"]} if lasting else {}))
     return rows
 
 
-def _count_refusals(records: Records) -> dict[str, Any]:
-    """Return the share of refused redemptions, and of streams with any, for each way."""
+def _measure_refusals(records: Records) -> dict[str, Any]:
+    """Return, by pacing method, the shares of refused redemptions and of streams with a refusal."""
     refusals = {}
     for way, name in PACING_NAMES.items():
         refused, redeemed = (_list_values(records, way, key) for key in ("refused", "redeemed"))

@@ -37,7 +37,7 @@ from largesse.response import list_models, make_model
 from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.experiments import real_log_level_means
 from largesse_lab.experiments.experiment_definition import table_experiment
-from largesse_lab.nested_labels import find_data_folder
+from largesse_lab.nested_classification import find_data_folder
 from largesse_lab.pages.markdown import NUMBER_DASH, format_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
 from largesse_lab.runner.record_cache import Key, RecordCache

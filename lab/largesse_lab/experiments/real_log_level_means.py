@@ -22,7 +22,7 @@ from largesse.levels import Levels
 from largesse.records import Array, Log, Progress
 from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.experiments.experiment_definition import table_experiment
-from largesse_lab.nested_labels import find_data_folder
+from largesse_lab.nested_classification import find_data_folder
 from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 

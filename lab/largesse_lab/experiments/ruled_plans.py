@@ -23,9 +23,9 @@ from largesse.worlds import RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import Section, format_table, write_share
 from largesse_lab.pages.method_comparison import Summary, list_values
-from largesse_lab.runner.customer_groups import RandomGroup, draw_group
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.judged_plans import FittedLog, find_truth, fit_log, write_bias, write_coverage, write_stated
+from largesse_lab.runner.random_customer_groups import RandomGroup, draw_group
 from largesse_lab.runner.record_cache import RecordCache
 
 RULE_SEEDS, RULE_LOG_ROWS = (0, 199), 2000

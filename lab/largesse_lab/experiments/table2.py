@@ -1,6 +1,6 @@
 """The paper's Table 2: nested labels as a log of incentives, for images and for text.
 
-Each repeat draws another split and another log (see `largesse_lab.nested_labels`). A model learns from the training and validation
+Each repeat draws another split and another log (see `largesse_lab.nested_classification`). A model learns from the training and validation
 rows and is judged on the last fifth: by its RMSE over all levels against the truth, which is 0 or 1, and at each budget by the
 reward and the skill of the plan made from its curves. A policy network has no curves and is trained once for each budget.
 Where the data files are missing, a small generated data set replaces both, and the notes say so.
@@ -15,9 +15,9 @@ from typing import Any
 from largesse.records import Progress
 from largesse.response import Thresholds
 from largesse_lab.experiments.experiment_definition import PaperTable, Published
-from largesse_lab.nested_labels import NESTED_FILES, generate_nested, has_nested, make_bandit, read_nested
+from largesse_lab.nested_classification import NESTED_FILES, generate_nested, has_nested, make_bandit, read_nested
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
-from largesse_lab.runner.method_repeats import Method, Trial, TrialSource
+from largesse_lab.runner.method_repeats import Method, RepeatData, RepeatSource
 from largesse_lab.runner.paper_methods import CPU_NOTE, LITERAL, METHOD_NOTES, make_methods
 
 TABLE2_BUDGETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
@@ -55,11 +55,11 @@ def list_notes(summary: Mapping[str, Any]) -> list[str]:
     return [TABLE2_REPEATS, *METHOD_NOTES, OTHER_DATA, *replaced, *([CPU_NOTE] if summary.get("small") else [])]
 
 
-def draw_trial(name: str, repeat: int) -> Trial:
+def draw_repeat(name: str, repeat: int) -> RepeatData:
     """Return one repeat of a data set: another split, and another log."""
     labelled = generate_nested(GENERATED_ROWS) if name == GENERATED else read_nested(name)
     nested = make_bandit(labelled.features, labelled.nested_level, seed=FIRST_DRAW + repeat)
-    return Trial(name, repeat, nested.log, nested, TABLE2_BUDGETS)
+    return RepeatData(name, repeat, nested.log, nested, TABLE2_BUDGETS)
 
 
 def replace_missing(names: Sequence[str]) -> list[str]:
@@ -82,7 +82,7 @@ TABLE2_SETUP = PaperTable(
     chunk=10,  # an image log with its customers holds 24 MB of features: a GPU has memory for ten
     notes=list_notes,
     all_problems=DATA_SETS,
-    source=TrialSource(draw_trial, DATA_SETS, "set"),
+    source=RepeatSource(draw_repeat, DATA_SETS, "set"),
 )
 TABLE2_EXPERIMENT = TABLE2_SETUP.as_experiment(
     "table2",

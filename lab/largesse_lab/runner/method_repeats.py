@@ -50,7 +50,7 @@ class Method:
     """One row of a table: a factory of its model (for a policy, from a budget), or a function that measures it without one."""
 
     make: Callable[..., Any] | None = None
-    simple: Callable[[Trial], dict[str, Any]] | None = None
+    simple: Callable[[RepeatData], dict[str, Any]] | None = None
     policy: bool = False  # one model for each budget, with plans and no curves
     binary: bool = True  # whether the binary problem is learnt too
     grid: tuple[
@@ -60,12 +60,12 @@ class Method:
     small: Mapping[str, Any] = field(default_factory=dict)  # settings without a GPU
     few: Mapping[str, Any] = field(default_factory=dict)  # further settings without a GPU, for few repeats
     group: str = "networks"
-    judge: Callable[..., dict[str, Any]] | None = None  # (method, fitted models, trial) → measures; None: all of them
+    judge: Callable[..., dict[str, Any]] | None = None  # (method, fitted models, data) → measures; None: all of them
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
-    """One repeat of one simulation or data set: a log to learn from, and fresh customers on whom models are judged."""
+class RepeatData:
+    """Data of one repeat of a simulation or data set: a log to learn from, and fresh customers on whom models are judged."""
 
     simulation: str
     repeat: int
@@ -82,33 +82,33 @@ class Trial:
         return {f"skill {budget:g}": None for budget, room in rooms.items() if room < MIN_SKILL_ROOM}
 
 
-def simulate_trial(simulation: str, repeat: int) -> Trial:
+def simulate_repeat(simulation: str, repeat: int) -> RepeatData:
     """Return one repeat of a simulation."""
     world = simulate(simulation, n=truth_measures.LOG_ROWS, seed=repeat)
     fresh = world.draw(truth_measures.FRESH_ROWS, seed=truth_measures.FRESH_SEED)
-    return Trial(simulation, repeat, world.log, fresh, PAPER_BUDGETS, draw_two_levels(world), PROGRAMME_BUDGET)
+    return RepeatData(simulation, repeat, world.log, fresh, PAPER_BUDGETS, draw_two_levels(world), PROGRAMME_BUDGET)
 
 
 @dataclass(frozen=True)
-class TrialSource:
-    """A factory of trials, the names it accepts, and the kind of these names in messages."""
+class RepeatSource:
+    """A factory of repeats, the names it accepts, and the kind of these names in messages."""
 
-    make: Callable[[str, int], Trial]
+    make: Callable[[str, int], RepeatData]
     names: Sequence[str]
     kind: str
 
 
-SIMULATED = TrialSource(simulate_trial, SIMULATIONS, "simulation")
+SIMULATED = RepeatSource(simulate_repeat, SIMULATIONS, "simulation")
 
 
-def make_trials(keys: Sequence[tuple[str, int]], source: TrialSource) -> list[Trial]:
-    """Return several trials, drawn in parallel."""
+def draw_repeats(keys: Sequence[tuple[str, int]], source: RepeatSource) -> list[RepeatData]:
+    """Draw the data of several repeats in parallel."""
     with ThreadPoolExecutor(count_cores()) as pool:
         return list(pool.map(lambda key: source.make(*key), keys))
 
 
 def measure_methods(
-    methods: Mapping[str, Method], request: Request, progress: Progress, source: TrialSource = SIMULATED
+    methods: Mapping[str, Method], request: Request, progress: Progress, source: RepeatSource = SIMULATED
 ) -> Records:
     """Return one record per simulation (or other name of the source), repeat of the part, and method.
 
@@ -140,7 +140,7 @@ Settings = Mapping[tuple[str, str], Any]  # by (simulation, method)
 
 def _measure_chunk(
     cache: RecordCache,
-    source: TrialSource,
+    source: RepeatSource,
     keys: Sequence[tuple[str, int]],
     methods: Mapping[str, Method],
     settings: Settings,
@@ -152,11 +152,11 @@ def _measure_chunk(
         for name, method in methods.items()
     }
     needed = [key for key in keys if any(key in keys_of_method for keys_of_method in missing.values())]
-    trials = dict(zip(needed, make_trials(needed, source), strict=True))
+    drawn_repeats = dict(zip(needed, draw_repeats(needed, source), strict=True))
     for name, method in methods.items():
         if missing[name]:
             progress(f"{name}, {len(missing[name])} logs", 0.0)
-            for record in _measure_method(name, method, [trials[key] for key in missing[name]], settings):
+            for record in _measure_method(name, method, [drawn_repeats[key] for key in missing[name]], settings):
                 cache.add(record)
 
 
@@ -165,26 +165,28 @@ def _is_missing(record: Mapping[str, Any] | None, method: Method) -> bool:
     return record is None or (bool(record.get("small")) and not without_gpu(method.small))
 
 
-def _measure_method(name: str, method: Method, trials: list[Trial], settings: Settings) -> Iterator[dict[str, Any]]:
+def _measure_method(
+    name: str, method: Method, drawn_repeats: list[RepeatData], settings: Settings
+) -> Iterator[dict[str, Any]]:
     """Yield the record of one method on each log; all its models are fitted together."""
     if method.simple is not None:
-        for trial in trials:
-            yield _identify(name, trial) | method.simple(trial) | trial.undefined_skills
+        for data in drawn_repeats:
+            yield _identify(name, data) | method.simple(data) | data.undefined_skills
         return
-    fits = [fit for trial in trials for fit in list_fits(method, trial, settings.get((trial.simulation, name), {}))]
+    fits = [fit for data in drawn_repeats for fit in list_fits(method, data, settings.get((data.simulation, name), {}))]
     start = time.perf_counter()
     fit_together([fit.model for fit in fits], [fit.log for fit in fits])
-    seconds = round((time.perf_counter() - start) / len(trials), 3)
-    size = len(fits) // len(trials)
-    for trial, trial_fits in zip(trials, split_chunks(fits, size), strict=True):
-        fitted = {fit.problem: fit.model for fit in trial_fits}
-        record = (method.judge or _judge_method)(method, fitted, trial)
+    seconds = round((time.perf_counter() - start) / len(drawn_repeats), 3)
+    size = len(fits) // len(drawn_repeats)
+    for data, repeat_fits in zip(drawn_repeats, split_chunks(fits, size), strict=True):
+        fitted = {fit.problem: fit.model for fit in repeat_fits}
+        record = (method.judge or _judge_method)(method, fitted, data)
         record |= {"small": True} if without_gpu(method.small) else {}
-        yield _identify(name, trial) | record | trial.undefined_skills | {"seconds": seconds}
+        yield _identify(name, data) | record | data.undefined_skills | {"seconds": seconds}
 
 
-def _identify(name: str, trial: Trial) -> dict[str, Any]:
-    return {"simulation": trial.simulation, "repeat": trial.repeat, "row": name}
+def _identify(name: str, data: RepeatData) -> dict[str, Any]:
+    return {"simulation": data.simulation, "repeat": data.repeat, "row": name}
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,20 +198,19 @@ class Fit:
     log: Log
 
 
-def list_fits(method: Method, trial: Trial, settings: Mapping[str, Any]) -> list[Fit]:
+def list_fits(method: Method, data: RepeatData, settings: Mapping[str, Any]) -> list[Fit]:
     """Return the fits of a method on one log."""
     assert method.make is not None
     small = without_gpu(method.small)
     if method.policy:
         return [
-            Fit(budget, method.make(budget).set_params(seed=trial.repeat, **small), trial.log)
-            for budget in trial.budgets
+            Fit(budget, method.make(budget).set_params(seed=data.repeat, **small), data.log) for budget in data.budgets
         ]
-    logs = {"levels": trial.log}
-    if method.binary and trial.binary is not None:
-        logs["binary"] = trial.binary
+    logs = {"levels": data.log}
+    if method.binary and data.binary is not None:
+        logs["binary"] = data.binary
     return [
-        Fit(problem, _make_model(method.make, trial.repeat, {**small, **settings.get(problem, {})}), log)
+        Fit(problem, _make_model(method.make, data.repeat, {**small, **settings.get(problem, {})}), log)
         for problem, log in logs.items()
     ]
 
@@ -229,22 +230,22 @@ def _make_model(make: Callable[[], Any], seed: int, settings: Mapping[str, Any])
     return model.set_params(**seeded, **settings)
 
 
-def _judge_method(method: Method, fitted: Mapping[Any, Any], trial: Trial) -> dict[str, Any]:
+def _judge_method(method: Method, fitted: Mapping[Any, Any], data: RepeatData) -> dict[str, Any]:
     if method.policy:
-        return judge_policies(fitted, trial.fresh)
+        return judge_policies(fitted, data.fresh)
     model = fitted["levels"]
-    curves = model.predict(trial.fresh.features)
-    record = read_choices(model) | judge_trial(curves, trial)
+    curves = model.predict(data.fresh.features)
+    record = read_choices(model) | judge_repeat(curves, data)
     if "binary" in fitted:
-        record["√pehe"] = effect_error(fitted["binary"].predict(trial.fresh.features), trial.fresh.truth)
+        record["√pehe"] = effect_error(fitted["binary"].predict(data.fresh.features), data.fresh.truth)
     return record
 
 
-def judge_trial(curves: Array, trial: Trial) -> dict[str, Any]:
-    """Return the errors of curves (n, K) of a trial's fresh customers, and the value and skill of plans made from them."""
-    record = judge_curves(curves, trial.fresh, trial.budgets)
-    if trial.programme_budget is not None:
-        record |= _compare_programme(curves, trial.fresh, trial.programme_budget)
+def judge_repeat(curves: Array, data: RepeatData) -> dict[str, Any]:
+    """Return the errors of curves (n, K) of a repeat's fresh customers, and the value and skill of plans made from them."""
+    record = judge_curves(curves, data.fresh, data.budgets)
+    if data.programme_budget is not None:
+        record |= _compare_programme(curves, data.fresh, data.programme_budget)
     return record
 
 
@@ -268,7 +269,7 @@ def _compare_programme(curves: Array, fresh: Fresh, budget: int) -> dict[str, An
 
 def _search_grids(
     cache: RecordCache,
-    source: TrialSource,
+    source: RepeatSource,
     methods: Mapping[str, Method],
     problems: Sequence[str],
     repeats: int,
@@ -293,7 +294,7 @@ def _make_search(method: Method) -> Method:
     return replace(method, make=lambda: make().set_params(**grid), grid=(), judge=_read_losses)
 
 
-def _read_losses(_method: Method, fitted: Mapping[str, Any], _trial: Trial) -> dict[str, Any]:
+def _read_losses(_method: Method, fitted: Mapping[str, Any], _data: RepeatData) -> dict[str, Any]:
     """Return the held-out loss of each candidate of a grid, for each problem."""
     return {"losses": {problem: [choice.loss for choice in model.choices_] for problem, model in fitted.items()}}
 

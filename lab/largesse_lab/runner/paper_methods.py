@@ -15,7 +15,7 @@ from largesse.records import Array, Log
 from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, Stack, make_monotone
 from largesse_lab.baselines import ALPHAS, BART, GANITE, STRENGTHS, BanditNet, CFRNet
 from largesse_lab.runner.experiment_request import match_names
-from largesse_lab.runner.method_repeats import Method, Trial, judge_trial
+from largesse_lab.runner.method_repeats import Method, RepeatData, judge_repeat
 from largesse_lab.runner.truth_measures import NARROW, PAPER, effect_error, judge_uniform, level_means
 
 # On one log of each of four simulations, at κ = 0 and 30, held-out loss was least after six to ten passes: 100 are enough.
@@ -100,7 +100,7 @@ def make_methods(literal: Mapping[str, Any]) -> dict[str, Method]:
         "logistic": Method(Linear, group="simple"),
         "boosting": Method(Boosting, group="trees"),
         "additive": Method(Additive, group="simple"),
-        "uniform level": Method(simple=lambda trial: judge_uniform(trial.fresh, trial.budgets), group="simple"),
+        "uniform level": Method(simple=lambda data: judge_uniform(data.fresh, data.budgets), group="simple"),
         "random": Method(simple=_judge_random, group="simple"),
         "oracle": Method(simple=_judge_oracle, group="simple"),
     }
@@ -119,35 +119,35 @@ def match_methods(methods: Mapping[str, Method], names: Sequence[str]) -> list[s
 # -- methods without a model --------------------------------------------------------------------------------------------
 
 
-def _judge_constant(trial: Trial, means: Callable[[Log], Array]) -> dict[str, Any]:
+def _judge_constant(data: RepeatData, means: Callable[[Log], Array]) -> dict[str, Any]:
     """Judge curves that are the same for all customers."""
 
     def repeat_means(log: Log) -> Array:
-        return np.tile(means(log), (len(trial.fresh), 1))
+        return np.tile(means(log), (len(data.fresh), 1))
 
-    record = judge_trial(repeat_means(trial.log), trial)
-    if trial.binary is not None:
-        record["√pehe"] = effect_error(repeat_means(trial.binary), trial.fresh.truth)
+    record = judge_repeat(repeat_means(data.log), data)
+    if data.binary is not None:
+        record["√pehe"] = effect_error(repeat_means(data.binary), data.fresh.truth)
     return record
 
 
-def _judge_means(trial: Trial) -> dict[str, Any]:
-    return _judge_constant(trial, level_means)
+def _judge_means(data: RepeatData) -> dict[str, Any]:
+    return _judge_constant(data, level_means)
 
 
-def _judge_monotone_means(trial: Trial) -> dict[str, Any]:
-    return _judge_constant(trial, lambda log: make_monotone(level_means(log)[None])[0])
+def _judge_monotone_means(data: RepeatData) -> dict[str, Any]:
+    return _judge_constant(data, lambda log: make_monotone(level_means(log)[None])[0])
 
 
-def _judge_oracle(trial: Trial) -> dict[str, Any]:
-    return judge_trial(trial.fresh.truth, trial) | ({} if trial.binary is None else {"√pehe": 0.0})
+def _judge_oracle(data: RepeatData) -> dict[str, Any]:
+    return judge_repeat(data.fresh.truth, data) | ({} if data.binary is None else {"√pehe": 0.0})
 
 
-def _judge_random(trial: Trial) -> dict[str, Any]:
+def _judge_random(data: RepeatData) -> dict[str, Any]:
     """Judge levels that are drawn at random, in the proportions of largest entropy that spend the budget."""
-    fresh = trial.fresh
+    fresh = data.fresh
     record: dict[str, Any] = {}
-    for budget in trial.budgets:
+    for budget in data.budgets:
         value = float(find_proportions(fresh.costs, budget) @ fresh.truth.mean(axis=0))
         record |= {f"value {budget:g}": value, f"skill {budget:g}": fresh.skill_of(value, budget)}
     return record

@@ -19,7 +19,7 @@ from largesse.data import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.worlds import Simulation
-from largesse_lab.nested_labels import NestedLog
+from largesse_lab.nested_classification import NestedLog
 
 LOG_ROWS, FRESH_ROWS, FRESH_SEED = 2000, 10_000, 99
 BINARY_ROWS = 1000

@@ -38,6 +38,6 @@ from largesse.allocation.price.hull import as_rows as as_rows
 from largesse.allocation.supported_levels import allow_cheapest as allow_cheapest
 from largesse.allocation.supported_levels import bar_options as bar_options
 from largesse.allocation.supported_levels import copy_options as copy_options
+from largesse.allocation.supported_levels import map_to_supported_levels as map_to_supported_levels
 from largesse.allocation.supported_levels import replace_levels as replace_levels
-from largesse.allocation.supported_levels import replace_options as replace_options
 from largesse.allocation.supported_levels import replace_probabilities as replace_probabilities

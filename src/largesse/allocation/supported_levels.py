@@ -26,19 +26,19 @@ def allow_cheapest(supported: Array | None) -> Array | None:
     return allowed
 
 
-def replace_options(allowed: Array) -> Array:
-    """Return the supported level (n, K) of each option, by a mask (n, K); a row without any keeps all its options.
+def map_to_supported_levels(supported: Array) -> Array:
+    """Return the supported level (n, K) that replaces each option; a row without supported levels keeps all options.
 
-    >>> replace_options(np.array([[True, False, True, False], [False, False, True, True], [False, False, False, False]]))
+    >>> map_to_supported_levels(np.array([[True, False, True, False], [False, False, True, True], [False, False, False, False]]))
     array([[0, 0, 2, 2],
            [2, 2, 2, 3],
            [0, 1, 2, 3]])
     """
-    options = np.arange(allowed.shape[1])
-    below = np.maximum.accumulate(np.where(allowed, options, -1), axis=1)
-    above = np.minimum.accumulate(np.where(allowed, options, len(options))[:, ::-1], axis=1)[:, ::-1]
-    supported = np.where(below >= 0, below, above)
-    return np.where(allowed.any(axis=1, keepdims=True), supported, options)
+    options = np.arange(supported.shape[1])
+    below = np.maximum.accumulate(np.where(supported, options, -1), axis=1)
+    above = np.minimum.accumulate(np.where(supported, options, len(options))[:, ::-1], axis=1)[:, ::-1]
+    nearest = np.where(below >= 0, below, above)
+    return np.where(supported.any(axis=1, keepdims=True), nearest, options)
 
 
 def copy_options(table: Array, supported: Array | None) -> Array:
@@ -59,7 +59,7 @@ def bar_options(curves: Array, costs: Array, allowed: Array) -> tuple[Array, Arr
     """
     if allowed.all():
         return curves, costs
-    supported = replace_options(allowed)
+    supported = map_to_supported_levels(allowed)
     copied, paid = copy_options(curves, supported), copy_options(costs, supported)
     size = np.abs(copied).max(axis=1, keepdims=True)
     hair = COPY_DISADVANTAGE * np.maximum(size, COPY_DISADVANTAGE * size.max(initial=0.0))

@@ -16,10 +16,10 @@ import numpy as np
 from largesse.allocation import BUDGET_CONFIDENCE, CONSTRAINT_SETTINGS, ConstraintSetting
 from largesse.errors import (
     Problem,
-    as_number,
     find_budget_problems,
     find_confidence_problems,
     join_some,
+    number_or_none,
     refuse,
     repr_short,
     suggest,
@@ -219,7 +219,7 @@ def _read_exploration(section: dict[str, Any], problems: list[Problem]) -> tuple
 
 
 def _read_number(section: dict[str, Any], key: str, most: float, rule: str, problems: list[Problem]) -> float:
-    value = as_number(section.get(key, 0.0))
+    value = number_or_none(section.get(key, 0.0))
     if value is None or not 0 <= value <= most or math.isinf(value):
         problems.append(Problem(f"plan.{key} is {repr_short(section[key])}", rule))
         return 0.0
@@ -232,7 +232,7 @@ def _read_table(section: dict[str, Any], setting: ConstraintSetting, problems: l
         hint = f"write [plan.{word}] and one line for each: name = number"
         problems.append(Problem(f"plan.{word} is {repr_short(table)}", hint))
         return {}
-    numbers = {name: as_number(value) for name, value in table.items()}
+    numbers = {name: number_or_none(value) for name, value in table.items()}
     wrong = [name for name, value in numbers.items() if value is None or not 0 <= value <= setting.most]
     hint = f"give {setting.meaning}, a number"
     problems += [Problem(f"plan.{word}.{name} is {repr_short(table[name])}", hint) for name in wrong]

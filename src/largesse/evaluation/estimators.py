@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.allocation import replace_levels, replace_options, replace_probabilities
+from largesse.allocation import map_to_supported_levels, replace_levels, replace_probabilities
 from largesse.records import Array, Scores
 
 MAX_TUNING_ROWS = 20_000  # a constant needs no more rows to be chosen well
@@ -90,7 +90,7 @@ def keep_supported(scores: Scores, policy: Array) -> Array:
     """Return a policy within the support of the log: levels (n,), or probabilities (n, K), also for those of all rows (K,)."""
     if scores.allowed is None:
         return policy
-    supported = replace_options(scores.allowed)
+    supported = map_to_supported_levels(scores.allowed)
     return (replace_levels if gives_levels(policy) else replace_probabilities)(policy, supported)
 
 

@@ -94,7 +94,7 @@ class FoldPlanner(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedPlanner:
-    """Planner under constraints of the log's rows, in proportion to the customers of a plan; fulfils `FoldPlanner`."""
+    """`FoldPlanner` for rows of the log, with the plan's limits scaled to their number."""
 
     constraints: Constraints
     customers: int

@@ -98,14 +98,16 @@ class PolicyInfluence(NamedTuple):
         return self.value * response_value - self.spend
 
 
-def measure_estimator_influence(rows: PolicyRows, name: str, nonzero: NonzeroResponses | None = None) -> Influence:
+def measure_estimator_influence(
+    rows: PolicyRows, estimator_name: str, nonzero_responses: NonzeroResponses | None = None
+) -> Influence:
     """Return the influence of rows on the estimate of one estimator; see `find_nonzero_responses`."""
-    estimator = ESTIMATORS[name]
+    estimator = ESTIMATORS[estimator_name]
     terms = estimator.terms(rows)
     values = measure_influence(terms, rows.weight)
     if estimator.biased:
-        return Influence(values, None, measure_estimator_influence(rows, "dr", nonzero))
-    return make_influence(values, rows, nonzero, terms.bottom)
+        return Influence(values, None, measure_estimator_influence(rows, "dr", nonzero_responses))
+    return make_influence(values, rows, nonzero_responses, terms.bottom)
 
 
 def make_influence(

@@ -100,7 +100,7 @@ def _sample_rows(log: Log) -> tuple[Array, pa.Table]:
 
 
 def _group_all(log: Log, names: list[str]) -> dict[str, Groups]:
-    """Return the groups of all rows in some columns; for a large log, the groups are found on its sample."""
+    """Group all rows by each named column; a large log takes the group limits from its sample."""
     if log.sample is None:
         return {name: group_column(log.features.column(name), RULE_GROUPS) for name in names}
     groupings = {name: find_grouping(log.sample.log.features.column(name), RULE_GROUPS) for name in names}

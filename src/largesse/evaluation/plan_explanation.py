@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from largesse.allocation import copy_options, decide_at_price, expected_costs, replace_options
+from largesse.allocation import copy_options, decide_at_price, expected_costs, map_to_supported_levels
 from largesse.evaluation.estimators import gives_levels, keep_supported
 from largesse.evaluation.policy_estimates import (
     estimate_difference,
@@ -133,7 +133,7 @@ def measure_importance(
     sample = select_scores(scores, rows)
     worth = replace(sample, gamma=sample.gamma - price[:, None] * sample.costs)
 
-    supported = None if sample.allowed is None else replace_options(sample.allowed)
+    supported = None if sample.allowed is None else map_to_supported_levels(sample.allowed)
 
     def decide(curves: Array) -> Array:
         curves, costs = curves.astype(np.float64), sample.expected_costs

@@ -139,8 +139,8 @@ def _find_nonzero_costs(scores: Scores, nonzero: NonzeroResponses | None) -> Non
     return None if nonzero is None else nonzero.pay(scores.face)
 
 
-def count_nonzero_responses(scores: Scores, policy: Array) -> int | None:
-    """Return the number of rows with a response that carry the estimate of a policy, where they are too few; else None."""
+def count_if_few_nonzero_responses(scores: Scores, policy: Array) -> int | None:
+    """Return the number of nonzero responses behind a policy's estimate if they are too few; otherwise None."""
     tail = weigh_nonzero_outcomes(weight_responses(scores, policy), find_nonzero_responses(scores.response))
     return None if tail is None else count_if_too_few(tail)
 

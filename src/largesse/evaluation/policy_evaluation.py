@@ -32,7 +32,7 @@ from largesse.evaluation.policy_estimates import (
     bootstrap_values,
     compare_references,
     compare_uniform,
-    count_nonzero_responses,
+    count_if_few_nonzero_responses,
     estimate_difference,
     estimate_value_and_spend,
     measure_level_influence,
@@ -263,7 +263,7 @@ def evaluate_scores(
 def _warn_of_few(scores: Scores, policy: Array, *estimates: Estimate) -> tuple[Finding, ...]:
     """Return the reason for a missing interval, where too few customers carry an estimate."""
     missing = any(np.isfinite(part.estimate) and not np.isfinite(part.high) for part in estimates)
-    few = count_nonzero_responses(scores, policy) if missing else None
+    few = count_if_few_nonzero_responses(scores, policy) if missing else None
     if few is None:
         return ()
     text = f"Only {plural(few, 'customer')} with a non-zero response {'carries' if few == 1 else 'carry'} this estimate"

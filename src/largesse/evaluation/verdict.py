@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation import copy_options, expected_costs, mix_two_levels, replace_options
+from largesse.allocation import copy_options, expected_costs, map_to_supported_levels, mix_two_levels
 from largesse.evaluation.estimators import gives_levels
 from largesse.evaluation.one_column_rule import FoldRules
 from largesse.evaluation.policy_estimates import average_levels, compare_mix, estimate_mean, measure_logged_influence
@@ -160,7 +160,7 @@ def promise_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int
     if posterior is None or not row_weight.any():
         return None
     shares = [_weigh_levels(policy[rows], row_weight, scores.curves.shape[1]) for policy in policies]
-    supported = None if scores.allowed is None else replace_options(scores.allowed[rows])
+    supported = None if scores.allowed is None else map_to_supported_levels(scores.allowed[rows])
     curves, costs = scores.curves[rows], scores.expected_costs[rows]
     with one_thread():
         promises = [_promise(curves, costs, share, row_weight) for share in shares]

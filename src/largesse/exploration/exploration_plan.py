@@ -13,10 +13,10 @@ from largesse.allocation import Constraints
 from largesse.errors import (
     BudgetError,
     Problem,
-    as_number,
     fail,
     find_integer_problems,
     join_some,
+    number_or_none,
     refuse,
     repr_short,
     suggest,
@@ -48,7 +48,7 @@ def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constrai
         problems.append(Problem(f"exploration and {join_some(limits)} were both requested", LIMITS_HINT))
     if not isinstance(goal, str) or goal not in GOALS:
         problems.append(Problem(f"the goal is {repr_short(goal)}", suggest(str(goal), GOALS)))
-    number = as_number(rate)
+    number = number_or_none(rate)
     if number is None or not 0 < number <= 1:
         hint = "give the share of customers whose random levels would cost as much: above 0, at most 1"
         problems.append(Problem(f"the rate is {repr_short(rate)}", hint))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import InputError, Problem, as_number, refuse, repr_short
+from largesse.errors import InputError, Problem, number_or_none, refuse, repr_short
 from largesse.evaluation import (
     as_policy,
     crossfit,
@@ -47,13 +47,13 @@ class PowerSpec:
         """Raise an error that names every invalid setting."""
         problems = []
         for word in ("power", "coverage", "share"):
-            number = as_number(getattr(self, word))
+            number = number_or_none(getattr(self, word))
             if number is None or not 0 < number < 1 or (word != "share" and number < 0.5):
                 hint = "give a share of customers" if word == "share" else "give a probability from 0.5 to below 1"
                 problems.append(Problem(f"{word} is {repr_short(getattr(self, word))}", hint))
         for word, meaning in (("gain", "a gain per customer above 0"), ("per_day", "the number of customers in a day")):
             value = getattr(self, word)
-            number = None if value is None else as_number(value)
+            number = None if value is None else number_or_none(value)
             if value is not None and (number is None or not 0 < number < np.inf):
                 problems.append(Problem(f"{word} is {repr_short(value)}", f"give {meaning}"))
         refuse("power", problems)

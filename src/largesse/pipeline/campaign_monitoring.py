@@ -37,7 +37,7 @@ from largesse.pipeline.commands import LOCAL_ENGINE, load_scores, silent
 from largesse.pipeline.engine_protocol import Engine
 from largesse.pipeline.next_log import OLD_ROLES
 from largesse.pipeline.out_of_fold_cache import make_key, read_scores
-from largesse.pipeline.planner import make_fold_planner
+from largesse.pipeline.scored_customer_plan import make_fold_planner
 from largesse.policy import Policy
 from largesse.propensity import mark_supported
 from largesse.records import CampaignCheck, Log, PowerAnalysis, Progress, Scores

@@ -28,8 +28,8 @@ from largesse.pipeline.customer_tables import choose_customers
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
 from largesse.pipeline.local_engine import Local
 from largesse.pipeline.out_of_fold_cache import make_key, read_scores
-from largesse.pipeline.planner import check_feasible, make_fold_planner, make_plan
-from largesse.pipeline.simple_rule_plan import check_kind, make_simpler_plan
+from largesse.pipeline.scored_customer_plan import check_feasible, make_fold_planner, make_plan
+from largesse.pipeline.simpler_plan import check_kind, make_simpler_plan
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
 from largesse.propensity import find_unsupported

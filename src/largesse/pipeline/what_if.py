@@ -24,7 +24,7 @@ from largesse.pipeline.commands import (
     silent,
 )
 from largesse.pipeline.engine_protocol import Engine, ScoredCustomers
-from largesse.pipeline.planner import make_plan
+from largesse.pipeline.scored_customer_plan import make_plan
 from largesse.progress import start_stage
 from largesse.records import Progress
 from largesse.report import render_report

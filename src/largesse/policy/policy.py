@@ -23,12 +23,12 @@ from largesse.allocation import (
 from largesse.data import feature_table, read_customers
 from largesse.errors import (
     Problem,
-    as_number,
     fail,
     fail_not_fitted,
     find_budget_problems,
     find_confidence_problems,
     find_integer_problems,
+    number_or_none,
     refuse,
     repr_short,
     suggest,
@@ -543,18 +543,18 @@ def _list_problems(policy: Policy) -> list[Problem]:
     for name, (kind, hint) in kinds.items():
         if not isinstance(getattr(policy, name), kind):
             problems.append(Problem(f"{name} is {repr_short(getattr(policy, name))}", hint))
-    price = 0.0 if policy.price is None else as_number(policy.price)
+    price = 0.0 if policy.price is None else number_or_none(policy.price)
     if price is None or not 0 <= price < math.inf:
         problems.append(
             Problem(f"the price is {repr_short(policy.price)}", "a price is a number, zero or more: plan.price")
         )
     for name in ("exploration_rate", "tie_probability"):
-        probability = as_number(getattr(policy, name))
+        probability = number_or_none(getattr(policy, name))
         if probability is None or not 0 <= probability <= 1:
             problems.append(
                 Problem(f"{name} is {repr_short(getattr(policy, name))}", "give a probability, from 0 to 1")
             )
-    scale = as_number(policy.scale)
+    scale = number_or_none(policy.scale)
     if scale is None or not 1 / MAX_SCALE <= scale <= MAX_SCALE:
         hint = f"costs are multiplied by a number from {1 / MAX_SCALE:g} to {MAX_SCALE:g}"
         problems.append(Problem(f"scale is {repr_short(policy.scale)}", hint))

@@ -343,7 +343,7 @@ def learn_tree(data: TreeData, settings: TreeSettings) -> tuple[Node, float]:
     """Return the tree with the best net value within the budget, and the budget."""
     chosen = decide_at_price(data.value, np.ascontiguousarray(data.cost), settings.price)
     budget = data.means(chosen)[1] if settings.budget is None else settings.budget
-    conditions = list_conditions(data.plain, data.kinds)
+    conditions = list_candidate_conditions(data.plain, data.kinds)
     holds = np.array([condition.holds(data.plain) for condition in conditions], dtype=np.float32)
     holds = holds.reshape(len(conditions), -1).T
     net, best = data.value - settings.price * data.cost, None
@@ -360,11 +360,11 @@ def learn_tree(data: TreeData, settings: TreeSettings) -> tuple[Node, float]:
     return (_fill(Leaf(), data, settings.price, budget) if best is None else best[1]), budget
 
 
-def list_conditions(plain: Mapping[str, Array], kinds: Mapping[str, str]) -> list[Condition]:
-    """Return the candidate conditions that hold for neither too few nor too many customers."""
+def list_candidate_conditions(columns: Mapping[str, Array], kinds: Mapping[str, str]) -> list[Condition]:
+    """Return the candidate splits of a tree: conditions that hold for neither too few nor too many customers."""
     conditions = []
     for name, kind in kinds.items():
-        column, values = plain[name], []
+        column, values = columns[name], []
         if kind == "text":
             counts = Counter(word for word in column if word is not None)
             values = sorted(counts, key=lambda word: (-counts[word], word))[:MAX_WORD_CONDITIONS]
@@ -378,7 +378,7 @@ def list_conditions(plain: Mapping[str, Array], kinds: Mapping[str, str]) -> lis
             # All quantiles of a 0/1 feature are 0 or 1; 1 splits it.
             values = sorted({float(cut) for cut in rounded} | ({1.0} if set(known) == {0.0, 1.0} else set()))
         conditions += [Condition(name, kind, value) for value in (*values, None)]
-    shares = [float(condition.holds(plain).mean()) for condition in conditions]
+    shares = [float(condition.holds(columns).mean()) for condition in conditions]
     return [
         condition for condition, share in zip(conditions, shares, strict=True) if MIN_SHARE <= share <= 1 - MIN_SHARE
     ]

@@ -66,10 +66,10 @@ from largesse.records.input_tables import RowTask as RowTask
 from largesse.records.input_tables import Sample as Sample
 from largesse.records.input_tables import find_last_rows as find_last_rows
 from largesse.records.input_tables import lies_within as lies_within
-from largesse.records.level_transitions import LevelGain as LevelGain
-from largesse.records.level_transitions import LevelTransition as LevelTransition
-from largesse.records.level_transitions import LoggedPolicyChanges as LoggedPolicyChanges
-from largesse.records.level_transitions import ValueSpend as ValueSpend
+from largesse.records.logged_policy_changes import LevelGain as LevelGain
+from largesse.records.logged_policy_changes import LevelTransition as LevelTransition
+from largesse.records.logged_policy_changes import LoggedPolicyChanges as LoggedPolicyChanges
+from largesse.records.logged_policy_changes import ValueSpend as ValueSpend
 from largesse.records.monitoring import EXIT_CODES as EXIT_CODES
 from largesse.records.monitoring import SERIOUS_ANSWERS as SERIOUS_ANSWERS
 from largesse.records.monitoring import CampaignCheck as CampaignCheck

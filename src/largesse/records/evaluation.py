@@ -89,7 +89,7 @@ class Scores:
     response at that level. The value of any policy is a weighted mean of these.
 
     Where the log does not support a level for a row, its curve, score and costs are those of the supported level that
-    replaces it: see `allocation.replace_options`.
+    replaces it: see `allocation.map_to_supported_levels`.
     """
 
     curves: Array  # (n, K) out-of-fold predictions of the response

@@ -24,7 +24,7 @@ from largesse.records.evaluation import (
 )
 from largesse.records.exploration import NextLog
 from largesse.records.input_tables import Log
-from largesse.records.level_transitions import LoggedPolicyChanges
+from largesse.records.logged_policy_changes import LoggedPolicyChanges
 from largesse.records.study import DecisionReasons, FeatureCurves, ProtectedAttribute
 
 # -- fit ------------------------------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ class SampledRows:
 
 
 @dataclass(frozen=True)
-class FitMethod:
+class FitChoices:
     """Candidates of every data-driven choice during the fit."""
 
     tried: tuple[Choice, ...]
@@ -80,7 +80,7 @@ class FitSummary:
     observed: bool
     fingerprint: str
     sample: SampledRows | None
-    method: FitMethod
+    method: FitChoices
 
 
 def name_response(log: Log) -> ResponseName:
@@ -100,7 +100,7 @@ def summarise_fit(model: str, about: str, choices: Sequence[Choice], log: Log) -
         observed=levels.observed,
         fingerprint=log.fingerprint,
         sample=None if log.sample is None else SampledRows(len(log.seen), len(log)),
-        method=FitMethod(tuple(choices)),
+        method=FitChoices(tuple(choices)),
     )
 
 

@@ -25,7 +25,7 @@ from largesse.records.evaluation import (
 )
 from largesse.records.explanation import DecisionImportance
 from largesse.records.exploration import NextLog
-from largesse.records.level_transitions import LoggedPolicyChanges
+from largesse.records.logged_policy_changes import LoggedPolicyChanges
 
 if TYPE_CHECKING:
     import pyarrow as pa

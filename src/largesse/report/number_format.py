@@ -200,7 +200,7 @@ def write_rate(value: Any) -> str:
 
 
 def write_count(value: Any) -> str:
-    """Write a count; a small fraction gets a decimal.
+    """Format a count, with one decimal if it is small and not whole.
 
     >>> write_count(2825), write_count(3.25), write_count(1.2e9)
     ('2,825', '3.2', '1.20\u202fbillion')

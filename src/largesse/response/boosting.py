@@ -8,7 +8,7 @@ import numpy as np
 
 from largesse.records import Array, Log
 from largesse.response.response_model import ResponseModel
-from largesse.stats import BoostedTrees, boosted_trees, one_thread, sigmoid
+from largesse.stats import BoostedTrees, extract_boosted_trees, one_thread, sigmoid
 
 MIN_STOPPING_ROWS = 200  # with fewer rows, none are held out for early stopping
 MIN_RARE_ROWS = 10  # with fewer rows of the rarer response, the held-out rows might not contain both
@@ -79,7 +79,7 @@ class Boosting(ResponseModel):
         with one_thread(X.size):
             rows = np.column_stack([X, log.level.astype(np.float32)])
             model.fit(rows, log.response / unit, sample_weight=log.weight)
-        self.trees_ = boosted_trees(model, unit)
+        self.trees_ = extract_boosted_trees(model, unit)
 
     def _curves(self, X: Array) -> Array:
         score = self.trees_.scores(X, self.levels_)

@@ -22,9 +22,9 @@ from largesse.serve.access_control import AuthMiddleware
 from largesse.serve.service_settings import (
     LOCAL_HOSTS,
     ServiceSettings,
+    list_settings_warnings,
+    list_startup_warnings,
     read_token,
-    settings_warnings,
-    startup_warnings,
 )
 
 DEFAULT_PORT = 8000
@@ -125,7 +125,7 @@ def open_service(settings: ServiceSettings) -> None:
     configure_logging(quiet=settings.quiet)
     settings.check()
     token = None if settings.token_file is None else read_token(settings.token_file)
-    for warning in settings_warnings(settings):
+    for warning in list_settings_warnings(settings):
         logger.warning(warning)
     with listen(settings.port, DEFAULT_PORT, settings.host) as bound:
         host, port = bound.getsockname()[:2]
@@ -133,7 +133,7 @@ def open_service(settings: ServiceSettings) -> None:
             logger.warning("port %d is in use; this service is at port %d", DEFAULT_PORT, port)
         greeting = f"Decisions at http://{host}:{port}/v1/decide; see http://{host}:{port}/ for the format."
         with load_service(settings) as service:  # with several workers, too: errors are reported once
-            for warning in startup_warnings(service.store.current, service.ledger):
+            for warning in list_startup_warnings(service.store.current, service.ledger):
                 logger.warning(warning)
             if settings.workers == 1:
                 app = _prepare(service, settings, token, port)

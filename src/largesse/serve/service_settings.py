@@ -132,8 +132,8 @@ def read_token(path: Path) -> str:
     return token
 
 
-def settings_warnings(settings: ServiceSettings) -> list[str]:
-    """Return warnings about a token file that others may read, and a total of zero."""
+def list_settings_warnings(settings: ServiceSettings) -> list[str]:
+    """Return warnings about an insecure token file and a total budget of zero."""
     warnings = []
     path, total = settings.token_file, None if settings.ledger is None else settings.ledger.total
     if path is not None and sys.platform != "win32":
@@ -147,7 +147,7 @@ def settings_warnings(settings: ServiceSettings) -> list[str]:
     return warnings
 
 
-def startup_warnings(served: ServedPolicy, ledger: Ledger | None = None) -> list[str]:
+def list_startup_warnings(served: ServedPolicy, ledger: Ledger | None = None) -> list[str]:
     """Return warnings about exploration that the service cannot do, and about a ledger whose period is not now."""
     warnings, hint = [], ""
     standing = None if ledger is None else ledger.standing()

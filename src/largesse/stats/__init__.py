@@ -3,20 +3,20 @@
 `links` converts scores to responses and computes losses; `newton` minimises smooth convex objectives; `model_selection`
 picks candidates by held-out losses; `t_intervals` gives a mean its standard error and interval; `skewed_mean_intervals` does so
 where a few terms are large; `binomial` handles means of rare yes/no outcomes; `lower_bound` bounds a mean from below without
-approximation; `folds` assigns rows to folds; `sampling` draws rows and levels; `linear_algebra` multiplies rows with
-coefficients and rotates features; `threads` limits and runs threads; `tree_arrays` holds boosted trees as arrays.
+approximation; `folds` assigns rows to folds; `sampling` draws rows and levels; `feature_matrices` multiplies rows with
+coefficients and rotates features; `thread_pools` runs and limits threads; `tree_arrays` holds boosted trees as arrays.
 """
 
 from largesse.stats.binomial import COVERAGE as COVERAGE
 from largesse.stats.binomial import BinaryOutcomes as BinaryOutcomes
 from largesse.stats.binomial import binary_mask as binary_mask
+from largesse.stats.feature_matrices import PrincipalAxes as PrincipalAxes
+from largesse.stats.feature_matrices import dot_rows as dot_rows
+from largesse.stats.feature_matrices import principal_axes as principal_axes
+from largesse.stats.feature_matrices import standardise as standardise
 from largesse.stats.folds import assign_folds as assign_folds
 from largesse.stats.folds import count_folds as count_folds
 from largesse.stats.folds import hold_out as hold_out
-from largesse.stats.linear_algebra import PrincipalAxes as PrincipalAxes
-from largesse.stats.linear_algebra import dot_rows as dot_rows
-from largesse.stats.linear_algebra import principal_axes as principal_axes
-from largesse.stats.linear_algebra import standardise as standardise
 from largesse.stats.links import PROBABILITY_MARGIN as PROBABILITY_MARGIN
 from largesse.stats.links import logit as logit
 from largesse.stats.links import score_curvature as score_curvature
@@ -41,14 +41,14 @@ from largesse.stats.skewed_mean_intervals import is_sparse_amount as is_sparse_a
 from largesse.stats.t_intervals import effective_sample_size as effective_sample_size
 from largesse.stats.t_intervals import t_estimate as t_estimate
 from largesse.stats.t_intervals import t_quantile as t_quantile
-from largesse.stats.threads import count_cores as count_cores
-from largesse.stats.threads import map_in_threads as map_in_threads
-from largesse.stats.threads import one_thread as one_thread
-from largesse.stats.threads import prefetch as prefetch
-from largesse.stats.threads import run_in_threads as run_in_threads
-from largesse.stats.threads import write_in_background as write_in_background
+from largesse.stats.thread_pools import count_cores as count_cores
+from largesse.stats.thread_pools import map_in_threads as map_in_threads
+from largesse.stats.thread_pools import one_thread as one_thread
+from largesse.stats.thread_pools import prefetch as prefetch
+from largesse.stats.thread_pools import run_in_threads as run_in_threads
+from largesse.stats.thread_pools import write_in_background as write_in_background
 from largesse.stats.tree_arrays import BoostedTrees as BoostedTrees
 from largesse.stats.tree_arrays import Trees as Trees
-from largesse.stats.tree_arrays import boosted_trees as boosted_trees
 from largesse.stats.tree_arrays import collect_trees as collect_trees
+from largesse.stats.tree_arrays import extract_boosted_trees as extract_boosted_trees
 from largesse.stats.tree_arrays import row_blocks as row_blocks

@@ -84,8 +84,8 @@ def row_blocks(n: int) -> Iterator[slice]:
 # -- conversion from scikit-learn -----------------------------------------------------------------------------------------
 
 
-def boosted_trees(model: Any, unit: float = 1.0) -> BoostedTrees:
-    """Extract the trees of a fitted HistGradientBoosting model with numeric features only; scores are times a unit."""
+def extract_boosted_trees(model: Any, unit: float = 1.0) -> BoostedTrees:
+    """Extract the trees of a fitted HistGradientBoosting model with numeric features; multiply the scores by `unit`."""
     trees = collect_trees(model)
     return BoostedTrees(float(np.ravel(model._baseline_prediction)[0]) * unit, replace(trees, value=trees.value * unit))
 

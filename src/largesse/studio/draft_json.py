@@ -37,7 +37,7 @@ LEVEL_KEYS = ("names", "costs", "dose_unit", "on_redemption", "contact_cost", "p
 
 
 def list_roles() -> list[dict[str, Any]]:
-    """Return the roles of columns in the order of the page's choice."""
+    """Return the column roles in the order of the page's drop-down list."""
     first, second, *others = dict.fromkeys(("level", "response", "customer", *SINGLE_ROLES))
     known = "known before the level was chosen: to learn from"
     rows = [

@@ -6,7 +6,7 @@ a plan: its place between the best uniform mixture and the best plan. `read_thor
 cash incentives.
 """
 
-from largesse.worlds.oracle import KnownTruth as KnownTruth
+from largesse.worlds.known_truth import KnownTruth as KnownTruth
 from largesse.worlds.paper_simulations import SIMULATIONS as SIMULATIONS
 from largesse.worlds.paper_simulations import Simulation as Simulation
 from largesse.worlds.paper_simulations import simulate as simulate

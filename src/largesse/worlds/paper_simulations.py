@@ -31,7 +31,7 @@ from largesse.errors import Problem, refuse, suggest
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.stats import draw_levels, sigmoid
-from largesse.worlds.oracle import KnownTruth
+from largesse.worlds.known_truth import KnownTruth
 
 SIMULATIONS: tuple[str, ...] = ("literal", "unit", "averaged", "instrument", "confounded")
 

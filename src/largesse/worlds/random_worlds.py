@@ -25,7 +25,7 @@ from largesse.errors import Problem, refuse
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.stats import draw_levels, sigmoid
-from largesse.worlds.oracle import KnownTruth
+from largesse.worlds.known_truth import KnownTruth
 from largesse.worlds.random_functions import (
     SURFACE_MOMENT_ROWS,
     SURFACE_SHAPES,

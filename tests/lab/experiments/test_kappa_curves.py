@@ -10,7 +10,7 @@ from largesse.response import Linear
 from largesse.worlds import simulate
 from largesse_lab.experiments import kappa_curves, table2
 from largesse_lab.experiments.kappa_curves import Task
-from largesse_lab.nested_labels import generate_nested
+from largesse_lab.nested_classification import generate_nested
 from largesse_lab.pages.markdown import Section
 from largesse_lab.runner.experiment_request import Request
 

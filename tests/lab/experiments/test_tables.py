@@ -95,7 +95,7 @@ def test_one_record_per_set_repeat_and_method_and_the_oracle_is_perfect() -> Non
     assert [(r["repeat"], r["row"]) for r in records] == [(repeat, name) for repeat in (0, 1) for name in FAST]
     by_key = {(r["row"], r["repeat"]): r for r in records}
     assert by_key["oracle", 0]["rmse"] == 0
-    fresh = table2.draw_trial("generated", 1).fresh
+    fresh = table2.draw_repeat("generated", 1).fresh
     for budget in TABLE2_BUDGETS:
         lost = fresh.oracle_value(budget) - by_key["oracle", 1][f"value {budget:g}"]
         assert -1e-9 <= lost < 1 / len(fresh)  # one customer, who is whole in a plan
@@ -109,13 +109,13 @@ def test_one_record_per_set_repeat_and_method_and_the_oracle_is_perfect() -> Non
 @pytest.mark.usefixtures("_small_sets")
 def test_a_repeat_is_another_split_and_log_and_the_seed_of_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(table2.TABLE2_METHODS, "logistic", Method(lambda: Linear(penalty=0.1)))
-    (_, second), trial = table2.measure(Request(["generated"], ["logistic"], 2)), table2.draw_trial("generated", 1)
-    error = Linear(penalty=0.1, seed=1).fit(trial.log).predict(trial.fresh.features) - trial.fresh.truth
+    (_, second), data = table2.measure(Request(["generated"], ["logistic"], 2)), table2.draw_repeat("generated", 1)
+    error = Linear(penalty=0.1, seed=1).fit(data.log).predict(data.fresh.features) - data.fresh.truth
     assert second["rmse"] == pytest.approx(float((error**2).mean() ** 0.5))
-    assert method_repeats.list_fits(table2.TABLE2_METHODS["CCPOvIRE"], trial, {})[0].model.seed == 1
-    assert (table2.draw_trial("generated", 0).fresh.rows != trial.fresh.rows).any()  # type: ignore[union-attr]
-    assert [fit.problem for fit in method_repeats.list_fits(table2.TABLE2_METHODS["CFRNet"], trial, {})] == ["levels"]
-    policies = method_repeats.list_fits(table2.TABLE2_METHODS["BanditNet"], trial, {})  # one for each budget
+    assert method_repeats.list_fits(table2.TABLE2_METHODS["CCPOvIRE"], data, {})[0].model.seed == 1
+    assert (table2.draw_repeat("generated", 0).fresh.rows != data.fresh.rows).any()  # type: ignore[union-attr]
+    assert [fit.problem for fit in method_repeats.list_fits(table2.TABLE2_METHODS["CFRNet"], data, {})] == ["levels"]
+    policies = method_repeats.list_fits(table2.TABLE2_METHODS["BanditNet"], data, {})  # one for each budget
     assert [fit.problem for fit in policies] == [fit.model.budget for fit in policies] == list(TABLE2_BUDGETS)
 
 

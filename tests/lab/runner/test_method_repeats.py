@@ -64,7 +64,8 @@ def test_each_repeat_has_its_own_log_and_seed() -> None:
     assert found[1]["√pehe"] == pytest.approx(truth_measures.effect_error(binary.predict(fresh.features), fresh.truth))
     assert found[0]["rmse"] != found[1]["rmse"]
     assert (
-        method_repeats.list_fits(methods["linear"], method_repeats.simulate_trial("averaged", 1), {})[0].model.seed == 1
+        method_repeats.list_fits(methods["linear"], method_repeats.simulate_repeat("averaged", 1), {})[0].model.seed
+        == 1
     )
 
 

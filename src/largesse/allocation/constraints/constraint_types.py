@@ -35,7 +35,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from largesse.errors import Problem, as_number, refuse, repr_short, suggest
+from largesse.errors import Problem, number_or_none, refuse, repr_short, suggest
 from largesse.records import Array
 
 MAX_RETURN = 1e100  # response per unit of cost; no campaign asks for more, and products with costs stay finite
@@ -125,7 +125,7 @@ class Limit(Constraint):
     @property
     @abstractmethod
     def key(self) -> str:
-        """The name in `plan.shadow`."""
+        """The constraint's key in `plan.shadow`, which holds shadow prices."""
 
     @abstractmethod
     def limit(self, n: int, /) -> float:
@@ -139,7 +139,7 @@ class Limit(Constraint):
 
     def amount(self, value: float) -> str:
         """Format a value of the limited sum, rounded up, or down for a lower limit."""
-        return round_to_digits(value, down=self.at_least) if self.money else f"{value:,.0f}"
+        return format_rounded(value, down=self.at_least) if self.money else f"{value:,.0f}"
 
     def changed(self, limit: float, _n: int, /) -> str:
         """Describe the nearest limit that some plan satisfies."""
@@ -165,7 +165,7 @@ class Limit(Constraint):
         return []
 
 
-def round_to_digits(value: float, down: bool = False) -> str:
+def format_rounded(value: float, down: bool = False) -> str:
     """Format a number with six digits, rounded up so that it is enough, or rounded down."""
     written = Decimal(repr(float(value)))
     digits = Context(prec=6, rounding=ROUND_FLOOR if down else ROUND_CEILING)
@@ -326,7 +326,7 @@ class Budget(Limit):
         return Problem(f"no plan was found within {self.name}", f"raise it by {by:g}")
 
     def _both(self, total: float, n: int) -> str:
-        return f"{round_to_digits(total)} ({round_to_digits(total / n)} per customer)"
+        return f"{format_rounded(total)} ({format_rounded(total / n)} per customer)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +354,7 @@ class SegmentBudget(Limit):
 
     @property
     def key(self) -> str:
-        """The name in `plan.shadow`."""
+        """The constraint's key in `plan.shadow`, which holds shadow prices."""
         return f"segment {self.segment}"
 
     def check(self, n: int, _levels: int, /) -> list[Problem]:
@@ -364,7 +364,7 @@ class SegmentBudget(Limit):
         if self.segment not in self.segments.places:
             hint = suggest(str(self.segment), [str(known) for known in self.segments.names])
             return [Problem(f"segment_budgets names {self.segment!r}, which no customer is in", hint)]
-        total = as_number(self.total)
+        total = number_or_none(self.total)
         if total is None or not total >= 0:
             return [
                 Problem(
@@ -407,14 +407,14 @@ class LevelCap(Limit):
 
     @property
     def key(self) -> str:
-        """The name in `plan.shadow`."""
+        """The constraint's key in `plan.shadow`, which holds shadow prices."""
         return f"cap of level {self.level}"
 
     def check(self, _n: int, levels: int, /) -> list[Problem]:
         """Return the problems: an unknown level, or an invalid number of customers."""
         if wrong := _unknown_level(self.setting.word, self.level, levels):
             return wrong
-        most = as_number(self.most)
+        most = number_or_none(self.most)
         if most is None or not 0 <= most < math.inf:
             return [Problem(f"caps[{self.level}] is {repr_short(self.most)}", "a cap is a number of customers")]
         return []
@@ -477,14 +477,14 @@ class LevelShare(Limit):
 
     @property
     def key(self) -> str:
-        """The name in `plan.shadow`."""
+        """The constraint's key in `plan.shadow`, which holds shadow prices."""
         return f"share of level {self.level}"
 
     def check(self, _n: int, levels: int, /) -> list[Problem]:
         """Return the problems: an unknown level, or a share outside 0 to 1."""
         if wrong := _unknown_level(self.setting.word, self.level, levels):
             return wrong
-        share = as_number(self.share)
+        share = number_or_none(self.share)
         if share is None or not 0 <= share <= 1:
             return [Problem(f"shares[{self.level}] is {repr_short(self.share)}", "a share lies between 0 and 1")]
         return []
@@ -499,12 +499,12 @@ class LevelShare(Limit):
 
     def changed(self, limit: float, n: int, /) -> str:
         """Describe the nearest share that some plan satisfies."""
-        return f"lower {self.name} to {round_to_digits(limit / n, down=True)}"
+        return f"lower {self.name} to {format_rounded(limit / n, down=True)}"
 
     def out_of_reach(self, nearest: float, n: int, /) -> Problem:
         """Return the problem with the number of customers who may get the level."""
         got = f"{self.limit(n):,.0f} customers must get level {self.level}, but only {nearest:,.0f} may"
-        return Problem(got, f"lower its share to {round_to_digits(nearest / n, down=True)}")
+        return Problem(got, f"lower its share to {format_rounded(nearest / n, down=True)}")
 
     def not_met(self, by: float, n: int, /) -> Problem:
         """Return the problem with the share that the best plan found reaches."""
@@ -559,11 +559,11 @@ class LeastReturn(Constraint):
     @classmethod
     def given(cls, constraints: Constraints) -> list[LeastReturn]:
         """Return the minimum return of the constraints, if any."""
-        return [] if as_number(constraints.least_return) == 0 else [cls(constraints.least_return)]
+        return [] if number_or_none(constraints.least_return) == 0 else [cls(constraints.least_return)]
 
     def check(self, _n: int, _levels: int, /) -> list[Problem]:
         """Return the problem of a negative minimum return."""
-        least = as_number(self.least)
+        least = number_or_none(self.least)
         if least is None or not 0 <= least <= MAX_RETURN:
             return [
                 Problem(f"least_return is {repr_short(self.least)}", "give response per unit of cost, zero or more")

@@ -209,6 +209,6 @@ def unpack_arrays(content: bytes) -> dict[str, Any]:
     return dict(load(content[8 : 8 + int.from_bytes(content[:8], "little")]))
 
 
-def unpack_following(content: bytes) -> pa.Table:
-    """Return the table that was packed after arrays."""
+def unpack_table_after_arrays(content: bytes) -> pa.Table:
+    """Read the table packed after arrays in one content."""
     return unpack_table(content[8 + int.from_bytes(content[:8], "little") :])

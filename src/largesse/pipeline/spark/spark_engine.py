@@ -42,8 +42,8 @@ from largesse.pipeline.spark.chunked_tables import (
     add_up,
     keep_chunks,
     unpack_arrays,
-    unpack_following,
     unpack_table,
+    unpack_table_after_arrays,
 )
 from largesse.pipeline.spark.executor_tasks import (
     ChunkCosts,
@@ -402,7 +402,7 @@ class SparkCustomers:
         task = partial(survey_chunk, price, scale, highest, self.features, self.costs)
         contents = list(self.chunks.map(task, "splitting ties", "scores", "rest"))
         parts = [unpack_arrays(content) for content in contents]
-        table = pa.concat_tables(map(unpack_following, contents)).unify_dictionaries().combine_chunks()
+        table = pa.concat_tables(map(unpack_table_after_arrays, contents)).unify_dictionaries().combine_chunks()
         rows, curves = (np.concatenate([part[name] for part in parts]) for name in ("rows", "curves"))
         paid = parts[0]["paid"] if self.costs.common is not None else np.concatenate([part["paid"] for part in parts])
         chosen = choose_places(rows, MAX_SUMMARY_ROWS)
@@ -443,7 +443,7 @@ class SparkCustomers:
                     functools.reduce(operator.add, [*counts, PlanCounts(task.features, **unpack_arrays(content))])
                 ]
                 for writer in writers:
-                    writer.write(unpack_following(content))
+                    writer.write(unpack_table_after_arrays(content))
                 advance(counts[0].n / self.n)
             if self.target is not None:
                 targets[0].path.unlink(missing_ok=True)

@@ -58,9 +58,9 @@ BALANCE = Balance(kernel="linear", estimator="biased", normalise=True)
 
 
 class BalancedNetwork(ResponseModel):
-    """Base class of SIRE and IRE.
+    """Base class of the HSIC-balanced response networks SIRE (monotone in the level) and IRE.
 
-    SIRE is monotone in the level; IRE has no settings of monotone heads.
+    IRE has no settings of monotone heads.
     """
 
     monotone: ClassVar[bool]

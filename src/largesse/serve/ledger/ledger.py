@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, final
 
-from largesse.errors import LargesseError, LedgerError, Problem, as_number, fail, refuse, repr_short
+from largesse.errors import LargesseError, LedgerError, Problem, fail, number_or_none, refuse, repr_short
 from largesse.serve.ledger.ledger_records import (
     Audit,
     DecisionRequest,
@@ -290,7 +290,7 @@ def open_ledger(
     500.0
     """
     unchecked_terms: Any = terms
-    problems, seconds = [], as_number(timeout)
+    problems, seconds = [], number_or_none(timeout)
     if not isinstance(unchecked_terms, LedgerTerms | None):
         problems.append(Problem(f"the terms are {repr_short(terms)}", "make them with make_terms(total, ends)"))
     if seconds is None or not 0 <= seconds < float("inf"):

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from largesse.errors import Problem, as_number, find_integer_problems, join_some, refuse, repr_short
+from largesse.errors import Problem, find_integer_problems, join_some, number_or_none, refuse, repr_short
 from largesse.records import Array
 from largesse.serve.ledger.money_time import (
     DAY_MICROS,
@@ -115,7 +115,7 @@ def make_terms(
     if not problems and end <= start:
         problem = f"the period ends at {format_time(end)}, but begins at {format_time(start)}"
         problems.append(Problem(problem, "give an end after the beginning"))
-    days = None if valid_days is None else as_number(valid_days)
+    days = None if valid_days is None else number_or_none(valid_days)
     if valid_days is not None and (days is None or not 0 < days <= MAX_VALID_DAYS):
         problems.append(Problem(f"a promise stands for {repr_short(valid_days)} days", "give a number of days above 0"))
         days = None

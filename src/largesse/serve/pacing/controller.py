@@ -17,7 +17,7 @@ from typing import Any, final
 
 import numpy as np
 
-from largesse.errors import BudgetError, Problem, as_number, fail, refuse, repr_short
+from largesse.errors import BudgetError, Problem, fail, number_or_none, refuse, repr_short
 from largesse.exploration import ExplorationRule
 from largesse.io import Reader, pack
 from largesse.records import Array
@@ -210,15 +210,15 @@ def _check_plan(
         hint = "make the population with the policy that explores: make_population(policy, customers)"
         problem = "the exploration rule needs the variance of responses, and the population has none"
         problems.append(Problem(problem, hint))
-    number = as_number(customers)
+    number = number_or_none(customers)
     if number is None or not 1 <= number <= 1e12:
         problems.append(Problem(f"the expected customers are {repr_short(customers)}", "give a number, 1 or more"))
-    rate = as_number(exploration_rate)
+    rate = number_or_none(exploration_rate)
     if rate is None or not 0 <= rate <= 1:
         hint = "give a share of customers from 0 to 1"
         problems.append(Problem(f"exploration_rate is {repr_short(exploration_rate)}", hint))
     week = FLAT_WEEK if season is None else tuple(season) if isinstance(season, Sequence) else ()
-    weights = [as_number(value) for value in week]
+    weights = [number_or_none(value) for value in week]
     if len(week) != 7 or any(value is None or not 0 <= value < math.inf for value in weights) or not sum(week):
         hint = "give seven numbers, Monday first, zero or more"
         problems.append(Problem(f"the season is {repr_short(season)}", hint))

@@ -14,10 +14,10 @@ from largesse.campaign import BUDGET_KEYS, Campaign, read_campaign, read_list
 from largesse.data import read_table
 from largesse.errors import (
     Problem,
-    as_number,
     fail,
     find_budget_problems,
     find_integer_problems,
+    number_or_none,
     percent,
     refuse,
     repr_short,
@@ -148,7 +148,7 @@ def _problems(settings: PaceSettings, budget: float | None, total: float | None)
     problems += find_integer_problems(settings.days, "--days", 1, MAX_PERIOD_DAYS)
     if settings.customers is not None:
         problems += find_integer_problems(settings.customers, "--customers", 1, MAX_STREAM_CUSTOMERS)
-    valid = as_number(settings.valid_days)
+    valid = number_or_none(settings.valid_days)
     if settings.valid_days is not None and (valid is None or not 0 < valid <= MAX_PERIOD_DAYS):
         problem = f"--valid-days is {repr_short(settings.valid_days)}"
         problems.append(Problem(problem, "give a number of days above 0"))

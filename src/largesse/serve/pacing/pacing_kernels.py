@@ -214,8 +214,8 @@ def reserve_amount(paid: float, plan: Array, state: Array) -> float:
 
 
 @compiled
-def find_parts(plan: Array, t: float) -> tuple[int, int]:
-    """Return the part of the period that contains t, and the part at whose end a promise made at t ends; J: after the period."""
+def find_period_parts(plan: Array, t: float) -> tuple[int, int]:
+    """Return the indices of the parts of the period in which t lies and a promise made at t expires (J: after the period)."""
     J = int(plan[PARTS])
     wide = plan[DAYS] / J
     last = J if t + plan[VALID] > plan[DAYS] else max(int(np.ceil((t + plan[VALID]) / wide)) - 1, 0)
@@ -231,7 +231,7 @@ def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple
     """
     J, t = int(plan[PARTS]), state[LAST]
     wide = plan[DAYS] / J
-    now, _ = find_parts(plan, t)
+    now, _ = find_period_parts(plan, t)
     gone = money[AT_ONCE] + money[SETTLED_PAID] + paid * money[OPEN_EXPECTED] + money[LATE_FACE]
     left = (money[TOTAL] - gone) * UNIT
     if plan[LASTS]:
@@ -239,7 +239,7 @@ def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple
     daily = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * arrival_ratio(plan, state)
     arrivals, last_parts = np.zeros(J), np.zeros(J, dtype=np.int64)
     for b in range(J):
-        last_parts[b] = find_parts(plan, min((b + 0.5) * wide, plan[DAYS]))[1]
+        last_parts[b] = find_period_parts(plan, min((b + 0.5) * wide, plan[DAYS]))[1]
         if b >= now:
             arrivals[b] = daily * count_days(plan, state, max(b * wide, t), (b + 1) * wide)
     planned_cost, n_to_come = 0.0, 0.0
@@ -320,7 +320,7 @@ def decide_customer(
         return pick_level(f, dear * UNIT, state[FACTOR], dear, 0), 1.0, state[FACTOR] * plan[PATH], 2
     K, room, share = len(f), money[TOTAL] - money[SPENT] - money[PROMISED], plan[AT_RANDOM]
     advance(plan, state, money, t)
-    parts, paid = find_parts(plan, t), cost_ratio(plan, state, money)
+    parts, paid = find_period_parts(plan, t), cost_ratio(plan, state, money)
     if plan[LASTS]:
         room = max(money[TOTAL] - money[SPENT] - math.ceil(reserve_amount(paid, plan, state) / UNIT), 0)
         for k in range(K):
@@ -497,7 +497,7 @@ def cost_at(
     factor: float, paid: float, f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array
 ) -> float:
     """Return the average cost of customers who are decided at a factor of the plan's prices."""
-    parts, total = find_parts(plan, state[LAST]), 0.0
+    parts, total = find_period_parts(plan, state[LAST]), 0.0
     for i in range(len(f)):
         cost = price_levels(at_once[i], face[i], expected[i], parts, paid, plan)
         best, spent = -math.inf, 0.0
@@ -512,7 +512,7 @@ def cost_at(
 @compiled
 def plan_again(f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array, money: Array) -> None:
     """Set the price at which customers like these cost the remaining budget per customer."""
-    J, period_part = int(plan[PARTS]), find_parts(plan, state[LAST])[0]
+    J, period_part = int(plan[PARTS]), find_period_parts(plan, state[LAST])[0]
     paid = cost_ratio(plan, state, money)
     room, _ = forecast_room(paid, plan, state, money)
     target = room * plan[PATH + 3 * J + 1 + period_part]

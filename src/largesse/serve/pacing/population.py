@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.errors import Problem, as_number, fail, repr_short
+from largesse.errors import Problem, fail, number_or_none, repr_short
 from largesse.policy import Policy
 from largesse.records import Array
 from largesse.serve.ledger.ledger_records import Offers
@@ -113,7 +113,7 @@ def make_population(policy: Policy, customers: Any, *, max_costs: Sequence[float
     if levels.contact_cost:
         at_once[:, 1:] = count_micros(np.array([levels.contact_cost]))[0]
     if max_costs is not None:
-        numbers = [as_number(value) for value in max_costs] if isinstance(max_costs, Sequence | np.ndarray) else []  # type: ignore[redundant-expr]
+        numbers = [number_or_none(value) for value in max_costs] if isinstance(max_costs, Sequence | np.ndarray) else []  # type: ignore[redundant-expr]
         if len(numbers) != len(levels) or any(value is None or value < 0 for value in numbers):
             hint = f"give one number for each of the {len(levels)} levels, zero or more, the cheapest first"
             fail("ledger", Problem(f"the maximum costs of the levels are {repr_short(max_costs)}", hint))

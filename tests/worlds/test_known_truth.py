@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse.worlds.oracle import KnownTruth
+from largesse.worlds.known_truth import KnownTruth
 from largesse.worlds.paper_simulations import simulate
 
 COSTS = np.array([0.0, 1.0, 2.0, 4.0])

@@ -1,4 +1,4 @@
-"""Gains of a plan over the logged policy by level, and customers' transitions between levels."""
+"""Changes of a plan against the logged policy: gains by level, and customers' transitions between levels."""
 
 from __future__ import annotations
 

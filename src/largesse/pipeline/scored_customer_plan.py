@@ -1,4 +1,4 @@
-"""Planning: from scored customers, a budget and constraints to a plan and the rule of its policy."""
+"""Plan of scored customers under a budget and constraints, and the rule of its policy."""
 
 from __future__ import annotations
 

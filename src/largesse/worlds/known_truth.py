@@ -1,4 +1,4 @@
-"""True values of plans for simulated customers with known responses."""
+"""Known truth about simulated customers: true values of plans and mixes, the oracle's plan and skills."""
 
 from __future__ import annotations
 

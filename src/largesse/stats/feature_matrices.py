@@ -1,4 +1,4 @@
-"""Linear algebra of feature matrices: exact products, principal axes and standardised columns."""
+"""Operations on feature matrices: exact row products, principal axes and standardised columns."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from largesse.worlds import draw_world
-from largesse_lab.runner.customer_groups import GROUP_KINDS, FeatureCondition, draw_group
 from largesse_lab.runner.judged_plans import find_coverage, write_bias
+from largesse_lab.runner.random_customer_groups import GROUP_KINDS, FeatureCondition, draw_group
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from largesse.stats import threads
-from largesse.stats.threads import (
+from largesse.stats.thread_pools import (
     map_in_threads,
     one_thread,
     prefetch,

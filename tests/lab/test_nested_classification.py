@@ -9,7 +9,7 @@ import pytest
 
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse_lab.nested_labels import generate_nested, has_nested, make_bandit, project_features, read_nested
+from largesse_lab.nested_classification import generate_nested, has_nested, make_bandit, project_features, read_nested
 
 
 def labelled(n: int = 300, seed: int = 0) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from largesse.errors import InputError
 from largesse.evaluation import RULE_GROUPS
 from largesse.pipeline import plan
 from largesse.pipeline.python_api import Run
-from largesse.pipeline.simple_rule_plan import _keep_budget
+from largesse.pipeline.simpler_plan import _keep_budget
 
 COSTS = np.array([0.0, 5.0, 10.0])
 

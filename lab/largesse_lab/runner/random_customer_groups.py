@@ -10,7 +10,7 @@ import pyarrow as pa
 from largesse.records import Array
 
 GROUP_KINDS = ("category", "range", "pair")
-N_GROUP_TRIALS = 200
+MAX_GROUP_DRAWS = 200
 PAIR_SHARES = (0.2, 0.75)  # of each condition of a pair
 
 
@@ -55,7 +55,7 @@ def draw_group(
     columns = {"category": words + flags, "range": numbers, "pair": table.column_names}
     kinds = [kind for kind in GROUP_KINDS if len(columns[kind]) > (kind == "pair")]
     kind = str(rng.choice(kinds))
-    for _ in range(N_GROUP_TRIALS):
+    for _ in range(MAX_GROUP_DRAWS):
         names = rng.choice(columns[kind], 2 if kind == "pair" else 1, replace=False)
         limits = PAIR_SHARES if kind == "pair" else shares
         group = RandomGroup(kind, tuple(_draw_condition(table, str(name), rng, limits) for name in names))

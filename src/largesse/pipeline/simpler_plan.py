@@ -1,4 +1,4 @@
-"""Plans without the policy: levels drawn by the simple rule or the best uniform mix of a run's evaluation."""
+"""Simpler plans: levels drawn by the simple rule or the best uniform mix of a run's evaluation, without the policy."""
 
 from __future__ import annotations
 
