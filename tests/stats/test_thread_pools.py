@@ -10,7 +10,7 @@ import numpy as np  # its BLAS is a pool of threads
 import pytest
 from threadpoolctl import threadpool_info
 
-from largesse.stats import threads
+from largesse.stats import thread_pools
 from largesse.stats.thread_pools import (
     map_in_threads,
     one_thread,
@@ -29,7 +29,7 @@ def test_small_work_runs_on_one_thread_and_large_work_as_before() -> None:
     with one_thread(cells=np.eye(3).size):
         assert most_threads() == 1
     assert most_threads() == before
-    with one_thread(cells=threads.MIN_CELLS_FOR_THREADS):
+    with one_thread(cells=thread_pools.MIN_CELLS_FOR_THREADS):
         assert most_threads() == before
 
 
