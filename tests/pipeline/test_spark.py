@@ -360,7 +360,7 @@ def test_a_run_that_fails_while_writing_leaves_the_old_folder(
 def test_the_command_line_runs_on_spark(session: Any, on_spark: Path, ran: Path, tmp_path: Path) -> None:
     command = ["run", str(ran.parent / "campaign.toml"), "--engine", "spark", "--out", str(tmp_path / "run"), "--json"]
     done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
+    assert done.exit_code in (0, 10, 20), done.output  # 10 and 20: findings about the log
     assert read_part(tmp_path / "run", "plan") == near(read_part(on_spark, "plan"))
     command = ["plan", str(tmp_path / "run"), "--engine", "spark", "--budget", "1", "--plan-to", "not/a/table"]
     done = CliRunner().invoke(app, command)

@@ -52,7 +52,7 @@ def compare_customers(log: Log, features: pa.Table, seed: int = 0) -> tuple[Cust
 
     >>> import pyarrow as pa
     >>> from largesse.data import log_from_arrays
-    >>> log = log_from_arrays(np.arange(100) % 10, np.arange(100) % 2, np.arange(100) % 3 == 0)
+    >>> log = log_from_arrays(np.arange(100)[:, None] % 10, np.arange(100) % 2, np.arange(100) % 3 == 0)
     >>> shift, known = compare_customers(log, pa.table({"x0": [1, 2, 30, 4]}))
     >>> shift.unknown, shift.values[0].feature, known
     (0.25, 'x0', array([ True,  True, False,  True]))

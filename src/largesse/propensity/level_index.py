@@ -26,7 +26,7 @@ def estimate_by_index(log: Log, X: Array, base: Array, fold: Array, seed: int = 
     >>> rng = np.random.default_rng(0)
     >>> score = rng.normal(size=3000)
     >>> level = (rng.random(3000) < np.where(score > 0, 0.8, 0.2)).astype(int)
-    >>> log = log_from_arrays(score[:, None], level, np.zeros(3000))
+    >>> log = log_from_arrays(score[:, None], level, score + level)
     >>> propensity = estimate_by_index(log, score[:, None], np.zeros(3000), np.arange(3000) % 5)
     >>> bool(propensity[(level == 1) & (score > 1)].mean() > 0.6), bool(propensity[(level == 1) & (score < -1)].mean() < 0.4)
     (True, True)

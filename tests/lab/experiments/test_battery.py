@@ -36,6 +36,7 @@ from largesse_lab.experiments import (
     simulation_comparison,
     support_hole_detection,
     table2,
+    verdict_calibration,
 )
 from largesse_lab.runner import truth_measures
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
@@ -274,6 +275,9 @@ CASES = {
         check_shifts,
     ),
     "rules": Case(Request(seeds=(3, 3), sizes=[400]), check=check_rules),
+    "verdicts": Case(
+        Request(models=["linear"], seeds=(3, 3), sizes=[300]), sizes(verdict_calibration, FRESH_ROWS=500), figure=True
+    ),
 }
 
 
