@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from largesse.data.log_reader import log_from_arrays, read_log
-from largesse.evaluation.log_checks import check_log, doctor, find_leaks, measure_explained
-from largesse.evaluation.overlap_and_balance import answer_level, measure_overlap
+from largesse.evaluation.log_checks import check_log, doctor, find_leaks, measure_explained_share
+from largesse.evaluation.overlap_and_balance import grade_level_overlap, measure_overlap
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.randomisation_check import measure_dependence
 from largesse.levels import Levels
@@ -370,7 +370,7 @@ def measured(log: Log, propensity: Array) -> Overlap:
 def test_whether_the_effect_of_a_level_can_be_estimated(
     rows: int, effective: float, smallest: float, answer: str
 ) -> None:
-    assert answer_level(rows, effective, smallest) == answer
+    assert grade_level_overlap(rows, effective, smallest) == answer
 
 
 def test_rows_effective_rows_and_smallest_propensities_follow_their_formulas() -> None:
@@ -528,7 +528,7 @@ def test_sums_over_groups_give_what_rows_give() -> None:
     rng = np.random.default_rng(4)
     code, half = rng.integers(0, 6, 80), rng.integers(0, 2, 80)
     target = 1000 + rng.normal(size=(80, 2)) + code[:, None]
-    assert measure_explained(code, target, half) == pytest.approx(slowly_explained(code, target, half))
+    assert measure_explained_share(code, target, half) == pytest.approx(slowly_explained(code, target, half))
 
 
 def test_customers_who_never_got_a_level_are_named() -> None:

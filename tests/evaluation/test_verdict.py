@@ -11,11 +11,11 @@ from largesse.evaluation.one_column_rule import learn_rules
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.evaluation.verdict import (
     PROBABILITY_RANGE,
-    PromisedGain,
+    PredictedGain,
     combine_evidence,
     find_probability,
     give_verdict,
-    promise_gains,
+    predict_gains,
 )
 from largesse.levels import Levels
 from largesse.records import GRADES, Array, Estimate, Finding, Log, Scores, Verdict
@@ -161,7 +161,7 @@ def test_logs_that_cannot_say_anything() -> None:
 
 
 def test_evidence_is_combined_by_precision() -> None:
-    sharp, vague = (combine_evidence("plan", LOG_GAIN, PromisedGain(0.01, 0.01, sd)) for sd in (0.005, 0.2))
+    sharp, vague = (combine_evidence("plan", LOG_GAIN, PredictedGain(0.01, 0.01, sd)) for sd in (0.005, 0.2))
     assert 0.01 < sharp.gain.estimate < vague.gain.estimate < 0.02
     assert sharp.gain.se < vague.gain.se < LOG_GAIN.se
     assert sharp.probability > vague.probability
@@ -170,10 +170,10 @@ def test_evidence_is_combined_by_precision() -> None:
 
 
 def test_where_model_and_log_exclude_each_other_the_log_is_believed() -> None:
-    found = combine_evidence("plan", LOG_GAIN, PromisedGain(-0.2, -0.2, 0.01))
+    found = combine_evidence("plan", LOG_GAIN, PredictedGain(-0.2, -0.2, 0.01))
     assert found.contradiction
     assert found.gain == LOG_GAIN
-    assert not combine_evidence("plan", LOG_GAIN, PromisedGain(-0.2, -0.2, 0.4)).contradiction
+    assert not combine_evidence("plan", LOG_GAIN, PredictedGain(-0.2, -0.2, 0.4)).contradiction
 
 
 @pytest.mark.parametrize("mean", [-9.0, -0.1, 0.0, 0.1, 9.0])
@@ -227,7 +227,7 @@ def test_promises_are_those_of_the_curves() -> None:
     log, truth = make_log(1000)
     scores = crossfit(log, KnownCurves(truth))
     plan = plan_each_fold(scores, 0.8).levels
-    (found,) = promise_gains(log, scores, [plan]) or []
+    (found,) = predict_gains(log, scores, [plan]) or []
     spend, means = plan.mean(), truth.mean(axis=0)
     mix = max((1 - s) * means[a] + s * means[b] for a, b in ((0, 1), (0, 2)) if 0 <= (s := spend / b) <= 1)
     assert found.promise == pytest.approx(truth[np.arange(1000), plan].mean() - mix)

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.serve import AuthMiddleware
-from largesse.studio.studio_app import access_policy, make_studio_app
+from largesse.studio.studio_app import make_access_policy, make_studio_app
 from largesse.studio.studio_files import StudioFolder
 from largesse.studio.studio_handlers import Studio
 from support.answers import check_error
@@ -73,7 +73,7 @@ def build(folder: Path) -> tuple[Any, Path]:
     (home / "table.csv").write_text("a,b\n1,2\n")
     studio = Studio(StudioFolder(home, home / ".private"), max_upload_bytes=1000)
     studio._warm_up = lambda _: None  # type: ignore[method-assign]  # no process is started ahead
-    return AuthMiddleware(make_studio_app(studio), access_policy(TOKEN, 8137)), home
+    return AuthMiddleware(make_studio_app(studio), make_access_policy(TOKEN, 8137)), home
 
 
 def check_response(answer: Answer, method: str = "GET") -> None:

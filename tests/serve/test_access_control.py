@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from largesse.errors import InputError, Problem
-from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, read_json, write_json
+from largesse.serve import AccessPolicy, AuthMiddleware, make_error_handlers, read_json, write_json
 from support.services import Answer, knock
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -34,7 +34,7 @@ async def echo(request: Request) -> Response:
 
 
 METHODS = ["GET", "POST", "PUT", "DELETE"]
-ECHO = Starlette(routes=[Route("/{rest:path}", echo, methods=METHODS)], exception_handlers=error_handlers("", ""))
+ECHO = Starlette(routes=[Route("/{rest:path}", echo, methods=METHODS)], exception_handlers=make_error_handlers("", ""))
 GUARDED = AuthMiddleware(ECHO, POLICY)
 
 

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, http_limits, listen
+from largesse.serve import AccessPolicy, AuthMiddleware, http_limits, listen, make_error_handlers
 from largesse.serve.server_process import MAX_LOG_RECORDS, _configure, configure_logging
 
 HEAD = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -39,7 +39,7 @@ class Running:
 
     def __init__(self) -> None:
         routes = [Route("/", echo, methods=["POST"]), Route("/wait", wait, methods=["POST"])]
-        app = AuthMiddleware(Starlette(routes=routes, exception_handlers=error_handlers("", "")), AccessPolicy())
+        app = AuthMiddleware(Starlette(routes=routes, exception_handlers=make_error_handlers("", "")), AccessPolicy())
         self.bound = listen(0, 0)
         self.address = self.bound.getsockname()
         config = _configure(app)

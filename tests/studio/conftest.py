@@ -9,7 +9,7 @@ import pyarrow.csv as csv
 import pytest
 
 from largesse.serve import AuthMiddleware
-from largesse.studio.studio_app import access_policy, make_studio_app
+from largesse.studio.studio_app import make_access_policy, make_studio_app
 from largesse.studio.studio_files import StudioFolder
 from largesse.studio.studio_handlers import Studio
 from support.shops import shop_table
@@ -33,7 +33,7 @@ def build_house(ran: Path, home: Path) -> House:
     (folder / "damaged" / "campaign.toml").write_text("title = [[[")
     (folder / "table.csv").write_text("a,b\n1,2\n")
     studio = Studio(StudioFolder(folder, private), max_upload_bytes=1000)
-    return House(folder, private, studio, AuthMiddleware(make_studio_app(studio), access_policy(TOKEN, 8137)))
+    return House(folder, private, studio, AuthMiddleware(make_studio_app(studio), make_access_policy(TOKEN, 8137)))
 
 
 @pytest.fixture(scope="session")

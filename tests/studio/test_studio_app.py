@@ -9,14 +9,14 @@ import pytest
 from largesse import cli
 from largesse.errors import InputError
 from largesse.studio import studio_app as app
-from largesse.studio.studio_app import find_home
+from largesse.studio.studio_app import find_studio_folder
 
 
 def test_the_folder_is_that_of_the_run_or_the_one_that_is_named(run_copy: Path, tmp_path: Path) -> None:
-    assert find_home(run_copy, None) == (tmp_path, "run")
-    assert find_home(run_copy, tmp_path) == (tmp_path, "run")
-    assert find_home(None, tmp_path) == (tmp_path, None)
-    assert find_home(None, None) == (Path.cwd(), None)
+    assert find_studio_folder(run_copy, None) == (tmp_path, "run")
+    assert find_studio_folder(run_copy, tmp_path) == (tmp_path, "run")
+    assert find_studio_folder(None, tmp_path) == (tmp_path, None)
+    assert find_studio_folder(None, None) == (Path.cwd(), None)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_what_is_not_there_is_refused(
     (tmp_path / "other").mkdir()
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(InputError, match=message):
-        find_home(None if run is None else tmp_path / run, None if folder is None else tmp_path / folder)
+        find_studio_folder(None if run is None else tmp_path / run, None if folder is None else tmp_path / folder)
 
 
 def test_a_part_that_is_not_installed_is_named(
@@ -63,7 +63,7 @@ def test_a_quiet_studio_says_its_address_alone(tmp_path: Path, monkeypatch: pyte
 def test_the_token_is_not_in_the_command_line_of_the_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: queue.Queue[str] = queue.Queue()
     monkeypatch.setattr(app, "run_server", lambda *_, **__: None)
-    monkeypatch.setattr(app, "has_screen", lambda: True)
+    monkeypatch.setattr(app, "can_open_browser", lambda: True)
     monkeypatch.setattr(app.webbrowser, "open", opened.put)
     said: list[str] = []
     app.open_studio(folder=tmp_path, port=0, say=said.append)

@@ -57,8 +57,8 @@ from largesse_lab.baselines.network_helpers import (
     draw_batches,
     draw_by_steps,
     find_held_out_share_problems,
+    find_option_problems,
     loop_of_steps,
-    option_problems,
     start_by_seed,
     zero_moments,
 )
@@ -191,7 +191,9 @@ class BanditNet(Learner):
         return np.broadcast_to(paid, (n, K))
 
     def _problems(self, levels: Levels) -> list[Problem]:
-        wrong = option_problems(self, BANDITNET_OPTIONS) + policy_network_problems(self.network, self.training)
+        wrong = find_option_problems(self, BANDITNET_OPTIONS) + find_policy_network_problems(
+            self.network, self.training
+        )
         wrong += find_budget_problems(self.budget)
         if not self.clip >= 1:
             wrong.append(Problem(f"clip={self.clip!r}", "1/ρ is never below one: give a number above it"))
@@ -315,15 +317,15 @@ class Translation:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedPolicies:
     """The policies of several λ and their networks."""
 
     translations: tuple[Translation, ...]
     networks: PolicyNetworks
 
-    def append(self, others: Trained) -> Trained:
+    def append(self, others: TrainedPolicies) -> TrainedPolicies:
         """Return these policies and others."""
-        return Trained(self.translations + others.translations, self.networks.append(others.networks))
+        return TrainedPolicies(self.translations + others.translations, self.networks.append(others.networks))
 
 
 @dataclass(frozen=True)
@@ -359,7 +361,7 @@ class Trainer:
             held=hold_out(log, settings.hold_out, settings.seed),
         )
 
-    def train(self, shifts: Array) -> Trained:
+    def train(self, shifts: Array) -> TrainedPolicies:
         """Return the policies of every λ, each with the η at which it spends the budget."""
         s, costs = self.settings, self.rows.costs
         if s.search == "retrain":
@@ -371,7 +373,7 @@ class Trainer:
         rest = np.array([find_softmax_price(score, costs, s.budget, self.rows.weight, s.spend) for score in scores])
         policies = [softmax(score - price * costs) for score, price in zip(scores, rest, strict=True)]
         results = zip(shifts, prices + rest, policies, strict=True)
-        return Trained(tuple(self._judge(float(a), float(b), policy) for a, b, policy in results), networks)
+        return TrainedPolicies(tuple(self._judge(float(a), float(b), policy) for a, b, policy in results), networks)
 
     def _train(self, shifts: Array, prices: Array) -> PolicyNetworks:
         s = self.settings
@@ -521,7 +523,7 @@ class TrainingRows:
     held: Array  # (n,) whether a row is held out, to stop by
 
 
-def policy_network_problems(network: Network, training: Training) -> list[Problem]:
+def find_policy_network_problems(network: Network, training: Training) -> list[Problem]:
     """Return the problems of the settings of policy networks."""
     return setting_problems("network", network, BANDITNET_NETWORK) + setting_problems(
         "training", training, BANDITNET_TRAINING

@@ -124,7 +124,7 @@ class BART(ResponseModel):
         response = log.response[rows]
         # Without differences a probit is infinite, and too few rows make no tree: stochtree refuses them.
         if np.ptp(response) == 0 or len(response) <= 2 * self.leaf_rows:
-            self.probit_, self.draws_ = False, constant_draw(float(response.mean()))
+            self.probit_, self.draws_ = False, make_constant_draw(float(response.mean()))
             return
         columns = np.column_stack([self._columns(X), log.level]).astype(np.float64)
         with one_thread():
@@ -153,7 +153,7 @@ class BART(ResponseModel):
             general_params=general,
             mean_forest_params=forest,
         )
-        return posterior_draws(model)
+        return extract_posterior_draws(model)
 
     def _columns(self, X: Array) -> Array:
         """Return the features (n, p), followed by the estimated propensities if they are used."""
@@ -230,13 +230,13 @@ def _logging(X: Array, log: Log) -> Array:
 # -- conversion from stochtree -----------------------------------------------------------------------------------------
 
 
-def constant_draw(value: float) -> Draws:
+def make_constant_draw(value: float) -> Draws:
     """Return a single draw that is the same for all customers."""
     whole, real = np.zeros(0, np.int32), np.zeros(0)
     return Draws(1, value, 0.0, Trees(whole, whole, real, whole, whole, real))
 
 
-def posterior_draws(model: Any) -> Draws:
+def extract_posterior_draws(model: Any) -> Draws:
     """Extract the trees of a sampled stochtree model with numeric features only."""
     forests = json.loads(model.forest_container_mean.dump_json_string())
     nodes: list[_Node] = []

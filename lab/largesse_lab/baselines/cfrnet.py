@@ -57,12 +57,12 @@ from largesse_lab.baselines.network_helpers import (
     draw_batches,
     draw_by_steps,
     find_held_out_share_problems,
+    find_option_problems,
+    find_strength_problems,
+    list_tried_strengths,
     loop_of_steps,
     normal_params,
-    option_problems,
     start_by_seed,
-    strength_problems,
-    strengths,
     zero_moments,
 )
 
@@ -142,7 +142,10 @@ class CFRNet(ResponseModel):
 
         refuse("CFRNet", self._problems(log))
         self.scale_ = ResponseScale.choose_scale(log.response)
-        alphas, training = strengths(self.alpha, ALPHAS), replace_auto_settings(self.training, CFRNET_TRAINING)
+        alphas, training = (
+            list_tried_strengths(self.alpha, ALPHAS),
+            replace_auto_settings(self.training, CFRNET_TRAINING),
+        )
         objective = Objective(self.ipm, any(alpha > 0 for alpha in alphas), training.decay)
         loop = loop_of_steps(training.steps, CFRNET_CHECK_STEPS, training.patience)
         program = cfrnet_program(self._net(X.shape[1]), objective, training, loop)
@@ -198,10 +201,10 @@ class CFRNet(ResponseModel):
 
     def _problems(self, log: Log) -> list[Problem]:
         """Return everything that is wrong with the settings, for this log."""
-        wrong = option_problems(self, CFRNET_OPTIONS)
+        wrong = find_option_problems(self, CFRNET_OPTIONS)
         wrong += setting_problems("network", self.network, CFRNET_NETWORK)
         wrong += setting_problems("training", self.training, CFRNET_TRAINING)
-        wrong += find_held_out_share_problems(self.hold_out) + strength_problems("alpha", self.alpha)
+        wrong += find_held_out_share_problems(self.hold_out) + find_strength_problems("alpha", self.alpha)
         if self.loss == "log" and not is_bounded(log.response):
             wrong.append(Problem("loss='log' is for responses in [0, 1]", "use 'auto' or 'square' for amounts"))
         return wrong

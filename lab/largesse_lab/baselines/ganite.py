@@ -51,11 +51,11 @@ from largesse.stats import chosen_index, hold_out, one_thread
 from largesse_lab.baselines.network_helpers import (
     draw_by_steps,
     find_held_out_share_problems,
+    find_strength_problems,
+    list_tried_strengths,
     loop_of_steps,
     normal_params,
     start_by_seed,
-    strength_problems,
-    strengths,
     zero_moments,
 )
 
@@ -123,7 +123,7 @@ class GANITE(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
         refuse("GANITE", self._problems())
         self.scale_ = ResponseScale.choose_scale(log.response)
-        alphas, betas = strengths(self.alpha, STRENGTHS), strengths(self.beta, STRENGTHS)
+        alphas, betas = list_tried_strengths(self.alpha, STRENGTHS), list_tried_strengths(self.beta, STRENGTHS)
         level = np.eye(len(log.levels), dtype=np.float32)[log.level]
         data = (X.astype(np.float32), level, self.scale_.standardise(log.response).astype(np.float32))
         with one_thread(X.size * len(alphas) * len(betas)):
@@ -175,7 +175,7 @@ class GANITE(ResponseModel):
         wrong = setting_problems("network", self.network, GANITE_NETWORK)
         wrong += setting_problems("training", self.training, GANITE_TRAINING)
         wrong += positive_integer_problems(self, ("discriminator_steps",)) + find_held_out_share_problems(self.hold_out)
-        return wrong + strength_problems("alpha", self.alpha) + strength_problems("beta", self.beta)
+        return wrong + find_strength_problems("alpha", self.alpha) + find_strength_problems("beta", self.beta)
 
     # -- predicting -------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ DISTINCT_ROWS = 20_000  # beyond these a batch may repeat a row: avoiding it wou
 # -- arguments ------------------------------------------------------------------------------------------------------
 
 
-def option_problems(model: Any, options: Mapping[str, Sequence[str]]) -> list[Problem]:
+def find_option_problems(model: Any, options: Mapping[str, Sequence[str]]) -> list[Problem]:
     """List the arguments of a model that are not among their options."""
     return [
         Problem(f"{name}={value!r}", suggest(str(value), known))
@@ -32,7 +32,7 @@ def find_held_out_share_problems(share: float) -> list[Problem]:
     return [] if 0 < share < 1 else [Problem(f"hold_out={share!r}", "a share of rows between 0 and 1, as 0.3")]
 
 
-def strength_problems(name: str, value: Any) -> list[Problem]:
+def find_strength_problems(name: str, value: Any) -> list[Problem]:
     """Check a strength: a number, several to choose from, or "auto"."""
     if isinstance(value, str):
         return [] if value == "auto" else [Problem(f"{name}={value!r}", "a number, several, or 'auto'")]
@@ -42,10 +42,10 @@ def strength_problems(name: str, value: Any) -> list[Problem]:
     return []
 
 
-def strengths(values: Any, grid: tuple[float, ...]) -> tuple[float, ...]:
+def list_tried_strengths(values: Any, grid: tuple[float, ...]) -> tuple[float, ...]:
     """Return the strengths to try: those given, or the grid for "auto".
 
-    >>> strengths(0.3, (0.0, 1.0)), strengths([1, 2], (0.0, 1.0)), strengths("auto", (0.0, 1.0))
+    >>> list_tried_strengths(0.3, (0.0, 1.0)), list_tried_strengths([1, 2], (0.0, 1.0)), list_tried_strengths("auto", (0.0, 1.0))
     ((0.3,), (1.0, 2.0), (0.0, 1.0))
     """
     if isinstance(values, str):

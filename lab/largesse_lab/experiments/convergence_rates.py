@@ -35,7 +35,7 @@ from largesse_lab.pages.method_comparison import Summary, list_values
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
 from largesse_lab.runner.joint_training import fit_together
 from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.truth_measures import FRESH_ROWS, FRESH_SEED, level_means, root_mean_square
+from largesse_lab.runner.truth_measures import FRESH_ROWS, FRESH_SEED, measure_level_means, root_mean_square
 
 # -- by the number of levels -------------------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ def _measure_truth(truth: str, K: int, repeat: int) -> dict[str, Any]:
     return {"truth": truth, "levels": K, "repeat": repeat, **errors}
 
 
-def promise_error(K: int) -> float:
+def compute_promised_error(K: int) -> float:
     """Return the error that the proposition promises for every non-falling truth, in units of σ²/n."""
     return float(np.log(K) / K)
 
@@ -102,7 +102,11 @@ def summarise_levels(records: Records) -> dict[str, Any]:
     for truth, K in dict.fromkeys((record["truth"], record["levels"]) for record in records):
         of_cell = [record for record in records if (record["truth"], record["levels"]) == (truth, K)]
         cell: dict[str, Any] = {name: compute_moments([record[name] for record in of_cell]) for name in ESTIMATES}
-        cells.setdefault(truth, {})[str(K)] = {**cell, "promised": promise_error(K), "known": derive_error(truth, K)}
+        cells.setdefault(truth, {})[str(K)] = {
+            **cell,
+            "promised": compute_promised_error(K),
+            "known": derive_error(truth, K),
+        }
     return {"cells": cells, "curves": CURVES_PER_REPEAT}
 
 
@@ -116,7 +120,7 @@ def compute_moments(values: Sequence[float]) -> dict[str, Any]:
 def tabulate_levels(summary: Summary) -> str:
     """Return the monotone estimate's error in units of σ²/n as Markdown, and its ratio to the promised error."""
     levels = list(dict.fromkeys(K for row in summary["cells"].values() for K in row))
-    rows = [["promised, log(K)/K", *(f"{promise_error(int(K)):.4f}" for K in levels)]]
+    rows = [["promised, log(K)/K", *(f"{compute_promised_error(int(K)):.4f}" for K in levels)]]
     rows += [[truth, *(_write_ratio(row.get(K)) for K in levels)] for truth, row in summary["cells"].items()]
     return format_table(["truth", *(f"K = {K}" for K in levels)], rows)
 
@@ -134,7 +138,7 @@ def list_level_lines(summary: Summary) -> list[dict[str, Any]]:
     for truth, row in summary["cells"].items():
         levels = [int(K) for K in row]
         estimates = {name: _list_points([cell[name] for cell in row.values()]) for name in ESTIMATES}
-        estimates["promised"] = {"mean": [promise_error(K) for K in levels]}
+        estimates["promised"] = {"mean": [compute_promised_error(K) for K in levels]}
         lines += [{"panel": truth, "label": name, "x": levels, **points} for name, points in estimates.items()]
     return lines
 
@@ -215,7 +219,7 @@ def _measure_model(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
         fit_together(models, [sim.log for sim in sims])
     for i, ((name, seed, n, model), sim) in enumerate(zip(keys, sims, strict=True)):
         fresh = sim.draw(FRESH_ROWS, seed=FRESH_SEED)
-        curves = models[i].predict(fresh.features) if models else level_means(sim.log)
+        curves = models[i].predict(fresh.features) if models else measure_level_means(sim.log)
         error = root_mean_square(curves - fresh.truth)
         yield {"simulation": name, "seed": seed, "rows": n, "model": model, "rmse": error}
 

@@ -31,7 +31,7 @@ from largesse.records import Array, Estimate, Log, Progress, Scores
 from largesse.response import Linear
 from largesse.stats import one_thread
 from largesse_lab.experiments.experiment_definition import table_experiment
-from largesse_lab.experiments.real_log_gains import GAIN_BUDGET_SHARES, GAIN_LOGS, cost_of_dearest, find_log_file
+from largesse_lab.experiments.real_log_gains import GAIN_BUDGET_SHARES, GAIN_LOGS, average_dearest_cost, find_log_file
 from largesse_lab.nested_classification import find_data_folder
 from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
@@ -148,7 +148,7 @@ def _measure_log(keys: Sequence[Key], first: str) -> Iterator[dict[str, Any]]:
         shares = [key[3] for key in keys if key[2] == model]
         try:
             scores, seconds = _score(log, model, split)
-            found = {share: _plan(scores, share * cost_of_dearest(judge)) for share in GAIN_BUDGET_SHARES}
+            found = {share: _plan(scores, share * average_dearest_cost(judge)) for share in GAIN_BUDGET_SHARES}
         except Exception as error:
             if os.environ.get("LARGESSE_RAISE"):
                 raise
@@ -157,7 +157,9 @@ def _measure_log(keys: Sequence[Key], first: str) -> Iterator[dict[str, Any]]:
         plans = found if model == first else plans
         for share in shares:
             record = shared | {"model": model, "share": share, "seconds": round(seconds, 2)}
-            yield record | {"budget": share * cost_of_dearest(judge)} | _judge(judge, found[share], plans.get(share))
+            yield (
+                record | {"budget": share * average_dearest_cost(judge)} | _judge(judge, found[share], plans.get(share))
+            )
 
 
 def _score(log: Log, model: str, seed: int) -> tuple[Scores, float]:

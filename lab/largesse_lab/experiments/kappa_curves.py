@@ -46,7 +46,7 @@ from largesse_lab.runner.joint_training import fit_together
 from largesse_lab.runner.method_repeats import simulate_repeat, without_gpu
 from largesse_lab.runner.paper_methods import CPU_NETWORK, LITERAL, PAPER_BALANCE
 from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.truth_measures import effect_error, root_mean_square
+from largesse_lab.runner.truth_measures import measure_effect_error, root_mean_square
 
 TRIED_KAPPAS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 NORMALISED_KAPPAS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
@@ -104,7 +104,7 @@ def draw_binary_task(simulation: str, repeat: int) -> Task:
 
 
 def draw_nested_task(name: str, repeat: int) -> Task:
-    """Return the log of a data set of nested labels."""
+    """Return the log of a nested classification data set."""
     data = table2.draw_repeat(name, repeat)
     wide = {"network__width": without_gpu(CPU_NETWORK).get("network__width", table2.WIDE["network__width"])}
     return Task(data.log, data.fresh.features, data.fresh.truth, data.fresh.costs, (1.0, 2.0), wide)
@@ -161,7 +161,7 @@ def judge_model(model: Any, task: Task) -> dict[str, float]:
     """Return the error of a model's curves, and the true value of the plans made from them."""
     curves = model.predict(task.customers)
     binary = task.truth.shape[1] == 2
-    record = {"error": effect_error(curves, task.truth) if binary else root_mean_square(curves - task.truth)}
+    record = {"error": measure_effect_error(curves, task.truth) if binary else root_mean_square(curves - task.truth)}
     rows = np.arange(len(curves))
     for budget in task.budgets:
         levels = allocate(curves, task.costs, budget).levels

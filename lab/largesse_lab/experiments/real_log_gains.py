@@ -156,7 +156,7 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
     shared |= {"means": [_as_list(value) for value, _ in means]}
     records = []
     for *_, share in keys:
-        budget = share * cost_of_dearest(scores)
+        budget = share * average_dearest_cost(scores)
         plan = plan_each_fold(scores, budget, spending).levels
         value, spend = estimate_value(scores, plan)
         mixes = find_best_mixes(scores, measure_policy_influence(scores, plan).spend.values)
@@ -179,7 +179,7 @@ def _judge_plan(log: Log, scores: Scores, plan: Array, seed: int) -> dict[str, A
     return facts | {"probability": verdict.probability, "gain": gain}
 
 
-def cost_of_dearest(scores: Scores) -> float:
+def average_dearest_cost(scores: Scores) -> float:
     """Return the mean cost of the dearest level: that of its rows, weighted by 1 / propensity."""
     dearest = scores.level == scores.gamma.shape[1] - 1
     weight: Array = (scores.weight / scores.propensity)[dearest]

@@ -37,11 +37,11 @@ from largesse_lab.runner.truth_measures import (
     PAPER,
     PAPER_BUDGETS,
     draw_two_levels,
-    effect_error,
     judge_curves,
     judge_policies,
     judge_uniform,
-    level_means,
+    measure_effect_error,
+    measure_level_means,
     read_choices,
 )
 
@@ -130,7 +130,7 @@ def _judge_model(model: str, log: Simulation, fresh: Simulation) -> dict[str, An
     if model == "uniform":
         return record | {"√pehe": None} | judge_uniform(fresh)
     effect = fresh.truth if model == "oracle" else _fit_curves(model, draw_two_levels(log), fresh)[0]
-    return record | {"√pehe": effect_error(effect, fresh.truth)}
+    return record | {"√pehe": measure_effect_error(effect, fresh.truth)}
 
 
 def _judge_policy(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def _fit_curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[st
     if model == "oracle":
         return fresh.truth, {}
     if model in SIMPLE:
-        return np.tile(level_means(log), (len(fresh.level), 1)), {}
+        return np.tile(measure_level_means(log), (len(fresh.level), 1)), {}
     fitted = SIMULATION_MODELS[model]().fit(log)
     return fitted.predict(fresh.features), dict(read_choices(fitted))
 

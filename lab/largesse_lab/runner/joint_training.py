@@ -123,7 +123,7 @@ def _run_pending(batch: list[_PendingJob]) -> None:
 
 
 def run_jobs(jobs: Sequence[TrainingJob]) -> list[TrainedNetworks]:
-    """Run jobs of one program as one; equal jobs, as policies of one log for several budgets may be, are run once."""
+    """Run jobs of one program together; equal jobs are run once."""
     if len(jobs) == 1:
         return [train_in_thread(jobs[0])]
     digests = [_digest_job(job) for job in jobs]
@@ -139,7 +139,7 @@ def run_jobs(jobs: Sequence[TrainingJob]) -> list[TrainedNetworks]:
 def join_jobs(jobs: Sequence[TrainingJob]) -> TrainingJob:
     """Return one job with the rows of all jobs one below another, and their models with row numbers shifted accordingly."""
     first = jobs[0]
-    starts = offsets([len(job.data[0]) for job in jobs])
+    starts = find_first_rows([len(job.data[0]) for job in jobs])
     joined: list[Any] = []
     for i, arrays in enumerate(zip(*(job.model_data for job in jobs), strict=True)):
         if i in first.program.rows:
@@ -160,7 +160,7 @@ def join_jobs(jobs: Sequence[TrainingJob]) -> TrainingJob:
 
 
 def _split_trained(trained: TrainedNetworks, sizes: Sequence[int]) -> Iterator[TrainedNetworks]:
-    for first, size in zip(offsets(sizes), sizes, strict=True):
+    for first, size in zip(find_first_rows(sizes), sizes, strict=True):
         models = slice(first, first + size)
         params = {name: value[models] for name, value in trained.params.items()}
         yield TrainedNetworks(params, trained.loss[models], trained.look[models])
@@ -183,10 +183,10 @@ def _iterate_arrays(tree: Any) -> Iterator[Array]:
             yield from _iterate_arrays(branch)
 
 
-def offsets(sizes: Sequence[int]) -> list[int]:
+def find_first_rows(sizes: Sequence[int]) -> list[int]:
     """Return the first row of each of several tables that are stacked.
 
-    >>> offsets([3, 2, 4])
+    >>> find_first_rows([3, 2, 4])
     [0, 3, 5]
     """
     return [0, *np.cumsum(sizes[:-1]).tolist()]

@@ -32,9 +32,9 @@ from largesse_lab.runner.truth_measures import (
     PAPER_BUDGETS,
     Fresh,
     draw_two_levels,
-    effect_error,
     judge_curves,
     judge_policies,
+    measure_effect_error,
     read_choices,
 )
 
@@ -237,7 +237,7 @@ def _judge_method(method: Method, fitted: Mapping[Any, Any], data: RepeatData) -
     curves = model.predict(data.fresh.features)
     record = read_choices(model) | judge_repeat(curves, data)
     if "binary" in fitted:
-        record["√pehe"] = effect_error(fitted["binary"].predict(data.fresh.features), data.fresh.truth)
+        record["√pehe"] = measure_effect_error(fitted["binary"].predict(data.fresh.features), data.fresh.truth)
     return record
 
 

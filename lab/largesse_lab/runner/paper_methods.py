@@ -16,7 +16,7 @@ from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, St
 from largesse_lab.baselines import ALPHAS, BART, GANITE, STRENGTHS, BanditNet, CFRNet
 from largesse_lab.runner.experiment_request import match_names
 from largesse_lab.runner.method_repeats import Method, RepeatData, judge_repeat
-from largesse_lab.runner.truth_measures import NARROW, PAPER, effect_error, judge_uniform, level_means
+from largesse_lab.runner.truth_measures import NARROW, PAPER, judge_uniform, measure_effect_error, measure_level_means
 
 # On one log of each of four simulations, at κ = 0 and 30, held-out loss was least after six to ten passes: 100 are enough.
 LITERAL: dict[str, Any] = {**PAPER, "training__epochs": 100, "training__patience": 30}
@@ -127,16 +127,16 @@ def _judge_constant(data: RepeatData, means: Callable[[Log], Array]) -> dict[str
 
     record = judge_repeat(repeat_means(data.log), data)
     if data.binary is not None:
-        record["√pehe"] = effect_error(repeat_means(data.binary), data.fresh.truth)
+        record["√pehe"] = measure_effect_error(repeat_means(data.binary), data.fresh.truth)
     return record
 
 
 def _judge_means(data: RepeatData) -> dict[str, Any]:
-    return _judge_constant(data, level_means)
+    return _judge_constant(data, measure_level_means)
 
 
 def _judge_monotone_means(data: RepeatData) -> dict[str, Any]:
-    return _judge_constant(data, lambda log: make_monotone(level_means(log)[None])[0])
+    return _judge_constant(data, lambda log: make_monotone(measure_level_means(log)[None])[0])
 
 
 def _judge_oracle(data: RepeatData) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def draw_two_levels(log: Simulation) -> Log:
     return log_from_arrays(log.features[:n], level, response, levels=levels, propensity=odds[rows, level])
 
 
-def level_means(log: Log) -> Array:
+def measure_level_means(log: Log) -> Array:
     """Return the mean response (K,) at each level."""
     K = len(log.levels)
     return np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
@@ -81,7 +81,7 @@ def judge_curves(curves: Array, fresh: Fresh, budgets: Sequence[float] = PAPER_B
     return record
 
 
-def effect_error(curves: Array, truth: Array) -> float:
+def measure_effect_error(curves: Array, truth: Array) -> float:
     """Return √PEHE of curves (n, 2 or more): the error of the effect of level 1 over level 0."""
     return root_mean_square((curves[:, 1] - curves[:, 0]) - (truth[:, 1] - truth[:, 0]))
 

@@ -42,7 +42,7 @@ from largesse.data import (
     skip_reason,
 )
 from largesse.errors import Problem, find_path_problems, percent, refuse, suggest
-from largesse.evaluation import measure_explained
+from largesse.evaluation import measure_explained_share
 from largesse.records import Array
 from largesse.stats import sample_rows
 
@@ -120,7 +120,7 @@ class TableProfile:
         shares = {}
         for name in names if len(rows) else ():
             code = group_column(self.read.column(name).take(rows), N_PROFILE_GROUPS).code
-            shares[name] = max(measure_explained(code, target, half) for target in targets)
+            shares[name] = max(measure_explained_share(code, target, half) for target in targets)
         return {name: share for name, share in shares.items() if share >= SUSPECTED_SHARE}
 
     def _propose_cluster(self, guess: RoleGuesses) -> RoleGuesses:

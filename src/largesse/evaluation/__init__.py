@@ -34,7 +34,7 @@ from largesse.evaluation.frontier_estimate import spread_budgets as spread_budge
 from largesse.evaluation.frontier_estimate import trace_frontier as trace_frontier
 from largesse.evaluation.influence_functions import join_intervals as join_intervals
 from largesse.evaluation.log_checks import doctor as doctor
-from largesse.evaluation.log_checks import measure_explained as measure_explained
+from largesse.evaluation.log_checks import measure_explained_share as measure_explained_share
 from largesse.evaluation.log_checks import warn_of_overlap as warn_of_overlap
 from largesse.evaluation.one_column_rule import RULE_GROUPS as RULE_GROUPS
 from largesse.evaluation.one_column_rule import SimpleRule as SimpleRule
@@ -61,11 +61,11 @@ from largesse.evaluation.policy_estimates import measure_logged_influence as mea
 from largesse.evaluation.policy_estimates import measure_policy_influence as measure_policy_influence
 from largesse.evaluation.policy_estimates import predict_value as predict_value
 from largesse.evaluation.policy_estimates import select_scores as select_scores
-from largesse.evaluation.policy_evaluation import as_policy as as_policy
 from largesse.evaluation.policy_evaluation import compare as compare
 from largesse.evaluation.policy_evaluation import evaluate as evaluate
 from largesse.evaluation.policy_evaluation import examine_held_out as examine_held_out
 from largesse.evaluation.policy_evaluation import learn_policy as learn_policy
+from largesse.evaluation.policy_evaluation import recognise_policy as recognise_policy
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains as bound_policy_gains
 from largesse.evaluation.profit_estimate import estimate_profit as estimate_profit
 from largesse.evaluation.profit_estimate import trace_profit as trace_profit

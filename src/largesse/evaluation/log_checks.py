@@ -569,13 +569,13 @@ def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
         for of, target in targets.items():
             if of == "level" and named_unit == name:
                 continue  # its values are known to have had one level
-            share = measure_explained(code, target, half)
+            share = measure_explained_share(code, target, half)
             if share >= SUSPECTED_LEAK:
                 leaks.append(Leak(name, of, share))
     return tuple(sorted(leaks, key=lambda leak: -leak.explained))
 
 
-def measure_explained(code: Array, target: Array, half: Array) -> float:
+def measure_explained_share(code: Array, target: Array, half: Array) -> float:
     """Return the share of the variance of targets (n, m) that means of groups (n,) explain on the other half (n,) of the rows.
 
     Sums over groups and halves suffice: Σ (t − g)² = Σ t² − 2 g Σ t + g² n within a group.

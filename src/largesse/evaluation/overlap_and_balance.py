@@ -39,18 +39,18 @@ def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Ove
 
 
 def measure_level_overlap(log: Log, propensity: Array) -> tuple[Array, Array, Array, tuple[str, ...]]:
-    """Return the rows, the effective rows and the smallest propensity of each level (K,), and the answers to its check."""
+    """Return the rows, the effective rows and the smallest propensity of each level (K,), and its grade."""
     inverse = log.weights / propensity
     masks = [log.level == k for k in range(len(log.levels))]
     rows = np.array([int(mask.sum()) for mask in masks])
     effective = np.array([effective_sample_size(inverse[mask]) for mask in masks])
     smallest = np.array([propensity[mask].min(initial=1.0) for mask in masks])
-    answers = tuple(answer_level(*level) for level in zip(rows, effective, smallest, strict=True))
+    answers = tuple(grade_level_overlap(*level) for level in zip(rows, effective, smallest, strict=True))
     return rows, effective, smallest, answers
 
 
-def answer_level(rows: float, effective: float, smallest: float) -> str:
-    """Return the answer to the check of one level: fine, careful, or no where its effect cannot be estimated."""
+def grade_level_overlap(rows: float, effective: float, smallest: float) -> str:
+    """Grade the overlap of one level: fine, careful, or no if its effect cannot be estimated."""
     if rows < MIN_LEVEL_ROWS or effective < MIN_LEVEL_ROWS:
         return "no"
     return "careful" if effective < MIN_EFFECTIVE_LEVEL_ROWS or smallest < MIN_LEVEL_PROPENSITY else "fine"

@@ -91,7 +91,7 @@ def choose_features(features: pa.Table, levels: Array) -> tuple[GroupedFeature, 
 
 
 def number_groups(features: Sequence[GroupedFeature], table: pa.Table) -> tuple[Array, int]:
-    """Return the groups (n, features + 1) of customers, numbered through, and their number; the last group holds everyone."""
+    """Number the groups (n, features + 1) of customers consecutively, and count them; the last group holds everyone."""
     starts = np.cumsum([0, *(len(feature.grouping.labels) for feature in features)])
     codes = [feature.grouping.code(table.column(feature.feature)) for feature in features]
     numbered = [np.asarray(code, dtype=np.int64) + start for code, start in zip(codes, starts, strict=False)]

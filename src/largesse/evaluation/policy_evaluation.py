@@ -129,7 +129,7 @@ def evaluate(
     """
     check_choices(estimator, interval)
     check_log_and_folds(log, folds, seed)
-    candidate = as_policy(log, policy, budget)
+    candidate = recognise_policy(log, policy, budget)
     if constraints is not None and candidate.policy is not None:
         hint = "give a model and a budget, or leave the constraints out"
         fail("evaluate", Problem("constraints are given for a policy that is already made", hint))
@@ -177,7 +177,7 @@ def compare(
     """
     check_choices(estimator)
     check_log_and_folds(log, folds, seed)
-    candidate, rival = as_policy(log, policy, budget), as_policy(log, other, budget)
+    candidate, rival = recognise_policy(log, policy, budget), recognise_policy(log, other, budget)
     propensities = estimate_propensities(log, assign_folds(log, folds, seed), seed)
     scores = rival_scores = crossfit(log, candidate.model, folds=folds, seed=seed, propensities=propensities)
     if rival.model is not candidate.model:
@@ -273,7 +273,7 @@ def _warn_of_few(scores: Scores, policy: Array, *estimates: Estimate) -> tuple[F
 # -- policies in any form ---------------------------------------------------------------------------------------------
 
 
-def as_policy(log: Log, policy: Any, budget: float | None = None) -> Candidate:
+def recognise_policy(log: Log, policy: Any, budget: float | None = None) -> Candidate:
     """Recognise a policy in any of its forms: `Policy`, `BanditNet`, levels, probabilities, or a model with a budget."""
     if hasattr(policy, "decide") and hasattr(policy, "model"):
         return _from_policy(log, policy)

@@ -107,7 +107,7 @@ def give_verdict(
     known = {name: option.gain for name, option in zip(("plan", "rule"), safety.options, strict=False)}
     if "before" in policies:
         known["before"] = estimate_mean(scores, compare_mix(scores, logged, estimator, average_levels(scores))[2])
-    promises = promise_gains(log, scores, list(policies.values()), seed)
+    promises = predict_gains(log, scores, list(policies.values()), seed)
     options = tuple(
         combine_evidence(name, known[name], None if promises is None else promises[j])
         for j, name in enumerate(policies)
@@ -138,7 +138,7 @@ def _find_obstacle(log: Log, gain: Estimate, warnings: Sequence[Finding]) -> str
 
 
 @dataclass(frozen=True)
-class PromisedGain:
+class PredictedGain:
     """Gain of a policy predicted by out-of-fold curves, with its mean and standard deviation over draws of the curves."""
 
     promise: float
@@ -146,7 +146,7 @@ class PromisedGain:
     deviation: float
 
 
-def promise_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int = 0) -> list[PromisedGain] | None:
+def predict_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int = 0) -> list[PredictedGain] | None:
     """Return the gain of each policy by the model; None if there is nothing to draw curves from."""
     n = len(scores.level)
     some = sample_rows(n, MAX_POSTERIOR_ROWS, seed)
@@ -173,7 +173,7 @@ def promise_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int
             copied = copy_options(draw, supported)
             drawn[b] = [_promise(copied, paid, share, row_weight) for share in shares]
     moments = zip(promises, drawn.mean(axis=0).tolist(), drawn.std(axis=0, ddof=1).tolist(), strict=True)
-    return [PromisedGain(*three) for three in moments]
+    return [PredictedGain(*three) for three in moments]
 
 
 def _weigh_levels(policy: Array, weight: Array, K: int) -> Array:
@@ -192,7 +192,7 @@ def _promise(curves: Array, costs: Array, share: Array, weight: Array) -> float:
 # -- both together ----------------------------------------------------------------------------------------------------
 
 
-def combine_evidence(name: str, log: Estimate, model: PromisedGain | None) -> GainEvidence:
+def combine_evidence(name: str, log: Estimate, model: PredictedGain | None) -> GainEvidence:
     """Combine the log's estimate of a gain with the model's, by precision."""
     if model is None:
         return GainEvidence(name, log, find_probability(log.estimate, log.se), None, log)

@@ -13,7 +13,7 @@ import numpy as np
 
 from largesse.data import GivenPropensities, as_floats, find_doubtful_levels, group_column, kind_of
 from largesse.errors import join_some, percent, plural
-from largesse.evaluation import compute_paid_costs, measure_drift, measure_explained
+from largesse.evaluation import compute_paid_costs, measure_drift, measure_explained_share
 from largesse.monitoring.plan_prediction import Prediction
 from largesse.records import (
     Array,
@@ -341,7 +341,7 @@ class _Column:
 
         Groups of equal size lump large amounts together; a line tells them apart.
         """
-        by_groups = measure_explained(self.code, target, half)
+        by_groups = measure_explained_share(self.code, target, half)
         return by_groups if self.values is None else max(by_groups, explain_linearly(self.values, target[:, 0]))
 
 

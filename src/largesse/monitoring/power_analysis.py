@@ -18,13 +18,13 @@ import numpy as np
 
 from largesse.errors import InputError, Problem, number_or_none, refuse, repr_short
 from largesse.evaluation import (
-    as_policy,
     crossfit,
     estimate_difference,
     find_best_mixes,
     learn_policy,
     measure_logged_influence,
     measure_policy_influence,
+    recognise_policy,
 )
 from largesse.levels import Levels
 from largesse.records import Array, Comparison, Estimate, Log, PowerAnalysis, Scores, TestCase, TestSize
@@ -124,14 +124,14 @@ def power(
     """
     spec = PowerSpec(power, coverage, gain, per_day)
     spec.check()
-    candidate = as_policy(log, policy, budget)
+    candidate = recognise_policy(log, policy, budget)
     scores = crossfit(log, candidate.model)
     settled = learn_policy(candidate, scores).policy
     assert settled is not None
     plan = broadcast_probabilities(settled, scores)
     if isinstance(other, str):
         return size_test(scores, find_arms(scores, plan, other, log.levels), spec, log)
-    alternative = as_policy(log, other).policy
+    alternative = recognise_policy(log, other).policy
     assert alternative is not None
     return size_test(scores, Arms(plan, broadcast_probabilities(alternative, scores), "the other policy"), spec, log)
 

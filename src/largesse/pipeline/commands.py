@@ -119,7 +119,7 @@ def run(
                 if campaign.customers is not None:
                     log, log_scores, warnings = match_scores(campaign, policy, log, log_scores, scored)
                 if strict:
-                    refuse_unanswered(log_scores.checkup.findings)
+                    refuse_unusable_log(log_scores.checkup.findings)
                 result = make_plan(campaign, policy, scored, report_progress, variance)
                 planned = files.write_plan(folder, result, scored, report_progress, customer_warnings=warnings)
                 n_customers, budget = scored.n, campaign.planning.average(scored.n)
@@ -226,8 +226,8 @@ def score_customers(log: Log, scores: Scores) -> Scores | None:
     return scores if log.last_rows is None else select_scores(scores, log.last_rows)
 
 
-def refuse_unanswered(findings: Iterable[Finding]) -> None:
-    """Refuse a log that cannot answer the question, with all reasons."""
+def refuse_unusable_log(findings: Iterable[Finding]) -> None:
+    """Refuse a log that cannot support an evaluation; the error lists all reasons."""
     hint = "run without --strict for a report that says so"
     refuse("log", [Problem(f"{finding.topic}: {finding.text}", hint) for finding in findings if finding.answer == "no"])
 
@@ -278,7 +278,7 @@ def plan(
     with files.hold_run_folder(folder) as home:
         before = read_campaign(home)
         campaign = before.spending(**spending)
-        elsewhere = out is not None and files.is_elsewhere(out, home)
+        elsewhere = out is not None and files.is_outside_plan(out, home)
         check_kind(kind, campaign, out=elsewhere, spends=any(value is not None for value in spending.values()))
         source = customers or campaign.customers
         if customers is not None:

@@ -22,7 +22,7 @@ MEMORY_SHARE = 0.8  # of the machine's memory
 
 
 def find_suspects(table: pa.Table, customer: str | None, costs: Sequence[str]) -> Array:
-    """Return which rows (n,) have no id, or costs that are missing, infinite, negative or fall as levels rise."""
+    """Return a mask (n,) of the rows without an id, or with costs that are missing, infinite, negative or falling."""
     suspect = np.zeros(len(table), dtype=bool)
     if customer in table.column_names:
         suspect |= np.asarray(table.column(customer).is_null(nan_is_null=True))
@@ -35,7 +35,7 @@ def find_suspects(table: pa.Table, customer: str | None, costs: Sequence[str]) -
     return suspect
 
 
-def name_reasons(planning: Planning) -> list[Problem]:
+def list_memory_reasons(planning: Planning) -> list[Problem]:
     """Return the reasons for which all customers are needed in memory at once, each with a way out."""
     reasons = []
     if planning.constrained:

@@ -30,7 +30,7 @@ from largesse.pipeline.customer_checks import (
     check_schema,
     find_suspects,
     hash_customers,
-    name_reasons,
+    list_memory_reasons,
 )
 from largesse.pipeline.engine_protocol import Engine
 from largesse.records import Array, Customers, Log, Sample
@@ -51,7 +51,7 @@ class CustomerSource:
     rows: Array | None = None  # (n,) rising: which of its rows; None: all
 
 
-def table_source(customers: Customers) -> CustomerSource:
+def make_table_source(customers: Customers) -> CustomerSource:
     """Return a table in memory as a source."""
     table = customers.features
     return CustomerSource(
@@ -62,7 +62,7 @@ def table_source(customers: Customers) -> CustomerSource:
     )
 
 
-def log_source(log: Log, sample: Sample) -> CustomerSource:
+def make_log_source(log: Log, sample: Sample) -> CustomerSource:
     """Return the customers of a log that is larger than memory as a source: the last row of each."""
     names, ids, costs, last = sample.log.features.column_names, log.customer, log.costs, log.last_rows
     rows = np.arange(len(log)) if last is None else last
@@ -160,8 +160,8 @@ def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
         return engine.open_customers(campaign, campaign.customers, kinds)
     if log.sample is not None:
         names = log.seen.features.column_names
-        check_memory(log.customers, len(names), len(log.levels), name_reasons(campaign.planning))
-        return log_source(log, log.sample)
+        check_memory(log.customers, len(names), len(log.levels), list_memory_reasons(campaign.planning))
+        return make_log_source(log, log.sample)
     planned = log if log.last_rows is None else log.take(log.last_rows)
     table = planned.features
     if planned.protected is not None:  # rules may name protected columns, such as segments with budgets of their own
@@ -183,7 +183,7 @@ def open_table(
         refuse("customers", parse_problems(parse))
         stream = _open_stream(source, campaign.levels, customer, features, parse)
         if stream is not None:
-            columns, reasons = len(stream.batches.schema), name_reasons(campaign.planning)
+            columns, reasons = len(stream.batches.schema), list_memory_reasons(campaign.planning)
             check_memory(stream.n, columns, len(campaign.levels), reasons)
             return stream
     table = read_table(source, what="customers", plain=[str(customer)], parse=parse)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """Reads and scores rows on the machine that holds them."""
+    """Interface that reads and scores rows on the machine that holds them."""
 
     def read_log(self, campaign: Campaign, source: Any = None) -> Log:
         """Read and check the campaign's log, or another source with the same columns."""

@@ -39,7 +39,7 @@ from largesse.evaluation import (
 )
 from largesse.io import ScratchFile, scratch_file
 from largesse.pipeline.customer_checks import find_repeated_hashes, hash_customers
-from largesse.pipeline.customer_tables import CustomerSource, CustomerStream, open_table, table_source
+from largesse.pipeline.customer_tables import CustomerSource, CustomerStream, make_table_source, open_table
 from largesse.pipeline.engine_protocol import PlanResult, Target
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy, PolicyOptions
@@ -96,7 +96,7 @@ class Local:
         self, policy: Policy, customers: Any, near: Path, progress: Progress, log_scores: Scores | None = None
     ) -> Iterator[LocalCustomers]:
         """Score customers in memory, or into files without a name `near` a folder; `log_scores` replace the model."""
-        source = table_source(customers) if isinstance(customers, Customers) else customers
+        source = make_table_source(customers) if isinstance(customers, Customers) else customers
         with ExitStack() as stack:
             with report_to(progress):
                 start_stage("scoring customers", source.n)
@@ -125,7 +125,7 @@ class FeatureSample:
     features: pa.Table
 
 
-def random_keys(rows: Array) -> Array:
+def make_random_keys(rows: Array) -> Array:
     """Return a random number (n,) for each row number: the same in every batch and on every machine."""
     x = (rows.astype(np.uint64) + np.uint64(1)) * np.uint64(HASH_MULTIPLIER)  # after Steele, Lea and Flood's SplitMix64
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -135,7 +135,7 @@ def random_keys(rows: Array) -> Array:
 
 def choose_places(rows: Array, size: int) -> Array:
     """Return the places (m,), rising, of at most `size` of the given row numbers (n,): those with the smallest random keys."""
-    return np.arange(len(rows)) if len(rows) <= size else np.sort(np.argpartition(random_keys(rows), size)[:size])
+    return np.arange(len(rows)) if len(rows) <= size else np.sort(np.argpartition(make_random_keys(rows), size)[:size])
 
 
 @dataclass(frozen=True, eq=False)

@@ -160,7 +160,7 @@ def check_table_path(out: str | Path | None, *inputs: str | None, own: str = PLA
     check_output_file(out, *inputs, own=own)
 
 
-def is_elsewhere(out: str | Path, home: Path) -> bool:
+def is_outside_plan(out: str | Path, home: Path) -> bool:
     """Return True if a file is not the plan of the run folder."""
     return resolve_file(out) != resolve_file(home / PLAN_FILE)
 

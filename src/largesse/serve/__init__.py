@@ -9,8 +9,8 @@ from largesse.serve.access_control import AccessPolicy as AccessPolicy
 from largesse.serve.access_control import AuthMiddleware as AuthMiddleware
 from largesse.serve.json_bodies import RequestError as RequestError
 from largesse.serve.json_bodies import describe_error as describe_error
-from largesse.serve.json_bodies import error_handlers as error_handlers
-from largesse.serve.json_bodies import json_response as json_response
+from largesse.serve.json_bodies import make_error_handlers as make_error_handlers
+from largesse.serve.json_bodies import make_json_response as make_json_response
 from largesse.serve.json_bodies import read_json as read_json
 from largesse.serve.json_bodies import write_json as write_json
 from largesse.serve.ledger.ledger import Ledger as Ledger

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from largesse.serve.json_bodies import RequestError, error_response
+from largesse.serve.json_bodies import RequestError, make_error_response
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -111,7 +111,7 @@ class AuthMiddleware:
         try:
             response = self._check(scope)
         except RequestError as error:
-            response = error_response(error)
+            response = make_error_response(error)
             if scope["path"] == "/" and b"text/html" in dict(scope["headers"]).get(b"accept", b""):
                 response = _error_page(error)
             response.headers["connection"] = "close"  # a body that follows is not read
@@ -124,7 +124,7 @@ class AuthMiddleware:
             if started:
                 raise
             stopping = RequestError(503, "the service is stopping", "ask again in a moment")
-            await error_response(stopping)(scope, receive, send_with_headers)
+            await make_error_response(stopping)(scope, receive, send_with_headers)
 
     def _check(self, scope: Scope) -> Response | None:
         """Refuse a request that is not let in; return a response for the address that sets the cookie."""

@@ -38,15 +38,15 @@ from largesse.serve.decision_requests import (
 )
 from largesse.serve.json_bodies import (
     RequestError,
-    error_handlers,
-    error_response,
-    json_response,
+    make_error_handlers,
+    make_error_response,
+    make_json_response,
     read_json,
     write_json,
 )
 from largesse.serve.ledger.ledger import Ledger, open_ledger
 from largesse.serve.ledger.ledger_records import LedgerDecisions
-from largesse.serve.ledger.money_time import as_units, format_time
+from largesse.serve.ledger.money_time import convert_to_units, format_time
 from largesse.serve.ledger_batching import LedgerBatcher
 from largesse.serve.openapi import describe_api, render_docs
 from largesse.serve.pacing.controller import Pacer, plan_pace
@@ -135,7 +135,7 @@ class Service:
             work = self._decide_inline if len(body) <= MAX_EVENT_LOOP_BYTES else self._decide_in_threads
             answer = await work(body)
         except Exception as error:
-            response = error_response(error)
+            response = make_error_response(error)
             self.metrics.count_answer(DECIDE_PATH, response.status_code, time.perf_counter() - start)
             await response(scope, receive, send)
             return
@@ -184,7 +184,7 @@ class Service:
             name = check_id(content.get("request_id"), required=True)
             customer = read_customer_id(content.get("customer"), "customer")
             redemption = ledger.redeem(name, str(customer), content.get("amount"))
-            answer = {"request_id": name, "customer": customer, "paid": as_units(redemption.paid)}
+            answer = {"request_id": name, "customer": customer, "paid": convert_to_units(redemption.paid)}
             return write_json({**answer, "late": redemption.late, "repeated": redemption.repeated})
 
         return await self._answer(request, self._run_in_thread(work))
@@ -207,7 +207,7 @@ class Service:
         content |= {"price": served.policy.price, "ledger": self.ledger is not None}
         if outdated:
             content |= {"status": "outdated", "problem": "a newer policy cannot be served: the service's log says why"}
-        return json_response(content)
+        return make_json_response(content)
 
     async def measure(self, request: Request) -> Response:
         """Return all metrics; not in the pool, whose threads may all wait for the ledger."""
@@ -228,14 +228,14 @@ class Service:
                     amounts = {name: getattr(standing, name) for name in ("spent", "promised", "held", "room")}
                     amounts["total"] = standing.terms.total
                     gauges["ledger_up"] = 1.0
-                    gauges |= {f"budget_{name}": as_units(micros) for name, micros in amounts.items()}
+                    gauges |= {f"budget_{name}": convert_to_units(micros) for name, micros in amounts.items()}
             return self.metrics.write(gauges, served.version)
 
         return await self._answer(request, asyncio.to_thread(work), PROMETHEUS)
 
     async def openapi(self, _: Request) -> Response:
         """Return the description for programs."""
-        return json_response(self._describe())
+        return make_json_response(self._describe())
 
     async def docs(self, _: Request) -> Response:
         """Return the description for people."""
@@ -251,7 +251,7 @@ class Service:
         try:
             response = Response(await work, media_type=media_type)
         except Exception as error:
-            response = error_response(error)
+            response = make_error_response(error)
         self.metrics.count_answer(request.scope["path"], response.status_code, time.perf_counter() - start)
         return response
 
@@ -381,7 +381,7 @@ def _open_ledger(served: ServedPolicy, settings: ServiceSettings, ledger_setting
             if not served.budget:
                 hint = "give --customers, the number expected in the whole period"
                 fail("serve", Problem("the number of expected customers is unknown", hint))
-            n_customers = max(as_units(terms.total) / served.budget, 1.0)
+            n_customers = max(convert_to_units(terms.total) / served.budget, 1.0)
         rate, rule = policy.exploration_rate, policy.exploration
         plan = plan_pace(population, terms, n_customers, exploration_rate=rate, exploration=rule)
         ledger = open_ledger(address, terms, plan={**plan.as_dict(), "levels": labels, "unit": served.unit})
@@ -419,7 +419,7 @@ def make_service_app(service: Service) -> App:
         Route("/", service.docs, methods=["GET"]),
         Route("/docs", service.docs, methods=["GET"]),
     ]
-    handlers = error_handlers("there is no {path}", "see / for what there is")
+    handlers = make_error_handlers("there is no {path}", "see / for what there is")
     others = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
     others.router.redirect_slashes = False  # another address is not found
 

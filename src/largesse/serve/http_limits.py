@@ -40,7 +40,7 @@ class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
         if self.server_state not in self.swept:
             self.swept.add(self.server_state)
             self._sweep()
-        if len(self.connections) > max_connections():
+        if len(self.connections) > count_max_connections():
             waiting = [each for each in self._peers() if each.awaits_client and each is not self]
             late = min(waiting, key=lambda each: each.deadline, default=self)
             late.connections.discard(late)
@@ -107,7 +107,7 @@ class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
         super().on_response_complete()
 
 
-def max_connections() -> int:
+def count_max_connections() -> int:
     """Return the number of connections that this process can hold."""
     if sys.platform == "win32":
         return MAX_CONNECTIONS

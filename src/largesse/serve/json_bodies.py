@@ -29,10 +29,10 @@ class RequestError(LargesseError):
         self.status = status
 
 
-def status_of(error: Exception) -> int:
+def find_http_status(error: Exception) -> int:
     """Return the HTTP status of an error: 503 if a ledger cannot be reached, 409 if it refuses.
 
-    >>> status_of(RequestError(404, "there is no such page")), status_of(ValueError("a bug"))
+    >>> find_http_status(RequestError(404, "there is no such page")), find_http_status(ValueError("a bug"))
     (404, 500)
     """
     if isinstance(error, RequestError):
@@ -61,47 +61,47 @@ def describe_error(error: Exception) -> dict[str, Any]:
     return {"message": summary or problems[0]["what"], "problems": problems}
 
 
-def error_response(error: Exception) -> Response:
+def make_error_response(error: Exception) -> Response:
     """Return the response to an error. Unexpected errors, and those of a database, are logged: only the operator sees them."""
     if not isinstance(error, LargesseError):
         logger.error("a request failed", exc_info=error)
-    status = status_of(error)
+    status = find_http_status(error)
     if status == 503 and not isinstance(error, RequestError):  # it names the database, its user and its server
         logger.warning(str(error))
         error = RequestError(503, "the ledger cannot be reached", "ask again in a moment, with the same id")
     headers = {503: {"retry-after": "1"}, 413: {"connection": "close"}}.get(status)  # the rest of a body is not read
-    return json_response({"error": describe_error(error)}, status, headers)
+    return make_json_response({"error": describe_error(error)}, status, headers)
 
 
-def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def make_json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return a response that holds JSON."""
     from starlette.responses import Response
 
     return Response(write_json(content), status, headers, "application/json")
 
 
-def error_handlers(missing: str, hint: str) -> dict[Any, Any]:
+def make_error_handlers(missing: str, hint: str) -> dict[Any, Any]:
     """Return the error handlers of an application; `missing` and `hint` are for unknown addresses and methods."""
     from starlette.requests import ClientDisconnect
 
     async def refuse(_: Request, error: Exception) -> Response:
-        return error_response(error)
+        return make_error_response(error)
 
     async def report_bug(_: Request, error: Exception) -> Response:
         # Starlette raises the error again, and uvicorn logs it.
-        return json_response({"error": describe_error(error)}, 500)
+        return make_json_response({"error": describe_error(error)}, 500)
 
     async def refuse_address(request: Request, _: Exception) -> Response:
-        return error_response(RequestError(404, missing.format(path=request.url.path[:80]), hint))
+        return make_error_response(RequestError(404, missing.format(path=request.url.path[:80]), hint))
 
     async def refuse_method(request: Request, error: Any) -> Response:
         problem = f"{request.url.path[:80]} does not take {request.method[:10]}"
-        response = error_response(RequestError(405, problem, hint))
+        response = make_error_response(RequestError(405, problem, hint))
         response.headers["allow"] = error.headers["Allow"]
         return response
 
     async def disconnected(_: Request, __: Exception) -> Response:
-        return error_response(RequestError(400, "the request broke off", "send it again"))
+        return make_error_response(RequestError(400, "the request broke off", "send it again"))
 
     handlers: dict[Any, Any] = {LargesseError: refuse, ClientDisconnect: disconnected, Exception: report_bug}
     return {**handlers, 404: refuse_address, 405: refuse_method}

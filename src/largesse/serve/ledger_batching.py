@@ -28,7 +28,7 @@ class PendingRequest(NamedTuple):
 
 
 class LedgerBatcher:
-    """Books requests in one background thread, which ends with `stop`."""
+    """Queue that books requests in batches in one background thread, which ends with `stop`."""
 
     def __init__(self, ledger: Ledger, chooser: LevelChooser) -> None:
         self._ledger, self._chooser = ledger, chooser

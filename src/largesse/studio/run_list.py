@@ -37,11 +37,11 @@ def list_runs(paths: list[Path]) -> list[dict[str, Any]]:
 def describe_listed_run(path: Path) -> dict[str, Any]:
     """Describe a run by its folder; missing or damaged numbers are None."""
     files = list_parts(path)
-    times = tuple(modified_at(path / name) for name in (pipeline.CAMPAIGN_FILE, *NUMBER_FILES))
+    times = tuple(read_change_time(path / name) for name in (pipeline.CAMPAIGN_FILE, *NUMBER_FILES))
     return {**_read(path, times), "files": sorted([*files, "plan.csv"]) if pipeline.PLAN_FILE in files else files}
 
 
-def modified_at(path: Path) -> int:
+def read_change_time(path: Path) -> int:
     """Return the time of a file's last change, in nanoseconds; 0 if it is missing."""
     try:
         return path.lstat().st_mtime_ns

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from largesse.errors import Problem, fail, make_visible
 from largesse.io import private_folder, resolve_links
 from largesse.pipeline import RUN_FOLDER_MARKS
-from largesse.serve import AccessPolicy, AuthMiddleware, error_handlers, listen, require_packages, run_server
+from largesse.serve import AccessPolicy, AuthMiddleware, listen, make_error_handlers, require_packages, run_server
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -45,22 +45,24 @@ def open_studio(
     from largesse.studio.studio_files import StudioFolder
     from largesse.studio.studio_handlers import Studio
 
-    home, name = find_home(run, folder)
+    home, name = find_studio_folder(run, folder)
     with listen(port, STUDIO_PORT) as bound, private_folder(home, PRIVATE_NAME) as private:
         bound_port, token, code = bound.getsockname()[1], secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         studio = Studio(StudioFolder(home, private), name)
         address = f"http://127.0.0.1:{bound_port}/?token={token}"
         if not quiet:
             say(make_visible(f"The studio is at {address}\nIt keeps runs in {home}. Stop it with Ctrl-C."))
-        elif not (browser and has_screen()):
+        elif not (browser and can_open_browser()):
             say(address)
         sys.stdout.flush()
-        if browser and has_screen():  # without a screen, a browser would take over the terminal
+        if browser and can_open_browser():  # without a screen, a browser would take over the terminal
             # The socket listens already: the page waits until the server is ready. The address is in the list of processes.
             once = (f"http://127.0.0.1:{bound_port}/?code={code}",)
             threading.Thread(target=webbrowser.open, args=once, daemon=True).start()
         run_server(
-            AuthMiddleware(make_studio_app(studio), access_policy(token, bound_port, code)), bound, studio.closing.set
+            AuthMiddleware(make_studio_app(studio), make_access_policy(token, bound_port, code)),
+            bound,
+            studio.closing.set,
         )
         if not quiet:
             say("The studio has stopped.")
@@ -100,14 +102,14 @@ def make_studio_app(studio: Studio) -> Starlette:
         ("GET", "/api/jobs/{key}/events", studio.events),
     ]
     routes = [Route(path, handler, methods=[method]) for method, path, handler in addresses]
-    handlers = error_handlers("there is nothing at this address", "reload the page")
+    handlers = make_error_handlers("there is nothing at this address", "reload the page")
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
     app.router.redirect_slashes = False  # another address is not found
     return app
 
 
-def access_policy(token: str, port: int, code: str | None = None) -> AccessPolicy:
-    """Return the access policy of a studio: the page that the address opens, on this machine."""
+def make_access_policy(token: str, port: int, code: str | None = None) -> AccessPolicy:
+    """Return the access policy of a studio: access only from this machine, through the address with the token."""
     hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost"))
     # Cookies do not depend on the port: the name keeps two studios apart.
     return AccessPolicy(
@@ -121,7 +123,7 @@ def access_policy(token: str, port: int, code: str | None = None) -> AccessPolic
     )
 
 
-def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
+def find_studio_folder(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
     """Return the folder of the studio, and the name of the run that is open first."""
     home = resolve_links(folder or (resolve_links(run).parent if run is not None else Path()))
     if not home.is_dir():
@@ -137,7 +139,7 @@ def find_home(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
     return home, path.name
 
 
-def has_screen() -> bool:
+def can_open_browser() -> bool:
     """Return True if a browser can be opened."""
     variables = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     return not sys.platform.startswith("linux") or any(os.environ.get(name) for name in variables)

@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from largesse import pipeline
 from largesse.errors import InputError, LargesseError
 from largesse.response import list_models
-from largesse.serve import RequestError, json_response, read_json, write_json
+from largesse.serve import RequestError, make_json_response, read_json, write_json
 from largesse.studio import run_list
 from largesse.studio.background_jobs import Job, Jobs, WorkerProcess, read_problems
 from largesse.studio.studio_files import MAX_UPLOAD_BYTES, StudioFolder, StudioTable, TableStore, open_part
@@ -89,7 +89,7 @@ class Studio:
         self._warm_up(self.inspector)  # a table may come next
         listed, tables = await asyncio.gather(self._list_runs(), asyncio.to_thread(self.folder.list_tables))
         job = self.jobs.current
-        return json_response(
+        return make_json_response(
             {
                 "version": __version__,
                 "folder": str(self.folder.path),
@@ -108,7 +108,7 @@ class Studio:
         """Receive a table, and inspect it."""
         name, length = request.query_params.get("name", ""), request.headers.get("content-length")
         table = await self.tables.receive(name, length, request.stream())
-        return json_response(await self._inspect_first(table, "inspect"), 201)
+        return make_json_response(await self._inspect_first(table, "inspect"), 201)
 
     async def pick(self, request: Request) -> Response:
         """Inspect a table of the folder, the example, or the log of a run whose settings become a draft."""
@@ -117,7 +117,7 @@ class Studio:
             run = await asyncio.to_thread(self.folder.find_run, content["run"])
             log = await asyncio.to_thread(run_list.find_log, run)
             table = StudioTable(f"{run.name}: {log.name}", log, uploaded=False)
-            return json_response(await self._inspect_first(table, "again", folder=str(run)), 201)
+            return make_json_response(await self._inspect_first(table, "again", folder=str(run)), 201)
         if content.get("example") == EXAMPLE:
             table, task = self.tables.prepare("Thornton 2008", ".parquet"), "example"
         else:
@@ -126,7 +126,7 @@ class Studio:
                 raise RequestError(400, "no file is named", 'give {"file": "name"} or {"example": "thornton"}')
             path = await asyncio.to_thread(self.folder.find_table, name)
             table, task = StudioTable(path.name, path, uploaded=False), "inspect"
-        return json_response(await self._inspect_first(table, task), 201)
+        return make_json_response(await self._inspect_first(table, task), 201)
 
     async def _inspect_first(self, table: StudioTable, task: str, **more: str) -> dict[str, Any]:
         self.tables.add(table)
@@ -139,7 +139,7 @@ class Studio:
 
     async def table(self, request: Request) -> Response:
         """Return a table."""
-        return json_response(self.tables.find(request.path_params["key"]).describe())
+        return make_json_response(self.tables.find(request.path_params["key"]).describe())
 
     async def drop(self, request: Request) -> Response:
         """Remove a table."""
@@ -161,14 +161,14 @@ class Studio:
             *(LEVEL_SUGGESTIONS if same and now["suggested_costs"] is None else ()),
         ]
         table.inspection = now | {key: before[key] for key in keys}
-        return json_response(table.describe())
+        return make_json_response(table.describe())
 
     # -- drafts and jobs -------------------------------------------------------------------------------------------------
 
     async def campaign(self, request: Request) -> Response:
         """Return the campaign file of a draft, or its problems."""
         checked = await self._check(await _read(request))
-        return json_response({"toml": checked["toml"], "problems": checked["problems"]})
+        return make_json_response({"toml": checked["toml"], "problems": checked["problems"]})
 
     async def _check(self, draft: dict[str, Any], *, checkup: bool = False) -> dict[str, Any]:
         table = self.tables.find(draft.get("table"))
@@ -200,7 +200,7 @@ class Studio:
         draft = await _read(request)
         self.jobs.check_free()
         _, toml = await self._require_valid(draft, checkup=True)
-        return json_response(self.jobs.start("doctor", {"task": "doctor", "toml": toml}).describe(), 202)
+        return make_json_response(self.jobs.start("doctor", {"task": "doctor", "toml": toml}).describe(), 202)
 
     async def run(self, request: Request) -> Response:
         """Start a run."""
@@ -213,15 +213,15 @@ class Studio:
         task = {"task": "run", "toml": toml, "out": str(out), "private": str(home), "keeps_log": table.uploaded}
         job = self.jobs.start("run", task)
         self.tables.busy = table.id
-        return json_response(job.describe(), 202)
+        return make_json_response(job.describe(), 202)
 
     async def job(self, request: Request) -> Response:
         """Return a job."""
-        return json_response(self.jobs.find(request.path_params["key"]).describe())
+        return make_json_response(self.jobs.find(request.path_params["key"]).describe())
 
     async def cancel(self, request: Request) -> Response:
         """Stop a job."""
-        return json_response((await self.jobs.cancel(request.path_params["key"])).describe())
+        return make_json_response((await self.jobs.cancel(request.path_params["key"])).describe())
 
     async def events(self, request: Request) -> Response:
         """Stream the states of a job."""
@@ -242,7 +242,7 @@ class Studio:
 
     async def runs(self, _: Request) -> Response:
         """Return all runs, the newest first."""
-        return json_response(await self._list_runs())
+        return make_json_response(await self._list_runs())
 
     async def _list_runs(self) -> list[dict[str, Any]]:
         return await asyncio.to_thread(lambda: run_list.list_runs(self.folder.list_runs()))
@@ -257,13 +257,13 @@ class Studio:
             self._warm_up(self.jobs.worker)
         columns = await self._find_columns(path) if described["kept"] else {"columns": [], "segments": {}}
         toml = await asyncio.to_thread(run_list.read_campaign_text, path)
-        return json_response(
+        return make_json_response(
             {**described, **rules, **columns, "toml": toml, "what_ifs": self.what_ifs.list_results(name)}
         )
 
     async def _find_columns(self, path: Path) -> dict[str, Any]:
         """Return the columns that rules can name; none if the table is too large to be read for this."""
-        key = (path, run_list.modified_at(path / pipeline.CAMPAIGN_FILE))
+        key = (path, run_list.read_change_time(path / pipeline.CAMPAIGN_FILE))
         if key not in self._columns:
             try:
                 columns = await self.inspector.ask({"task": "describe", "folder": str(path)})
@@ -326,7 +326,7 @@ class Studio:
         task = {"task": "what-if", "folder": str(path), "out": str(tried.folder), "rules": rules}
         drop = partial(self.what_ifs.drop, tried.id)
         try:
-            return json_response(self.jobs.start("what-if", task, drop, tried.id).describe(), 202)
+            return make_json_response(self.jobs.start("what-if", task, drop, tried.id).describe(), 202)
         except BaseException:
             drop()
             raise
@@ -353,7 +353,7 @@ class Studio:
             raise RequestError(409, "the run was not kept: it was cancelled", "keep it again")
         if job.error is not None:
             raise InputError("run", read_problems(job.error["problems"]))
-        return json_response(await asyncio.to_thread(run_list.describe_listed_run, out), 201)
+        return make_json_response(await asyncio.to_thread(run_list.describe_listed_run, out), 201)
 
 
 def _attach(file: IO[bytes], size: int, part: str, name: str) -> Response:

@@ -30,8 +30,8 @@ def arrays(amounts: bool = False, n: int = 300) -> tuple[Array, Array, Array]:
 @pytest.mark.parametrize("amounts", [False, True])
 def test_our_walk_gives_what_stochtree_predicts(amounts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = []
-    take = module.posterior_draws
-    monkeypatch.setattr(module, "posterior_draws", lambda model: kept.append(model) or take(model))
+    take = module.extract_posterior_draws
+    monkeypatch.setattr(module, "extract_posterior_draws", lambda model: kept.append(model) or take(model))
     X, level, response = arrays(amounts)
     model = BART(**SMALL).fit(X, level, response)
     Z = model.encode(X).astype(np.float64)

@@ -61,7 +61,9 @@ def test_each_repeat_has_its_own_log_and_seed() -> None:
     error = linear().set_params(seed=1).fit(made.log).predict(fresh.features) - fresh.truth
     assert found[1]["rmse"] == pytest.approx(truth_measures.root_mean_square(error))
     binary = linear().set_params(seed=1).fit(truth_measures.draw_two_levels(made))
-    assert found[1]["√pehe"] == pytest.approx(truth_measures.effect_error(binary.predict(fresh.features), fresh.truth))
+    assert found[1]["√pehe"] == pytest.approx(
+        truth_measures.measure_effect_error(binary.predict(fresh.features), fresh.truth)
+    )
     assert found[0]["rmse"] != found[1]["rmse"]
     assert (
         method_repeats.list_fits(methods["linear"], method_repeats.simulate_repeat("averaged", 1), {})[0].model.seed

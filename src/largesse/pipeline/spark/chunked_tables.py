@@ -63,7 +63,7 @@ class ChunkedTable:
         """Run a task for every chunk on the executors and add up the results by name: each partition returns one."""
         results = self._run(sum_task, task, doing, "true", columns)
         _check_rows(results, self.n)
-        return add_up(map(unpack_arrays, results.column("content").to_pylist()))
+        return sum_arrays(map(unpack_arrays, results.column("content").to_pylist()))
 
     def rows(self, task: Callable[..., Iterator[pa.RecordBatch]], schema: Any, *columns: str) -> Any:
         """Return the DataFrame of the rows that a task makes of every chunk on the executors."""
@@ -140,7 +140,7 @@ def sum_task(task: Any, firsts: dict[int, int], batches: Iterator[pa.RecordBatch
     total: dict[str, Array] = {}
     rows = 0
     for place, n, contents in list_chunks(batches):
-        total = add_up([*([total] if total else []), task(firsts[place], *contents)])
+        total = sum_arrays([*([total] if total else []), task(firsts[place], *contents)])
         rows += n
     if rows:
         yield make_row(0, rows, content=pack_arrays(total))
@@ -160,7 +160,7 @@ def list_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, l
             yield place.as_py(), n.as_py(), [content.as_buffer() for content in contents]
 
 
-def add_up(results: Any) -> dict[str, Array]:
+def sum_arrays(results: Any) -> dict[str, Array]:
     """Return the sums of arrays by name."""
     total: dict[str, Array] = {}
     for result in results:

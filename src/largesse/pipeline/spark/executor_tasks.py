@@ -19,7 +19,7 @@ from largesse.evaluation import GroupedFeature, count_plan, number_groups
 from largesse.levels import Levels
 from largesse.pipeline.customer_checks import check_customer_table, find_suspects
 from largesse.pipeline.engine_protocol import PlanResult
-from largesse.pipeline.local_engine import random_keys
+from largesse.pipeline.local_engine import make_random_keys
 from largesse.pipeline.spark.chunked_tables import (
     MAX_CHUNK_ROWS,
     find_partition,
@@ -61,7 +61,7 @@ def select_columns(names: Sequence[str] | None, _first: int, rest: pa.Buffer) ->
 def run_on_rows(
     task: RowTask, names: Sequence[str], plain: frozenset[str], wanted: Array, first: int, rest: pa.Buffer
 ) -> bytes:
-    """Return the result of a task for the wanted rows of a chunk: a bit for each row of the table says which these are."""
+    """Return the result of a task for the wanted rows of a chunk; `wanted` has one bit for each row of the table."""
     table = read_table(unpack_table(rest, names), what="log", plain=plain).select(names)
     here = np.unpackbits(wanted[first // 8 : (first + len(table) + 7) // 8])[first % 8 :][: len(table)].astype(bool)
     with one_thread():
@@ -277,7 +277,7 @@ def survey_chunk(
     scaled = paid if scale == 1.0 else paid * scale
     wide, place = np.broadcast_to(scaled, curves.shape), np.arange(len(rows))
     ends = [decide_at_price(curves, scaled, price, dearest=dearest) for dearest in (False, True)]
-    chosen = np.flatnonzero(random_keys(rows) <= np.uint64(highest))
+    chosen = np.flatnonzero(make_random_keys(rows) <= np.uint64(highest))
     sums = {"costs": np.array([wide[place, levels].sum() for levels in ends])}
     sample = {"rows": rows[chosen], "curves": curves[chosen], "paid": paid[chosen] if len(paid) > 1 else paid}
     return pack_arrays(sums | sample, read_chunk_features(rest, features, rows).take(chosen))

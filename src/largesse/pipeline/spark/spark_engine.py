@@ -32,15 +32,15 @@ from largesse.data import (
 from largesse.errors import InputError, Problem, fail, find_row_limit_problems, refuse, suggest
 from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, PlanCounts, choose_features
 from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
-from largesse.pipeline.customer_checks import check_memory, name_reasons
+from largesse.pipeline.customer_checks import check_memory, list_memory_reasons
 from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers, Target
 from largesse.pipeline.local_engine import Local, choose_places
 from largesse.pipeline.spark.chunked_tables import (
     CHUNKS,
     RESULTS,
     ChunkedTable,
-    add_up,
     keep_chunks,
+    sum_arrays,
     unpack_arrays,
     unpack_table,
     unpack_table_after_arrays,
@@ -175,14 +175,14 @@ class SparkTable:
     path: str = ""  # of the files, or their folder or glob
 
 
-def is_frame(source: Any) -> bool:
+def is_spark_dataframe(source: Any) -> bool:
     """Return True for a DataFrame of Spark, classic or Connect."""
     return hasattr(source, "mapInArrow") and hasattr(source, "sparkSession")
 
 
 def find_source(session: Any, source: Any, what: str) -> SparkTable:
     """Return the table of a DataFrame, a name, a path or an address; `what` names it in errors."""
-    if is_frame(source):
+    if is_spark_dataframe(source):
         return SparkTable(source)
     if not isinstance(source, str | os.PathLike):
         hint = "give a Spark DataFrame, the name of a table, or a path"
@@ -267,7 +267,7 @@ class Spark:
         the rows and score those outside the sample.
         """
         given = source if source is not None else self.log if self.log is not None else campaign.source
-        if not (is_frame(given) or isinstance(given, str | os.PathLike)):
+        if not (is_spark_dataframe(given) or isinstance(given, str | os.PathLike)):
             return self._local.read_log(campaign, given)
         table = find_source(self.session, given, "log")
         if table.spec.pieces is not None:
@@ -312,7 +312,7 @@ class Spark:
         parse, costs = campaign.roles.get("parse") or {}, campaign.levels.cost_columns or ()
         numbers = [*(name for name, kind in features.items() if kind in ("number", "date")), *costs]
         written = [name for name in _list_texts(table) if name in numbers and name not in parse]
-        reasons = name_reasons(campaign.planning)
+        reasons = list_memory_reasons(campaign.planning)
         if written:
             words = f"numbers that are written as text ({', '.join(map(repr, written))})"
             reasons.append(Problem(words, "say under [data] parse how these columns are written"))
@@ -375,7 +375,7 @@ class SparkCustomers:
         if len(prices):
             sums = self.chunks.sum(partial(sum_chunk, tuple(prices), self.costs), "adding up costs", "scores")
         else:
-            sums = add_up(map(unpack_arrays, self.chunks.heads))
+            sums = sum_arrays(map(unpack_arrays, self.chunks.heads))
         return PriceSums(int(sums.pop("n")), **sums)
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> BatchPlan:

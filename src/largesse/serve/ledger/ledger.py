@@ -27,8 +27,8 @@ from largesse.serve.ledger.ledger_records import (
     LevelChooser,
     Offers,
     Redemption,
-    id_problems,
-    time_problems,
+    find_id_problems,
+    find_time_problems,
 )
 from largesse.serve.ledger.money_time import format_money, format_time, read_money
 from largesse.serve.ledger.postgres import PostgresStore
@@ -108,7 +108,7 @@ class Ledger:
 
         Returns for each request its decisions or its error, which does not affect the others. See `decide`.
         """
-        refuse("request", time_problems(now))
+        refuse("request", find_time_problems(now))
 
         def work(session: Session) -> list[LedgerDecisions | LargesseError]:
             return decide_requests(session, session.now() if now is None else int(now), chooser, requests)
@@ -130,8 +130,8 @@ class Ledger:
             Microseconds since 1970; default: the database's clock. After the promise's time the redemption is refused, or
             accepted while the budget has room if the ledger's terms allow it.
         """
-        problems = id_problems(request, "the request's id") + id_problems(customer, "the customer")
-        refuse("redemption", problems + time_problems(now))
+        problems = find_id_problems(request, "the request's id") + find_id_problems(customer, "the customer")
+        refuse("redemption", problems + find_time_problems(now))
         paid = None if amount is None else read_money(amount, "the amount", up=True)
 
         def work(session: Session) -> Redemption:
@@ -141,7 +141,7 @@ class Ledger:
 
     def standing(self, *, now: int | None = None, timeout: float | None = None) -> LedgerStanding:
         """Return the current sums of the budget, without expired promises; nothing is written."""
-        refuse("ledger", time_problems(now))
+        refuse("ledger", find_time_problems(now))
 
         def work(session: Session) -> LedgerStanding:
             standing = read_standing(session, session.now() if now is None else int(now))

@@ -21,7 +21,7 @@ from largesse.serve.ledger.money_time import (
     DAY_MICROS,
     MAX_MICROS,
     MAX_TIME_MICROS,
-    as_units,
+    convert_to_units,
     count_time,
     format_money,
     format_time,
@@ -176,7 +176,7 @@ class Offers:
                 problems.append(Problem("the variances of responses are not valid", hint))
         if not np.isfinite(self.responses).all():
             problems.append(Problem("an expected response is missing or infinite", "look at the customers' features"))
-        invalid = [problem for name in names for problem in id_problems(name, "a customer")][:1]
+        invalid = [problem for name in names for problem in find_id_problems(name, "a customer")][:1]
         if not invalid and len(set(names)) < len(names):
             twice = join_some(sorted(name for name, count in Counter(names).items() if count > 1))
             problems.append(Problem(f"a customer comes twice: {twice}", "name each customer once in a request"))
@@ -197,9 +197,9 @@ class DecisionRequest:
 
     def problems(self) -> list[Problem]:
         """Return the problems of the request's id, the policy's version and the content."""
-        problems = id_problems(self.request, "the request's id")
+        problems = find_id_problems(self.request, "the request's id")
         if self.policy != "":
-            problems += id_problems(self.policy, "the policy's version")
+            problems += find_id_problems(self.policy, "the policy's version")
         content: Any = self.content
         if not isinstance(content, str | bytes | None):
             problems.append(Problem(f"the content is {repr_short(content)}", "give text or bytes"))
@@ -274,15 +274,15 @@ class LedgerStanding:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the amounts in units, for people and monitoring."""
-        money = {name: as_units(getattr(self, name)) for name in ("spent", "promised", "held", "room")}
+        money = {name: convert_to_units(getattr(self, name)) for name in ("spent", "promised", "held", "room")}
         counts = {name: getattr(self, name) for name in ("requests", "decisions", "redemptions", "expired")}
         terms = self.terms
         period = {"starts": terms.starts / 1e6, "ends": terms.ends / 1e6, "now": self.now / 1e6}
-        return {"total": as_units(terms.total), **money, **counts, **period, "promises": terms.promises}
+        return {"total": convert_to_units(terms.total), **money, **counts, **period, "promises": terms.promises}
 
 
 class LevelChooser(Protocol):
-    """Picks a level for each customer of a request; called while the ledger is locked."""
+    """Interface that picks a level for each customer of a request; called while the ledger is locked."""
 
     def choose(self, standing: LedgerStanding, offers: Offers) -> ChosenLevels:
         """Return levels whose costs fit into `standing.room`."""
@@ -341,13 +341,13 @@ def is_id(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= MAX_ID_LENGTH and _ID.fullmatch(value) is not None
 
 
-def id_problems(value: Any, name: str) -> list[Problem]:
+def find_id_problems(value: Any, name: str) -> list[Problem]:
     """Return the problems of the id of a request or a customer."""
     if is_id(value):
         return []
     return [Problem(f"{name} is {repr_short(value)}", f"give a text of 1 to {MAX_ID_LENGTH} printable letters")]
 
 
-def time_problems(value: Any) -> list[Problem]:
+def find_time_problems(value: Any) -> list[Problem]:
     """Return the problems of a time, if one is given."""
     return [] if value is None else find_integer_problems(value, "now, in microseconds since 1970,", 0, MAX_TIME_MICROS)

@@ -71,7 +71,7 @@ def format_money(micros: int) -> str:
     return f"{'-' if micros < 0 else ''}{units}.{decimals:0<2}"
 
 
-def as_units(micros: int) -> float:
+def convert_to_units(micros: int) -> float:
     """Convert millionths to a float in units, for numbers that need not be exact: charts, prices, JSON."""
     return micros / MICROS
 

@@ -32,7 +32,7 @@ NO_FILE: FileId = (-1, -1)
 
 
 class MovedError(sqlite3.OperationalError):
-    """The file is not the one that was opened."""
+    """Error for a ledger file that was replaced after it was opened."""
 
 
 @final

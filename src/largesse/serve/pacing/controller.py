@@ -24,7 +24,7 @@ from largesse.records import Array
 from largesse.serve.ledger.ledger_records import ChosenLevels, LedgerStanding, LedgerTerms, Offers
 from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, format_time
 from largesse.serve.pacing.population import Population
-from largesse.serve.pacing.price_forecast import Forecast, first_weekday, sum_remaining_period
+from largesse.serve.pacing.price_forecast import Forecast, find_first_weekday, sum_remaining_period
 
 FLAT_WEEK = (1.0,) * 7
 LEDGER_AMOUNTS = (  # of a ledger, after the total, as `pacing_kernels` counts it
@@ -130,7 +130,7 @@ class PacePlan:
         plan[k.PARTS], plan[k.CUSTOMERS] = len(self.promised), max(self.customers, 1.0)
         plan[k.DAYS], plan[k.VALID] = terms.days, terms.promise_days if terms.keeps_promises else 0.0
         plan[k.LASTS], plan[k.PROMISE_DAYS], plan[k.MARGIN] = not terms.keeps_promises, terms.promise_days, gains.margin
-        plan[k.FIRST_DAY], plan[k.AT_RANDOM] = first_weekday(terms), self.exploration_rate
+        plan[k.FIRST_DAY], plan[k.AT_RANDOM] = find_first_weekday(terms), self.exploration_rate
         plan[k.WINDOW] = max(gains.window * self.customers, 20.0)
         plan[k.GAIN] = 1.0 / min(max(self.elasticity, 0.3), 5.0)
         plan[k.SMOOTH], plan[k.PROPORTIONAL], plan[k.FIXED] = gains.smooth, gains.proportional, gains.window <= 0
@@ -229,7 +229,7 @@ def _check_plan(
 
 @final
 class Pacer:
-    """Picks levels for a ledger by its price: the `LevelChooser` of `Ledger.decide`.
+    """`LevelChooser` that picks levels by the price of a ledger.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ class Pacer:
             raise BudgetError("ledger", [Problem(problem, hint)])
         reserved = standing.reserved
         if not terms.keeps_promises and standing.in_period:
-            reserved = math.ceil(k.reserve_amount(k.cost_ratio(plan, state, money), plan, state) * MICROS)
+            reserved = math.ceil(k.reserve_amount(k.measure_cost_ratio(plan, state, money), plan, state) * MICROS)
         levels, reasons = out[:, 0].astype(np.int64), out[:, 3].astype(np.int64)
         return ChosenLevels(levels, out[:, 1].copy(), out[:, 2].copy(), reasons, tuple(state.tolist()), reserved)
 
@@ -299,4 +299,4 @@ def _warm_up() -> None:
         np.zeros(1 + len(LEDGER_AMOUNTS), dtype=np.int64),
     )
     k.decide_batch(floats, integers, integers, integers, floats, floats, plan, state, money, np.empty((0, 4)))
-    k.reserve_amount(k.cost_ratio(plan, state, money), plan, state)
+    k.reserve_amount(k.measure_cost_ratio(plan, state, money), plan, state)

@@ -28,7 +28,7 @@ from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.report import finite, name_day, render_pace
 from largesse.serve.ledger.ledger_records import KEPT_PROMISES, PROMISES, LedgerTerms
-from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, as_units, count_time, format_time, read_money
+from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, convert_to_units, count_time, format_time, read_money
 from largesse.serve.pacing.controller import PacePlan
 from largesse.serve.pacing.population import Population, make_population
 from largesse.serve.pacing.stream_simulation import (
@@ -304,7 +304,7 @@ def _describe_first(
         "valid_days": None if terms.valid is None else terms.promise_days,
         "promises": None if terms.valid is None else terms.promises,
         "price": plan.price,
-        "total": as_units(terms.total),
+        "total": convert_to_units(terms.total),
         "spent": paced["pace"].spent,
     }
     lines = {

@@ -58,7 +58,7 @@ RECENT_CUSTOMERS = 2000  # that a plan of the day is made from
 
 
 @compiled
-def best_level(f: Array, cost: Array, factor: float) -> int:
+def find_best_level(f: Array, cost: Array, factor: float) -> int:
     """Return the best level (of K) at a factor of prices, the cheapest of equally good ones."""
     best, level = f[0] - factor * cost[0], 0
     for k in range(1, len(f)):
@@ -69,12 +69,12 @@ def best_level(f: Array, cost: Array, factor: float) -> int:
 
 
 @compiled
-def spread_at(factor: float, f: Array, cost: Array, variance: Array, rule: Array) -> Array:
+def find_level_probabilities(factor: float, f: Array, cost: Array, variance: Array, rule: Array) -> Array:
     """Return the probabilities (K,) of one customer's levels that cost `cost` (K,) at the prices, times a factor."""
     levels = (
-        best_level(f, cost, factor),
-        best_level(f, cost, factor * rule[LOWER]),
-        best_level(f, cost, factor * rule[HIGHER]),
+        find_best_level(f, cost, factor),
+        find_best_level(f, cost, factor * rule[LOWER]),
+        find_best_level(f, cost, factor * rule[HIGHER]),
     )
     lost, p = np.empty(len(f)), np.empty(len(f))
     for k in range(len(f)):
@@ -107,7 +107,7 @@ def spread_customers(
     for i in range(len(f)):
         for k in range(f.shape[1]):
             cost[k] = prices[i, 0] * late[i, k] + prices[i, 1] * early[i, k]
-        out[i] = spread_at(factor, f[i], cost, variance[i], rule)
+        out[i] = find_level_probabilities(factor, f[i], cost, variance[i], rule)
 
 
 # -- forecast ------------------------------------------------------------------------------------------------------------
@@ -130,14 +130,14 @@ def count_days(plan: Array, state: Array, t: float, until: float) -> float:
 
 
 @compiled
-def arrival_ratio(plan: Array, state: Array) -> float:
+def measure_arrival_ratio(plan: Array, state: Array) -> float:
     """Return the recent number of customers relative to the forecast."""
     prior = plan[VOLUME_PRIOR] * plan[CUSTOMERS]
     return (state[SEEN] + prior) / (state[EXPECTED_SEEN] + prior)
 
 
 @compiled
-def cost_ratio(plan: Array, state: Array, money: Array) -> float:
+def measure_cost_ratio(plan: Array, state: Array, money: Array) -> float:
     """Return the actual cost of promises relative to the expected one.
 
     It is learnt from promises whose time is over. Where promises hold while the budget lasts, it is learnt sooner: from
@@ -160,7 +160,7 @@ def learn_week(plan: Array, state: Array, day: int) -> None:
     if day <= ended:
         return
     place = (int(plan[FIRST_DAY]) + ended) % 7
-    usual = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * arrival_ratio(plan, state)
+    usual = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * measure_arrival_ratio(plan, state)
     weight = state[WEEK + place]
     if usual > 0.0 and day == ended + 1:
         seen = min(max(state[TODAY_SEEN] / usual, 0.4 * weight), 2.5 * weight)  # a burst is not a season
@@ -236,7 +236,7 @@ def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple
     left = (money[TOTAL] - gone) * UNIT
     if plan[LASTS]:
         left = (money[TOTAL] - money[SPENT]) * UNIT - reserve_amount(paid, plan, state)
-    daily = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * arrival_ratio(plan, state)
+    daily = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * measure_arrival_ratio(plan, state)
     arrivals, last_parts = np.zeros(J), np.zeros(J, dtype=np.int64)
     for b in range(J):
         last_parts[b] = find_period_parts(plan, min((b + 0.5) * wide, plan[DAYS]))[1]
@@ -320,7 +320,7 @@ def decide_customer(
         return pick_level(f, dear * UNIT, state[FACTOR], dear, 0), 1.0, state[FACTOR] * plan[PATH], 2
     K, room, share = len(f), money[TOTAL] - money[SPENT] - money[PROMISED], plan[AT_RANDOM]
     advance(plan, state, money, t)
-    parts, paid = find_period_parts(plan, t), cost_ratio(plan, state, money)
+    parts, paid = find_period_parts(plan, t), measure_cost_ratio(plan, state, money)
     if plan[LASTS]:
         room = max(money[TOTAL] - money[SPENT] - math.ceil(reserve_amount(paid, plan, state) / UNIT), 0)
         for k in range(K):
@@ -336,7 +336,7 @@ def decide_customer(
     by_rule = plan[RULE_LEVELS] == K and len(variance) == K
     p, mean = cost, cost[best]
     if by_rule:
-        p = spread_at(factor, f, cost, variance, plan[PATH + 4 * int(plan[PARTS]) + 1 :])
+        p = find_level_probabilities(factor, f, cost, variance, plan[PATH + 4 * int(plan[PARTS]) + 1 :])
         mean = (p * cost).sum()
         drawn = draw_level(p, u)
     else:
@@ -414,7 +414,7 @@ def decide_batch(
 
 
 @compiled
-def dual_objective(
+def compute_dual_objective(
     f: Array, at_once: Array, face: Array, redeems: Array, when: Array, ahead: Array, used: Array, levels: Array
 ) -> float:
     """Return Σ max (f − cost) at prices of the budget at points in time; write the levels, and the budget that is used at each point.
@@ -493,7 +493,7 @@ def pay_redemptions(head: int, until: int, t: float, s: tuple[Array, ...], money
 
 
 @compiled
-def cost_at(
+def average_cost_at(
     factor: float, paid: float, f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array
 ) -> float:
     """Return the average cost of customers who are decided at a factor of the plan's prices."""
@@ -510,20 +510,22 @@ def cost_at(
 
 
 @compiled
-def plan_again(f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array, money: Array) -> None:
+def reset_price(
+    f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array, money: Array
+) -> None:
     """Set the price at which customers like these cost the remaining budget per customer."""
     J, period_part = int(plan[PARTS]), find_period_parts(plan, state[LAST])[0]
-    paid = cost_ratio(plan, state, money)
+    paid = measure_cost_ratio(plan, state, money)
     room, _ = forecast_room(paid, plan, state, money)
     target = room * plan[PATH + 3 * J + 1 + period_part]
     low, high = 0.0, 1.0
     for _ in range(40):
-        if cost_at(high, paid, f, at_once, face, expected, plan, state) <= target:
+        if average_cost_at(high, paid, f, at_once, face, expected, plan, state) <= target:
             break
         high *= 2.0
     for _ in range(25):
         middle = (low + high) / 2
-        if cost_at(middle, paid, f, at_once, face, expected, plan, state) <= target:
+        if average_cost_at(middle, paid, f, at_once, face, expected, plan, state) <= target:
             high = middle
         else:
             low = middle
@@ -556,9 +558,9 @@ def run_stream(
             advance(plan, state, money, t)
             a = max(i - RECENT_CUSTOMERS, 0)
             if i >= 200:
-                plan_again(f[a:i], at_once[a:i], face[a:i], expected[a:i], plan, state, money)
+                reset_price(f[a:i], at_once[a:i], face[a:i], expected[a:i], plan, state, money)
             else:
-                plan_again(pool[0], pool[1], pool[2], pool[3], plan, state, money)
+                reset_price(pool[0], pool[1], pool[2], pool[3], plan, state, money)
         level, propensity[i], price, reason = decide_customer(
             f[i], at_once[i], face[i], expected[i], variance[i], (t, draws[i]), plan, state, money
         )

@@ -49,7 +49,7 @@ def solve_dual_prices(customers: Population, redeems: Array, points: Array, n_po
     """Find the best dual prices for customers at `points` (n, 2); `redeems` (n, K) is the share of the face value that is redeemed."""
     from scipy.optimize import minimize
 
-    from largesse.serve.pacing.pacing_kernels import dual_objective
+    from largesse.serve.pacing.pacing_kernels import compute_dual_objective
 
     responses = customers.responses
     levels, used = np.zeros(len(responses), dtype=np.int64), np.zeros(n_points + 1)
@@ -59,7 +59,7 @@ def solve_dual_prices(customers: Population, redeems: Array, points: Array, n_po
 
     def dual(scaled: Array) -> tuple[float, Array]:
         ahead = sum_remaining_period(scaled) * unit
-        inner = dual_objective(*arrays, ahead, used, levels)
+        inner = compute_dual_objective(*arrays, ahead, used, levels)
         slope = 1.0 - np.cumsum(used)[:-1] / max(total, 1e-300)
         return inner / (unit * total) + ahead[0] / unit if total > 0 else inner, slope
 
@@ -78,7 +78,7 @@ def sum_remaining_period(prices: Array) -> Array:
     return np.append(np.cumsum(prices[::-1])[::-1], 0.0)
 
 
-def first_weekday(terms: LedgerTerms) -> int:
+def find_first_weekday(terms: LedgerTerms) -> int:
     """Return the weekday on which a period begins: Monday is 0."""
     return (terms.starts // DAY_MICROS + 3) % 7  # the first of January 1970 was a Thursday
 
@@ -151,7 +151,7 @@ class Forecast:
 
     def mean_costs(self, ahead: Array, factor: float, *, noise: bool = True) -> tuple[Array, Array, Array]:
         """Return the mean promise, payment and cost at prices of the customers of each part, (J,) each."""
-        from largesse.serve.pacing.pacing_kernels import dual_objective
+        from largesse.serve.pacing.pacing_kernels import compute_dual_objective
 
         customers, points, rate = self._customers, self._points, self.rate
         responses, prices = customers.responses if noise else self._responses, self._price_costs(ahead)
@@ -162,7 +162,7 @@ class Forecast:
             rows = np.arange(len(responses))
             levels, used = np.zeros(len(rows), dtype=np.int64), np.zeros(self.n_parts + 1)
             arrays = (responses, customers.at_once, customers.face, self._redeems, points)
-            dual_objective(*arrays, ahead * factor, used, levels)
+            compute_dual_objective(*arrays, ahead * factor, used, levels)
             late, early = (
                 (1 - rate) * costs[rows, levels] + rate * costs.mean(axis=1)
                 for costs in (customers.late, customers.early)
@@ -213,6 +213,6 @@ class Forecast:
 def _spread_times(n: int, terms: LedgerTerms, week: tuple[float, ...]) -> Array:
     """Return times (n,) in days since the start, rising, spread by the season."""
     edges = np.minimum(np.arange(math.ceil(terms.days) + 1), terms.days)
-    busy = np.diff(edges) * np.array(week)[(np.arange(len(edges) - 1) + first_weekday(terms)) % 7]
+    busy = np.diff(edges) * np.array(week)[(np.arange(len(edges) - 1) + find_first_weekday(terms)) % 7]
     elapsed = np.concatenate([[0.0], np.cumsum(busy)])
     return np.interp((np.arange(n) + 0.5) / n * elapsed[-1], elapsed, edges)

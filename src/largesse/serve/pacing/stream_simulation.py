@@ -16,7 +16,7 @@ import numpy as np
 from largesse.exploration import ExplorationRule
 from largesse.records import Array
 from largesse.serve.ledger.ledger_records import LedgerTerms, Reason
-from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, as_units, count_time
+from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, convert_to_units, count_time
 from largesse.serve.pacing.controller import ControllerGains, PacePlan, plan_pace
 from largesse.serve.pacing.population import Population, make_prepaid_population, make_redeemed_population
 from largesse.serve.pacing.price_forecast import DualPlan, find_points, solve_dual_prices
@@ -263,8 +263,8 @@ def pace_stream(
         *(method, levels, prices, reasons, propensity),
         value=base + float(count_gains(stream, levels, refused).sum()),
         base=base,
-        spent=as_units(int(at_once.sum() + paid.sum())),
-        committed=as_units(int((at_once + np.where(is_settled, paid, face)).sum())),
+        spent=convert_to_units(int(at_once.sum() + paid.sum())),
+        committed=convert_to_units(int((at_once + np.where(is_settled, paid, face)).sum())),
         total=stream.terms.total / MICROS,
         within_budget=within_budget,
         redeemed=int(redeemed.sum()),
