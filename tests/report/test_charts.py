@@ -11,9 +11,9 @@ from largesse.report.charts.curve_chart import DESK, PHONE, ChartSize, CurveChar
 from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, choose_ink, contrast, spread_colours
 from largesse.report.charts.row_charts import (
     draw_balance_strip,
-    draw_curve_strip,
     draw_gain_strip,
     draw_histogram_strip,
+    draw_level_mean_strip,
     draw_spend_strip,
     draw_stacked_strip,
 )
@@ -61,8 +61,8 @@ def test_colours_of_levels_are_ordered_by_lightness_and_carry_readable_text(stop
         draw_gain_strip(AXIS, ESTIMATE, "a"),
         draw_gain_strip(AXIS, MISSING, "a"),
         draw_spend_strip(AXIS, ESTIMATE, None, "a"),
-        draw_curve_strip(AXIS, ESTIMATE, ESTIMATE, 0.4, "a"),
-        draw_curve_strip(AXIS, MISSING, MISSING, None, "a"),
+        draw_level_mean_strip(AXIS, ESTIMATE, ESTIMATE, 0.4, "a"),
+        draw_level_mean_strip(AXIS, MISSING, MISSING, None, "a"),
         draw_balance_strip(AXIS, None, 0.2, 0.1, "a"),
         draw_histogram_strip(AXIS, [0.0, 0.5, None], [1.0, 0.0], 1.0, 0),
         draw_stacked_strip([0.2, None, 0.8], ["a", "b", "c"], "a"),
@@ -81,7 +81,7 @@ def test_strips_show_intervals_shares_and_marks_that_do_not_hide_each_other() ->
     widths = [node.get("width") for node in shares.findall("rect") if node.get("class") is None]
     assert widths == ["5.000%", "95.000%"]
     assert [node.text for node in shares.findall("text")] == ["95\u202f%"]  # the narrow one has no room
-    curve = ET.fromstring(draw_curve_strip(AXIS, ESTIMATE, ESTIMATE, 0.5, "a"))
+    curve = ET.fromstring(draw_level_mean_strip(AXIS, ESTIMATE, ESTIMATE, 0.5, "a"))
     (dot,) = (float(node.get("cy", "")) for node in curve.findall("circle"))
     marks = [float(node.get("y", "")) for node in curve.findall("svg")]
     assert len(marks) == 2

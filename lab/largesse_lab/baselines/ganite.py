@@ -335,7 +335,7 @@ def _adam_step(optimiser: Any, loss: Any, params: Params, moments: Any) -> tuple
 
 
 def _start(gan: Gan, optimiser: Any, names: Sequence[str]) -> Callable[..., Any]:
-    """Return the start of two networks: both of them, then the moments of both."""
+    """Return a function that draws the initial weights of both networks, and the initial moments of their optimiser."""
 
     def first(rng: np.random.Generator) -> Any:
         first_params, second_params = (normal_params(rng, shapes(gan)[name], INITIAL_SCALE) for name in names)

@@ -24,7 +24,14 @@ from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import Section, format_table, write_share
 from largesse_lab.pages.method_comparison import Summary, list_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
-from largesse_lab.runner.judged_plans import FittedLog, find_truth, fit_log, write_bias, write_coverage, write_stated
+from largesse_lab.runner.judged_plans import (
+    FittedLog,
+    compute_true_mean,
+    fit_log,
+    write_bias,
+    write_coverage,
+    write_stated,
+)
 from largesse_lab.runner.random_customer_groups import RandomGroup, draw_group
 from largesse_lab.runner.record_cache import RecordCache
 
@@ -119,7 +126,7 @@ def _judge_rules(world: RandomWorld, fitted: FittedLog, rules: DrawnRules, seed:
         new_levels = fitted.plan(fresh.table, budget, rules.constrain(fresh.table, K, seed + 1))
     except LargesseError as error:
         return {"impossible": str(error)}
-    truth, new = find_truth(own, log, levels)[0], find_truth(fresh, log, new_levels)[0]
+    truth, new = compute_true_mean(own, log, levels)[0], compute_true_mean(fresh, log, new_levels)[0]
     try:
         plan = plan_each_fold(fitted.scores, budget, planner=ConstrainedPlanner(constraints, n))
     except LargesseError as error:

@@ -33,7 +33,14 @@ from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import Section, format_table, write_share
 from largesse_lab.pages.method_comparison import Summary, list_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
-from largesse_lab.runner.judged_plans import FittedLog, find_truth, fit_log, write_bias, write_coverage, write_stated
+from largesse_lab.runner.judged_plans import (
+    FittedLog,
+    compute_true_mean,
+    fit_log,
+    write_bias,
+    write_coverage,
+    write_stated,
+)
 from largesse_lab.runner.record_cache import RecordCache
 
 SHIFT_SEEDS, SHIFT_LOG_ROWS = (0, 199), 2000
@@ -124,7 +131,7 @@ def _judge_shift(fitted: FittedLog, customers: RandomLog, budget: float, seed: i
     sample = CustomerSample(customers.table, policy.expect(customers.table).responses)
     weight, shift = match_customers(log, policy.expect(log).responses, sample, seed)
     findings = check_shift(shift)
-    truth = find_truth(customers, log, fitted.plan(customers.table, budget))
+    truth = compute_true_mean(customers, log, fitted.plan(customers.table, budget))
     stated: dict[str, Any] = {
         "answers": sorted({finding.answer for finding in findings}),
         "effective": shift.effective,

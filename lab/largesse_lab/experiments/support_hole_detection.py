@@ -25,7 +25,14 @@ from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import Section, format_table, write_share
 from largesse_lab.pages.method_comparison import Summary, list_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
-from largesse_lab.runner.judged_plans import FittedLog, find_truth, fit_log, write_bias, write_coverage, write_stated
+from largesse_lab.runner.judged_plans import (
+    FittedLog,
+    compute_true_mean,
+    fit_log,
+    write_bias,
+    write_coverage,
+    write_stated,
+)
 from largesse_lab.runner.random_customer_groups import GROUP_KINDS, RandomGroup, draw_group
 from largesse_lab.runner.record_cache import RecordCache
 
@@ -126,7 +133,7 @@ def _judge_plans(
 ) -> dict[str, list[float | None]]:
     log, budget, allowed, stated = fitted.log, world.budgets[1], fitted.allow(), {}
     for name, kept in (("barred", fitted), ("allowed", allowed)):
-        truth = find_truth(drawn, log, kept.plan(log, budget))[0]
+        truth = compute_true_mean(drawn, log, kept.plan(log, budget))[0]
         plan = plan_each_fold(kept.scores, budget)
         value, _ = estimate_value(kept.scores, plan.policy)
         bounds = find_bounds(kept.scores, plan.policy, supported)

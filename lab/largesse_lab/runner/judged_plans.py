@@ -61,7 +61,7 @@ def fit_log(log: Log, seed: int, name: str = "") -> FittedLog:
     return FittedLog(log, held, propensities, scores, policy)
 
 
-def find_truth(customers: RandomLog, log: Log, levels: Array) -> tuple[float, float]:
+def compute_true_mean(customers: RandomLog, log: Log, levels: Array) -> tuple[float, float]:
     """Return the true value and spend of levels (n,) for simulated customers, at the costs of a log's levels."""
     rows, truth = np.arange(len(levels)), customers.truth
     costs = np.broadcast_to(expected_costs(log.levels, truth), truth.shape)

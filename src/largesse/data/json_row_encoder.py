@@ -151,7 +151,7 @@ class RowEncoder:
         return matrix
 
     def _place_scalars(self, matrix_row: Array, row: Row) -> bool:
-        """Place the numbers of a single row; return False if a value needs the rules of tables."""
+        """Place the numbers of a single row; return False if a value must be encoded as a table."""
         for name, at, gap, centre, spread in self._scalars:
             value = row[name]
             if type(value) not in PLAIN_TYPES:

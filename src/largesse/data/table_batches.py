@@ -21,8 +21,8 @@ from largesse.data.table_reader import (
     describe_csv,
     encode_text,
     find_files,
+    has_gzip_ending,
     inspect_parquet,
-    is_gzip,
     kind_of_file,
     merge_schemas,
     open_file,
@@ -129,7 +129,7 @@ def _bound_cells(file: Path, what: str) -> tuple[float, int]:
             ratio = MAX_GZIP_RATIO if kind in ("zip", "excel", "spss", "json") else MAX_ARROW_CELLS
             return ratio * size, 1
         # A field takes a byte at least: its separator.
-        return size * (MAX_GZIP_RATIO if is_gzip(file) else 1), describe_csv(file, ()).columns
+        return size * (MAX_GZIP_RATIO if has_gzip_ending(file) else 1), describe_csv(file, ()).columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -398,7 +398,7 @@ def open_file(file: Path, *, whole: bool = True) -> Any:
     """
     import pyarrow as pa
 
-    if is_gzip(file):
+    if has_gzip_ending(file):
         return pa.PythonFile(_GzipFile(file, memory_limit() if whole else None), mode="r")
     try:
         str(file).encode()
@@ -423,13 +423,13 @@ class _GzipFile(gzip.GzipFile):
         return content
 
 
-def is_gzip(file: Path) -> bool:
+def has_gzip_ending(file: Path) -> bool:
     """Test if a file name has the ending of gzip."""
     return file.name.lower().endswith(".gz")
 
 
 def _read_head(file: Path) -> bytes:
-    with (gzip.open if is_gzip(file) else open)(file, "rb") as stream:
+    with (gzip.open if has_gzip_ending(file) else open)(file, "rb") as stream:
         return bytes(stream.read(SNIFFED_BYTES))
 
 

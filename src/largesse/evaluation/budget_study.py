@@ -203,7 +203,7 @@ def _take_verdict(study: Study) -> Verdict:
 
 
 def summarise_jointly(plan: PlanSummary, study: StudySummary) -> JointSummary:
-    """Summarise a plan and an evaluation at the same budget."""
+    """Summarise the estimates at all budgets of the slider, from a plan and its evaluation."""
     return JointSummary(
         frontier=SliderEstimates(tuple(estimate_at(study, stop.budget) for stop in plan.frontier.stops)),
     )

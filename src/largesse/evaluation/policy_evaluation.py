@@ -316,7 +316,7 @@ def _from_policy(log: Log, policy: Any) -> Candidate:
 
 
 def learn_policy(candidate: Candidate, scores: Scores, constraints: Constraints | None = None) -> Candidate:
-    """Return the candidate with its own policy, or with a policy that is learnt at its budget, under constraints of the log's rows."""
+    """Learn the policy of a candidate at its budget, under constraints, unless the candidate has a policy already."""
     if candidate.policy is not None or candidate.budget is None:
         return candidate
     planner = None if constraints is None else ConstrainedPlanner(constraints, len(scores.level))

@@ -139,7 +139,7 @@ class CustomerStream:
         return None if self.customer is None else table.column(self.customer).combine_chunks()
 
     def _tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield some columns in batches, parsed as `parse` states."""
+        """Yield some columns in batches, with text parsed by the settings of `parse`."""
         parse = {name: way for name, way in self.parse.items() if name in columns}
         for table in self.batches.read(list(dict.fromkeys(columns))):
             parsed, _, problems = parse_text_columns(table, parse, None)

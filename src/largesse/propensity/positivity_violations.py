@@ -159,7 +159,7 @@ class _GroupedFeature:
 
 
 def _read_feature(name: str, log: Log) -> _GroupedFeature | None:
-    """Return a feature in groups; None if it is constant or unusable."""
+    """Group the values of a feature; None if it is constant or cannot be grouped."""
     import pyarrow as pa
 
     column = log.features.column(name)
@@ -203,7 +203,7 @@ def _cut_values(values: Array, known: Array, groups: int) -> tuple[Array, int]:
 
 @dataclass(frozen=True, eq=False)
 class _LevelCell:
-    """A cell of one level or several."""
+    """Customers of one kind, by conditions on features, and the levels that they lack."""
 
     places: tuple[int, ...]  # of the features
     conditions: tuple[CellCondition, ...]

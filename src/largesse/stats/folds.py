@@ -42,9 +42,9 @@ def _assign_rows(level: Array, cluster: Array | None, count: int, seed: int) -> 
 
 
 def _assign_around_sample(log: Log, sample: Sample, count: int, seed: int) -> Array:
-    """Assign the sample of a large log to folds, and the other rows to further folds.
+    """Assign the sample of a large log to the first folds, and the other rows to later folds.
 
-    The further folds have about the size of the sample's folds, or are larger.
+    The later folds have about the size of the sample's folds, or are larger.
     """
     inside, outside = assign_folds(sample.log, count, seed), log.outside
     first = int(inside.max()) + 1

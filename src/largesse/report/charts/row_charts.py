@@ -52,7 +52,7 @@ def draw_fall_strip(axis: Axis, start: float, end: Numbers, level: int, label: s
     return _draw_strip(label, _draw_grid(axis), bar, _draw_limit(axis, start, "begin"), *whiskers)
 
 
-def draw_curve_strip(
+def draw_level_mean_strip(
     axis: Axis, value: Numbers, raw: Numbers, model: float | None, label: str, *, few: bool = False
 ) -> str:
     """Draw one level's mean response: estimate with interval, above it the model's mean (diamond), below it the raw mean (cross).

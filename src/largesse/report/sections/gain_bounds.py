@@ -31,7 +31,7 @@ def view_bounds(numbers: Numbers, units: Units) -> View:
 
 
 def view_evidence(evidence: Numbers | None, units: Units) -> FigureRows:
-    """Return the gain that the model expects, that the log shows, and that follows from both, on one axis with zero."""
+    """Return the expected gain by the model, by the log, and by both together, on one axis with zero."""
     if evidence is None:
         return FigureRows()
     sources = [

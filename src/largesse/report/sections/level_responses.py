@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from largesse.records import MIN_LEVEL_ROWS
 from largesse.report.charts.axes import fit_axis
-from largesse.report.charts.row_charts import draw_curve_strip, draw_tick_strip
+from largesse.report.charts.row_charts import draw_level_mean_strip, draw_tick_strip
 from largesse.report.charts.small_multiples import draw_panel
 from largesse.report.comparison_rows import FigureRow, FigureRows, describe_cost
 from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite, list_ends, write_count
@@ -70,7 +70,7 @@ def view_levels(levels: Sequence[LevelMean], units: Units) -> FigureRows:
         model, raw = style.text(level.model), style.text(level.raw["estimate"])
         label = f"{level.name}: {value}, interval {interval}; {f'model {model}, ' if model != MISSING_DASH else ''}raw {raw}"
         label += "; too few rows to say" if level.few else ""
-        figure = draw_curve_strip(axis, level.value, level.raw, level.model, label, few=level.few)
+        figure = draw_level_mean_strip(axis, level.value, level.raw, level.model, label, few=level.few)
         rows.append(FigureRow(level.name, figure, value, detail=level.detail, sub=interval))
     return FigureRows(rows, draw_tick_strip(axis, units.response(axis.ticks, axis.step, digits=1, short=True)))
 
