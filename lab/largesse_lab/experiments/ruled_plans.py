@@ -9,6 +9,7 @@ interval of the plan without rules.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,12 @@ from largesse.records import Array, Progress
 from largesse.stats import one_thread
 from largesse.worlds import RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
-from largesse_lab.pages.markdown import Section, format_table, write_share
+from largesse_lab.pages.markdown import write_share
 from largesse_lab.pages.method_comparison import Summary, list_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.judged_plans import (
     FittedLog,
+    add_size_tables,
     compute_true_mean,
     fit_log,
     write_bias,
@@ -183,21 +185,12 @@ RULE_COLUMNS = (
 )  # fmt: skip
 
 
-def fill(section: Section, summary: Summary) -> None:
-    """Add the table of each number of rows."""
-    for size in summary["sizes"]:
-        section.add(
-            f"## {size['worlds']} worlds, logs of {size['rows']:,} rows",
-            format_table(["rules", *RULE_COLUMNS], size["table"]),
-        )
-
-
 RULES_EXPERIMENT = Experiment(
     "rules",
     "Plans under rules",
     measure,
     summarise,
-    fill,
+    partial(add_size_tables, columns=["rules", *RULE_COLUMNS]),
     setup="""\
 A seed draws a whole world and its log. A linear model learns from the log, and plans at half of the dearest level's cost under four kinds
 of random rules: caps of one or two levels (2 to 30 % of the customers), a minimum share of a level (up to 40 %), budgets of one to three

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -30,11 +31,12 @@ from largesse.records import Array, Progress
 from largesse.stats import one_thread
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
-from largesse_lab.pages.markdown import Section, format_table, write_share
+from largesse_lab.pages.markdown import write_share
 from largesse_lab.pages.method_comparison import Summary, list_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.judged_plans import (
     FittedLog,
+    add_size_tables,
     compute_true_mean,
     fit_log,
     write_bias,
@@ -184,21 +186,12 @@ SHIFT_COLUMNS = (
 )  # fmt: skip
 
 
-def fill(section: Section, summary: Summary) -> None:
-    """Add the table of each number of rows."""
-    for size in summary["sizes"]:
-        section.add(
-            f"## {size['worlds']} worlds, logs of {size['rows']:,} rows",
-            format_table(["customers", *SHIFT_COLUMNS], size["table"]),
-        )
-
-
 SHIFTS_EXPERIMENT = Experiment(
     "shifts",
     "Customers who are not those of the log",
     measure,
     summarise,
-    fill,
+    partial(add_size_tables, columns=["customers", *SHIFT_COLUMNS]),
     setup="""\
 A seed draws a whole world and its log. Then 1,500 other customers are drawn by one feature, by the sum of four features, or by the true
 response to the cheapest level: a third of the worlds each. Odds are exp(s · z), with a standardised score z and a strength s

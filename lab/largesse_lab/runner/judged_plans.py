@@ -16,7 +16,8 @@ from largesse.records import Array, Estimate, HeldOutPredictions, Log, Propensit
 from largesse.response import Linear, make_model
 from largesse.stats import assign_folds, one_thread
 from largesse.worlds import RandomLog
-from largesse_lab.pages.markdown import NUMBER_DASH, write_share
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_table, write_share
+from largesse_lab.pages.method_comparison import Summary
 
 PLAN_PENALTY = 0.03  # of the linear model: a fixed one, so that many logs can be judged
 TRUTH_SLACK = 1e-9  # relative, of an interval's ends
@@ -103,3 +104,10 @@ def write_bias(stated: Iterable[Sequence[float | None]]) -> str:
     if len(errors) < 2:
         return NUMBER_DASH
     return f"{np.mean(errors):+.2f} ± {np.std(errors, ddof=1) / np.sqrt(len(errors)):.2f}".replace("-", "−")
+
+
+def add_size_tables(section: Section, summary: Summary, *, columns: Sequence[str]) -> None:
+    """Add the table of each number of rows."""
+    for size in summary["sizes"]:
+        title = f"## {size['worlds']} worlds, logs of {size['rows']:,} rows"
+        section.add(title, format_table(columns, size["table"]))
