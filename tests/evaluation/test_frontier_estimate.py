@@ -17,7 +17,7 @@ from largesse.evaluation.frontier_estimate import (
 )
 from largesse.evaluation.policy_estimates import estimate_value
 from largesse.levels import Levels
-from largesse.records import Array, FrontierPoint, Log, Qini, Scores
+from largesse.records import Array, FrontierPoint, Log, QiniCurve, Scores
 from largesse.worlds.paper_simulations import simulate
 
 
@@ -133,7 +133,7 @@ def test_another_estimator_may_be_asked(scores: Scores) -> None:
 # ---------------------------------------------------------------------------------------------- cost curve
 
 
-def cost_curve(scores: Scores) -> Qini:
+def cost_curve(scores: Scores) -> QiniCurve:
     plans = plan_at_budgets(scores, spread_budgets(scores))
     return trace_cost_curve(scores, plans, [point.spend.estimate for point in trace_frontier(scores, plans)])
 

@@ -10,7 +10,7 @@ from largesse.evaluation.log_checks import check_log, doctor
 from largesse.evaluation.within_customer_comparison import compare_within
 from largesse.levels import Levels
 from largesse.propensity.estimate import encode_for_levels
-from largesse.records import Array, Log, Propensities, WithinComparison
+from largesse.records import Array, Log, Propensities, WithinCustomerComparison
 
 LEVELS = Levels(costs=[0, 1, 2])
 
@@ -29,7 +29,7 @@ def make_panel(hidden: float, seed: int = 0, customers: int = 200, rows: int = 6
     return read_log(table, level="coupon", response="spent", levels=LEVELS, **roles)
 
 
-def compared(log: Log, propensity: Array | None = None) -> WithinComparison:
+def compared(log: Log, propensity: Array | None = None) -> WithinCustomerComparison:
     within = compare_within(log, np.full(len(log), 1 / 3) if propensity is None else propensity, encode_for_levels(log))
     assert within is not None
     return within

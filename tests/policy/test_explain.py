@@ -13,7 +13,7 @@ from largesse.evaluation import compute_scores, measure_importance, plan_each_fo
 from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.propensity import estimate_propensities
-from largesse.records import Explanation, Log, find_next_levels
+from largesse.records import Explanation, Log, find_neighbouring_levels_and_prices
 from largesse.response import Linear, WithCosts, fit_out_of_fold
 from largesse.stats import assign_folds
 from largesse_lab.baselines import TLearner
@@ -48,7 +48,7 @@ def test_prices_that_change_a_level_are_those_that_a_scan_finds() -> None:
     costs = rng.uniform(0.1, 1, size=(200, 4)).cumsum(axis=1)
     price = 0.7
     levels = decide_at_price(curves, costs, price)
-    dearer, below, cheaper, above = find_next_levels(curves, costs, levels)
+    dearer, below, cheaper, above = find_neighbouring_levels_and_prices(curves, costs, levels)
     assert (dearer >= 0).any()
     assert (dearer < 0).any()
     assert (cheaper < 0).any()
@@ -68,7 +68,7 @@ def test_prices_that_change_a_level_are_those_that_a_scan_finds() -> None:
 
 
 def test_levels_that_follow_at_the_same_price_are_passed_over() -> None:
-    found = find_next_levels(
+    found = find_neighbouring_levels_and_prices(
         np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]]), np.tile([0.0, 1.0, 2.0], (2, 1)), np.array([0, 2])
     )
     assert [part.tolist()[place] for part, place in zip(found, (0, 0, 1, 1), strict=True)] == [2, 1.0, 0, 1.0]
@@ -91,7 +91,9 @@ def test_words_name_levels_and_prices() -> None:
     curves, costs = np.array([[0.1, 0.9, 1.7], [0.1, 0.1, 0.1]]), np.tile([0.0, 1.0, 2.0], (2, 1))
     costs[0] = [0, 0.9, 2]
     levels = np.array([1, 0])
-    why = Explanation(curves, costs, 0.8, levels, *find_next_levels(curves, costs, levels), LEVELS.labels)
+    why = Explanation(
+        curves, costs, 0.8, levels, *find_neighbouring_levels_and_prices(curves, costs, levels), LEVELS.labels
+    )
     assert figures(why.words(0)) == [5, 0.9, 0.9, 0.8, 10, 0.727, 0.889]  # 5 €, or 10 € below and none above a price
     assert why.words(0).index("10 €") < why.words(0).index("none")
     assert figures(why.words(-1)) == [0.1, 0, 0.8]  # no other price would change that

@@ -15,16 +15,25 @@ from largesse.data import log_from_arrays
 from largesse.evaluation import make_study, summarise_jointly, summarise_study
 from largesse.io import to_json
 from largesse.levels import Levels
-from largesse.records import Choice, FitSummary, JointSummary, Log, PlanSummary, Study, StudySummary, summarise_fit
+from largesse.records import (
+    CandidateLoss,
+    FitSummary,
+    Log,
+    PlanSummary,
+    SliderSummary,
+    Study,
+    StudySummary,
+    summarise_fit,
+)
 from largesse.report import Heading, join_parts
 from largesse.response import Linear, describe_model
 from support.plans import summarise
 
 NAN = math.nan
 CHOICES = (
-    Choice("Linear", loss=0.1903, difference=0.0, se=0.0, chosen=True),
-    Choice("Boosting", loss=0.1921, difference=0.0018, se=0.0011),
-    Choice("0.1", loss=0.1911, difference=0.0, se=0.0, chosen=True, of="strength"),
+    CandidateLoss("Linear", loss=0.1903, difference=0.0, se=0.0, chosen=True),
+    CandidateLoss("Boosting", loss=0.1921, difference=0.0018, se=0.0011),
+    CandidateLoss("0.1", loss=0.1911, difference=0.0, se=0.0, chosen=True, of="strength"),
 )
 
 
@@ -34,7 +43,7 @@ class SmallRun:
 
     log: Log
     study: Study
-    records: tuple[FitSummary, PlanSummary, StudySummary, JointSummary]
+    records: tuple[FitSummary, PlanSummary, StudySummary, SliderSummary]
     numbers: dict[str, Any]
 
 

@@ -21,17 +21,17 @@ from largesse.levels import Levels
 from largesse.records import (
     GRADES,
     CampaignCheck,
-    Drift,
+    ColumnDrift,
     Estimate,
     Finding,
     FitSummary,
-    JointSummary,
     Leak,
     LevelUptake,
     Log,
     PlanSummary,
-    Realised,
+    PredictedAndRealised,
     RealisedTenth,
+    SliderSummary,
     StudySummary,
 )
 from largesse.report import (
@@ -184,7 +184,7 @@ def find_estimates(value: Any) -> Iterator[Numbers]:
 
 def test_parts_are_json_with_one_form_of_estimate_and_are_joined_by_section(binary_run: Any) -> None:
     records, parts = binary_run.records, [to_json(record) for record in binary_run.records]
-    for part, kind in zip(parts, (FitSummary, PlanSummary, StudySummary, JointSummary), strict=True):
+    for part, kind in zip(parts, (FitSummary, PlanSummary, StudySummary, SliderSummary), strict=True):
         state = json.loads(json.dumps(part, allow_nan=False))
         assert to_json(read_record(kind, state)) == state
     estimates = [estimate for part in parts for estimate in find_estimates(part)]
@@ -261,12 +261,12 @@ def make_check(answer: str = "no") -> Numbers:
         (Finding("plan", answer, "Some <b>words</b>."),),
         100,
         None,
-        Realised(estimate, estimate, Estimate(0.0, 0.01, -0.02, 0.02), 0.9),
-        Realised(estimate, nothing, nothing, 1.0),
+        PredictedAndRealised(estimate, estimate, Estimate(0.0, 0.01, -0.02, 0.02), 0.9),
+        PredictedAndRealised(estimate, nothing, nothing, 1.0),
         tuple(RealisedTenth(0.01 * k, 0.3, estimate, 10) for k in range(10)),
         (LevelUptake("none", 50, 50, 1.0), LevelUptake("<i>", 0, 50, math.nan)),
         0.5,
-        (Drift("age", math.inf, 0.0), Drift("city", 0.01, 0.9)),
+        (ColumnDrift("age", math.inf, 0.0), ColumnDrift("city", 0.01, 0.9)),
         (0.1, estimate),
         (Leak("<script>", "response", 0.4),),
     )

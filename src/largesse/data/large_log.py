@@ -2,7 +2,7 @@
 
 The first pass over the files keeps the columns with a role and collects statistics of the features, so that rules and messages
 are those of `read_log`. The second pass reads the features of a sample, drawn from every level or of whole clusters. Later
-passes, through `Sample.batches`, score the other rows.
+passes, through `LogSample.batches`, score the other rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from largesse.data.text_parsing import (
 )
 from largesse.errors import Problem, fail, find_row_limit_problems, join_some, plural, refuse
 from largesse.progress import advance
-from largesse.records import Array, Log, RowTask, Sample
+from largesse.records import Array, Log, LogSample, RowTask
 from largesse.stats import draw_clusters, draw_rows_by_level
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _draw(log: Log, batches: Batches, first_pass: _FirstPass, max_rows: int, see
     sample = log.take(rows)
     weight = sample.weight if stand_for is None else sample.weights * stand_for / stand_for.mean()
     sample = replace(sample, features=features.take(rows).select(learnt), weight=weight)
-    return replace(log, sample=Sample(sample, rows, features.read, features.map, features.digest, max_rows))
+    return replace(log, sample=LogSample(sample, rows, features.read, features.map, features.digest, max_rows))
 
 
 def _draw_rows(log: Log, max_rows: int, seed: int) -> tuple[Array, Array | None]:

@@ -38,12 +38,10 @@ from largesse.propensity import mark_supported
 from largesse.records import (
     Checkup,
     Estimate,
+    EvaluationLogSummary,
     FrontierSummary,
-    JointSummary,
     LevelResponse,
     Log,
-    LogFacts,
-    MixValue,
     NamedEstimate,
     PlanSummary,
     Progress,
@@ -52,9 +50,11 @@ from largesse.records import (
     ShuffledPredictions,
     SliderEstimate,
     SliderEstimates,
+    SliderSummary,
     Study,
-    StudyMethod,
     StudySummary,
+    UniformMixValue,
+    ValueByEstimator,
     Verdict,
     summarise_checkup,
 )
@@ -155,7 +155,7 @@ def summarise_study(study: Study) -> StudySummary:
     evaluation, checkup = study.evaluation, study.checkup
     return StudySummary(
         budget=evaluation.budget if evaluation.budget is not None and math.isfinite(evaluation.budget) else None,
-        log=LogFacts(
+        log=EvaluationLogSummary(
             evaluation.rows,
             evaluation.clusters,
             evaluation.propensity,
@@ -180,7 +180,7 @@ def summarise_study(study: Study) -> StudySummary:
             study.groups,
         ),
         frontier=FrontierSummary(study.frontier),
-        method=StudyMethod(
+        method=ValueByEstimator(
             tuple(
                 NamedEstimate(name, ESTIMATORS[name].description, value.estimate, value.se, *value.interval)
                 for name, value in study.estimates.items()
@@ -202,9 +202,9 @@ def _take_verdict(study: Study) -> Verdict:
     return study.evaluation.verdict
 
 
-def summarise_jointly(plan: PlanSummary, study: StudySummary) -> JointSummary:
+def summarise_jointly(plan: PlanSummary, study: StudySummary) -> SliderSummary:
     """Summarise the estimates at all budgets of the slider, from a plan and its evaluation."""
-    return JointSummary(
+    return SliderSummary(
         frontier=SliderEstimates(tuple(estimate_at(study, stop.budget) for stop in plan.frontier.stops)),
     )
 
@@ -251,6 +251,6 @@ def _interpolate_gain(
     return replace(nearest, estimate=nearest.estimate + move, low=nearest.low + move, high=nearest.high + move)
 
 
-def value_mix(mixes: Sequence[MixValue], spend: float) -> float:
+def value_mix(mixes: Sequence[UniformMixValue], spend: float) -> float:
     """Return the value of the best uniform mix at an average spend, from its values at the costs of levels."""
     return float(np.interp(spend, [mix.spend for mix in mixes], [mix.value for mix in mixes]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.data import as_floats, find_grouping, kind_of
-from largesse.records import Array, Drift
+from largesse.records import Array, ColumnDrift
 from largesse.stats import sample_rows
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ MAX_DRIFT_ROWS = 100_000  # more rows would only show changes too small to matte
 
 def measure_drift(
     before: pa.Table, after: pa.Table, clusters: tuple[Array | None, Array | None] = (None, None), seed: int = 0
-) -> tuple[Drift, ...]:
+) -> tuple[ColumnDrift, ...]:
     """Return the drift of every column that both tables have, the largest first.
 
     Rows of one cluster (n,) are not independent: one row of each is used. The p-value of a column is that of its groups (χ²) or, for
@@ -30,7 +30,7 @@ def measure_drift(
     drifts = []
     for name in names:
         psi, p = _compare(before.column(name), after.column(name))
-        drifts.append(Drift(name, psi, min(p * len(names), 1.0)))
+        drifts.append(ColumnDrift(name, psi, min(p * len(names), 1.0)))
     return tuple(sorted(drifts, key=lambda drift: (-drift.psi, drift.column)))
 
 

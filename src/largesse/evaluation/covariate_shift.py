@@ -80,7 +80,7 @@ def match_customers(log: Log, curves: Array, customers: CustomerSample, seed: in
     some = customers.take(sample_rows(len(customers.features), MAX_MATCHED_CUSTOMERS, seed))
     shift, is_known = compare_customers(log, some.features, seed)
     if not is_known.any():
-        return log.weights, shift.measure(0.0, ())
+        return log.weights, shift.add_weighting_result(0.0, ())
     known = some.take(np.flatnonzero(is_known))
     both = _stack(log, curves, known)
     propensities = estimate_propensities(both, assign_folds(both, MATCHING_FOLDS, seed), seed, cells=UnsupportedCells())
@@ -92,7 +92,9 @@ def match_customers(log: Log, curves: Array, customers: CustomerSample, seed: in
     left = measure_drift(
         log.features.take(drawn), both.features.select(log.features.column_names).slice(len(log)), seed=seed
     )
-    return weight, shift.measure(effective, tuple(drift for drift in left if drift.psi > MAX_REMAINING_DRIFT))
+    return weight, shift.add_weighting_result(
+        effective, tuple(drift for drift in left if drift.psi > MAX_REMAINING_DRIFT)
+    )
 
 
 def _find_unknown(seen: pa.ChunkedArray, column: pa.ChunkedArray) -> tuple[Array, tuple[str, ...]]:

@@ -35,7 +35,7 @@ from largesse.evaluation.policy_estimates import (
     predict_value,
 )
 from largesse.evaluation.spend_by_price import FoldSpending, measure_spending
-from largesse.records import Array, FrontierPoint, HeldOutPlan, MixValue, Qini, QiniPoint, Scores
+from largesse.records import Array, FrontierPoint, HeldOutPlan, QiniCurve, QiniPoint, Scores, UniformMixValue
 from largesse.stats import COVERAGE, t_quantile
 
 N_BUDGETS = 21
@@ -275,7 +275,7 @@ def sum_units(scores: Scores, centred: Array) -> Array:
 
 def trace_cost_curve(
     scores: Scores, plans: Sequence[HeldOutPlan], spends: Sequence[float], estimator: str = "dr"
-) -> Qini:
+) -> QiniCurve:
     """Estimate the gain over the first plan at each estimated spend, learnt and uniform, and the area between them."""
     first, shares = measure_policy_influence(scores, plans[0].policy, estimator).value, _weight_points(np.array(spends))
     points, area, means = [], Influence(np.zeros(len(scores.weight))), average_levels(scores)
@@ -286,10 +286,10 @@ def trace_cost_curve(
         gain = estimate_mean(scores, policy.value - first)
         points.append(QiniPoint(plan.budget, spend, gain, uniform, estimate_mean(scores, difference)))
         area = area + difference * float(share)
-    return Qini(tuple(points), estimate_mean(scores, area), value_mixes(scores, means, estimator))
+    return QiniCurve(tuple(points), estimate_mean(scores, area), value_mixes(scores, means, estimator))
 
 
-def value_mixes(scores: Scores, means: LevelMeans, estimator: str = "dr") -> tuple[MixValue, ...]:
+def value_mixes(scores: Scores, means: LevelMeans, estimator: str = "dr") -> tuple[UniformMixValue, ...]:
     """Estimate the value of the best uniform mix at the mean cost of every level, on the line between two levels."""
     costs = np.unique(np.average(means.cost, axis=0, weights=means.weight))
     mixed = (
@@ -297,7 +297,7 @@ def value_mixes(scores: Scores, means: LevelMeans, estimator: str = "dr") -> tup
         for cost in costs
     )
     values = (weighted_mean(influence.value.values, scores.weight) for influence in mixed)
-    return tuple(MixValue(float(cost), value) for cost, value in zip(costs, values, strict=True))
+    return tuple(UniformMixValue(float(cost), value) for cost, value in zip(costs, values, strict=True))
 
 
 def _weight_points(spend: Array) -> Array:

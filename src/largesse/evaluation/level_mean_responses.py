@@ -9,7 +9,16 @@ import numpy as np
 
 from largesse.evaluation.plan_summary import MAX_SUMMARY_ROWS, choose_features
 from largesse.evaluation.policy_estimates import measure_level_influence
-from largesse.records import MIN_LEVEL_ROWS, Array, Estimate, FeatureCurves, GroupCurve, GroupPoint, Log, Scores
+from largesse.records import (
+    MIN_LEVEL_ROWS,
+    Array,
+    Estimate,
+    FeatureResponseCurves,
+    GroupLevelResponse,
+    GroupResponseCurve,
+    Log,
+    Scores,
+)
 from largesse.stats import effective_sample_size, estimate_skewed_mean, is_sparse_amount, t_quantile
 
 MISSING = float("nan")
@@ -130,7 +139,7 @@ def bound_share(cases: float, rows: float) -> tuple[float, float]:
 # -- groups of customers ----------------------------------------------------------------------------------------------
 
 
-def trace_features(log: Log, scores: Scores, levels: Array) -> tuple[FeatureCurves, ...]:
+def trace_features(log: Log, scores: Scores, levels: Array) -> tuple[FeatureResponseCurves, ...]:
     """Return the response curves of groups, for the features that explain most of the planned levels (n,)."""
     seen, step = log.seen, max(-(-len(log.seen) // MAX_SUMMARY_ROWS), 1)
     places = np.arange(0, len(seen), step)
@@ -144,12 +153,12 @@ def trace_features(log: Log, scores: Scores, levels: Array) -> tuple[FeatureCurv
         codes, labels = chosen.grouping.code(features.column(chosen.feature)), chosen.grouping.labels
         curves, sizes = trace_groups(scores, rows, codes, len(labels)), np.bincount(codes, minlength=len(labels))
         groups = zip(labels, sizes.tolist(), curves, strict=True)
-        curves_of_groups = tuple(GroupCurve(label, n, tuple(points)) for label, n, points in groups if points)
-        traced.append(FeatureCurves(chosen.feature, curves_of_groups))
+        curves_of_groups = tuple(GroupResponseCurve(label, n, tuple(points)) for label, n, points in groups if points)
+        traced.append(FeatureResponseCurves(chosen.feature, curves_of_groups))
     return tuple(traced)
 
 
-def trace_groups(scores: Scores, rows: Array, groups: Array, n_groups: int) -> list[list[GroupPoint]]:
+def trace_groups(scores: Scores, rows: Array, groups: Array, n_groups: int) -> list[list[GroupLevelResponse]]:
     """Return the mean response at every level (K) in each group; an empty group has no points.
 
     `rows` (m,) are some rows of the log, and `groups` (m,) their groups, numbered from zero.
@@ -161,7 +170,7 @@ def trace_groups(scores: Scores, rows: Array, groups: Array, n_groups: int) -> l
     >>> len(curves), len(curves[0]), sum(point.rows for curve in curves for point in curve)
     (2, 5, 500)
     """
-    curves: list[list[GroupPoint]] = [[] for _ in range(n_groups)]
+    curves: list[list[GroupLevelResponse]] = [[] for _ in range(n_groups)]
     for k in range(scores.curves.shape[1]):
         value = measure_level_influence(scores, k).value
         for group in range(n_groups):
@@ -172,5 +181,5 @@ def trace_groups(scores: Scores, rows: Array, groups: Array, n_groups: int) -> l
                 model = float(weight @ scores.curves[members, k] / weight.sum())
                 estimate = value.among(members).estimate(weight, cluster)
                 effective = effective_sample_size(scores.weight[logged] / scores.propensity[logged])
-                curves[group].append(GroupPoint(model, estimate, len(logged), effective))
+                curves[group].append(GroupLevelResponse(model, estimate, len(logged), effective))
     return curves

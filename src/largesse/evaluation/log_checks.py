@@ -30,17 +30,17 @@ from largesse.records import (
     MAX_SIGNIFICANT_P,
     Array,
     Checkup,
-    Dependence,
     Estimate,
     Finding,
     HeavyRow,
+    IndependenceTest,
     Leak,
     Log,
     Overlap,
     Propensities,
     UnsupportedCells,
-    WithinComparison,
-    lies_within,
+    WithinCustomerComparison,
+    are_groups_nested,
     sort_findings,
 )
 from largesse.stats import assign_folds, one_thread, shuffle_rows, t_estimate, t_quantile
@@ -220,7 +220,9 @@ def _measure_fixed(log: Log, propensities: Propensities) -> float:
     return float(np.average(other <= 0, weights=log.weights))
 
 
-def _check_randomisation(dependence: Dependence, propensities: Propensities, overlap: Overlap, design: str) -> Finding:
+def _check_randomisation(
+    dependence: IndependenceTest, propensities: Propensities, overlap: Overlap, design: str
+) -> Finding:
     """Check that levels do not depend on the features; `design` says how to give the propensities of randomised levels."""
     topic, p = "randomisation", f"p {'<' if dependence.p < 0.002 else '='} {max(dependence.p, 0.002):.2g}"
     tested = f" on a sample of {plural(dependence.units, dependence.of)}" if dependence.sampled else ""
@@ -245,7 +247,12 @@ def _check_randomisation(dependence: Dependence, propensities: Propensities, ove
 
 
 def _propose_propensities(
-    log: Log, propensities: Propensities, dependence: Dependence, sample: LevelFeatures, group: Array | None, seed: int
+    log: Log,
+    propensities: Propensities,
+    dependence: IndependenceTest,
+    sample: LevelFeatures,
+    group: Array | None,
+    seed: int,
 ) -> str:
     """Propose the propensities of levels that look randomised, for everybody or within strata; else return an empty text."""
     if propensities.source == "given":
@@ -314,7 +321,7 @@ def _check_balance(overlap: Overlap) -> Finding:
 def _check_assignment(log: Log) -> list[Finding]:
     """Check that rows that got their level together are in one cluster; no finding where rows got levels one by one."""
     unit = log.unit
-    if unit is None or (log.cluster is not None and lies_within(unit.code, log.cluster)):
+    if unit is None or (log.cluster is not None and are_groups_nested(unit.code, log.cluster)):
         return []
     level_means = np.bincount(log.level, weights=log.response) / np.maximum(np.bincount(log.level), 1)
     residual = log.response - level_means[log.level]
@@ -340,7 +347,7 @@ def _check_customers(log: Log) -> list[Finding]:
     return [Finding("customers", "note", text)]
 
 
-def _check_within(within: WithinComparison | None, titles: tuple[str, ...]) -> list[Finding]:
+def _check_within(within: WithinCustomerComparison | None, titles: tuple[str, ...]) -> list[Finding]:
     """Check that levels differ within customers as they do among all; no finding where customers hardly got several levels."""
     if within is None:
         return []

@@ -29,8 +29,8 @@ from largesse.evaluation.policy_estimates import (
 from largesse.records import (
     Array,
     DecisionExample,
-    DecisionImportance,
     DecisionReasons,
+    FeatureDecisionImportance,
     HeldOutPlan,
     LevelGain,
     LevelTransition,
@@ -39,8 +39,8 @@ from largesse.records import (
     PriceSensitivity,
     Scores,
     ShuffledPredictions,
-    ValueSpend,
-    find_next_levels,
+    ValueAndSpend,
+    find_neighbouring_levels_and_prices,
 )
 
 MAX_EXPLAINED_ROWS = 50_000  # a systematic sample of larger logs
@@ -105,7 +105,9 @@ def _find_typical(curves: Array, rows: Array, weight: Array) -> int:
 
 def _make_example(log: Log, level: int, share: float, price: float, curve: Array, costs: Array) -> DecisionExample:
     labels = log.levels.titles
-    dearer, below, cheaper, above = (part[0] for part in find_next_levels(curve[None], costs[None], np.array([level])))
+    dearer, below, cheaper, above = (
+        part[0] for part in find_neighbouring_levels_and_prices(curve[None], costs[None], np.array([level]))
+    )
     return DecisionExample(
         level=labels[level],
         share=share,
@@ -121,7 +123,7 @@ def _make_example(log: Log, level: int, share: float, price: float, curve: Array
 
 def measure_importance(
     log: Log, scores: Scores, plan: HeldOutPlan, shuffled: ShuffledPredictions
-) -> tuple[DecisionImportance, ...]:
+) -> tuple[FeatureDecisionImportance, ...]:
     """Return the effect of each feature on the decisions of a held-out plan, the largest first; no model is fitted.
 
     Rows are decided at the price of their fold's plan. Where costs are observed, their expectations are not shuffled.
@@ -147,7 +149,7 @@ def measure_importance(
     for feature, curves in zip(shuffled.features, shuffled.curves[:, known], strict=True):
         others = decide(curves)
         moved = float(np.average(others != levels, weights=sample.weight)) if sample.weight.any() else 0.0
-        movers.append(DecisionImportance(feature, moved, estimate_difference(worth, levels, others).value))
+        movers.append(FeatureDecisionImportance(feature, moved, estimate_difference(worth, levels, others).value))
     return tuple(sorted(movers, key=lambda mover: (-mover.moved, -mover.loss.estimate)))
 
 
@@ -173,7 +175,7 @@ def measure_changes(scores: Scores, policy: Array) -> LoggedPolicyChanges:
             more = measure_level_influence(scores, level).minus(before)
             value, spend = (estimate_mean(scores, part.within(probability)) for part in more)
             changes.append(LevelGain(level, float(scores.weight @ probability) / whole, value, spend))
-    start, end = (ValueSpend(*estimate_value_and_spend(scores, policy)) for policy in (before, after))
+    start, end = (ValueAndSpend(*estimate_value_and_spend(scores, policy)) for policy in (before, after))
     return LoggedPolicyChanges(start, end, tuple(changes), _list_moves(scores, levels))
 
 

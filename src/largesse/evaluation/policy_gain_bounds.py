@@ -25,7 +25,7 @@ from largesse.evaluation.policy_estimates import (
     estimate_value_and_spend,
     measure_policy_influence,
 )
-from largesse.records import Array, Estimate, Log, PolicyOption, Recommendation, Scores
+from largesse.records import Array, Estimate, Log, PolicyGainBounds, PolicyOption, Scores
 from largesse.stats import COVERAGE, bound_mean
 
 
@@ -37,7 +37,7 @@ def bound_policy_gains(
     *,
     estimator: str = "dr",
     learnt: bool = False,
-) -> Recommendation:
+) -> PolicyGainBounds:
     """Bound the gains of a policy, and of a simple rule at the same spend, over the best uniform mix.
 
     Parameters
@@ -76,7 +76,7 @@ def bound_policy_gains(
             PolicyOption(*name, *estimate_value_and_spend(scores, influence), gain, bound, guaranteed, profit)
         )
     table = None if rules is None else rules.whole.tabulate()
-    return Recommendation(tuple(options), critical_value, reason, table)
+    return PolicyGainBounds(tuple(options), critical_value, reason, table)
 
 
 def _explain_no_guarantee(log: Log) -> str:

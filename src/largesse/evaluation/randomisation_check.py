@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.data import group_column
-from largesse.records import Array, Dependence, Strata
+from largesse.records import Array, IndependenceTest, RandomisedStrata
 from largesse.stats import one_thread, sample_rows, standardise
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def measure_dependence(
     strata: Array | None = None,
     permutations: int = N_PERMUTATIONS,
     seed: int = 0,
-) -> Dependence:
+) -> IndependenceTest:
     """Test the independence of features (n, p) and levels (n,), permuting clusters if levels were assigned to clusters.
 
     With `strata` (n,) it is the independence within strata.
@@ -56,7 +56,7 @@ def measure_dependence(
         rows = sample_rows(len(level), MAX_TEST_ROWS, rng)
         kernels, level, strata = [kernel[rows] for kernel in kernels], level[rows], strata[rows]
     if len(np.unique(level)) < 2 or Z.shape[1] == 0:
-        return Dependence(1.0, 0.0, len(level), of, sampled)
+        return IndependenceTest(1.0, 0.0, len(level), of, sampled)
     with one_thread():
         statistics = np.stack([_measure_permutations(kernel, level, strata, permutations, seed) for kernel in kernels])
     # Values that differ only by rounding are ties, and a tie is no evidence.
@@ -64,7 +64,7 @@ def measure_dependence(
     ranks = [(row[None, :] >= row[:, None] - s).sum(axis=1) for row, s in zip(statistics, slack, strict=True)]
     smallest = np.min(ranks, axis=0)
     p = float((smallest <= smallest[0]).mean())
-    return Dependence(p, float(statistics[0, 0] / max(statistics[0, 1:].mean(), 1e-300)), len(level), of, sampled)
+    return IndependenceTest(p, float(statistics[0, 0] / max(statistics[0, 1:].mean(), 1e-300)), len(level), of, sampled)
 
 
 def number_units(level: Array, group: Array | None) -> Array | None:
@@ -86,7 +86,9 @@ def _find_common(values: Array, unit: Array) -> Array:
     return np.bincount(unit * K + values, minlength=units * K).reshape(units, K).argmax(axis=1)
 
 
-def find_strata(features: pa.Table, X: Array, level: Array, group: Array | None = None, seed: int = 0) -> Strata | None:
+def find_strata(
+    features: pa.Table, X: Array, level: Array, group: Array | None = None, seed: int = 0
+) -> RandomisedStrata | None:
     """Return the column within whose values levels (n,) look randomised though they depend on it, or None.
 
     `features` and their encoding X (n, p) are those of the rows; rows of a `group` (n,) got their levels together.
@@ -111,7 +113,7 @@ def find_strata(features: pa.Table, X: Array, level: Array, group: Array | None 
     for _, name, code in sorted(scored, key=lambda item: -item[0])[:MAX_TESTED_STRATA]:
         within = measure_dependence(X, level, group, strata=code, seed=seed)
         if within.p >= MIN_STRATA_P:
-            return Strata(name, len(np.unique(code)), within.p)
+            return RandomisedStrata(name, len(np.unique(code)), within.p)
     return None
 
 

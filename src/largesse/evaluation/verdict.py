@@ -37,7 +37,7 @@ from largesse.records import (
     GainEvidence,
     Log,
     NeededRows,
-    Recommendation,
+    PolicyGainBounds,
     Scores,
     Verdict,
 )
@@ -68,7 +68,7 @@ def give_verdict(
     scores: Scores,
     policy: Array,
     rules: FoldRules | None,
-    safety: Recommendation,
+    safety: PolicyGainBounds,
     warnings: Sequence[Finding] = (),
     *,
     estimator: str = "dr",
@@ -234,7 +234,7 @@ def find_probability(mean: float, se: float, freedom: float = math.inf) -> float
 # -- the decision -----------------------------------------------------------------------------------------------------
 
 
-def _decide(options: tuple[GainEvidence, ...], safety: Recommendation, rows: int) -> Verdict:
+def _decide(options: tuple[GainEvidence, ...], safety: PolicyGainBounds, rows: int) -> Verdict:
     plan, bounds = options[0], {"plan": safety.options[0].at_least}
     if len(safety.options) > 1:
         bounds["rule"] = safety.options[1].at_least

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from largesse.propensity import LevelFeatures
-from largesse.records import MIN_LEVEL_ROWS, Array, Estimate, Log, WithinComparison
+from largesse.records import MIN_LEVEL_ROWS, Array, Estimate, Log, WithinCustomerComparison
 from largesse.stats import effective_sample_size, t_quantile
 
 MIN_SWITCHING_GROUPS = 30  # customers with several levels
@@ -32,7 +32,7 @@ class _Rows:
     cluster: Array  # (m,) in 0..C−1
 
 
-def compare_within(log: Log, propensity: Array, features: LevelFeatures) -> WithinComparison | None:
+def compare_within(log: Log, propensity: Array, features: LevelFeatures) -> WithinCustomerComparison | None:
     """Compare the levels of a log within customers and among all rows; None where hardly any customer got several levels.
 
     `features` are those of the compared rows, with row numbers in the log. Without customers, rows are compared within clusters.
@@ -67,7 +67,7 @@ def compare_within(log: Log, propensity: Array, features: LevelFeatures) -> With
     within, within_parts = _regress_within(rows)
     among, among_parts = _compare_means(rows)
     parts = among_parts - within_parts
-    return WithinComparison(
+    return WithinCustomerComparison(
         of="cluster" if log.last_rows is None else "customer",
         groups=_count_switching(group, level),
         levels=tuple(compared),

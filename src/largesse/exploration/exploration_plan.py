@@ -25,7 +25,16 @@ from largesse.exploration.budget_constrained_draw import draw_within
 from largesse.exploration.exploration_design import GOALS, ExplorationTask, design_log, make_task
 from largesse.exploration.exploration_rule import ExplorationRule, find_rule
 from largesse.exploration.response_variance import ResponseVariance
-from largesse.records import Array, DrawnLevels, Exploration, Log, NextLog, Precision, Scores, Verdict
+from largesse.records import (
+    Array,
+    ConfirmatoryExploration,
+    DesignPrecision,
+    DrawnLevels,
+    Exploration,
+    Log,
+    Scores,
+    Verdict,
+)
 from largesse.stats import sample_rows
 
 AT_RANDOM = "random"  # instead of a goal: a share of the customers gets random levels
@@ -125,7 +134,7 @@ def plan_exploration(
 
 def plan_next_log(
     scores: Scores, verdict: Verdict, rows: int, budget: float, variance: ResponseVariance, seed: int = 0
-) -> NextLog | None:
+) -> ConfirmatoryExploration | None:
     """Find the exploration whose log would settle a verdict on the plan that scores of a log's rows give at a budget.
 
     The rate is the largest that gives up at most a part of the expected gain. None if the verdict is settled or favours
@@ -147,14 +156,14 @@ def plan_next_log(
             log_se = plan.log.se * math.sqrt(rows / len(places))  # of as many rows as those of the design
             customers = verdict.needed_rows * (found.gain_se / log_se) ** 2
             money = found.money if math.isfinite(found.money) else None
-            return NextLog(rate, customers, found.given_up, money) if math.isfinite(customers) else None
+            return ConfirmatoryExploration(rate, customers, found.given_up, money) if math.isfinite(customers) else None
     return None
 
 
-def _measure(name: str, task: ExplorationTask, probabilities: Array) -> Precision:
+def _measure(name: str, task: ExplorationTask, probabilities: Array) -> DesignPrecision:
     """Return the cost of probabilities (n, K), and the precision of the log that they give."""
     value = task.value(probabilities)
     lost = max(task.plan.value - value, 0.0)
     money = lost / task.plan.price if task.plan.price > 0 else float("nan")
     errors = [task.predict_se(part, probabilities) for part in (task.planned, task.planned - task.incumbent)]
-    return Precision(name, value, task.spend(probabilities), lost, money, *errors)
+    return DesignPrecision(name, value, task.spend(probabilities), lost, money, *errors)

@@ -18,13 +18,13 @@ from largesse.monitoring.plan_prediction import Prediction
 from largesse.records import (
     Array,
     CampaignCheck,
-    Drift,
+    ColumnDrift,
     Estimate,
     Finding,
     Leak,
     LevelUptake,
     Log,
-    Realised,
+    PredictedAndRealised,
     RealisedTenth,
     sort_findings,
 )
@@ -100,7 +100,7 @@ def check_campaign(log: Log, prediction: Prediction, old: OldLog | None = None, 
 # -- value and spend ------------------------------------------------------------------------------------------------------
 
 
-def _compare(log: Log, outcome: Array, expected: Array, correction: Estimate | None) -> Realised:
+def _compare(log: Log, outcome: Array, expected: Array, correction: Estimate | None) -> PredictedAndRealised:
     """Compare an outcome (n,) with its prediction, to which `correction` is added with its own error."""
     more = correction or Estimate(0.0, 0.0, 0.0, 0.0)
     realised = t_estimate(outcome, log.weight, log.cluster)
@@ -109,7 +109,9 @@ def _compare(log: Log, outcome: Array, expected: Array, correction: Estimate | N
     promised = Estimate(mean, more.se, mean + more.low - more.estimate, mean + more.high - more.estimate)
     difference, se = gap.estimate - more.estimate, float(np.hypot(gap.se, more.se))
     if not np.isfinite([se, more.low, more.high]).all():  # too few rows for an error
-        return Realised(promised, realised, Estimate(difference, float("nan"), float("nan"), float("nan")), 1.0)
+        return PredictedAndRealised(
+            promised, realised, Estimate(difference, float("nan"), float("nan"), float("nan")), 1.0
+        )
     # With few rows the error of the gap is itself uncertain: its interval is wider than ±1.96 standard errors.
     normal = t_quantile(1e9)
     half_width = (gap.high - gap.low) / 2 if gap.se > 0 else 0.0
@@ -117,7 +119,9 @@ def _compare(log: Log, outcome: Array, expected: Array, correction: Estimate | N
     low = float(np.hypot(half_width, more.high - more.estimate))
     high = float(np.hypot(half_width, more.estimate - more.low))
     interval = Estimate(difference, se, difference - low, difference + high)
-    return Realised(promised, realised, interval, _two_sided(difference, (low if difference > 0 else high) / normal))
+    return PredictedAndRealised(
+        promised, realised, interval, _two_sided(difference, (low if difference > 0 else high) / normal)
+    )
 
 
 def _two_sided(difference: float, se: float) -> float:
@@ -128,7 +132,7 @@ def _two_sided(difference: float, se: float) -> float:
     return float(2 * ndtr(-abs(difference) / se))
 
 
-def _check_value(value: Realised, binary: bool) -> Finding:
+def _check_value(value: PredictedAndRealised, binary: bool) -> Finding:
     promised, difference = value.promised.estimate, value.difference
     scale, unit, points = (100, " %", " pp") if binary else (1, " per customer", "")
     ends = " to ".join(f"{scale * end:+.2g}" for end in difference.interval)
@@ -145,7 +149,7 @@ def _check_value(value: Realised, binary: bool) -> Finding:
     return Finding("value", "no" if serious else "careful", f"The value is below the promise: {numbers}.")
 
 
-def _check_spend(spend: Realised, certain: bool) -> Finding:
+def _check_spend(spend: PredictedAndRealised, certain: bool) -> Finding:
     promised, difference = spend.promised.estimate, spend.difference.estimate
     numbers = f"promised {promised:.4g} per customer, realised {spend.realised.estimate:.4g}"
     over = difference / promised if promised > 0 else np.inf if difference > 0 else 0.0
@@ -254,7 +258,7 @@ def _check_propensities(log: Log, prediction: Prediction) -> list[Finding]:
 # -- what has changed ---------------------------------------------------------------------------------------------------
 
 
-def _check_drift(drifts: tuple[Drift, ...], known: bool) -> list[Finding]:
+def _check_drift(drifts: tuple[ColumnDrift, ...], known: bool) -> list[Finding]:
     if not known:
         text = "The log that the model learnt from is missing: features cannot be compared with it."
         return [Finding("features", "note", text)]

@@ -27,7 +27,7 @@ from largesse.evaluation import (
     recognise_policy,
 )
 from largesse.levels import Levels
-from largesse.records import Array, Comparison, Estimate, Log, PowerAnalysis, Scores, TestCase, TestSize
+from largesse.records import Array, Comparison, Estimate, Log, PowerAnalysis, Scores, TestedOutcome, TestSize
 
 BEFORE, UNIFORM = "before", "uniform"
 MIN_EFFECTIVE_ROWS = 30  # for a weighted standard deviation; below it is that of all rows
@@ -169,7 +169,7 @@ def size_test(scores: Scores, arms: Arms, spec: PowerSpec, log: Log, price: floa
     weight = scores.weight / scores.weight.sum()
     share = min(float(weight @ arms.differ(scores)), 1.0)
     value, spend = arms.compare(scores)
-    cases: list[TestCase] = []
+    cases: list[TestedOutcome] = []
     saved = -spend.estimate
     if share <= 0:
         notes = [f"The plan gives everybody the same as {arms.name}: there is nothing to test."]
@@ -199,7 +199,7 @@ def _note_gain(value: Estimate) -> list[str]:
     return ["The log says that the plan loses."] if value.high < 0 else []
 
 
-def _show_profit(name: str, detail: str, worth: float, rate: float, value: _Outcome) -> TestCase:
+def _show_profit(name: str, detail: str, worth: float, rate: float, value: _Outcome) -> TestedOutcome:
     """Return the sizes of a test that shows a gain in response × worth − cost × rate.
 
     A required gain is one of value; the gain in profit always comes from the log.
@@ -226,23 +226,23 @@ class _Outcome:
     share: float  # of switchers
     spec: PowerSpec
 
-    def show_gain(self, name: str, detail: str, gain: Estimate, required: float | None) -> TestCase:
+    def show_gain(self, name: str, detail: str, gain: Estimate, required: float | None) -> TestedOutcome:
         """Return the sizes of a test that shows a gain, the log's or a required one."""
         gain = gain if required is None else Estimate(required, 0.0, required, required)
         return self._size(name, detail, gain, self.spec.reach())
 
-    def show_not_worse(self, value: Estimate, margin: float) -> TestCase:
+    def show_not_worse(self, value: Estimate, margin: float) -> TestedOutcome:
         """Return the sizes of a non-inferiority test: the value falls by less than the savings would buy."""
         gain = Estimate(value.estimate + margin, value.se, value.low + margin, value.high + margin)
         detail = f"the value falls by less than {margin:.3g} per customer, which the savings would buy"
         return self._size("not worse", detail, gain, self.spec.reach(one_sided=True))
 
-    def _size(self, name: str, detail: str, gain: Estimate, reach: float) -> TestCase:
+    def _size(self, name: str, detail: str, gain: Estimate, reach: float) -> TestedOutcome:
         switchers, everybody = self._deviations()
         plan, other = switchers
         best = plan / (plan + other) if plan + other > 0 else 0.5
         sizes = [self._count(size, switchers, everybody, reach) for size in (gain.estimate, gain.low)]
-        return TestCase(name, detail, gain, switchers, best, *sizes)
+        return TestedOutcome(name, detail, gain, switchers, best, *sizes)
 
     def _deviations(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the standard deviations (plan, other) of switchers and of everybody, from rows that got the level."""

@@ -33,7 +33,7 @@ from largesse.pipeline.customer_checks import (
     list_memory_reasons,
 )
 from largesse.pipeline.engine_protocol import Engine
-from largesse.records import Array, Customers, Log, Sample
+from largesse.records import Array, Customers, Log, LogSample
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +62,7 @@ def make_table_source(customers: Customers) -> CustomerSource:
     )
 
 
-def make_log_source(log: Log, sample: Sample) -> CustomerSource:
+def make_log_source(log: Log, sample: LogSample) -> CustomerSource:
     """Return the customers of a log that is larger than memory as a source: the last row of each."""
     names, ids, costs, last = sample.log.features.column_names, log.customer, log.costs, log.last_rows
     rows = np.arange(len(log)) if last is None else last

@@ -17,7 +17,7 @@ from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST, has_unique_ids, j
 from largesse.pipeline import run_folder as files
 from largesse.pipeline.table_writer import write_table
 from largesse.policy import Policy
-from largesse.records import find_last_rows
+from largesse.records import find_last_row_per_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,7 +127,7 @@ def _read_tables(tables: Sequence[str], campaign: Campaign, key: str, served: bo
         if campaign.customers is None and {key, response}.issubset(table.column_names):
             # A customer with several rows was planned by the last one with a response.
             table = table.filter(pc.invert(pc.is_null(table[response], nan_is_null=True)))
-            table = table.take(find_last_rows(table[key].combine_chunks()))
+            table = table.take(find_last_row_per_id(table[key].combine_chunks()))
         sources.append(JoinTable(table, planned, outcomes=False))
     without = [source for source in sources if key not in source.table.column_names]
     refuse("log", [Problem(f"{s.name} has no column {key!r}", suggest(key, s.table.column_names)) for s in without])

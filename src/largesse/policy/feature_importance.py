@@ -15,7 +15,7 @@ import numpy as np
 
 from largesse.evaluation import compute_scores, estimate_difference
 from largesse.propensity import estimate_propensities
-from largesse.records import Array, Customers, DecisionImportance, HeldOutPredictions, Log, Scores
+from largesse.records import Array, Customers, FeatureDecisionImportance, HeldOutPredictions, Log, Scores
 from largesse.response import ResponseModel, copy_unfitted, get_customer_costs
 from largesse.stats import assign_folds
 
@@ -57,7 +57,7 @@ def decide_out_of_fold(model: ResponseModel, decide: Decide, log: Log, folds: in
 
 def measure_movers(
     model: ResponseModel, decide: Decide, price: float, log: Log, folds: int, seed: int
-) -> list[DecisionImportance]:
+) -> list[FeatureDecisionImportance]:
     """Measure the importance of each feature on held-out rows of a log, the most important first."""
     held_out = decide_out_of_fold(model, decide, log, folds, seed)
     fold, scores, levels = held_out.scores.fold, held_out.scores, held_out.levels
@@ -71,7 +71,7 @@ def measure_movers(
             probabilities[rows, held_out.decide(shuffled)[0]] += 1 / SHUFFLES
         stayed = np.average(probabilities[rows, levels], weights=scores.weight)
         loss = estimate_difference(net, levels, probabilities).value
-        movers.append(DecisionImportance(feature, float(np.clip(1 - stayed, 0.0, 1.0)), loss))
+        movers.append(FeatureDecisionImportance(feature, float(np.clip(1 - stayed, 0.0, 1.0)), loss))
     return sorted(movers, key=lambda mover: (-mover.moved, -mover.loss.estimate))
 
 

@@ -61,7 +61,7 @@ from largesse.records import (
     Log,
     SpendingCurve,
     UnsupportedCells,
-    find_next_levels,
+    find_neighbouring_levels_and_prices,
 )
 from largesse.response import ResponseModel, WithCosts, get_customer_costs, model_classes
 from largesse.stats import draw_levels
@@ -326,7 +326,15 @@ class Policy:
         named = read.customer if isinstance(read, Customers) else None
         movers = () if log is None else tuple(measure_movers(self.model, self._decide_by, price, log, folds, seed))
         return Explanation(
-            *(curves, costs, price, levels, *find_next_levels(curves, costs, levels), self.levels.labels, named),
+            *(
+                curves,
+                costs,
+                price,
+                levels,
+                *find_neighbouring_levels_and_prices(curves, costs, levels),
+                self.levels.labels,
+                named,
+            ),
             movers=movers,
             rows=0 if log is None else len(log.seen),
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Plan(DisplayMixin):
-    """One level for each customer, and the value, the spend and the price of these levels."""
+    """Incentive level of each customer, with the expected response, the expected cost and the price of the budget."""
 
     levels: Array  # (n,) int64
     value: float  # average response
@@ -36,7 +36,7 @@ class Plan(DisplayMixin):
         return max(self.bound - self.value, 0.0)
 
     def decide(self, rows: Array, _curves: Array | None = None, _costs: Array | None = None, /) -> Array:
-        """Return the planned levels (m,) of the customers with these row numbers (m,)."""
+        """Return the planned levels (m,) of customers, given their row numbers (m,)."""
         return np.asarray(self.levels[rows])
 
     def __len__(self) -> int:
@@ -49,23 +49,23 @@ class Plan(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return a notebook table of value, spend and number of customers per level."""
+        """Return a notebook table of the plan's expected response, its cost and the number of customers per level."""
         facts = [("value", self.value), ("spend", self.spend), ("budget", self.budget), ("price", self.price)]
         facts += [("gap at most", self.gap), *((f"one more of {rule}", worth) for rule, worth in self.shadow.items())]
         return Card(
             f"Plan for {len(self):,} customers",
             ("", "per customer"),
             facts,
-            below=_count_levels(self.levels, self.labels),
+            below=_tabulate_level_counts(self.levels, self.labels),
         )
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of row number, level, expected response and expected cost of each customer, as far as known."""
+        """Return a table of each customer's row number, level, expected response and expected cost."""
         import pyarrow as pa
 
         columns = {
             "customer": np.arange(len(self)),
-            **name_levels(self.levels, self.labels),
+            **make_level_name_column(self.levels, self.labels),
             "level_number": self.levels,
         }
         for name, table in (("expected_response", self.curves), ("expected_cost", self.costs)):
@@ -88,7 +88,7 @@ class DrawnLevels(DisplayMixin):
 
     def card(self) -> Card:
         """Return a notebook table of customers per level."""
-        return _count_levels(self.levels, self.labels)
+        return _tabulate_level_counts(self.levels, self.labels)
 
     def to_arrow(self) -> pa.Table:
         """Return a table of row number, level number and propensity of each customer."""
@@ -96,20 +96,20 @@ class DrawnLevels(DisplayMixin):
 
         columns = {
             "customer": np.arange(len(self)),
-            **name_levels(self.levels, self.labels),
+            **make_level_name_column(self.levels, self.labels),
             "level_number": self.levels,
         }
         return pa.table(columns | {"propensity": self.propensity})
 
 
-def name_levels(levels: Array, labels: tuple[str, ...] | None) -> dict[str, pa.Array]:
-    """Return a table column of level names, or no column if the levels have no names."""
+def make_level_name_column(levels: Array, labels: tuple[str, ...] | None) -> dict[str, pa.Array]:
+    """Return the level names of customers as a table column; without names, return no column."""
     import pyarrow as pa
 
     return {} if labels is None else {"level": pa.array(labels).take(pa.array(levels))}
 
 
-def _count_levels(levels: Array, labels: tuple[str, ...] | None) -> Card:
+def _tabulate_level_counts(levels: Array, labels: tuple[str, ...] | None) -> Card:
     """Return a notebook table of the number and the share of customers at each level."""
     numbers, counts = np.unique(levels, return_counts=True)
     names = [str(k) if labels is None else labels[k] for k in numbers]
@@ -119,14 +119,14 @@ def _count_levels(levels: Array, labels: tuple[str, ...] | None) -> Card:
 
 @dataclass(frozen=True, eq=False)
 class Frontier(DisplayMixin):
-    """Best value at every budget: breakpoints of a concave, piecewise linear curve."""
+    """Largest expected response for every budget, as the breakpoints of a concave piecewise linear curve."""
 
     spend: Array  # (m,) rising
     value: Array  # (m,) rising
     price: Array  # (m,) falling: slope of the piece that ends at the breakpoint; infinite at the first
 
     def at(self, budget: float) -> float:
-        """Return the best value at a budget.
+        """Return the largest expected response for a budget.
 
         One customer may be split between two levels.
         """
@@ -135,12 +135,12 @@ class Frontier(DisplayMixin):
         return float(np.interp(budget, self.spend, self.value))
 
     def price_at(self, budget: float) -> float:
-        """Return the value of one more unit of budget at this budget; 0 beyond the largest useful budget."""
+        """Return the expected response that one more unit of budget gains at this budget."""
         place = int(np.searchsorted(self.spend, budget, side="right"))
         return float(self.price[place]) if place < len(self.price) else 0.0
 
     def budget_at(self, price: float) -> float:
-        """Return the largest budget at which the price is still at least `price`.
+        """Return the largest budget at which one more unit of budget still gains at least `price`.
 
         >>> Frontier(np.array([0.0, 1.0, 3.0]), np.array([0.0, 5.0, 7.0]), np.array([np.inf, 5.0, 1.0])).budget_at(2)
         1.0
@@ -157,7 +157,7 @@ class Frontier(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return a notebook table of the best values at eleven budgets."""
+        """Return a notebook table of the largest expected response at eleven budgets."""
         budgets = np.unique(np.linspace(float(self.spend[0]), float(self.spend[-1]), 11))
         rows = [(budget, self.at(budget), self.price_at(budget)) for budget in budgets]
         return Card(repr(self), ("budget", "value", "what one more unit brings"), rows)
@@ -171,7 +171,7 @@ class Frontier(DisplayMixin):
 
 @dataclass(frozen=True)
 class SpendingCurve:
-    """Estimated and predicted costs of plans, from the cheapest plan to the dearest.
+    """Predicted and estimated real costs of plans, from the cheapest plan to the most expensive plan.
 
     Where a cost depends on the response, a plan selects levels whose cost the model underestimates. Held-out rows of the log
     measure the error: `honest` is the doubly robust estimate of the spend of the plan at a price.

@@ -50,8 +50,8 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Dependence:
-    """Permutation test of independence between levels and features."""
+class IndependenceTest:
+    """Result of a permutation test of independence between the logged levels and the features."""
 
     p: float
     times: float  # the linear statistic, relative to its mean over permutations
@@ -61,8 +61,8 @@ class Dependence:
 
 
 @dataclass(frozen=True)
-class Strata:
-    """A column within whose values levels look randomised, though they depend on it."""
+class RandomisedStrata:
+    """Column with strata within which the levels look randomised."""
 
     column: str
     strata: int
@@ -70,8 +70,8 @@ class Strata:
 
 
 @dataclass(frozen=True)
-class WithinComparison:
-    """Effects of the levels above the first: among all rows, and within customers with several levels."""
+class WithinCustomerComparison:
+    """Effects of the levels, estimated among all rows and within customers who received several levels."""
 
     of: str  # "customer" or "cluster": what rows are compared within
     groups: int  # that have several levels
@@ -84,7 +84,7 @@ class WithinComparison:
 
 @dataclass(frozen=True)
 class Leak:
-    """A feature that alone explains most of the response, or of the level."""
+    """Feature that alone explains most of the variance of the response, the level or the cost."""
 
     feature: str
     of: str  # "response", "level" or "cost"
@@ -93,7 +93,7 @@ class Leak:
 
 @dataclass(frozen=True)
 class HeavyRow:
-    """A row with a large weight."""
+    """Logged row with one of the largest inverse-propensity weights."""
 
     row: int
     level: str
@@ -103,7 +103,7 @@ class HeavyRow:
 
 @dataclass(frozen=True, eq=False)
 class Checkup(DisplayMixin):
-    """Findings of all checks of a log, the most serious first, and the numbers that they rest on."""
+    """Findings of all checks of a log, with the underlying figures."""
 
     findings: tuple[Finding, ...]
     rows: int
@@ -111,14 +111,14 @@ class Checkup(DisplayMixin):
     labels: tuple[str, ...]
     propensity: Propensities
     overlap: Overlap
-    dependence: Dependence
+    dependence: IndependenceTest
     raw: tuple[Estimate, ...]  # mean response at each level, as logged
     weighted: tuple[Estimate, ...]  # the same, rows weighted by 1 / propensity
     leaks: tuple[Leak, ...]
     heavy: tuple[HeavyRow, ...]
     unsupported: UnsupportedCells
     customers: int | None = None  # different ids, where customers have several rows
-    within: WithinComparison | None = None  # where customers or clusters got several levels
+    within: WithinCustomerComparison | None = None  # where customers or clusters got several levels
 
     @property
     def answer(self) -> str:
@@ -127,7 +127,7 @@ class Checkup(DisplayMixin):
         return next((answer for answer in ("no", "careful") if answer in answers), "fine")
 
     def add(self, findings: Sequence[Finding]) -> Checkup:
-        """Return the checkup with further findings, the most serious first."""
+        """Return the checkup with additional findings, sorted by severity."""
         return replace(self, findings=sort_findings((*self.findings, *findings)))
 
     @property

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from largesse.records.monitoring import Drift
+from largesse.records.monitoring import ColumnDrift
 
 
 @dataclass(frozen=True)
 class UnknownValues:
-    """Values of one feature that customers have and the log never had."""
+    """Values of one feature that new customers have and no logged customer has."""
 
     feature: str
     share: float  # of the customers
@@ -21,14 +21,14 @@ class UnknownValues:
 
 @dataclass(frozen=True)
 class CustomerShift:
-    """Comparison of customers with those of a log, and of the weighted log with them."""
+    """Differences between a plan's customers and a log's customers, before and after weighting the log."""
 
     unknown: float  # share of the customers with a value that the log never had
     values: tuple[UnknownValues, ...]  # the most frequent first
-    drifted: tuple[Drift, ...]  # columns that differ clearly, the largest drift first
+    drifted: tuple[ColumnDrift, ...]  # columns that differ clearly, the largest drift first
     effective: float | None = None  # rows that the log is worth when it is weighted to the customers
-    remaining: tuple[Drift, ...] = ()  # columns that still differ after weighting
+    remaining: tuple[ColumnDrift, ...] = ()  # columns that still differ after weighting
 
-    def measure(self, effective: float, remaining: tuple[Drift, ...]) -> CustomerShift:
-        """Return the comparison with the result of weighting."""
+    def add_weighting_result(self, effective: float, remaining: tuple[ColumnDrift, ...]) -> CustomerShift:
+        """Return the comparison of customers, completed by the differences that remain after weighting the log."""
         return replace(self, effective=effective, remaining=remaining)

@@ -24,7 +24,7 @@ CELL_STYLE = "padding:2px 10px;text-align:"
 
 @dataclass(frozen=True)
 class Card:
-    """Small notebook table with a title, notes and a nested table; cells are text or numbers."""
+    """Small notebook table with a title, notes and a nested table."""
 
     title: str
     head: Sequence[str] = ()
@@ -50,12 +50,12 @@ class Card:
 
 
 def _write_cell(tag: str, cell: Any, place: int) -> str:
-    """Write one table cell as HTML; all columns but the first are aligned to the right."""
+    """Write one table cell as HTML, with the first column aligned to the left and the others to the right."""
     return f'<{tag} style="{CELL_STYLE}{"right" if place else "left"}">{escape(write_cell(cell))}</{tag}>'
 
 
 def write_cell(cell: Any) -> str:
-    """Format the content of a table cell.
+    """Format the value of a table cell as text.
 
     Integers get separators, floats four digits, missing values a dash.
 
@@ -69,8 +69,8 @@ def write_cell(cell: Any) -> str:
     return f"{cell:,}" if isinstance(cell, int) else f"{float(cell):.4g}"
 
 
-def write_names(names: Iterable[str]) -> str:
-    """Join names into one line, shortened to the first few."""
+def join_first_names(names: Iterable[str]) -> str:
+    """Join the first few names of a list to one line of text."""
     known = list(names)
     more = f" … and {len(known) - MAX_CARD_ROWS:,} more" if len(known) > MAX_CARD_ROWS else ""
     return ", ".join(known[:MAX_CARD_ROWS]) + more
@@ -102,12 +102,12 @@ class DisplayMixin:
 
     def to_pandas(self) -> Any:
         """Return the record as a pandas dataframe; its columns are those of `to_arrow`."""
-        _need("pandas")
+        _import_dataframe_package("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:
         """Return the record as a polars dataframe; its columns are those of `to_arrow`."""
-        return _need("polars").from_arrow(self.to_arrow())
+        return _import_dataframe_package("polars").from_arrow(self.to_arrow())
 
     def plot(self) -> SvgChart:
         """Return the record as a chart in the style of the report."""
@@ -122,6 +122,6 @@ class DisplayMixin:
         return self.card().html
 
 
-def _need(package: str) -> Any:
-    """Import an optional package that has dataframes."""
+def _import_dataframe_package(package: str) -> Any:
+    """Import pandas or polars, or raise an error that tells how to install it."""
     return require_part(package, "", "table", hint=f"pip install {package}, or take to_arrow()")

@@ -44,7 +44,7 @@ class Estimate:
         return (self.low, self.high)
 
     def __str__(self) -> str:
-        return f"{self.estimate:.4g} {write_ends(self.interval)}"
+        return f"{self.estimate:.4g} {format_interval_ends(self.interval)}"
 
     def __repr__(self) -> str:
         return f"Estimate({self})"
@@ -52,7 +52,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Propensities:
-    """Propensities of the logged levels, and the way in which they were obtained."""
+    """Propensities of the logged levels, with their source."""
 
     own: Array  # (n,) of the logged levels; estimates are raised to a floor
     source: str  # "given" or "estimated"
@@ -64,7 +64,7 @@ class Propensities:
 
 @dataclass(frozen=True, eq=False)
 class ShuffledPredictions:
-    """Out-of-fold predictions after the values of one feature were shuffled, for each feature."""
+    """Out-of-fold response predictions after shuffling one feature, for each feature."""
 
     features: tuple[str, ...]
     rows: Array  # (m,) int64, rising: some rows of the log
@@ -115,7 +115,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check, as a sentence."""
+    """Result of one check of a log or campaign, as an answer and a sentence."""
 
     topic: str
     answer: str  # "fine", "note", "careful" or "no"
@@ -126,13 +126,13 @@ class Finding:
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings with the most serious first."""
+    """Sort findings of checks by severity."""
     return tuple(sorted(findings, key=lambda finding: ANSWER_ORDER.index(finding.answer)))
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Value and spend of a reference policy, and the paired difference of the plan from it."""
+    """Estimated value and spend of a reference policy, and the plan's paired difference from this policy."""
 
     name: str
     detail: str
@@ -146,13 +146,13 @@ class Reference:
 
     def __repr__(self) -> str:
         named = f"{self.name!r}, {self.detail!r}" if self.detail else repr(self.name)
-        numbers = f"value={self.value}, spend={self.spend}, difference={_write_gain(self.difference)}"
+        numbers = f"value={self.value}, spend={self.spend}, difference={_format_gain(self.difference)}"
         return f"Reference({named}, {numbers})"
 
 
 @dataclass(frozen=True)
 class Profit:
-    """Profit of a policy per customer: value of a response times responses, minus spend."""
+    """Estimated profit of a policy per customer: value of the responses minus spend."""
 
     response_value: float  # value of one unit of response, in the unit of costs
     own: Estimate
@@ -162,7 +162,7 @@ class Profit:
 
 @dataclass(frozen=True)
 class BestBudget:
-    """The budget with the largest profit on held-out rows, and other budgets that cannot be ruled out as the best."""
+    """Most profitable budget on held-out rows, and the other budgets that may be the most profitable one."""
 
     budget: float
     profit: Estimate  # its interval holds after choosing: it is as wide as all budgets together need
@@ -173,7 +173,7 @@ class BestBudget:
 
 @dataclass(frozen=True)
 class PolicyOption:
-    """A candidate policy and its gain over the best uniform mix at the same spend."""
+    """Policy that may be recommended, with its gain over the best uniform mix at the same spend."""
 
     name: str
     detail: str
@@ -186,12 +186,12 @@ class PolicyOption:
 
     def __repr__(self) -> str:
         bound = "" if self.at_least is None else f", at_least={self.at_least:+.4g}"
-        return f"Option({self.name!r}, value={self.value}, spend={self.spend}, gain={_write_gain(self.gain)}{bound})"
+        return f"Option({self.name!r}, value={self.value}, spend={self.spend}, gain={_format_gain(self.gain)}{bound})"
 
 
 @dataclass(frozen=True)
 class RuleTable:
-    """Probabilities of levels in each group of one column."""
+    """Level probabilities of a simple rule for each group of one column."""
 
     column: str
     groups: tuple[str, ...]
@@ -199,8 +199,8 @@ class RuleTable:
 
 
 @dataclass(frozen=True)
-class Recommendation:
-    """Lower bounds, from the log alone, on the gains of the plan and of a simple rule; `Verdict` makes the recommendation."""
+class PolicyGainBounds:
+    """Lower confidence bounds, from the log alone, of the gains of the plan and of a simple rule."""
 
     options: tuple[PolicyOption, ...]  # the policy itself comes first
     reach: float  # standard errors from a gain to its bound, for all options together
@@ -213,7 +213,7 @@ GRADES = ("proved", "best bet", "slightly better", "no difference", "rather not"
 
 @dataclass(frozen=True)
 class GainEvidence:
-    """Gain of one option over the best uniform mix at its own spend: from the model, from the log, and from both."""
+    """A policy's gain over the best uniform mix: the model's estimate, the log's estimate and the combined estimate."""
 
     name: str  # "plan", "rule" or "before"
     gain: Estimate  # expected from both
@@ -223,12 +223,12 @@ class GainEvidence:
     contradiction: bool = False  # True if model and log exclude each other; the gain is then that of the log
 
     def __repr__(self) -> str:
-        return f"GainEvidence({self.name!r}, gain={_write_gain(self.gain)}, probability={self.probability:.2f})"
+        return f"GainEvidence({self.name!r}, gain={_format_gain(self.gain)}, probability={self.probability:.2f})"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Recommended option by expected value, and the evidence for it from model and log together."""
+    """Recommended policy (plan, simple rule or uniform mix), with its evidence from the model and the log."""
 
     recommended: str | None  # "plan", "rule", "mix" or "before"; None if the log cannot say
     grade: str  # one of GRADES: of the recommended rule, else of the plan
@@ -239,7 +239,7 @@ class Verdict:
 
     @property
     def plan(self) -> GainEvidence | None:
-        """The evidence for the plan; None if the log cannot say."""
+        """Evidence for the plan's gain; None if the log cannot support a verdict."""
         return self.options[0] if self.options else None
 
     @property
@@ -254,14 +254,14 @@ class Verdict:
 
     @property
     def contradiction(self) -> bool:
-        """True if the intervals of model and log for the plan's gain exclude each other."""
+        """True if the model's and the log's intervals for the plan's gain do not overlap."""
         return self.plan is not None and self.plan.contradiction
 
     def __str__(self) -> str:
         option = next((option for option in self.options if option.name == self.recommended), self.plan)
         if option is None:
             return f"{self.grade}: {self.reason}"
-        gain = f"{option.name} gains {_write_gain(option.gain)} with probability {option.probability:.2f}"
+        gain = f"{option.name} gains {_format_gain(option.gain)} with probability {option.probability:.2f}"
         return f"{self.grade}, recommended: {self.recommended}; {gain}"
 
 
@@ -275,17 +275,17 @@ class Comparison(DisplayMixin):
     def card(self) -> Card:
         """Return a notebook table of the differences with their intervals."""
         rows = [
-            (name, getattr(self, name).estimate, write_ends(getattr(self, name).interval))
+            (name, getattr(self, name).estimate, format_interval_ends(getattr(self, name).interval))
             for name in ("value", "spend")
         ]
         return Card("First policy less the second", ("", "difference", "95 %"), rows)
 
     def to_arrow(self) -> pa.Table:
-        """Return a table with one row for value and one for spend."""
+        """Return the differences in value and spend between two policies as a table of two rows."""
         import pyarrow as pa
 
         return pa.Table.from_pylist(
-            [{"of": name, **spread_estimate("difference", getattr(self, name))} for name in ("value", "spend")]
+            [{"of": name, **list_estimate_cells("difference", getattr(self, name))} for name in ("value", "spend")]
         )
 
     def __iter__(self) -> Iterator[Estimate]:
@@ -318,9 +318,9 @@ class Evaluation(DisplayMixin):
     verdict: Verdict | None = None
 
     def __repr__(self) -> str:
-        value, spend = write_ends(self.value_interval), write_ends(self.spend_interval)
+        value, spend = format_interval_ends(self.value_interval), format_interval_ends(self.spend_interval)
         other = self.references[0] if self.references else None
-        against = "" if other is None else f"; against {other.name}: {_write_gain(other.difference)}"
+        against = "" if other is None else f"; against {other.name}: {_format_gain(other.difference)}"
         verdict = "" if self.verdict is None else f"; {self.verdict}"
         numbers = f"value={self.value:.4g} {value}, spend={self.spend:.4g} {spend}, {self.rows:,} rows"
         return f"Evaluation({numbers}{against}{verdict})"
@@ -328,10 +328,18 @@ class Evaluation(DisplayMixin):
     def card(self) -> Card:
         """Return a notebook table of the policy's value and spend, of comparisons and of warnings."""
         rows: list[tuple[Any, ...]] = [
-            ("this policy", self.value, write_ends(self.value_interval), self.spend, write_ends(self.spend_interval))
+            (
+                "this policy",
+                self.value,
+                format_interval_ends(self.value_interval),
+                self.spend,
+                format_interval_ends(self.spend_interval),
+            )
         ]
         for other in (*self.references, *self.uniform):
-            ends = (write_ends(estimate.interval) for estimate in (other.value, other.spend, other.difference))
+            ends = (
+                format_interval_ends(estimate.interval) for estimate in (other.value, other.spend, other.difference)
+            )
             value, spend, gain = ends
             rows.append((other.name, other.value.estimate, value, other.spend.estimate, spend))
             rows[-1] += (other.difference.estimate, gain)
@@ -340,7 +348,8 @@ class Evaluation(DisplayMixin):
         lines = [f"{finding.answer}: {finding.text}" for finding in self.warnings]
         if self.profit is not None:
             lines.insert(
-                0, f"Profit after costs: {self.profit.own.estimate:.4g} {write_ends(self.profit.own.interval)}"
+                0,
+                f"Profit after costs: {self.profit.own.estimate:.4g} {format_interval_ends(self.profit.own.interval)}",
             )
         if self.verdict is not None:
             lines.insert(0, f"Verdict: {self.verdict}")
@@ -355,38 +364,38 @@ class Evaluation(DisplayMixin):
 
         value = Estimate(self.value, self.value_se, *self.value_interval)
         spent = Estimate(self.spend, self.spend_se, *self.spend_interval)
-        parts = {**spread_estimate("value", value), **spread_estimate("spend", spent)}
-        rows = [{"policy": "this policy", **parts, **spread_estimate("gain", None)}]
+        parts = {**list_estimate_cells("value", value), **list_estimate_cells("spend", spent)}
+        rows = [{"policy": "this policy", **parts, **list_estimate_cells("gain", None)}]
         left: list[tuple[Estimate | None, Estimate | None]] = [] if self.profit is None else [(self.profit.own, None)]
         for other in (*self.references, *self.uniform):
-            parts = {**spread_estimate("value", other.value), **spread_estimate("spend", other.spend)}
-            rows.append({"policy": other.name, **parts, **spread_estimate("gain", other.difference)})
+            parts = {**list_estimate_cells("value", other.value), **list_estimate_cells("spend", other.spend)}
+            rows.append({"policy": other.name, **parts, **list_estimate_cells("gain", other.difference)})
             left += [] if self.profit is None else [(other.profit, other.profit_difference)]
         for row, (profit, more) in zip(rows, left, strict=False):
-            row |= {**spread_estimate("profit", profit), **spread_estimate("profit_gain", more)}
+            row |= {**list_estimate_cells("profit", profit), **list_estimate_cells("profit_gain", more)}
         return pa.Table.from_pylist(rows)
 
 
-def _write_gain(gain: Estimate) -> str:
-    """Format a difference with its sign and its interval."""
-    return f"{gain.estimate:+.4g} {write_ends(gain.interval)}"
+def _format_gain(gain: Estimate) -> str:
+    """Format an estimated difference with its sign and its confidence interval."""
+    return f"{gain.estimate:+.4g} {format_interval_ends(gain.interval)}"
 
 
-def write_ends(interval: tuple[float, float]) -> str:
-    """Format the two ends of an interval as text."""
+def format_interval_ends(interval: tuple[float, float]) -> str:
+    """Format the lower and the upper end of a confidence interval as text."""
     low, high = interval
     return "(no interval)" if low != low or high != high else f"[{low:.4g}, {high:.4g}]"
 
 
-def spread_estimate(name: str, estimate: Estimate | None) -> dict[str, Any]:
-    """Return an estimate and the ends of its interval as three table cells."""
+def list_estimate_cells(name: str, estimate: Estimate | None) -> dict[str, Any]:
+    """Return three table cells for an estimate: the estimate and both ends of its confidence interval."""
     ends = (None, None, None) if estimate is None else (estimate.estimate, estimate.low, estimate.high)
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOutPlan:
-    """Cross-fitted plan of a log at one budget.
+    """Plan for the rows of a log at one budget, made for each fold by a model fitted to the other folds.
 
     The levels of each fold come from models and a price that were fitted without it.
     """
@@ -398,13 +407,13 @@ class HeldOutPlan:
 
     @property
     def levels(self) -> Array:
-        """The planned levels (n,); the most probable ones of a plan that draws them."""
+        """Planned levels (n,); for a randomised plan, the most probable levels."""
         return self.policy if self.policy.ndim == 1 else np.argmax(self.policy, axis=1)
 
 
 @dataclass(frozen=True)
 class FrontierPoint:
-    """Cross-fitted value, spend and predicted value of the policies that were learnt for one budget."""
+    """Estimated value and spend, and predicted value, of the cross-fitted plan at one budget."""
 
     budget: float
     value: Estimate
@@ -417,7 +426,7 @@ class FrontierPoint:
 
 @dataclass(frozen=True)
 class QiniPoint:
-    """Gains of a learnt policy and of the best uniform mix over the cheapest plan, at one spend."""
+    """Gain of the cross-fitted plan and of the best uniform mix over the cheapest plan, at one spend."""
 
     budget: float
     spend: float
@@ -427,25 +436,25 @@ class QiniPoint:
 
 
 @dataclass(frozen=True)
-class MixValue:
-    """Estimated value of the best uniform mix at one spend."""
+class UniformMixValue:
+    """Estimated value of the best uniform mix of levels at one spend."""
 
     spend: float
     value: float
 
 
 @dataclass(frozen=True)
-class Qini:
-    """Qini curve: gains of the learnt policy at every spend, and its mean lead over the uniform mix."""
+class QiniCurve:
+    """Qini curve: the plan's gain at every spend, and its mean advantage over the uniform mix."""
 
     points: tuple[QiniPoint, ...]
     area: Estimate
-    mixes: tuple[MixValue, ...] = ()  # at the mean cost of every level, rising; linear in between
+    mixes: tuple[UniformMixValue, ...] = ()  # at the mean cost of every level, rising; linear in between
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A candidate in a data-driven choice, its held-out loss and its paired difference from the best one."""
+class CandidateLoss:
+    """Held-out loss of one candidate model, and its paired difference from the best candidate."""
 
     name: str
     loss: float

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DecisionImportance:
+class FeatureDecisionImportance:
     """Permutation importance of one feature for the decisions on held-out customers."""
 
     feature: str
@@ -27,7 +27,7 @@ class DecisionImportance:
 
 @dataclass(frozen=True, eq=False)
 class Explanation(DisplayMixin):
-    """Reasons for the levels of n customers, and the prices at which other levels would be chosen.
+    """Explanation of each customer's level: response curve, and prices at which the level would change.
 
     A level of −1 means that no such level exists.
 
@@ -44,7 +44,7 @@ class Explanation(DisplayMixin):
     above: Array  # (n,) price above which `cheaper` is best; NaN without such a level
     labels: tuple[str, ...]  # (K,) names of the levels
     customer: pa.Array | None = None
-    movers: tuple[DecisionImportance, ...] = ()
+    movers: tuple[FeatureDecisionImportance, ...] = ()
     rows: int = 0  # held-out rows that `movers` are measured on
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ class Explanation(DisplayMixin):
         return self.curves - self.price * self.costs
 
     def words(self, row: int) -> str:
-        """Write a sentence or two on a customer's level and the prices that would change it."""
+        """Describe a customer's level, and the prices that would change the level, in one or two sentences."""
         if not -len(self) <= row < len(self):
             fail("explain", Problem(f"there is no customer {row} among {len(self):,}", "rows are numbered from 0"))
         level = int(self.levels[row])
@@ -114,15 +114,17 @@ class Explanation(DisplayMixin):
         )
 
 
-def find_next_levels(curves: Array, costs: Array, levels: Array) -> tuple[Array, Array, Array, Array]:
-    """Find the next dearer and the next cheaper level of each customer, and the prices of these changes.
+def find_neighbouring_levels_and_prices(
+    curves: Array, costs: Array, levels: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Find each customer's next dearer and next cheaper level, and the prices at which the level changes.
 
     Returns the next dearer levels (n,), the prices (n,) below which they are best, the next cheaper levels (n,), and
     the prices (n,) above which they are best.
 
     Curves and costs are (n, K), `levels` (n,) the best ones at some price. Without a next level there is −1 and NaN.
 
-    >>> next_levels = find_next_levels(np.array([[0.0, 3.0, 4.0]]), np.array([[0.0, 1.0, 2.0]]), np.array([1]))
+    >>> next_levels = find_neighbouring_levels_and_prices(np.array([[0.0, 3.0, 4.0]]), np.array([[0.0, 1.0, 2.0]]), np.array([1]))
     >>> [array.tolist() for array in next_levels]
     [[2], [1.0], [0], [3.0]]
     """

@@ -18,8 +18,8 @@ Z_95 = 1.96  # standard errors from an estimate to an end of its 95 % interval
 
 
 @dataclass(frozen=True)
-class Precision:
-    """Cost per customer of one way to draw the levels of the next log, and the precision of its estimates."""
+class DesignPrecision:
+    """Cost of one exploration design per customer, and the precision of estimates from its log."""
 
     name: str
     value: float  # expected response
@@ -31,8 +31,8 @@ class Precision:
 
 
 @dataclass(frozen=True)
-class NextLog:
-    """Exploration around a plan whose log alone would show the expected gain, in four of five cases."""
+class ConfirmatoryExploration:
+    """Size and cost of an exploration whose log would confirm the plan's expected gain with a power of 0.8."""
 
     rate: float  # exploration rate
     customers: float  # that its log needs
@@ -42,7 +42,7 @@ class NextLog:
 
 @dataclass(frozen=True, eq=False)
 class Exploration(DisplayMixin):
-    """A randomised plan whose levels make the next log most informative for a given cost."""
+    """Randomised plan that makes the next log as informative as possible for a given loss of response."""
 
     probabilities: Array  # (n, K)
     decisions: DrawnLevels  # the levels that were drawn, and the probability of each
@@ -51,10 +51,12 @@ class Exploration(DisplayMixin):
     rate: float  # exploration rate: it gives up as much as random levels for this share of customers
     budget: float  # average per customer
     price: float  # of the plan's budget
-    precisions: tuple[Precision, ...]  # of this exploration, of random levels with the same loss, and of no exploration
+    precisions: tuple[
+        DesignPrecision, ...
+    ]  # of this exploration, of random levels with the same loss, and of no exploration
 
     @property
-    def this(self) -> Precision:
+    def this(self) -> DesignPrecision:
         """Cost and precision of this exploration."""
         return self.precisions[0]
 
@@ -85,18 +87,18 @@ class Exploration(DisplayMixin):
         )
 
     def card(self) -> Card:
-        """Return a notebook table of cost and precision of this exploration and its alternatives."""
+        """Return a notebook table of cost and precision, for this exploration and for its alternatives."""
         head = ("", "value", "spend", "gives up", "worth in budget", "value ±", "gain ±")
         lines = ["± is half of the 95 % interval that the next log is expected to give."]
         title = f"Exploration for {self.goal}: {len(self):,} customers"
-        return Card(title, head, [_write_precision(row) for row in self.precisions], lines)
+        return Card(title, head, [_make_precision_row(row) for row in self.precisions], lines)
 
     def to_arrow(self) -> pa.Table:
         """Return a table of row number, drawn level, its probability and the planned level of each customer."""
         return self.decisions.to_arrow().append_column("planned_level", [self.plan])
 
 
-def _write_precision(row: Precision) -> tuple[object, ...]:
-    """Return the table row of one way to draw the next log."""
+def _make_precision_row(row: DesignPrecision) -> tuple[object, ...]:
+    """Return the cost and the precision of one exploration design as a table row."""
     reach = [Z_95 * se if np.isfinite(se) else None for se in (row.plan_se, row.gain_se)]
     return (row.name, row.value, row.spend, row.given_up, row.money, *reach)

@@ -13,7 +13,7 @@ import numpy as np
 from largesse.errors import percent
 from largesse.levels import Levels
 from largesse.records.array_type import Array
-from largesse.records.display import Card, DisplayMixin, write_names
+from largesse.records.display import Card, DisplayMixin, join_first_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ ROLES = {
 
 
 class Roles(TypedDict, total=False):
-    """The column names of each role in a table; `ROLES` describes the roles."""
+    """Column name of each role (level, response, propensity, …) in a log."""
 
     level: Required[str]
     response: Required[str]
@@ -55,7 +55,7 @@ class Roles(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class AssignmentUnit:
-    """Groups of rows within which the level never varies, such as the villages of a trial.
+    """Groups of rows whose level was assigned once per group, such as the villages of a trial.
 
     They count as groups that got their levels together where the log names them, or larger ones, as clusters.
     """
@@ -65,7 +65,7 @@ class AssignmentUnit:
     groups: int
 
     def take(self, index: Array) -> AssignmentUnit:
-        """Return the groups of some rows."""
+        """Return the assignment groups of selected rows."""
         return replace(self, code=self.code[index])
 
 
@@ -90,7 +90,7 @@ class Log(DisplayMixin):
     notes: tuple[str, ...] = ()
     response_name: str = "response"
     paid: Array | None = None  # (n,) float64, zero or more: what the row really cost, when costs are observed
-    sample: Sample | None = None  # of a log too large for memory, whose `features` have no columns
+    sample: LogSample | None = None  # of a log too large for memory, whose `features` have no columns
     response_value: float | None = None  # value of one unit of response, in the unit of costs
     known_before: tuple[str, ...] = ()  # suspicious features that were known before the level was chosen
     accepted: tuple[str, ...] = ()  # topics of checks whose warnings are known and accepted
@@ -127,7 +127,7 @@ class Log(DisplayMixin):
             rows.append((label, int(chosen.sum()), percent(chosen.mean(), 1), mean, known))
         head = ("level", "rows", "share", f"mean {self.response_name}", "mean propensity")
         names = self.seen.features.column_names
-        return Card(repr(self), head, rows, (f"Features: {write_names(names)}.", *self.notes))
+        return Card(repr(self), head, rows, (f"Features: {join_first_names(names)}.", *self.notes))
 
     def to_arrow(self) -> pa.Table:
         """Return a table of the logged decisions: features, level, response and optional columns.
@@ -153,7 +153,7 @@ class Log(DisplayMixin):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of rows and of features, which scikit-learn needs to split a log into folds."""
+        """Numbers of rows and features."""
         log = self.seen
         return len(log), log.features.num_columns
 
@@ -173,24 +173,24 @@ class Log(DisplayMixin):
 
     @cached_property
     def clusters(self) -> int | None:
-        """Number of clusters; None if the rows are independent of each other."""
+        """Number of clusters; None if the rows are independent."""
         return None if self.cluster is None else len(np.unique(self.cluster))
 
     @cached_property
     def customers(self) -> int:
-        """Number of customers: of different ids, or of rows where the log has no ids."""
+        """Number of distinct customer ids; without ids, the number of rows."""
         return len(self) if self.last_rows is None else len(self.last_rows)
 
     @cached_property
     def last_rows(self) -> Array | None:
-        """Last row (m,) of every customer, rising; None if no customer has several rows."""
-        last = None if self.customer is None else find_last_rows(self.customer)
+        """Row number (m,) of each customer's last row, ascending; None if each customer has one row."""
+        last = None if self.customer is None else find_last_row_per_id(self.customer)
         return None if last is None or len(last) == len(self) else last
 
     @cached_property
     def assigned(self) -> Array | None:
-        """Codes (n,) of the groups that got one level together: units within clusters, or clusters; None for single rows."""
-        if self.unit is None or self.cluster is None or not lies_within(self.unit.code, self.cluster):
+        """Group numbers (n,) of the rows that received a level together; None if levels were assigned row by row."""
+        if self.unit is None or self.cluster is None or not are_groups_nested(self.unit.code, self.cluster):
             return self.cluster
         return self.unit.code
 
@@ -207,7 +207,7 @@ class Log(DisplayMixin):
         return digest.hexdigest()[:16]
 
     def take(self, rows: Array) -> Log:
-        """Return the log of the rows that indices or a mask select."""
+        """Return the log restricted to rows, given by indices or by a mask."""
         index = np.flatnonzero(rows) if rows.dtype == bool else rows
 
         def select(values: Array | None) -> Array | None:
@@ -236,7 +236,7 @@ class Log(DisplayMixin):
 
     @property
     def confounders(self) -> pa.Table:
-        """The columns that may have decided the level: the features, and the protected columns.
+        """Columns that may have influenced the level: the features and the protected columns.
 
         Propensities need both: levels of the past may have followed a protected column, and an evaluation that ignores it is biased.
         """
@@ -248,12 +248,12 @@ class Log(DisplayMixin):
 
     @property
     def seen(self) -> Log:
-        """The log whose features are in memory: all rows, or the sample of a large log."""
+        """Part of the log whose features are in memory: the sample of a large log, otherwise all rows."""
         return self if self.sample is None else self.sample.log
 
     @property
     def outside(self) -> Array:
-        """Mask (n,) of the rows outside the sample; models do not learn from these."""
+        """Mask (n,) of the rows outside the sample from which models learn."""
         outside = np.full(len(self), self.sample is not None)
         if self.sample is not None:
             outside[self.sample.rows] = False
@@ -261,32 +261,32 @@ class Log(DisplayMixin):
 
     @property
     def bare(self) -> Log:
-        """The log without its features, so that selecting rows is cheap for models of encoded features."""
+        """The log without its features, for models that take encoded features."""
         return replace(self, features=self.features.select([]), customer=None, protected=None)
 
     @property
     def of_costs(self) -> Log:
-        """The log with the paid cost of each row in place of its response, for models of observed costs."""
+        """The log with the paid cost as the response, for models of observed costs."""
         assert self.paid is not None  # a log of observed costs is read with them
         sample = None if self.sample is None else replace(self.sample, log=self.sample.log.of_costs)
         return replace(self, response=self.paid, response_name="cost", paid=None, sample=sample, response_value=None)
 
 
-def lies_within(inner: Array, outer: Array) -> bool:
-    """Test if every group of rows `inner` (n,) lies in one group of `outer` (n,).
+def are_groups_nested(inner: Array, outer: Array) -> bool:
+    """Test if every group of rows in `inner` (n,) lies within one group of `outer` (n,).
 
-    >>> lies_within(np.array([0, 1, 1]), np.array([5, 5, 5])), lies_within(np.array([5, 5, 5]), np.array([0, 1, 1]))
+    >>> are_groups_nested(np.array([0, 1, 1]), np.array([5, 5, 5])), are_groups_nested(np.array([5, 5, 5]), np.array([0, 1, 1]))
     (True, False)
     """
     _, first, code = np.unique(inner, return_index=True, return_inverse=True)
     return bool((outer[first][code] == outer).all())
 
 
-def find_last_rows(ids: pa.Array) -> Array:
-    """Return the last row (m,) of every id, rising.
+def find_last_row_per_id(ids: pa.Array) -> Array:
+    """Return the row number of the last row of each customer id (m,), ascending.
 
     >>> import pyarrow as pa
-    >>> find_last_rows(pa.array(["a", "b", "a"]))
+    >>> find_last_row_per_id(pa.array(["a", "b", "a"]))
     array([1, 2])
     """
     codes = np.asarray(ids.dictionary_encode().indices)
@@ -299,8 +299,8 @@ RowTask: TypeAlias = Callable[["pa.Table"], Array]  # features of m rows → num
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """The sample of a large log from which models learn, and access to the features of all rows.
+class LogSample:
+    """Random sample of a large log for fitting models, with access to the features of all rows.
 
     `map` runs a task where the rows are, and yields its results for some rows (rising indices) batch by batch. A task that is
     to run on another machine consists of functions of this package and plain values.
@@ -331,7 +331,7 @@ class Customers(DisplayMixin):
 
     def card(self) -> Card:
         """Return a notebook table of the number of customers and their features."""
-        return Card(repr(self), lines=(f"Features: {write_names(self.features.column_names)}.",))
+        return Card(repr(self), lines=(f"Features: {join_first_names(self.features.column_names)}.",))
 
     def to_arrow(self) -> pa.Table:
         """Return a table of the customers' ids, if they have any, and features."""

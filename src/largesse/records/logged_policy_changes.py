@@ -8,7 +8,7 @@ from largesse.records.evaluation import Estimate
 
 
 @dataclass(frozen=True)
-class ValueSpend:
+class ValueAndSpend:
     """Estimates of value and spend per customer."""
 
     value: Estimate
@@ -17,7 +17,7 @@ class ValueSpend:
 
 @dataclass(frozen=True)
 class LevelGain:
-    """Gain of the plan over the logged policy from customers with one planned level.
+    """Estimated gain of the plan over the logged policy among customers with one planned level.
 
     Value and spend are divided by all customers of the log.
     """
@@ -30,7 +30,7 @@ class LevelGain:
 
 @dataclass(frozen=True)
 class LevelTransition:
-    """Number of customers with one logged and one planned level, and their expected change."""
+    """Customers who move from one logged level to one planned level, with their expected gain and cost."""
 
     before: int
     after: int
@@ -47,7 +47,7 @@ class LoggedPolicyChanges:
     All levels together give the plan's value less `before`.
     """
 
-    before: ValueSpend  # of the logged policy
-    after: ValueSpend  # of the plan
+    before: ValueAndSpend  # of the logged policy
+    after: ValueAndSpend  # of the plan
     levels: tuple[LevelGain, ...]  # levels that the plan gives to any customer
     moves: tuple[LevelTransition, ...]

@@ -9,7 +9,7 @@ import numpy as np
 
 from largesse.records.checkup import Leak
 from largesse.records.display import Card, DisplayMixin
-from largesse.records.evaluation import Estimate, Finding, spread_estimate, write_ends
+from largesse.records.evaluation import Estimate, Finding, format_interval_ends, list_estimate_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,8 +19,8 @@ SERIOUS_ANSWERS = ("no", "careful")
 
 
 @dataclass(frozen=True)
-class Realised:
-    """A predicted mean, a realised mean, and their difference with the errors of both."""
+class PredictedAndRealised:
+    """Predicted mean, realised mean and their difference, each with its standard error."""
 
     promised: Estimate
     realised: Estimate
@@ -30,7 +30,7 @@ class Realised:
 
 @dataclass(frozen=True)
 class RealisedTenth:
-    """Predicted and realised mean responses of one tenth of the customers.
+    """Predicted and realised mean response of one tenth of the customers, sorted by predicted gain.
 
     Customers are sorted by predicted gain over the cheapest level.
     """
@@ -43,7 +43,7 @@ class RealisedTenth:
 
 @dataclass(frozen=True)
 class LevelUptake:
-    """Share of the customers planned for a level who received this level."""
+    """Number of customers planned for a level, and the share of them who received this level."""
 
     name: str
     planned: int  # customers
@@ -52,8 +52,8 @@ class LevelUptake:
 
 
 @dataclass(frozen=True)
-class Drift:
-    """Change in the distribution of one column since the log from which the model learnt."""
+class ColumnDrift:
+    """Population stability index of one column, and the p-value of no change since the old log."""
 
     column: str
     psi: float  # population stability index: 0 where nothing changed; 0.25 is a lot
@@ -62,23 +62,23 @@ class Drift:
 
 @dataclass(frozen=True, eq=False)
 class CampaignCheck(DisplayMixin):
-    """Comparison of a campaign with its plan: findings, and the numbers that they rest on."""
+    """Comparison of a finished campaign with its plan, as findings and the underlying figures."""
 
     findings: tuple[Finding, ...]  # the most serious first
     rows: int
     joined: int | None
-    value: Realised
-    spend: Realised
+    value: PredictedAndRealised
+    spend: PredictedAndRealised
     tenths: tuple[RealisedTenth, ...]
     levels: tuple[LevelUptake, ...]
     followed: float  # share of customers who got the planned level
-    drifts: tuple[Drift, ...]  # the largest first; empty where there is nothing to compare with
+    drifts: tuple[ColumnDrift, ...]  # the largest first; empty where there is nothing to compare with
     price: tuple[float, Estimate] | None  # of the plan, and of the campaign's customers
     leaks: tuple[Leak, ...]
 
     @property
     def answer(self) -> str:
-        """The most serious answer of all findings: fine, careful or no; notes do not count."""
+        """Most serious answer of all findings: fine, careful or no."""
         return next(
             (word for word in SERIOUS_ANSWERS if any(finding.answer == word for finding in self.findings)), "fine"
         )
@@ -100,7 +100,7 @@ class CampaignCheck(DisplayMixin):
                 name,
                 comparison.promised.estimate,
                 comparison.realised.estimate,
-                write_ends(comparison.realised.interval),
+                format_interval_ends(comparison.realised.interval),
                 comparison.difference.estimate,
             )
             for name, comparison in (("value", self.value), ("spend", self.spend))
@@ -117,7 +117,7 @@ class CampaignCheck(DisplayMixin):
                 "tenth": place,
                 "gain": tenth.gain,
                 "promised": tenth.promised,
-                **spread_estimate("realised", tenth.realised),
+                **list_estimate_cells("realised", tenth.realised),
             }
             for place, tenth in enumerate(self.tenths, 1)
         ]
@@ -129,7 +129,7 @@ class CampaignCheck(DisplayMixin):
 
 @dataclass(frozen=True)
 class TestSize:
-    """Number of customers that a test needs to detect one gain; infinite if the gain is not positive."""
+    """Number of customers in a randomised test that detects one gain; infinite if the gain is not positive."""
 
     __test__ = False  # pytest: not a test class
 
@@ -141,8 +141,8 @@ class TestSize:
 
 
 @dataclass(frozen=True)
-class TestCase:
-    """One outcome that a test compares: its gain, its standard deviations and the sizes of the test."""
+class TestedOutcome:
+    """Outcome of a randomised test: its gain, its standard deviations and the required numbers of customers."""
 
     __test__ = False
 
@@ -157,11 +157,11 @@ class TestCase:
 
 @dataclass(frozen=True)
 class PowerAnalysis(DisplayMixin):
-    """Sizes and durations of tests that compare a plan with its alternative."""
+    """Required size and duration of randomised tests of a plan against another policy."""
 
     incumbent: str
     switchers: float  # share of customers whose level differs
-    cases: tuple[TestCase, ...]
+    cases: tuple[TestedOutcome, ...]
     power: float
     coverage: float
     rows: int  # of the log
@@ -169,8 +169,8 @@ class PowerAnalysis(DisplayMixin):
     notes: tuple[str, ...] = ()
 
     @property
-    def value(self) -> TestCase:
-        """The test of the value, which is the first one."""
+    def value(self) -> TestedOutcome:
+        """Test sizes for the mean response."""
         return self.cases[0]
 
     def __repr__(self) -> str:
@@ -201,7 +201,7 @@ class PowerAnalysis(DisplayMixin):
         return Card(title, head, rows, self.notes)
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of the tests, with customers for the estimated gain and for its lower end."""
+        """Return a table of the tests, with the numbers of customers for the expected gain and for its lower end."""
         import pyarrow as pa
 
         rows = [

@@ -12,26 +12,26 @@ from dataclasses import dataclass, field
 from largesse.records.checkup import Checkup
 from largesse.records.evaluation import (
     BestBudget,
-    Choice,
+    CandidateLoss,
     Estimate,
     Finding,
     FrontierPoint,
+    PolicyGainBounds,
     Profit,
-    Qini,
-    Recommendation,
+    QiniCurve,
     Reference,
     Verdict,
 )
-from largesse.records.exploration import NextLog
+from largesse.records.exploration import ConfirmatoryExploration
 from largesse.records.input_tables import Log
 from largesse.records.logged_policy_changes import LoggedPolicyChanges
-from largesse.records.study import DecisionReasons, FeatureCurves, ProtectedAttribute
+from largesse.records.study import DecisionReasons, FeatureResponseCurves, ProtectedAttribute
 
 # -- fit ------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class ModelName:
+class ModelDescription:
     """Name of the fitted model and a sentence about this model."""
 
     name: str
@@ -39,7 +39,7 @@ class ModelName:
 
 
 @dataclass(frozen=True)
-class ResponseName:
+class ResponseDescription:
     """Name and kind of the response."""
 
     name: str
@@ -55,8 +55,8 @@ class LevelCost:
 
 
 @dataclass(frozen=True)
-class SampledRows:
-    """Number of rows of a large log, and of its sample from which the model learnt."""
+class SampledRowCount:
+    """Number of rows of a large log, and number of rows of the sample for fitting models."""
 
     rows: int
     of: int
@@ -64,42 +64,42 @@ class SampledRows:
 
 @dataclass(frozen=True)
 class FitChoices:
-    """Candidates of every data-driven choice during the fit."""
+    """Held-out losses of the candidates for each automatic choice in the fit."""
 
-    tried: tuple[Choice, ...]
+    tried: tuple[CandidateLoss, ...]
 
 
 @dataclass(frozen=True)
 class FitSummary:
     """Model, response and levels of a run."""
 
-    model: ModelName
-    response: ResponseName
+    model: ModelDescription
+    response: ResponseDescription
     levels: tuple[LevelCost, ...]
     on_redemption: bool
     observed: bool
     fingerprint: str
-    sample: SampledRows | None
+    sample: SampledRowCount | None
     method: FitChoices
 
 
-def name_response(log: Log) -> ResponseName:
+def describe_log_response(log: Log) -> ResponseDescription:
     """Return the name and the kind of a log's response."""
-    return ResponseName(log.response_name, "binary" if log.binary else "amount")
+    return ResponseDescription(log.response_name, "binary" if log.binary else "amount")
 
 
-def summarise_fit(model: str, about: str, choices: Sequence[Choice], log: Log) -> FitSummary:
+def summarise_fit(model: str, about: str, choices: Sequence[CandidateLoss], log: Log) -> FitSummary:
     """Return the summary of a model that was fitted to a log."""
     levels = log.levels
     costs = [None] * len(levels) if levels.common_costs is None else levels.common_costs.tolist()
     return FitSummary(
-        model=ModelName(model, about),
-        response=name_response(log),
+        model=ModelDescription(model, about),
+        response=describe_log_response(log),
         levels=tuple(LevelCost(name, cost) for name, cost in zip(levels.titles, costs, strict=True)),
         on_redemption=bool(levels.on_redemption),
         observed=levels.observed,
         fingerprint=log.fingerprint,
-        sample=None if log.sample is None else SampledRows(len(log.seen), len(log)),
+        sample=None if log.sample is None else SampledRowCount(len(log.seen), len(log)),
         method=FitChoices(tuple(choices)),
     )
 
@@ -109,7 +109,7 @@ def summarise_fit(model: str, about: str, choices: Sequence[Choice], log: Log) -
 
 @dataclass(frozen=True)
 class BudgetSize:
-    """Budget per customer and in total; None where there is no limit."""
+    """Budget per customer and in total; None if unlimited."""
 
     average: float | None
     total: float | None
@@ -117,7 +117,7 @@ class BudgetSize:
 
 @dataclass(frozen=True)
 class PlannedTotals:
-    """Value, spend and price of the plan as the model predicts them."""
+    """Predicted value and spend of the plan, with its price."""
 
     value: float
     spend: float
@@ -128,7 +128,7 @@ class PlannedTotals:
 
 @dataclass(frozen=True)
 class LevelTotals:
-    """Total customers, spend and extra response of one level."""
+    """Number of customers, total spend and total extra response of one level."""
 
     name: str
     customers: int
@@ -141,7 +141,7 @@ class LevelTotals:
 
 @dataclass(frozen=True)
 class TotalsByLevel:
-    """Total customers, spend and extra response of every level."""
+    """Number of customers, total spend and total extra response of every level."""
 
     levels: tuple[LevelTotals, ...]
 
@@ -198,7 +198,7 @@ class BudgetSlider:
 
 @dataclass(frozen=True)
 class ExplorationPrecision:
-    """Expected precision of the next evaluation under one exploration design."""
+    """Expected precision of the next log's estimates under one exploration design."""
 
     name: str
     given_up: float
@@ -208,7 +208,7 @@ class ExplorationPrecision:
 
 @dataclass(frozen=True)
 class ExplorationSummary:
-    """Cost and precision of a plan that explores."""
+    """Goal, cost and expected precision of an exploration."""
 
     goal: str  # "evaluation" or "learning"
     rate: float
@@ -219,7 +219,7 @@ class ExplorationSummary:
 
 @dataclass(frozen=True)
 class GroupCondition:
-    """Condition that customers of a group fulfil, or do not; without a limit or a word, the feature is missing."""
+    """Condition on one feature that defines a group of customers."""
 
     feature: str
     kind: str  # "number", "flag" (0 or 1), "date" or "text"
@@ -231,7 +231,7 @@ class GroupCondition:
 
 @dataclass(frozen=True)
 class PlannedGroup:
-    """Customers who share a few conditions, and the level that most of them get."""
+    """Customer group defined by a few conditions, with its most frequent planned level."""
 
     conditions: tuple[GroupCondition, ...]
     share: float  # of all customers
@@ -259,8 +259,8 @@ class PlanSummary:
 
 
 @dataclass(frozen=True)
-class LogFacts:
-    """Size and propensities of the log that the plan was evaluated on."""
+class EvaluationLogSummary:
+    """Number of rows and propensities of the log that evaluates the plan."""
 
     rows: int
     clusters: int | None
@@ -281,10 +281,10 @@ class LevelResponse:
 
 @dataclass(frozen=True)
 class ResponseCurves:
-    """Mean response at each level, of all customers and of groups."""
+    """Mean response at each level, for all customers and for groups of customers."""
 
     levels: tuple[LevelResponse, ...]
-    features: tuple[FeatureCurves, ...]
+    features: tuple[FeatureResponseCurves, ...]
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ class NamedEstimate:
 
 
 @dataclass(frozen=True)
-class StudyMethod:
+class ValueByEstimator:
     """Value of the plan by every estimator."""
 
     estimates: tuple[NamedEstimate, ...]
@@ -315,7 +315,7 @@ class StudyMethod:
 
 @dataclass(frozen=True)
 class LevelOverlap:
-    """Number of logged rows of one level, and the answer about their sufficiency."""
+    """Number of logged rows of one level, and the grade of its overlap (fine, careful, no)."""
 
     name: str
     rows: int
@@ -334,7 +334,7 @@ class PropensityHistogram:
 
 @dataclass(frozen=True)
 class FeatureBalance:
-    """Standardised differences of a feature between levels, before and after weighting."""
+    """Standardised differences of one feature between levels, before and after weighting by 1 / propensity."""
 
     feature: str
     before: float
@@ -344,8 +344,8 @@ class FeatureBalance:
 
 
 @dataclass(frozen=True)
-class Support:
-    """Results of the checks of a log, of the overlap of each level and of the balance of features."""
+class LogCheckSummary:
+    """Findings of a log's checks, with the overlap of the levels and the balance of the features."""
 
     checks: tuple[Finding, ...]
     overlap: tuple[LevelOverlap, ...]
@@ -359,7 +359,7 @@ class StudySummary:
     """Evaluation of a run: value, spend, comparisons, warnings, and the estimates of every report section."""
 
     budget: float | None
-    log: LogFacts
+    log: EvaluationLogSummary
     estimator: str
     value: Estimate
     spend: Estimate
@@ -371,14 +371,14 @@ class StudySummary:
     warnings: tuple[Finding, ...]
     curve: ResponseCurves
     frontier: FrontierSummary
-    method: StudyMethod
-    support: Support
-    targeting: Qini
-    safety: Recommendation
+    method: ValueByEstimator
+    support: LogCheckSummary
+    targeting: QiniCurve
+    safety: PolicyGainBounds
     why: DecisionReasons
     changes: LoggedPolicyChanges
     verdict: Verdict
-    next_log: NextLog | None = None  # see `Study.next_log`
+    next_log: ConfirmatoryExploration | None = None  # see `Study.next_log`
     protected: tuple[ProtectedAttribute, ...] = ()
 
 
@@ -387,7 +387,7 @@ class StudySummary:
 
 @dataclass(frozen=True)
 class SliderEstimate:
-    """Estimates at one budget of the report's slider; None where unavailable.
+    """Estimates at one budget of the report's slider; None if unavailable.
 
     Interpolated estimates have no standard error.
     """
@@ -407,15 +407,15 @@ class SliderEstimates:
 
 @dataclass(frozen=True)
 class NeededRows:
-    """Size of a log that would confirm an estimated gain which this log leaves open."""
+    """Number of log rows that would confirm an estimated gain."""
 
     times: float  # multiple of the rows of this log
     rows: float | None  # None if no log has as many
 
 
 @dataclass(frozen=True)
-class JointSummary:
-    """Numbers of a run that combine its plan and its evaluation.
+class SliderSummary:
+    """Estimates of the evaluation at the budgets of the plan's slider.
 
     They are computed for every report, not stored.
     """
@@ -423,12 +423,12 @@ class JointSummary:
     frontier: SliderEstimates
 
 
-def summarise_checkup(checkup: Checkup) -> Support:
-    """Convert the checks of a log, of overlap and of balance to plain numbers for a report."""
+def summarise_checkup(checkup: Checkup) -> LogCheckSummary:
+    """Convert a log's checkup to a summary of plain numbers for the report."""
     overlap = checkup.overlap
     rows = zip(checkup.labels, overlap.rows, overlap.effective, overlap.smallest, overlap.answers, strict=True)
     before, after = overlap.by_level
-    return Support(
+    return LogCheckSummary(
         checks=checkup.findings,
         overlap=tuple(
             LevelOverlap(label, int(n), float(effective), float(smallest), answer)

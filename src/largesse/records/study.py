@@ -17,14 +17,14 @@ from largesse.records.evaluation import (
     Evaluation,
     FrontierPoint,
     HeldOutPlan,
-    Qini,
-    Recommendation,
+    PolicyGainBounds,
+    QiniCurve,
     Scores,
-    spread_estimate,
-    write_ends,
+    format_interval_ends,
+    list_estimate_cells,
 )
-from largesse.records.explanation import DecisionImportance
-from largesse.records.exploration import NextLog
+from largesse.records.explanation import FeatureDecisionImportance
+from largesse.records.exploration import ConfirmatoryExploration
 from largesse.records.logged_policy_changes import LoggedPolicyChanges
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GroupPoint:
-    """Mean response of a customer group at one level, and the number of its logged rows."""
+class GroupLevelResponse:
+    """Mean response of a customer group at one level, with the number of logged rows."""
 
     model: float  # the mean of the model's curves
     value: Estimate  # doubly robust
@@ -47,25 +47,25 @@ class GroupPoint:
 
 
 @dataclass(frozen=True)
-class GroupCurve:
+class GroupResponseCurve:
     """Mean response of a customer group at every level."""
 
     label: str
     rows: int
-    levels: tuple[GroupPoint, ...]
+    levels: tuple[GroupLevelResponse, ...]
 
 
 @dataclass(frozen=True)
-class FeatureCurves:
+class FeatureResponseCurves:
     """Response curves of the groups of one feature."""
 
     feature: str
-    groups: tuple[GroupCurve, ...]
+    groups: tuple[GroupResponseCurve, ...]
 
 
 @dataclass(frozen=True)
 class DecisionExample:
-    """Typical customer of a level: response curve, costs, and prices at which the decision would change."""
+    """Typical customer of a level, with response curve, costs and the prices at which the level would change."""
 
     level: str
     share: float  # of customers who get the level
@@ -80,7 +80,7 @@ class DecisionExample:
 
 @dataclass(frozen=True)
 class PriceSensitivity:
-    """Share of customers whose level would change with the price."""
+    """Share of customers whose level changes if the price changes by a factor."""
 
     change: float  # relative to the price
     share: float
@@ -92,7 +92,7 @@ class DecisionReasons:
 
     examples: tuple[DecisionExample, ...] = ()
     moves: tuple[PriceSensitivity, ...] = ()
-    movers: tuple[DecisionImportance, ...] = ()
+    movers: tuple[FeatureDecisionImportance, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -124,17 +124,21 @@ class Study(DisplayMixin):
     plans: tuple[HeldOutPlan, ...]  # at every budget of the frontier
     evaluation: Evaluation
     frontier: tuple[FrontierPoint, ...]
-    cost_curve: Qini
+    cost_curve: QiniCurve
     estimates: dict[str, Estimate]  # the plan's value by every estimator
     mean_curve: Array  # (K,) the model's own mean response at each level
     checkup: Checkup
-    safety: Recommendation  # lower bounds of the gains of the plan and of a simple rule over the best uniform mix
+    safety: PolicyGainBounds  # lower bounds of the gains of the plan and of a simple rule over the best uniform mix
     transitions: LoggedPolicyChanges  # from the logged policy to this plan
     spending: SpendingCurve | None = None  # estimated costs of plans, where costs are not certain
     why: DecisionReasons = DecisionReasons()
-    groups: tuple[FeatureCurves, ...] = ()  # response curves of groups, by the features most associated with the plan
+    groups: tuple[
+        FeatureResponseCurves, ...
+    ] = ()  # response curves of groups, by the features most associated with the plan
     best: BestBudget | None = None  # budget of the largest profit, if the log has the value of a response
-    next_log: NextLog | None = None  # that would settle the verdict; None if it is settled, or the plan cannot explore
+    next_log: ConfirmatoryExploration | None = (
+        None  # that would settle the verdict; None if it is settled, or the plan cannot explore
+    )
     protected: tuple[ProtectedAttribute, ...] = ()  # spend and gain by group
 
     def __repr__(self) -> str:
@@ -143,14 +147,14 @@ class Study(DisplayMixin):
     def card(self) -> Card:
         """Return a notebook table of the evaluation, and one of policies at every budget."""
         rows = [
-            (point.budget, point.value.estimate, write_ends(point.value.interval), point.promise, point.price)
+            (point.budget, point.value.estimate, format_interval_ends(point.value.interval), point.promise, point.price)
             for point in self.frontier
         ]
         head = ("budget", "honest value", "95 %", "promise", "price")
         return replace(self.evaluation.card(), below=Card("At every budget", head, rows))
 
     def to_arrow(self) -> pa.Table:
-        """Return a table of estimated and predicted value and spend of policies at every budget, and of the best uniform mix."""
+        """Return a table of value and spend of the plans at all budgets and of the best uniform mix."""
         import pyarrow as pa
 
         mixes = self.cost_curve.mixes
@@ -160,14 +164,14 @@ class Study(DisplayMixin):
             [
                 {
                     "budget": point.budget,
-                    **spread_estimate("value", point.value),
-                    **spread_estimate("spend", point.spend),
+                    **list_estimate_cells("value", point.value),
+                    **list_estimate_cells("spend", point.spend),
                     "promise": point.promise,
                     "price": point.price,
                     "band_low": point.band[0],
                     "band_high": point.band[1],
                     "mix": float(np.interp(point.spend.estimate, spends, values)) if mixes else None,
-                    **({} if point.profit is None else spread_estimate("profit", point.profit)),
+                    **({} if point.profit is None else list_estimate_cells("profit", point.profit)),
                 }
                 for point in self.frontier
             ]

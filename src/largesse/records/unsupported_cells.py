@@ -1,4 +1,4 @@
-"""Cells without support: kinds of customers who never got a level, as conditions on their features."""
+"""Customer groups that never received some level in the log, as conditions on features."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CellCondition:
-    """Condition on one feature: some words, a range of numbers or dates, or missing values."""
+    """Condition on one feature: a set of words, a range of numbers or dates, or missing values."""
 
     feature: str
     kind: str  # "words", "numbers", "dates" or "missing"
@@ -23,7 +23,7 @@ class CellCondition:
 
 @dataclass(frozen=True)
 class UnsupportedCell:
-    """Customers who meet all conditions, and the levels that none of them, or hardly any, got in the log."""
+    """Customer group without logged rows at some levels, defined by conditions on features."""
 
     conditions: tuple[CellCondition, ...]
     levels: tuple[int, ...]
@@ -39,7 +39,7 @@ class UnsupportedCell:
 
 @dataclass(frozen=True)
 class UnsupportedCells:
-    """The cells of a log without support, the largest first."""
+    """All customer groups of a log that lack logged rows at some levels, the largest first."""
 
     cells: tuple[UnsupportedCell, ...] = ()
     share: float = 0.0  # of all weight, on rows in at least one cell
@@ -50,5 +50,5 @@ class UnsupportedCells:
         return bool(self.cells)
 
     def join(self, other: UnsupportedCells) -> UnsupportedCells:
-        """Return the cells of both, without shares."""
+        """Combine the unsupported customer groups of two records into one record."""
         return UnsupportedCells((*self.cells, *other.cells)) if other else self

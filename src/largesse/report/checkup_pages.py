@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from largesse.io import to_json
-from largesse.records import CampaignCheck, Checkup, Log, name_response, summarise_checkup
+from largesse.records import CampaignCheck, Checkup, Log, describe_log_response, summarise_checkup
 from largesse.report.number_format import (
     MISSING_DASH,
     Numbers,
@@ -43,7 +43,7 @@ def _describe_log(log: Log, title: str, unit: str, response_unit: str) -> dict[s
         "made": name_day(),
         "version": __version__,
         "fingerprint": log.fingerprint,
-        "response": name_response(log),
+        "response": describe_log_response(log),
     }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from largesse.io import Arrays, State
 from largesse.progress import advance, report_to, start_stage, subrange, track
-from largesse.records import Array, HeldOutPredictions, Log, Progress, Sample
+from largesse.records import Array, HeldOutPredictions, Log, LogSample, Progress
 from largesse.response.level_effect_estimation import Link
 from largesse.response.response_model import ResponseModel, compute_in_blocks, copy_unfitted, copy_with_encoder
 from largesse.stats import count_cores, run_in_threads
@@ -79,7 +79,9 @@ def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | Non
         return model.predict_held_out(log, fold)
 
 
-def _predict_around(model: Any, log: Log, sample: Sample, fold: Array, progress: Progress | None) -> HeldOutPredictions:
+def _predict_around(
+    model: Any, log: Log, sample: LogSample, fold: Array, progress: Progress | None
+) -> HeldOutPredictions:
     held = predict_held_out(model, sample.log, fold[sample.rows], progress)
     fitted = copy_unfitted(model).fit(sample.log)
     with report_to(progress):

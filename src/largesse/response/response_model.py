@@ -16,7 +16,7 @@ from largesse.data import EncodedRows, Encoder, feature_table, log_from_arrays, 
 from largesse.errors import Problem, fail_not_fitted, refuse, suggest
 from largesse.io import Arrays, Reader, State, pack
 from largesse.progress import count_as_stage
-from largesse.records import Array, Card, Choice, Customers, HeldOutPredictions, Log, write_names
+from largesse.records import Array, CandidateLoss, Card, Customers, HeldOutPredictions, Log, join_first_names
 from largesse.response.settings_serialisation import learnt_attribute_types, pack_settings, unpack_settings
 from largesse.response.shuffled_features import shuffle_features
 from largesse.stats import assign_folds, count_cores, run_in_threads
@@ -84,7 +84,7 @@ class Configurable:
         ]
         below = Card("What it tried", ("", "", "held-out loss", ""), tried) if tried else None
         return Card(
-            f"{self!r}, fitted", ("setting", ""), settings, (f"Features: {write_names(fitted.features)}.",), below
+            f"{self!r}, fitted", ("setting", ""), settings, (f"Features: {join_first_names(fitted.features)}.",), below
         ).html
 
 
@@ -99,7 +99,7 @@ class Learner(Configurable, ABC):
     levels_: int  # K
     binary_: bool
     fingerprint_: str  # fingerprint of the log that the model learnt from
-    choices_: tuple[Choice, ...]  # candidates of its data-driven choices; `Choice.of` names the choice
+    choices_: tuple[CandidateLoss, ...]  # candidates of its data-driven choices; `CandidateLoss.of` names the choice
 
     # -- learning ---------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from largesse.errors import Problem, refuse
 from largesse.io import ArraySpec
 from largesse.progress import subrange
 from largesse.propensity import estimate_by_index
-from largesse.records import Array, Choice, HeldOutPredictions, Log
+from largesse.records import Array, CandidateLoss, HeldOutPredictions, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
 from largesse.response.fold_ensemble import average_member_scores, fit_fold_copies, score_held_out_rows
@@ -124,7 +124,9 @@ def increment_prior_precision(shrinks: bool, only_base: bool) -> float:
     return np.inf if only_base else SHRUNK_PRECISION if shrinks else DEVIATION_PRECISION
 
 
-def choose_blend(members: MemberScores, log: Log, fold: Array, seed: int = 0) -> tuple[Blend, tuple[Choice, ...]]:
+def choose_blend(
+    members: MemberScores, log: Log, fold: Array, seed: int = 0
+) -> tuple[Blend, tuple[CandidateLoss, ...]]:
     """Fit the blend of stacked models to held-out rows of a log, and list the candidates.
 
     `fold` (n,) holds the fold of each row.
@@ -265,7 +267,7 @@ def _share_deviations(
     return shares, float(params[0])
 
 
-def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple[Choice, ...]:
+def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple[CandidateLoss, ...]:
     """Return the held-out losses of common increments and, if they differ, of individual increments."""
     last = made[-1]
     names = ["common increments"] + ["individual increments"] * bool(last.tilt or last.shares.any())

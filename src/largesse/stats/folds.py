@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.errors import Problem, find_integer_problems, refuse
-from largesse.records import Array, Log, Sample
+from largesse.records import Array, Log, LogSample
 
 MIN_ROWS_FOR_THREE_FOLDS = 100_000
 HOLD_OUT_FOLDS = 10  # a share of the log is held out in tenths
@@ -41,7 +41,7 @@ def _assign_rows(level: Array, cluster: Array | None, count: int, seed: int) -> 
     return _assign_by_level(level, count, rng) if cluster is None else _assign_by_cluster(cluster, count, rng)
 
 
-def _assign_around_sample(log: Log, sample: Sample, count: int, seed: int) -> Array:
+def _assign_around_sample(log: Log, sample: LogSample, count: int, seed: int) -> Array:
     """Assign the sample of a large log to the first folds, and the other rows to later folds.
 
     The later folds have about the size of the sample's folds, or are larger.

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from largesse.records import Array, Choice, Estimate
+from largesse.records import Array, CandidateLoss, Estimate
 from largesse.stats.t_intervals import t_estimate
 
 
 def choose_by_one_standard_error(
     names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None, *, of: str = ""
-) -> tuple[Choice, ...]:
+) -> tuple[CandidateLoss, ...]:
     """Choose the first candidate within one paired standard error of the lowest loss.
 
     List the candidates in order of preference, the simplest first; losses are (candidates, n). `of` names the setting that is chosen.
@@ -28,13 +28,13 @@ def choose_by_one_standard_error(
 
 def choose_lowest_loss(
     names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None, *, of: str = ""
-) -> tuple[Choice, ...]:
+) -> tuple[CandidateLoss, ...]:
     """Choose the candidate with the lowest mean of losses (candidates, n)."""
     best, differences = _compare_to_best(losses, weight, cluster)
     return _make_choices(names, np.average(losses, axis=1, weights=weight), differences, best, of)
 
 
-def chosen_index(choices: Sequence[Choice]) -> int:
+def chosen_index(choices: Sequence[CandidateLoss]) -> int:
     """Return the index of the chosen candidate."""
     return next(i for i, choice in enumerate(choices) if choice.chosen)
 
@@ -47,8 +47,8 @@ def _compare_to_best(losses: Array, weight: Array | None, cluster: Array | None)
 
 def _make_choices(
     names: Sequence[str], means: Array, differences: Sequence[Estimate], chosen: int, of: str
-) -> tuple[Choice, ...]:
+) -> tuple[CandidateLoss, ...]:
     return tuple(
-        Choice(name, float(mean), e.estimate, e.se, i == chosen, of)
+        CandidateLoss(name, float(mean), e.estimate, e.se, i == chosen, of)
         for i, (name, mean, e) in enumerate(zip(names, means, differences, strict=True))
     )

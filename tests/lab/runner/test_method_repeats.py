@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.records import Array, Choice, Log
+from largesse.records import Array, CandidateLoss, Log
 from largesse.response import Linear
 from largesse.worlds import simulate
 from largesse_lab.runner import method_repeats, truth_measures
@@ -44,7 +44,7 @@ class GridModel:
     def fit(self, log: Log) -> None:
         self.inner, self.alpha_ = Linear(penalty=1.0).fit(log), self.alpha
         losses = [[3.0, 1.0, 2.0], [3.0, 2.5, 2.0]][min(self.seed, 1)]
-        self.choices_ = [Choice("", loss, 0.0, 0.0) for loss in losses]
+        self.choices_ = [CandidateLoss("", loss, 0.0, 0.0) for loss in losses]
 
     def predict(self, customers: Any) -> Array:
         return self.inner.predict(customers)

@@ -19,7 +19,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from largesse.io import ArraySpec
-from largesse.records import Array, Choice, Log
+from largesse.records import Array, CandidateLoss, Log
 from largesse.response.networks.network_settings import NetworkShape
 from largesse.stats import choose_by_one_standard_error, chosen_index
 
@@ -51,7 +51,7 @@ class ChosenCorrection(NamedTuple):
     """Choice of a correction of the curves: the chosen one, if any, and all candidates."""
 
     correction: CurveCorrection | None
-    choices: tuple[Choice, ...]
+    choices: tuple[CandidateLoss, ...]
 
 
 def fit_correction(

@@ -10,7 +10,7 @@ import numpy as np
 
 from largesse.errors import require_part
 from largesse.io import ArraySpec
-from largesse.records import Array, Choice
+from largesse.records import Array, CandidateLoss
 from largesse.response.ensemble_calibration import ScoreCalibration
 from largesse.response.level_effect_estimation import make_monotone
 from largesse.response.networks.doubly_robust_correction import CurveCorrection, apply_correction
@@ -71,8 +71,8 @@ def check_depth(params: dict[str, Array], *depths: int) -> None:
         raise ValueError(f"{max(depths)} layers and {len(params)} parameters")
 
 
-def mark_lowest_loss(names: Sequence[str], losses: Array, of: str = "") -> tuple[Choice, ...]:
-    """Return a `Choice` for each candidate with its loss (candidates,), and mark the candidate with the lowest loss.
+def mark_lowest_loss(names: Sequence[str], losses: Array, of: str = "") -> tuple[CandidateLoss, ...]:
+    """Return a `CandidateLoss` for each candidate with its loss (candidates,), and mark the candidate with the lowest loss.
 
     Standard errors are unknown, and set to 0.
 
@@ -81,7 +81,7 @@ def mark_lowest_loss(names: Sequence[str], losses: Array, of: str = "") -> tuple
     """
     best = int(np.nanargmin(losses)) if np.isfinite(losses).any() else 0
     return tuple(
-        Choice(name, float(loss), float(loss - losses[best]), 0.0, i == best, of=of)
+        CandidateLoss(name, float(loss), float(loss - losses[best]), 0.0, i == best, of=of)
         for i, (name, loss) in enumerate(zip(names, losses, strict=True))
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from largesse.progress import track
 from largesse.propensity import correct_curves, estimate_propensities
-from largesse.records import Array, Choice, Log
+from largesse.records import Array, CandidateLoss, Log
 from largesse.response.ensemble_calibration import HeldOutScores, ScoreCalibration, fit_calibration
 from largesse.response.fold_ensemble import predict_held_out
 from largesse.response.level_effect_estimation import scale_doses
@@ -99,10 +99,10 @@ class SearchResult:
     """Result of a search: the networks of the best candidate, and all candidates of each choice."""
 
     networks: FoldNetworks
-    start: tuple[Choice, ...]
-    shrinkage: tuple[Choice, ...]
-    kappa: tuple[Choice, ...]
-    correction: tuple[Choice, ...]
+    start: tuple[CandidateLoss, ...]
+    shrinkage: tuple[CandidateLoss, ...]
+    kappa: tuple[CandidateLoss, ...]
+    correction: tuple[CandidateLoss, ...]
 
 
 def one_hot_levels(log: Log) -> Array:
@@ -252,7 +252,7 @@ class SettingsSearch:
 
     # -- choosing -------------------------------------------------------------------------------------------------
 
-    def choose_penalty(self) -> tuple[Choice, ...]:
+    def choose_penalty(self) -> tuple[CandidateLoss, ...]:
         """Choose the strongest penalty within one standard error of the lowest held-out loss, at the first κ.
 
         Returns all penalties as candidates.
@@ -261,7 +261,7 @@ class SettingsSearch:
         losses = np.array([self.losses[penalty, recipe.kappas[0]] for penalty in recipe.penalties])
         return choose_by_one_standard_error([f"{p:g}" for p in recipe.penalties], losses, held.weight, held.cluster)
 
-    def choose_kappa(self, penalty: float) -> tuple[Choice, ...]:
+    def choose_kappa(self, penalty: float) -> tuple[CandidateLoss, ...]:
         """Choose the κ with the lowest held-out loss (the paper's rule), or with the lowest risk if `kappa_rule` names another rule.
 
         Returns all κ as candidates.

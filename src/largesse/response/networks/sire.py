@@ -13,7 +13,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from largesse.errors import Problem, refuse, require_part, suggest
-from largesse.records import Array, Choice, Log
+from largesse.records import Array, CandidateLoss, Log
 from largesse.response.level_thresholds import MANY_FEATURES
 from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, is_bounded
 from largesse.response.networks.network_settings import (
@@ -203,7 +203,7 @@ def assign_held_out_folds(log: Log, folds: int, seed: int) -> tuple[Array, Array
     return fold, np.unique(fold) if folds > 1 else np.array([0])
 
 
-def _report_choices(kind: str, learnt: SearchResult) -> tuple[Choice, ...]:
+def _report_choices(kind: str, learnt: SearchResult) -> tuple[CandidateLoss, ...]:
     """Return all choices between two or more candidates, with names for the report."""
     started = [replace(c, of=f"{kind}: training starts at") for c in learnt.start]
     shrunk = [replace(c, of=f"{kind}: own increments held by") for c in learnt.shrinkage]
