@@ -19,7 +19,7 @@ from largesse.allocation import (
 )
 from largesse.allocation.price.hull import as_rows
 from largesse.records import Array, SpendingCurve
-from largesse.stats import draw_levels_of_rows
+from largesse.stats import draw_levels_for_rows
 
 SPENDING = SpendingCurve((3.0, 0.3, 0.1, 0.0), (0.0, 0.4, 1.2, 2.5), (0.0, 0.5, 1.3, 2.9), (0.0, 0.05, 0.08, 0.1))
 
@@ -78,7 +78,7 @@ def test_points_are_the_plans_at_their_budgets_and_so_is_who_gets_what(seed: int
         levels = plan.levels
         if explore:
             mixed = explore / 4 + (1 - explore) * np.eye(4)[levels]
-            levels = draw_levels_of_rows(mixed, np.arange(len(levels)), 7)
+            levels = draw_levels_for_rows(mixed, np.arange(len(levels)), 7)
         plain = count_plainly(levels, curves, costs)
         assert (counts[k] == plain[0]).all()
         assert paid[k] == pytest.approx(plain[1], rel=1e-9)

@@ -24,7 +24,7 @@ from largesse.response.level_effect_estimation import (
     measure_slope_noise,
     scale_doses,
 )
-from largesse.stats.links import sigmoid
+from largesse.stats.link_functions import sigmoid
 
 LADDER = np.array([0.0, 0.5, 0.6, 1.4])
 

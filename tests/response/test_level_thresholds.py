@@ -18,8 +18,8 @@ from largesse.response.level_thresholds import (
 from largesse.response.linear import Linear
 from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
-from largesse.stats.feature_matrices import principal_axes
-from largesse.stats.links import sigmoid
+from largesse.stats.linear_algebra import principal_axes
+from largesse.stats.link_functions import sigmoid
 from largesse.worlds.paper_simulations import simulate
 from largesse_lab.nested_classification import generate_nested, make_bandit
 

@@ -10,7 +10,7 @@ from largesse.errors import InputError
 from largesse.records import Array
 from largesse.response import linear
 from largesse.response.linear import LINEAR_PENALTIES, Linear, RegressionRows, fit_regression
-from largesse.stats.links import sigmoid
+from largesse.stats.link_functions import sigmoid
 from largesse.worlds.paper_simulations import simulate
 
 

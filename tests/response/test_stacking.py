@@ -36,7 +36,7 @@ from largesse.response.stacking import (
     increment_prior_precision,
 )
 from largesse.stats import assign_folds
-from largesse.stats.links import sigmoid
+from largesse.stats.link_functions import sigmoid
 from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines.bart import BART
 

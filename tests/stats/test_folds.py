@@ -6,7 +6,7 @@ import pytest
 from largesse.data.log_reader import log_from_arrays
 from largesse.errors import InputError
 from largesse.records import Log
-from largesse.stats.folds import assign_folds, hold_out
+from largesse.stats.folds import assign_folds, mark_held_out_rows
 
 
 def log_of(n: int, K: int = 3, clusters: int | None = None, seed: int = 0) -> Log:
@@ -68,7 +68,7 @@ def test_a_single_cluster_cannot_be_cut() -> None:
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.99])
 def test_about_a_share_of_every_level_is_held_out(share: float) -> None:
     log = log_of(300)
-    held = hold_out(log, share, seed=0)
+    held = mark_held_out_rows(log, share, seed=0)
     expected = min(max(round(10 * share), 1), 9) / 10  # in tenths, and never nothing or everything
     for k in range(3):
         rows = log.level == k
@@ -77,7 +77,7 @@ def test_about_a_share_of_every_level_is_held_out(share: float) -> None:
 
 def test_whole_clusters_are_held_out_together() -> None:
     log = log_of(200, clusters=3)
-    held = hold_out(log, 0.3, seed=0)
+    held = mark_held_out_rows(log, 0.3, seed=0)
     assert log.cluster is not None
     assert 0 < held.mean() < 1
     assert all(len(np.unique(held[log.cluster == group])) == 1 for group in range(3))

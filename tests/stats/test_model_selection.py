@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse.stats.model_selection import choose_by_one_standard_error, choose_lowest_loss, chosen_index
+from largesse.stats.model_selection import choose_by_one_standard_error, choose_lowest_loss, find_chosen_index
 from largesse.stats.t_intervals import t_estimate
 
 
 def kept(losses: Array, weight: Array | None = None, cluster: Array | None = None) -> str:
     choices = choose_by_one_standard_error([f"m{i}" for i in range(len(losses))], losses, weight, cluster)
     assert sum(choice.chosen for choice in choices) == 1
-    return choices[chosen_index(choices)].name
+    return choices[find_chosen_index(choices)].name
 
 
 def test_a_clearly_better_candidate_wins() -> None:
@@ -65,10 +65,10 @@ def test_weights_and_clusters_count_in_the_choice() -> None:
 def test_the_least_loss_wins_by_however_little() -> None:
     base = np.random.default_rng(6).normal(size=100)
     choices = choose_lowest_loss(["a", "b"], np.array([base + np.r_[1.0, np.zeros(99)] * 1e-6, base]))
-    assert chosen_index(choices) == 1
+    assert find_chosen_index(choices) == 1
     weight = np.r_[1.0, np.full(99, 2.0)]
     assert (
-        chosen_index(
+        find_chosen_index(
             choose_lowest_loss(["a", "b"], np.array([np.r_[0.0, np.ones(99)], np.r_[9.0, np.zeros(99)]]), weight)
         )
         == 1

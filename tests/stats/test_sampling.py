@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.stats import draw_clusters, draw_rows_by_level
-from largesse.stats.sampling import allocate_rows, draw_levels, sample_rows, shuffle_rows
+from largesse.stats.sampling import allocate_sample_to_levels, draw_levels, sample_rows, shuffle_rows
 
 
 def test_a_sample_has_distinct_rows_in_their_order() -> None:
@@ -49,7 +49,7 @@ def test_a_row_keeps_its_level_whatever_rows_follow() -> None:
 @given(st.lists(st.integers(1, 10_000), min_size=2, max_size=8), st.integers(20, 5_000))
 def test_shares_add_up_and_rare_levels_keep_rows(counts: list[int], most: int) -> None:
     n = np.array(counts)
-    found = allocate_rows(n, most)
+    found = allocate_sample_to_levels(n, most)
     assert (found <= n).all()
     assert found.sum() <= most
     assert (found >= np.minimum(n, most // (2 * len(n)))).all()

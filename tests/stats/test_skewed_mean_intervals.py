@@ -3,12 +3,12 @@ import math
 import numpy as np
 import pytest
 
-from largesse.stats.binomial import BinaryOutcomes
+from largesse.stats.binomial_intervals import BinaryOutcomes
 from largesse.stats.skewed_mean_intervals import (
     MIN_TAIL_ROWS,
-    _draw_t_ratios,
-    _make_side,
-    count_if_too_few,
+    _draw_t_statistics,
+    _make_tail_side,
+    count_tail_rows_if_few,
     estimate_skewed_mean,
     is_sparse_amount,
 )
@@ -79,13 +79,13 @@ def test_with_too_few_purchases_there_is_no_interval(buyers: int) -> None:
     assert found.estimate == pytest.approx(values.mean())
     assert math.isnan(found.low)
     assert math.isnan(found.high)
-    assert count_if_too_few(values) == buyers
+    assert count_tail_rows_if_few(values) == buyers
 
 
 def test_each_sign_needs_enough_rows_unless_it_hardly_counts() -> None:
-    assert count_if_too_few(np.r_[np.ones(30), -np.ones(9)]) == 9
-    assert count_if_too_few(np.r_[np.ones(30), -np.ones(MIN_TAIL_ROWS)]) is None
-    assert count_if_too_few(np.r_[np.ones(300), -np.ones(4)]) is None
+    assert count_tail_rows_if_few(np.r_[np.ones(30), -np.ones(9)]) == 9
+    assert count_tail_rows_if_few(np.r_[np.ones(30), -np.ones(MIN_TAIL_ROWS)]) is None
+    assert count_tail_rows_if_few(np.r_[np.ones(300), -np.ones(4)]) is None
 
 
 def test_clusters_are_the_terms_and_scaling_moves_nothing() -> None:
@@ -125,5 +125,5 @@ def test_an_interval_allows_for_both_answers_and_amounts() -> None:
 
 
 def test_errors_of_sums_next_to_nothing_are_numbers() -> None:
-    none, one = _make_side(np.zeros(0), np.zeros(0)), _make_side(np.array([1e-165]), np.array([1e-165]))
-    assert np.isfinite(_draw_t_ratios(one, none, 1e-320, 1)).all()
+    none, one = _make_tail_side(np.zeros(0), np.zeros(0)), _make_tail_side(np.array([1e-165]), np.array([1e-165]))
+    assert np.isfinite(_draw_t_statistics(one, none, 1e-320, 1)).all()

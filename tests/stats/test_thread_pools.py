@@ -12,8 +12,8 @@ from threadpoolctl import threadpool_info
 
 from largesse.stats import thread_pools
 from largesse.stats.thread_pools import (
+    limit_to_one_thread,
     map_in_threads,
-    one_thread,
     prefetch,
     run_in_threads,
     write_in_background,
@@ -26,16 +26,16 @@ def most_threads() -> int:
 
 def test_small_work_runs_on_one_thread_and_large_work_as_before() -> None:
     before = most_threads()
-    with one_thread(cells=np.eye(3).size):
+    with limit_to_one_thread(cells=np.eye(3).size):
         assert most_threads() == 1
     assert most_threads() == before
-    with one_thread(cells=thread_pools.MIN_CELLS_FOR_THREADS):
+    with limit_to_one_thread(cells=thread_pools.MIN_CELLS_FOR_THREADS):
         assert most_threads() == before
 
 
 def test_the_threads_come_back_after_an_error() -> None:
     before = most_threads()
-    with pytest.raises(RuntimeError), one_thread():
+    with pytest.raises(RuntimeError), limit_to_one_thread():
         raise RuntimeError
     assert most_threads() == before
 

@@ -7,7 +7,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from largesse.records import Array
 from largesse.response.boosting import Boosting
 from largesse.stats import tree_arrays
-from largesse.stats.links import sigmoid
+from largesse.stats.link_functions import sigmoid
 from largesse.stats.tree_arrays import Trees, extract_boosted_trees
 
 

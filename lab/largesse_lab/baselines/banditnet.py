@@ -52,7 +52,7 @@ from largesse.response.networks import (
     train_networks,
     trainer,
 )
-from largesse.stats import assign_folds, hold_out, one_thread, softmax
+from largesse.stats import assign_folds, limit_to_one_thread, mark_held_out_rows, softmax
 from largesse_lab.baselines.network_helpers import (
     draw_batches,
     draw_by_steps,
@@ -155,7 +155,7 @@ class BanditNet(Learner):
         if costs.min(axis=1).mean() > self.budget:
             raise make_below_cheapest_error("BanditNet", self.budget, float(costs.min(axis=1).mean()))
         trainer = Trainer(self._settings(), X, log, costs)
-        with one_thread(X.size):
+        with limit_to_one_thread(X.size):
             shifts = self._shifts(trainer.rows.reward)
             trained = trainer.train(shifts)
             if isinstance(self.translations, str):
@@ -358,7 +358,7 @@ class Trainer:
             inverse=np.minimum(1.0 / rho, settings.clip),
             costs=costs,
             weight=np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean(),
-            held=hold_out(log, settings.hold_out, settings.seed),
+            held=mark_held_out_rows(log, settings.hold_out, settings.seed),
         )
 
     def train(self, shifts: Array) -> TrainedPolicies:

@@ -20,7 +20,7 @@ from largesse.io import ArraySpec
 from largesse.propensity import choose_inverse_penalty
 from largesse.records import Array, Log
 from largesse.response import ResponseModel
-from largesse.stats import Trees, one_thread, row_blocks, softmax
+from largesse.stats import Trees, limit_to_one_thread, softmax, split_row_blocks
 
 LINKS = ("auto", "probit", "identity")
 NEVER = -1e3  # the score of a level that the log never chose
@@ -37,7 +37,7 @@ class Draws:
 
     def scores(self, X: Array, K: int) -> Iterator[tuple[slice, Array]]:
         """Yield blocks of rows, each with the scores (rows, S, K) of S draws at levels 0..K−1."""
-        for rows in row_blocks(len(X)):
+        for rows in split_row_blocks(len(X)):
             block = X[rows]
             out = np.zeros((len(block), self.count, K))
             self.trees.add_to(out, block)
@@ -127,7 +127,7 @@ class BART(ResponseModel):
             self.probit_, self.draws_ = False, make_constant_draw(float(response.mean()))
             return
         columns = np.column_stack([self._columns(X), log.level]).astype(np.float64)
-        with one_thread():
+        with limit_to_one_thread():
             self.draws_ = self._sampled(columns[rows], response)
 
     def _sampled(self, columns: Array, response: Array) -> Draws:
@@ -215,7 +215,7 @@ def _logging(X: Array, log: Log) -> Array:
     if X.shape[1] == 0 or len(np.unique(log.level)) < 2:
         params[-1] = np.log(np.maximum(np.bincount(log.level, weight, K) / weight.sum(), np.exp(NEVER / 2)))
         return params
-    with one_thread(), warnings.catch_warnings():
+    with limit_to_one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an unfinished fit is still a fit
         model = LogisticRegression(C=choose_inverse_penalty(X, log.level, weight, K), max_iter=200)
         model.fit(X, log.level, sample_weight=weight)

@@ -52,7 +52,7 @@ from largesse.response.networks import (
     train_networks,
     trainer,
 )
-from largesse.stats import chosen_index, hold_out, one_thread
+from largesse.stats import find_chosen_index, limit_to_one_thread, mark_held_out_rows
 from largesse_lab.baselines.network_helpers import (
     draw_batches,
     draw_by_steps,
@@ -152,14 +152,14 @@ class CFRNet(ResponseModel):
         response = self.scale_.standardise(log.response).astype(np.float32)
         data = (X.astype(np.float32), log.level.astype(np.int32), response)
         model_data, seeds = self._models(log, alphas)
-        with one_thread(X.size * len(seeds)):
+        with limit_to_one_thread(X.size * len(seeds)):
             trained = train_networks(TrainingJob(program, loop, data, model_data, seeds))
         self._choose(alphas, trained.params, trained.loss)
 
     def _models(self, log: Log, alphas: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
         """Return the arrays of each of α × nets models (see `cfrnet_program`), and their seeds."""
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
-        held = hold_out(log, self.hold_out, self.seed)
+        held = mark_held_out_rows(log, self.hold_out, self.seed)
         heads = self._heads(len(log.levels))
         inside = [np.isin(log.level, levels) for levels in heads]
         learn = trainer.stack_row_sets(
@@ -188,7 +188,7 @@ class CFRNet(ResponseModel):
     def _choose(self, alphas: tuple[float, ...], params: dict[str, Array], losses: Array) -> None:
         each = losses.reshape(len(alphas), -1)  # (α, nets)
         self.choices_ = mark_lowest_loss([f"α {alpha:g}" for alpha in alphas], each.mean(axis=1), of="CFRNet: settings")
-        best, P = chosen_index(self.choices_), each.shape[1]
+        best, P = find_chosen_index(self.choices_), each.shape[1]
         self.alpha_ = alphas[best]
         self.params_ = {name: value[best * P : (best + 1) * P] for name, value in params.items()}
 

@@ -47,7 +47,7 @@ from largesse.response.networks import (
     train_networks,
     trainer,
 )
-from largesse.stats import chosen_index, hold_out, one_thread
+from largesse.stats import find_chosen_index, limit_to_one_thread, mark_held_out_rows
 from largesse_lab.baselines.network_helpers import (
     draw_by_steps,
     find_held_out_share_problems,
@@ -126,7 +126,7 @@ class GANITE(ResponseModel):
         alphas, betas = list_tried_strengths(self.alpha, STRENGTHS), list_tried_strengths(self.beta, STRENGTHS)
         level = np.eye(len(log.levels), dtype=np.float32)[log.level]
         data = (X.astype(np.float32), level, self.scale_.standardise(log.response).astype(np.float32))
-        with one_thread(X.size * len(alphas) * len(betas)):
+        with limit_to_one_thread(X.size * len(alphas) * len(betas)):
             self._train(data, self._rows(log), alphas, betas)
 
     def _train(
@@ -151,14 +151,14 @@ class GANITE(ResponseModel):
         second = train_networks(TrainingJob(program, loop, data, model_data, np.full(len(pairs), 2 * self.seed + 1)))
         names = [f"α {alphas[i]:g}, β {beta:g}" for i, beta in pairs]
         self.choices_ = mark_lowest_loss(names, second.loss, of="GANITE: settings")
-        best = chosen_index(self.choices_)
+        best = find_chosen_index(self.choices_)
         self.alpha_, self.beta_ = alphas[source[best]], pairs[best][1]
         self.params_ = {name: value[best] for name, value in second.params.items()}
 
     def _rows(self, log: Log) -> list[Array]:
         """Return rows to train on with their weights, and rows to stop by with theirs, each (1, …)."""
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
-        held = hold_out(log, self.hold_out, self.seed)
+        held = mark_held_out_rows(log, self.hold_out, self.seed)
         stop = trainer.stack_row_sets([np.flatnonzero(held)], weight, most=trainer.STOP_ROWS)
         return [*trainer.stack_row_sets([np.flatnonzero(~held)], weight), *stop]
 

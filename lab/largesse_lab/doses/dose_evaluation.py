@@ -19,7 +19,13 @@ from largesse.data import Encoder, feature_table
 from largesse.errors import Problem, percent, refuse
 from largesse.records import MIN_LEVEL_ROWS, Array, Finding
 from largesse.response import copy_unfitted
-from largesse.stats import effective_sample_size, estimate_skewed_mean, is_sparse_amount, one_thread, t_estimate
+from largesse.stats import (
+    effective_sample_size,
+    estimate_skewed_mean,
+    is_sparse_amount,
+    limit_to_one_thread,
+    t_estimate,
+)
 
 BINS = 10  # of the estimated density
 KNOTS = 4  # few: random bends of the curve inside the kernel are an error that intervals do not show
@@ -107,7 +113,7 @@ def evaluate_doses(
     """
     log, wanted = _check(log, wanted)
     fold = _deal_folds(log, folds, seed)
-    with one_thread():
+    with limit_to_one_thread():
         rows = _crossfit(log, wanted, model, fold, seed)
     if isinstance(bandwidth, str):
         bandwidth = _choose_bandwidth(log, rows)

@@ -29,7 +29,7 @@ from largesse.evaluation import (
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, Log, Progress, Scores
 from largesse.response import Linear
-from largesse.stats import one_thread
+from largesse.stats import limit_to_one_thread
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.real_log_gains import GAIN_BUDGET_SHARES, GAIN_LOGS, average_dearest_cost, find_log_file
 from largesse_lab.nested_classification import find_data_folder
@@ -108,7 +108,7 @@ class Contestant:
         """Fit the model of that name."""
         model: Any = make_competitor(self.name, self.seed)
         self.model = model
-        with one_thread(), warnings.catch_warnings():
+        with limit_to_one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # other packages warn of their own use of others
             self.model.fit(log)
         return self

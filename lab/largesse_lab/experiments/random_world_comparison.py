@@ -21,7 +21,7 @@ import numpy as np
 from largesse.allocation import allocate
 from largesse.errors import Problem, percent, refuse
 from largesse.records import Array, Progress
-from largesse.stats import one_thread, t_estimate
+from largesse.stats import limit_to_one_thread, t_estimate
 from largesse.worlds import RandomLog, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
@@ -65,7 +65,7 @@ def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
 def _measure_model(name: str, seed: int, log: RandomLog, fresh: RandomLog, budgets: Sequence[float]) -> dict[str, Any]:
     model = make_competitor(name, seed)
     try:
-        with one_thread():
+        with limit_to_one_thread():
             start = time.perf_counter()
             if model is not None:
                 model.fit(log.log)

@@ -19,7 +19,7 @@ from largesse.allocation import Constraints
 from largesse.errors import LargesseError
 from largesse.evaluation import ConstrainedPlanner, estimate_value, plan_each_fold
 from largesse.records import Array, Progress
-from largesse.stats import one_thread
+from largesse.stats import limit_to_one_thread
 from largesse.worlds import RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import write_share
@@ -114,7 +114,7 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     for kind in RULE_KINDS:
         rules = draw_rules(kind, fitted.log.features, world.doses, world.budgets[1], rng)
         if rules is not None:
-            with one_thread():
+            with limit_to_one_thread():
                 record["rules"][kind] = _judge_rules(world, fitted, rules, seed)
     return record
 

@@ -28,7 +28,7 @@ from largesse.evaluation import (
 )
 from largesse.levels import Levels
 from largesse.records import Array, Progress
-from largesse.stats import one_thread
+from largesse.stats import limit_to_one_thread
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import write_share
@@ -72,7 +72,7 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     budget = float(rng.uniform(0.25, 0.6) * costs[:, -1].mean())
     fitted = fit_log(log, seed, SHIFT_MODEL)
     kind, strength = SHIFT_KINDS[seed % len(SHIFT_KINDS)], float(rng.uniform(*SHIFT_STRENGTHS))
-    with one_thread():
+    with limit_to_one_thread():
         judged = _judge_shift(fitted, draw_shifted(pool, kind, strength, rng), budget, seed)
     return {
         "world": seed,

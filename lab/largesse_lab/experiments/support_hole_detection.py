@@ -19,7 +19,7 @@ import numpy as np
 from largesse.evaluation import estimate_value, find_bounds, plan_each_fold
 from largesse.propensity import find_unsupported, mark_supported
 from largesse.records import Array, Log, Progress
-from largesse.stats import one_thread
+from largesse.stats import limit_to_one_thread
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.markdown import Section, format_table, write_share
@@ -86,7 +86,7 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     customers = world.draw_fresh(rows, HOLE_STREAM)
     holes = draw_holes(customers, rng)
     whole, _ = _draw_log(world, rows, customers.propensities)
-    with one_thread():
+    with limit_to_one_thread():
         alarms = find_unsupported(whole, seed)
     record: dict[str, Any] = {
         "world": seed,
@@ -105,7 +105,7 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
         propensities[hole.inside, hole.level] = 0.0
     propensities /= propensities.sum(axis=1, keepdims=True)
     log, drawn = _draw_log(world, rows, propensities)
-    with one_thread():
+    with limit_to_one_thread():
         cells = find_unsupported(log, seed)
     supported = mark_supported(cells, log)
     supported = np.ones(propensities.shape, dtype=bool) if supported is None else supported
@@ -116,7 +116,7 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     record["too many"] = float((~supported & (propensities > 0)).sum() / (propensities > 0).sum())
     record["cells"] = [f"{cell}: {', '.join(map(str, cell.levels))}" for cell in cells.cells]
     if rows <= MAX_JUDGED_ROWS:
-        with one_thread():
+        with limit_to_one_thread():
             record |= _judge_plans(world, fit_log(log, seed), drawn, supported)
     return record
 

@@ -27,7 +27,7 @@ from largesse.evaluation import (
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, Estimate, HeldOutPredictions, Progress, Verdict
 from largesse.response import make_model
-from largesse.stats import assign_folds, one_thread
+from largesse.stats import assign_folds, limit_to_one_thread
 from largesse.worlds import RandomLog, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.experiments.gain_lower_bounds import assign_groups
@@ -58,7 +58,7 @@ def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
     for seed, size, name in keys:
         world = draw_world(seed)
         log, fresh = world.draw_log(size), world.draw_fresh(FRESH_ROWS)
-        with one_thread():
+        with limit_to_one_thread():
             model = make_model(name, seed)
             held = model.fit_held_out(log.log, assign_folds(log.log, 5, seed))
             curves = model.predict(fresh.table)

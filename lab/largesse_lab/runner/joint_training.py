@@ -19,7 +19,7 @@ import numpy as np
 
 from largesse.records import Array, Log
 from largesse.response.networks import TrainedNetworks, TrainingJob, train_in_thread, use_training_runner
-from largesse.stats import one_thread
+from largesse.stats import limit_to_one_thread
 
 Called = TypeVar("Called")
 
@@ -42,7 +42,7 @@ def call_together(calls: Sequence[Callable[[], Called]]) -> list[Called]:
     """Run independent callables that fit models, and return their results; see `fit_together`."""
     batcher = _JobBatcher(calls)
     # Thread limits belong to the process: a fit must not lift them while another relies on them.
-    with one_thread():
+    with limit_to_one_thread():
         threads = [Thread(target=batcher.run_call, args=(i,), daemon=True) for i in range(len(calls))]
         for thread in threads:
             thread.start()

@@ -14,7 +14,7 @@ from largesse.policy import Policy
 from largesse.propensity import estimate_propensities, find_unsupported, mark_supported
 from largesse.records import Array, Estimate, HeldOutPredictions, Log, Propensities, Scores
 from largesse.response import Linear, make_model
-from largesse.stats import assign_folds, one_thread
+from largesse.stats import assign_folds, limit_to_one_thread
 from largesse.worlds import RandomLog
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_table, write_share
 from largesse_lab.pages.method_comparison import Summary
@@ -50,7 +50,7 @@ class FittedLog:
         return np.asarray(allocate(curves, costs * scale, budget, constraints=constraints).levels)
 
 
-@one_thread()
+@limit_to_one_thread()
 def fit_log(log: Log, seed: int, name: str = "") -> FittedLog:
     """Fit a model, by default a linear one, and score the log; plans stay within the support of the log."""
     model = make_model(name, seed) if name else Linear(penalty=PLAN_PENALTY, seed=seed)

@@ -16,7 +16,7 @@ from largesse.errors import Problem, fail
 from largesse.evaluation import crossfit
 from largesse.records import Array, Log
 from largesse.response import Boosting, Stack, list_models, make_model, make_monotone
-from largesse.stats import minimise, score_curvature, score_loss, score_slope, sigmoid
+from largesse.stats import compute_loss, compute_loss_curvature, compute_loss_slope, minimise, sigmoid
 from largesse_lab.baselines import BART, GANITE, CFRNet, TLearner
 from largesse_lab.peers import CausalMLLearner, EconMLLearner, LevelBooster
 from largesse_lab.runner.experiment_request import find_unknown, match_names
@@ -48,12 +48,12 @@ class LogisticModel:
         ridge[0] = 1e-6
 
         def find_loss(b: Array) -> float:
-            return float(score_loss(design @ b, log.response, self.binary).sum() + 0.5 * ridge @ b**2)
+            return float(compute_loss(design @ b, log.response, self.binary).sum() + 0.5 * ridge @ b**2)
 
         def find_derivatives(b: Array) -> tuple[Array, Array]:
             score = design @ b
-            slope = design.T @ score_slope(score, log.response, self.binary) + ridge * b
-            curvature = score_curvature(score, self.binary)
+            slope = design.T @ compute_loss_slope(score, log.response, self.binary) + ridge * b
+            curvature = compute_loss_curvature(score, self.binary)
             return slope, design.T @ (design * curvature[:, None]) + np.diag(ridge)
 
         start = np.zeros(design.shape[1])

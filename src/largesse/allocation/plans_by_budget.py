@@ -16,7 +16,7 @@ import numpy as np
 
 from largesse.allocation.cost_calibration import BUDGET_CONFIDENCE, correct_for_budget, find_budget_for_spend
 from largesse.records import Array, SpendingCurve
-from largesse.stats import draw_levels_of_rows
+from largesse.stats import draw_levels_for_rows
 
 MAX_GRID_BUDGETS = 60  # budgets at most
 TRIED_PRICES = 2000  # those whose budgets are evenly spaced are kept
@@ -195,7 +195,7 @@ def count_at_budgets(
     drawn = np.zeros((0, K), dtype=np.int64)
     if explore:
         every = [np.broadcast_to(explore / K + (1 - explore) * best, curves.shape) for best in np.eye(K)]
-        drawn = np.column_stack([draw_levels_of_rows(each, rows, seed) for each in every])
+        drawn = np.column_stack([draw_levels_for_rows(each, rows, seed) for each in every])
     prices = np.array([point.threshold for point in points])
     count_plans(curves, costs, prices, drawn, np.ascontiguousarray(groups), counts, spend)
     return np.cumsum(counts, axis=0), np.cumsum(spend, axis=0)

@@ -58,7 +58,7 @@ from largesse.records import (
     Verdict,
     summarise_checkup,
 )
-from largesse.stats import one_thread
+from largesse.stats import limit_to_one_thread
 
 RULED_BUDGET_STEP = (
     3  # of the budgets of a frontier, every third has a plan under rules: each takes a search of its own
@@ -92,7 +92,7 @@ def make_study(
     return study_scores(log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence)
 
 
-@one_thread()  # sums over long tables gain nothing from the threads of BLAS, which wait for each other
+@limit_to_one_thread()  # sums over long tables gain nothing from the threads of BLAS, which wait for each other
 def study_scores(
     log: Log,
     scores: Scores,

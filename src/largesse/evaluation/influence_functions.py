@@ -10,7 +10,7 @@ import numpy as np
 
 from largesse.evaluation.estimators import ESTIMATORS, PolicyRows, measure_influence, weighted_mean
 from largesse.records import Array, Estimate
-from largesse.stats import BinaryOutcomes, binary_mask, estimate_skewed_mean, is_sparse_amount
+from largesse.stats import BinaryOutcomes, estimate_skewed_mean, is_sparse_amount, mark_binary_successes
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ def make_influence(
 
 def find_nonzero_responses(response: Array) -> NonzeroResponses | None:
     """Return the rows with a response, where responses are yes or no, or amounts that many rows do not have."""
-    yes = binary_mask(response)
+    yes = mark_binary_successes(response)
     if yes is not None:
         return NonzeroResponses(yes, np.broadcast_to(response[yes][0], response.shape))
     return NonzeroResponses(response != 0) if is_sparse_amount(response) else None

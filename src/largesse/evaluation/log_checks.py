@@ -43,7 +43,7 @@ from largesse.records import (
     are_groups_nested,
     sort_findings,
 )
-from largesse.stats import assign_folds, one_thread, shuffle_rows, t_estimate, t_quantile
+from largesse.stats import assign_folds, limit_to_one_thread, shuffle_rows, t_estimate, t_quantile
 
 MAX_BALANCE_ROWS = 100_000  # balance and independence need no more
 MAX_LEAK_ROWS = 50_000
@@ -67,7 +67,7 @@ MIN_LOWERED = 2.58  # standard errors by which every level lies below the first
 MAX_LISTED_FALLS = 3
 
 
-@one_thread()
+@limit_to_one_thread()
 def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
     """Check a log: rows of each level, randomisation, balance, weights, the mean curve, leaks and clusters.
 
@@ -87,7 +87,7 @@ def encode_unless_given(log: Log, seed: int = 0, fold: Array | None = None) -> L
     return encode_for_levels(log, seed=seed, fold=fold) if log.propensity is None else None
 
 
-@one_thread()
+@limit_to_one_thread()
 def check_log(log: Log, propensities: Propensities, features: LevelFeatures | None = None, seed: int = 0) -> Checkup:
     """Check a log with known propensities; `features` are those of the whole log, if it is encoded already."""
     sample = (

@@ -35,7 +35,7 @@ from largesse.evaluation.influence_functions import (
 )
 from largesse.levels import Levels
 from largesse.records import MIN_LEVEL_ROWS, Array, Comparison, Estimate, Reference, Scores
-from largesse.stats import count_if_too_few
+from largesse.stats import count_tail_rows_if_few
 
 MIN_RATIO_BUYERS = 50
 MAX_RATIO_DOUBLINGS = 12  # of the width by the delta method, beyond which an end counts as infinite
@@ -142,7 +142,7 @@ def _find_nonzero_costs(scores: Scores, nonzero: NonzeroResponses | None) -> Non
 def count_if_few_nonzero_responses(scores: Scores, policy: Array) -> int | None:
     """Return the number of nonzero responses behind a policy's estimate if they are too few; otherwise None."""
     tail = weigh_nonzero_outcomes(weight_responses(scores, policy), find_nonzero_responses(scores.response))
-    return None if tail is None else count_if_too_few(tail)
+    return None if tail is None else count_tail_rows_if_few(tail)
 
 
 # -- estimates --------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ multiplier bootstrap over rows or clusters. It never lies above the lower end of
 allows for long tails: bound and interval agree. The mix of each fold is chosen on the other folds, as the plan and the rule
 are, so that none of them is judged by the rows that chose it. Where costs are not certain, gains allow for errors of the spends.
 
-The *guaranteed value* needs no approximation at all: see `stats.bound_mean`. It exists where the log gives its propensities
+The *guaranteed value* needs no approximation at all: see `stats.bound_mean_from_below`. It exists where the log gives its propensities
 and responses lie between 0 and 1.
 """
 
@@ -26,7 +26,7 @@ from largesse.evaluation.policy_estimates import (
     measure_policy_influence,
 )
 from largesse.records import Array, Estimate, Log, PolicyGainBounds, PolicyOption, Scores
-from largesse.stats import COVERAGE, bound_mean
+from largesse.stats import COVERAGE, bound_mean_from_below
 
 
 def bound_policy_gains(
@@ -95,4 +95,6 @@ def _guarantee_value(scores: Scores, policy: Array, parts: int, options: int) ->
     """Return a lower bound of the value from weighted responses alone; the bounds of all options hold together."""
     rows = weight_responses(scores, policy)
     terms = np.maximum(rows.ratio * rows.outcome, 0.0)
-    return bound_mean(terms, scores.weight, scores.cluster, coverage=1 - (1 - COVERAGE) / options, parts=parts)
+    return bound_mean_from_below(
+        terms, scores.weight, scores.cluster, coverage=1 - (1 - COVERAGE) / options, parts=parts
+    )

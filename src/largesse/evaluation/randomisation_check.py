@@ -14,7 +14,7 @@ import numpy as np
 
 from largesse.data import group_column
 from largesse.records import Array, IndependenceTest, RandomisedStrata
-from largesse.stats import one_thread, sample_rows, standardise
+from largesse.stats import limit_to_one_thread, sample_rows, standardise
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,7 @@ def measure_dependence(
         kernels, level, strata = [kernel[rows] for kernel in kernels], level[rows], strata[rows]
     if len(np.unique(level)) < 2 or Z.shape[1] == 0:
         return IndependenceTest(1.0, 0.0, len(level), of, sampled)
-    with one_thread():
+    with limit_to_one_thread():
         statistics = np.stack([_measure_permutations(kernel, level, strata, permutations, seed) for kernel in kernels])
     # Values that differ only by rounding are ties, and a tie is no evidence.
     slack = 1e-9 * np.abs(statistics).max(axis=1)

@@ -42,7 +42,7 @@ from largesse.records import (
     Verdict,
 )
 from largesse.response import fit_curve_posterior
-from largesse.stats import one_thread, sample_rows, t_quantile
+from largesse.stats import limit_to_one_thread, sample_rows, t_quantile
 
 N_CURVE_DRAWS = 100
 MAX_DRAW_ROWS = 20_000  # rows whose curves are drawn
@@ -162,7 +162,7 @@ def predict_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int
     shares = [_weigh_levels(policy[rows], row_weight, scores.curves.shape[1]) for policy in policies]
     supported = None if scores.allowed is None else map_to_supported_levels(scores.allowed[rows])
     curves, costs = scores.curves[rows], scores.expected_costs[rows]
-    with one_thread():
+    with limit_to_one_thread():
         promises = [_promise(curves, costs, share, row_weight) for share in shares]
         drawn = np.empty((N_CURVE_DRAWS, len(shares)))
         for b, draw in enumerate(posterior.draw_curves(N_CURVE_DRAWS, places, seed)):

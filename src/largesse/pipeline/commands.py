@@ -48,7 +48,7 @@ from largesse.records import (
 )
 from largesse.report import Heading, draw_slides, join_parts, name_day, render_report
 from largesse.response import ResponseModel, WithCosts, check_model_name, fit_out_of_fold, make_model
-from largesse.stats import assign_folds, count_folds
+from largesse.stats import assign_folds, choose_fold_count
 
 LOCAL_ENGINE = Local()
 
@@ -179,7 +179,7 @@ def fit_model(campaign: Campaign, log: Log, progress: Progress) -> tuple[Respons
         model = WithCosts(model, seed=campaign.seed)
     with report_to(progress):
         start_stage("learning the response", len(log.seen))
-        return model, fit_out_of_fold(model, log, assign_folds(log, count_folds(len(log.seen)), campaign.seed))
+        return model, fit_out_of_fold(model, log, assign_folds(log, choose_fold_count(len(log.seen)), campaign.seed))
 
 
 def score_log(

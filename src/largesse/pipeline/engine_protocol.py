@@ -21,7 +21,7 @@ from largesse.evaluation import CustomerSample, PlanCounts, PlanTotals
 from largesse.exploration import mix_levels
 from largesse.policy import Policy
 from largesse.records import Array, Customers, ExplorationSummary, Log, Progress, Scores
-from largesse.stats import draw_levels_of_rows
+from largesse.stats import draw_levels_for_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,7 +129,7 @@ class PlanResult:
         if not self.explore:
             return levels, None
         probabilities = mix_levels(np.eye(curves.shape[1])[levels], self.explore)
-        drawn = draw_levels_of_rows(probabilities, rows, self.seed)
+        drawn = draw_levels_for_rows(probabilities, rows, self.seed)
         return drawn, probabilities[np.arange(len(rows)), drawn]
 
     def draw_costs(self, batch: tuple[Array, Array, Array], seeds: Sequence[int]) -> Array:
@@ -138,7 +138,7 @@ class PlanResult:
         costs, places = costs * self.scale, np.arange(len(rows))
         probabilities = mix_levels(np.eye(curves.shape[1])[self.plan.decide(rows, curves, costs)], self.explore)
         wide = np.broadcast_to(costs, curves.shape)
-        return np.array([wide[places, draw_levels_of_rows(probabilities, rows, seed)].sum() for seed in seeds])
+        return np.array([wide[places, draw_levels_for_rows(probabilities, rows, seed)].sum() for seed in seeds])
 
     def count_others(self, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:
         """Count the levels of groups at other budgets, and their expected costs: see `allocation.count_at_budgets`."""

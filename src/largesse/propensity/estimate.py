@@ -33,9 +33,9 @@ from largesse.propensity.positivity_violations import find_unsupported, mark_sup
 from largesse.records import Array, Log, Propensities, UnsupportedCells
 from largesse.stats import (
     choose_by_one_standard_error,
-    chosen_index,
-    collect_trees,
-    one_thread,
+    extract_trees,
+    find_chosen_index,
+    limit_to_one_thread,
     sample_rows,
     shuffle_rows,
     t_estimate,
@@ -73,7 +73,7 @@ def estimate_propensities(
     seen_supported = supported if supported is None or log.sample is None else supported[log.sample.rows]
     import sklearn.linear_model  # noqa: F401 — loads OpenMP: limits of threads hold only for libraries that are loaded
 
-    with one_thread():
+    with limit_to_one_thread():
         estimate = _estimate(seen, seen_fold, seed, features)
         propensity = _take_own(estimate.probabilities, seen.level, seen_supported)
         propensity = balance_propensities(
@@ -291,7 +291,7 @@ def _compare_inverse_penalties(X: Array, target: Array, weight: Array, K: int, f
     In doubt the weaker penalty is chosen: effects of features that are shrunk away are no longer adjusted for.
     """
     losses = np.stack([_held_out_losses(make_logistic_fit(C), X, target, weight, K, fold) for C in INVERSE_PENALTIES])
-    choice = chosen_index(choose_by_one_standard_error([f"{C:g}" for C in INVERSE_PENALTIES], losses, weight))
+    choice = find_chosen_index(choose_by_one_standard_error([f"{C:g}" for C in INVERSE_PENALTIES], losses, weight))
     return INVERSE_PENALTIES[choice], losses[int(np.argmin(losses @ weight))]
 
 
@@ -358,7 +358,7 @@ def _fit_sklearn(model: Any, X: Array, target: Array, weight: Array, K: int) -> 
         model.fit(X, target, sample_weight=None if np.ptp(weight) == 0 else weight)
     if hasattr(model, "coef_"):
         return Classifier(K, model.classes_, coef=model.coef_, intercept=model.intercept_)
-    return Classifier(K, model.classes_, intercept=np.ravel(model._baseline_prediction), trees=collect_trees(model))
+    return Classifier(K, model.classes_, intercept=np.ravel(model._baseline_prediction), trees=extract_trees(model))
 
 
 # -- calibration ------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from largesse.propensity.covariate_balancing import MAX_PROPENSITY_ROWS
 from largesse.propensity.estimate import MIN_PROPENSITY, make_logistic_fit
 from largesse.records import Array, Log
-from largesse.stats import one_thread, sample_rows
+from largesse.stats import limit_to_one_thread, sample_rows
 
 INDEX_RIDGE = 0.02  # per row, of a regression on standardised features
 INDEX_INVERSE_PENALTY = 0.1  # of the regression of the levels on the index
@@ -35,7 +35,7 @@ def estimate_by_index(log: Log, X: Array, base: Array, fold: Array, seed: int = 
     number = log.level / max(len(log.levels) - 1, 1) - 0.5
     index, propensity = np.empty((len(log), 2)), np.empty(len(log))
     parts = [(fold == f, _sample_others(fold, f, seed)) for f in np.unique(fold)]
-    with one_thread():
+    with limit_to_one_thread():
         for test, training in parts:
             index[test] = _predict_numbers(features, number, log.weights, training, test)
         columns = _standardise(np.column_stack([index, base]))

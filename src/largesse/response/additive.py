@@ -32,7 +32,7 @@ from largesse.response.responder_amounts import (
     suit_hurdle_model,
 )
 from largesse.response.response_model import ResponseModel, take_rows
-from largesse.stats import assign_folds, choose_by_one_standard_error, chosen_index, sample_rows
+from largesse.stats import assign_folds, choose_by_one_standard_error, find_chosen_index, sample_rows
 
 HINGE_SCALES = (0.0, 0.5, 2.0)
 MAX_ADDITIVE_ROWS = 400_000  # rows that determine a few hundred coefficients well enough
@@ -182,7 +182,7 @@ class Additive(ResponseModel):
         choices = choose_by_one_standard_error(
             names, np.array(losses), log.weight, log.cluster, of="Additive: shapes of features"
         )
-        shape, penalty = tried[chosen_index(choices)]
+        shape, penalty = tried[find_chosen_index(choices)]
         self.shape_, self.choices_ = shape, choices
         return penalty, fit_regression_by_fold(replace(rows, X=shape.design_matrix(X)), fold, penalty)
 

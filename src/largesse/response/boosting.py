@@ -8,7 +8,7 @@ import numpy as np
 
 from largesse.records import Array, Log
 from largesse.response.response_model import ResponseModel
-from largesse.stats import BoostedTrees, extract_boosted_trees, one_thread, sigmoid
+from largesse.stats import BoostedTrees, extract_boosted_trees, limit_to_one_thread, sigmoid
 
 MIN_STOPPING_ROWS = 200  # with fewer rows, none are held out for early stopping
 MIN_RARE_ROWS = 10  # with fewer rows of the rarer response, the held-out rows might not contain both
@@ -76,7 +76,7 @@ class Boosting(ResponseModel):
         )
         # Training stops by an absolute tolerance: amounts are fitted in units of their standard deviation.
         unit = 1.0 if log.binary else float(log.response.std()) or 1.0
-        with one_thread(X.size):
+        with limit_to_one_thread(X.size):
             rows = np.column_stack([X, log.level.astype(np.float32)])
             model.fit(rows, log.response / unit, sample_weight=log.weight)
         self.trees_ = extract_boosted_trees(model, unit)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from largesse.records import Array
-from largesse.stats import minimise, score_curvature, score_loss, score_slope
+from largesse.stats import compute_loss, compute_loss_curvature, compute_loss_slope, minimise
 
 MIN_SLOPE, MAX_SLOPE = 0.5, 2.0  # slopes beyond these come from noise, or from a model that should not be used
 MIN_CALIBRATION_SPREAD = 1e-6  # base scores that vary less are taken as equal
@@ -72,13 +72,13 @@ def fit_calibration_slope(rows: HeldOutScores) -> float:
     weight = rows.weight / rows.weight.sum()
 
     def objective(change: Array) -> float:
-        loss = score_loss(score_at_level + design @ change, rows.response, rows.binary)
+        loss = compute_loss(score_at_level + design @ change, rows.response, rows.binary)
         return float(weight @ loss + 0.5 * CALIBRATION_RIDGE * change @ change)
 
     def derivatives(change: Array) -> tuple[Array, Array]:
         score = score_at_level + design @ change
-        pull = weight * score_slope(score, rows.response, rows.binary)
-        curve = weight * score_curvature(score, rows.binary)
+        pull = weight * compute_loss_slope(score, rows.response, rows.binary)
+        curve = weight * compute_loss_curvature(score, rows.binary)
         curvature = design.T @ (curve[:, None] * design) + CALIBRATION_RIDGE * np.eye(K + 1)
         return design.T @ pull + CALIBRATION_RIDGE * change, curvature
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.stats import logit, minimise, score_curvature, score_loss, score_slope, sigmoid
+from largesse.stats import compute_loss, compute_loss_curvature, compute_loss_slope, logit, minimise, sigmoid
 
 
 @dataclass(frozen=True)
@@ -238,15 +238,15 @@ class ScoredRows:
 
     def row_losses(self, score: Array) -> Array:
         """Return the loss (n,) of each row at its score (n,)."""
-        return score_loss(score, self.response, self.link.binary)
+        return compute_loss(score, self.response, self.link.binary)
 
     def loss_slopes(self, score: Array) -> Array:
         """Return the weighted first derivative (n,) of each row's loss with respect to its score (n,)."""
-        return self.weight * score_slope(score, self.response, self.link.binary)
+        return self.weight * compute_loss_slope(score, self.response, self.link.binary)
 
     def loss_curvatures(self, score: Array) -> Array:
         """Return the weighted second derivative (n,) of each row's loss with respect to its score (n,)."""
-        return self.weight * score_curvature(score, self.link.binary)
+        return self.weight * compute_loss_curvature(score, self.link.binary)
 
 
 def make_scored_rows(log: Log, link: Link) -> ScoredRows:

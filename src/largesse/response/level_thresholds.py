@@ -23,8 +23,8 @@ from largesse.stats import (
     PrincipalAxes,
     assign_folds,
     choose_lowest_loss,
-    chosen_index,
-    one_thread,
+    find_chosen_index,
+    limit_to_one_thread,
     principal_axes,
     sample_rows,
     softmax,
@@ -138,7 +138,7 @@ class Thresholds(ResponseModel):
         fits, losses = fit_thresholds_by_fold(X, self._shares(log), fold, tried)
         names = [f"{penalty:g}" for penalty in tried[: len(fits)]]
         self.choices_ = choose_lowest_loss(names, losses, log.weight, log.cluster, of="Thresholds: penalty")
-        best = chosen_index(self.choices_)
+        best = find_chosen_index(self.choices_)
         self.penalty_ = tried[best]
         return fits[best]
 
@@ -180,7 +180,7 @@ def fit_thresholds_by_fold(
     parts = np.unique(fold)
     fits: list[list[ThresholdScores]] = []
     losses: list[Array] = []
-    with one_thread():
+    with limit_to_one_thread():
         axes = principal_axes(X, MAX_AXES)
         paths = [_Path(axes, fold != f, rows) for f in parts]
         for penalty in penalties:
@@ -204,7 +204,7 @@ def _held_out(lines: Sequence[ThresholdScores], X: Array, rows: ResponseShares, 
 
 def fit_thresholds(X: Array, rows: ResponseShares, penalty: float) -> ThresholdScores:
     """Fit the thresholds' coefficients to features (n, p) and their rows."""
-    with one_thread():
+    with limit_to_one_thread():
         return _Path(principal_axes(X, MAX_AXES), np.ones(len(X), dtype=bool), rows).fit(penalty)
 
 

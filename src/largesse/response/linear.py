@@ -29,14 +29,14 @@ from largesse.response.responder_amounts import ResponderAmounts, multiply_by_am
 from largesse.response.response_model import ResponseModel, check_auto
 from largesse.stats import (
     PrincipalAxes,
+    compute_loss,
+    compute_loss_curvature,
+    compute_loss_slope,
     dot_rows,
+    limit_to_one_thread,
     logit,
     minimise,
-    one_thread,
     principal_axes,
-    score_curvature,
-    score_loss,
-    score_slope,
     shuffle_rows,
     sigmoid,
 )
@@ -139,7 +139,7 @@ def make_regression_rows(X: Array, log: Log) -> RegressionRows:
 def fit_regression(rows: RegressionRows, *, penalty: float | str = "auto", seed: int = 0) -> FittedRegression:
     """Fit a linear regression to its rows; an "auto" penalty is chosen by cross-validation."""
     scale = rows.response_unit
-    with one_thread():
+    with limit_to_one_thread():
         rows, axes = _turn(replace(rows, response=rows.response / scale))
         if isinstance(penalty, str):
             penalty = _choose(rows, seed)
@@ -150,7 +150,7 @@ def fit_regression(rows: RegressionRows, *, penalty: float | str = "auto", seed:
 def fit_regression_by_fold(rows: RegressionRows, fold: Array, penalty: float) -> list[FittedRegression]:
     """Fit one linear regression per fold, without the rows of the fold."""
     scale = rows.response_unit
-    with one_thread():
+    with limit_to_one_thread():
         rows, axes = _turn(replace(rows, response=rows.response / scale))
         (fold_params,), _ = _fit_without_folds(rows, fold, [penalty], LINEAR_TOLERANCE)
         settled = [
@@ -164,7 +164,7 @@ def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
 
     Amounts are in units of their spread, and every fit has increments of its own.
     """
-    with one_thread():
+    with limit_to_one_thread():
         rows, _ = _turn(replace(rows, response=rows.response / rows.response_unit))
         return _fit_without_folds(rows, fold, LINEAR_PENALTIES, COMPARISON_TOLERANCE)[1]
 
@@ -227,7 +227,7 @@ def _fit_without_folds(
     first = _minimise(rows, penalties[len(penalties) // 2], INCREMENT_STIFFNESS, tolerance=START_TOLERANCE)
     task = RegressionGrid(rows, place, ridges)
     params = fit_all_penalties(task, first, _lower(p, K), tolerance)
-    return params, score_loss(score_penalty_grid(task, params), rows.response, rows.binary)
+    return params, compute_loss(score_penalty_grid(task, params), rows.response, rows.binary)
 
 
 def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) -> tuple[Array, Array]:
@@ -245,7 +245,7 @@ def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) 
         for i, f in enumerate(parts):
             starts[i] = params[j, i] = _minimise(rows.take_rows(fold != f), penalty, INCREMENT_STIFFNESS, starts[i])
             test = rows.take_rows(fold == f)
-            losses[j, fold == f] = score_loss(_scores(params[j, i], test), test.response, test.binary)
+            losses[j, fold == f] = compute_loss(_scores(params[j, i], test), test.response, test.binary)
         means.append(float(rows.weight @ losses[j]))
         if len(means) > 2 and min(means[-2:]) > min(means):
             break
@@ -307,9 +307,9 @@ def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, st
         here = scale * scaled
         score = _scores(here, rows)
         coef, increments = here[:p], here[p : p + K - 1]
-        pull = rows.weight * score_slope(score, rows.response, rows.binary) / whole
+        pull = rows.weight * compute_loss_slope(score, rows.response, rows.binary) / whole
         away = increments - increments.mean() if K > 1 else increments
-        loss = rows.weight @ score_loss(score, rows.response, rows.binary) / whole
+        loss = rows.weight @ compute_loss(score, rows.response, rows.binary) / whole
         value = loss + 0.5 * penalty * coef @ coef + 0.5 * stiffness * away @ away
         rest = np.bincount(rows.level, pull, K) @ reached
         rest[: K - 1] += stiffness * away
@@ -334,7 +334,7 @@ def _ridge(p: int, K: int, penalty: float, stiffness: float) -> Array:
 
 
 def _objective(parameters: Array, rows: RegressionRows, ridge: Array) -> float:
-    loss = score_loss(_scores(parameters, rows), rows.response, rows.binary)
+    loss = compute_loss(_scores(parameters, rows), rows.response, rows.binary)
     return float(rows.weight @ loss / rows.weight.sum() + 0.5 * parameters @ ridge @ parameters)
 
 
@@ -342,8 +342,8 @@ def _derivatives(parameters: Array, rows: RegressionRows, ridge: Array) -> tuple
     """Return the slope (q,) and the curvature (q, q) of the penalised loss, with q = p + K."""
     X, level, K, whole = rows.X, rows.level, rows.K, rows.weight.sum()
     score = _scores(parameters, rows)
-    pull = rows.weight * score_slope(score, rows.response, rows.binary) / whole
-    curve = rows.weight * score_curvature(score, rows.binary) / whole
+    pull = rows.weight * compute_loss_slope(score, rows.response, rows.binary) / whole
+    curve = rows.weight * compute_loss_curvature(score, rows.binary) / whole
     reached = level_design_matrix(K)
     slope = np.concatenate([(pull.astype(X.dtype) @ X).astype(np.float64), np.bincount(level, pull, K) @ reached])
     square, cross = _moments(X, level, curve, K)

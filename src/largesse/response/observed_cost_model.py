@@ -14,7 +14,7 @@ from largesse.records import Array, Customers, HeldOutPredictions, Log
 from largesse.response.fold_ensemble import OUTSIDE, predict_outside_sample
 from largesse.response.response_model import ResponseModel, check_auto, compute_in_blocks, copy_with_encoder, fit_copy
 from largesse.response.stacking import Stack
-from largesse.stats import assign_folds, count_cores, dot_rows, minimise, one_thread, sample_rows
+from largesse.stats import assign_folds, count_cores, dot_rows, limit_to_one_thread, minimise, sample_rows
 
 
 @final
@@ -205,7 +205,7 @@ class Proportional(ResponseModel):
         if below:
             hint = "amounts are zero or more: use another model, such as Boosting()"
             fail("Proportional", Problem(f"the response is negative in {plural(below, 'row')}", hint))
-        with one_thread(X.size):
+        with limit_to_one_thread(X.size):
             penalty = _choose_penalty(X, log, self.seed) if isinstance(self.penalty, str) else float(self.penalty)
             self.fit_ = _fit(X, log, (penalty,))[0]
 

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from largesse.records import Array
-from largesse.stats import score_curvature, score_loss, score_slope
+from largesse.stats import compute_loss, compute_loss_curvature, compute_loss_slope
 
 REGRESSION_BLOCK_ROWS = 65_536
 MAX_REGRESSION_STEPS = 60
@@ -154,8 +154,8 @@ def _evaluate(task: RegressionGrid, here: Array) -> tuple[Array, Array]:
         weight = np.tile(task.fold_weights(rows), (1, J))  # penalties outside, folds inside
         with np.errstate(over="ignore"):
             score = _scores(task, rows, here.reshape(J * F, q))
-            value += (weight * score_loss(score, response, task.rows.binary)).sum(axis=0).reshape(J, F)
-        pull = weight * score_slope(score, response, task.rows.binary)
+            value += (weight * compute_loss(score, response, task.rows.binary)).sum(axis=0).reshape(J, F)
+        pull = weight * compute_loss_slope(score, response, task.rows.binary)
         X = task.rows.X[rows]
         slope[:, :p] += (pull.T.astype(X.dtype) @ X).astype(np.float64)
         per_level = np.stack([pull[level == k].sum(axis=0) for k in range(K)])  # (K, C)
@@ -171,7 +171,7 @@ def _measure_curvatures(task: RegressionGrid, at: Array) -> Array:
     q, reached = p + K, level_design_matrix(K)
     parts = np.zeros((F, q, q))
     for rows in _blocks(len(task.rows.level)):
-        curve = score_curvature(_scores(task, rows, at[None])[:, 0], task.rows.binary)
+        curve = compute_loss_curvature(_scores(task, rows, at[None])[:, 0], task.rows.binary)
         X, level, place = task.rows.X[rows], task.rows.level[rows], task.place[rows]
         for f in range(F):
             mine = place == f

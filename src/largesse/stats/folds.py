@@ -1,4 +1,4 @@
-"""Assignment of rows to folds, with whole clusters and evenly spread levels."""
+"""Random assignment of rows to cross-validation folds, with whole clusters and evenly spread levels."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ MIN_ROWS_FOR_THREE_FOLDS = 100_000
 HOLD_OUT_FOLDS = 10  # a share of the log is held out in tenths
 
 
-def count_folds(rows: int) -> int:
-    """Return the default number of folds for a log with this number of rows.
+def choose_fold_count(rows: int) -> int:
+    """Return the default number of cross-validation folds for a log with a number of rows.
 
     Five, or three from `MIN_ROWS_FOR_THREE_FOLDS` rows on.
 
-    >>> count_folds(20_000), count_folds(1_000_000)
+    >>> choose_fold_count(20_000), choose_fold_count(1_000_000)
     (5, 3)
     """
     return 3 if rows >= MIN_ROWS_FOR_THREE_FOLDS else 5
 
 
 def assign_folds(log: Log, count: int = 5, seed: int = 0) -> Array:
-    """Assign each row of a log to one of `count` folds (n,).
+    """Assign each row of a log to one of `count` folds, and return the fold numbers (n,).
 
     Without clusters the rows of each level are spread evenly over the folds; with clusters, whole clusters go to the fold
     that is smallest so far, the largest clusters first. Rows outside the sample of a large log have folds of their own, after
@@ -42,7 +42,7 @@ def _assign_rows(level: Array, cluster: Array | None, count: int, seed: int) -> 
 
 
 def _assign_around_sample(log: Log, sample: LogSample, count: int, seed: int) -> Array:
-    """Assign the sample of a large log to the first folds, and the other rows to later folds.
+    """Assign the sample of a large log to the first folds, and all other rows to later folds.
 
     The later folds have about the size of the sample's folds, or are larger.
     """
@@ -58,8 +58,8 @@ def _assign_around_sample(log: Log, sample: LogSample, count: int, seed: int) ->
     return fold
 
 
-def hold_out(log: Log, share: float, seed: int) -> Array:
-    """Return a mask (n,) that holds out about a `share` of the rows of each level.
+def mark_held_out_rows(log: Log, share: float, seed: int) -> Array:
+    """Return the mask (n,) of random held-out rows: about a `share` of the rows at each level.
 
     Whole clusters are held out together.
     """

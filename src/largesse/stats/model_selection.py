@@ -1,4 +1,4 @@
-"""Model selection by held-out losses."""
+"""Choice of one model among candidates by their held-out losses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from largesse.stats.t_intervals import t_estimate
 def choose_by_one_standard_error(
     names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None, *, of: str = ""
 ) -> tuple[CandidateLoss, ...]:
-    """Choose the first candidate within one paired standard error of the lowest loss.
+    """Choose the first (simplest) candidate within one standard error of the lowest held-out loss.
 
     List the candidates in order of preference, the simplest first; losses are (candidates, n). `of` names the setting that is chosen.
 
@@ -29,18 +29,18 @@ def choose_by_one_standard_error(
 def choose_lowest_loss(
     names: Sequence[str], losses: Array, weight: Array | None = None, cluster: Array | None = None, *, of: str = ""
 ) -> tuple[CandidateLoss, ...]:
-    """Choose the candidate with the lowest mean of losses (candidates, n)."""
+    """Choose the candidate with the lowest mean held-out loss; `losses` are (candidates, n)."""
     best, differences = _compare_to_best(losses, weight, cluster)
     return _make_choices(names, np.average(losses, axis=1, weights=weight), differences, best, of)
 
 
-def chosen_index(choices: Sequence[CandidateLoss]) -> int:
+def find_chosen_index(choices: Sequence[CandidateLoss]) -> int:
     """Return the index of the chosen candidate."""
     return next(i for i, choice in enumerate(choices) if choice.chosen)
 
 
 def _compare_to_best(losses: Array, weight: Array | None, cluster: Array | None) -> tuple[int, list[Estimate]]:
-    """Return the index of the best candidate, and the paired loss differences of all candidates from it."""
+    """Return the index of the candidate with the lowest loss, and each candidate's mean difference from it."""
     best = int(np.argmin(np.average(losses, axis=1, weights=weight)))
     return best, [t_estimate(row - losses[best], weight, cluster) for row in losses]
 

@@ -10,7 +10,7 @@ MIN_LEVEL_SHARE = 0.5  # of an equal share; a rare level gets at least this much
 
 
 def sample_rows(count: int, most: int, seed: int | np.random.Generator = 0) -> Array:
-    """Return the indices of at most `most` of `count` rows, drawn at random, in their original order.
+    """Draw at most `most` of `count` row indices at random, and return them in rising order.
 
     >>> sample_rows(3, 10), len(sample_rows(100, 10))
     (array([0, 1, 2]), 10)
@@ -19,12 +19,12 @@ def sample_rows(count: int, most: int, seed: int | np.random.Generator = 0) -> A
 
 
 def shuffle_rows(count: int, most: int, seed: int | np.random.Generator = 0) -> Array:
-    """Return the indices of at most `most` of `count` rows, drawn at random, in random order."""
+    """Draw at most `most` of `count` row indices at random, and return them in random order."""
     return np.random.default_rng(seed).permutation(count)[:most]
 
 
 def draw_levels(probabilities: Array, seed: int | np.random.Generator) -> Array:
-    """Draw one level (n,) for each row of probabilities (n, K).
+    """Draw one random level per row from level probabilities (n, K).
 
     >>> draw_levels(np.array([[0.0, 1.0], [1.0, 0.0]]), 0)
     array([1, 0])
@@ -34,11 +34,11 @@ def draw_levels(probabilities: Array, seed: int | np.random.Generator) -> Array:
     return (np.random.default_rng(seed).random(len(probabilities))[:, None] >= thresholds).sum(axis=1)
 
 
-def draw_levels_of_rows(probabilities: Array, rows: Array, seed: int) -> Array:
-    """Draw levels for some `rows` (n,) of a table; they equal the levels of one draw for the whole table.
+def draw_levels_for_rows(probabilities: Array, rows: Array, seed: int) -> Array:
+    """Draw random levels for some rows of a table, equal to those of a draw for the whole table.
 
     >>> every = np.full((5, 2), 0.5)
-    >>> draw_levels_of_rows(every[2:], np.arange(2, 5), 0), draw_levels(every, 0)
+    >>> draw_levels_for_rows(every[2:], np.arange(2, 5), 0), draw_levels(every, 0)
     (array([0, 0, 1]), array([1, 0, 0, 0, 1]))
     """
     levels = np.empty(len(rows), dtype=np.int64)
@@ -49,12 +49,12 @@ def draw_levels_of_rows(probabilities: Array, rows: Array, seed: int) -> Array:
     return levels
 
 
-def allocate_rows(counts: Array, most: int) -> Array:
-    """Return the number (K,) of rows that each level gets in a sample of at most `most` rows.
+def allocate_sample_to_levels(counts: Array, most: int) -> Array:
+    """Return the number (K,) of rows to sample at each level, at most `most` in total.
 
     Levels get their share of all rows. A rare level gets half of an equal share, or all its rows.
 
-    >>> allocate_rows(np.array([900, 90, 10]), 100), allocate_rows(np.array([600, 400]), 100)
+    >>> allocate_sample_to_levels(np.array([900, 90, 10]), 100), allocate_sample_to_levels(np.array([600, 400]), 100)
     (array([74, 16, 10]), array([60, 40]))
     """
     least = np.minimum(counts, int(MIN_LEVEL_SHARE * most / len(counts)))
@@ -73,15 +73,14 @@ def allocate_rows(counts: Array, most: int) -> Array:
 
 
 def draw_rows_by_level(level: Array, K: int, most: int, seed: int = 0) -> tuple[Array, Array | None]:
-    """Draw at most `most` rows, stratified by level (n,), with their sampling weights.
+    """Draw at most `most` rows, stratified by level (n,), and return their indices and sampling weights.
 
     Rows are returned in their original order. A weight is the number of rows that a row represents; the weights are
     None if all are equal.
 
-    The latter is None where all stand for the same number.
     """
     counts = np.bincount(level, minlength=K)
-    wanted = allocate_rows(counts, most)
+    wanted = allocate_sample_to_levels(counts, most)
     rng = np.random.default_rng(seed)
     drawn = [rng.permutation(np.flatnonzero(level == k))[:many] for k, many in enumerate(wanted)]
     rows = np.sort(np.concatenate(drawn))
@@ -91,7 +90,7 @@ def draw_rows_by_level(level: Array, K: int, most: int, seed: int = 0) -> tuple[
 
 
 def draw_clusters(cluster: Array, most: int, seed: int = 0) -> Array:
-    """Draw whole clusters at random, with at most `most` rows in total, and return the indices of their rows."""
+    """Draw whole clusters at random, and return the indices of their rows, at most `most` in total."""
     _, code, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
     order = np.random.default_rng(seed).permutation(len(sizes))
     drawn = np.zeros(len(sizes), dtype=bool)

@@ -1,4 +1,4 @@
-"""95 % intervals of skewed means, whose few large terms form a long tail, such as the purchases of a few customers.
+"""95 % confidence intervals of means with a long tail of large terms, such as purchases.
 
 A t interval holds when terms are many and of similar size. Where few terms are large, a log that missed the largest customers has a
 small mean *and* a small standard error, so the truth lies above the interval far more often than in one log of forty. How
@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from largesse.records import Array, Estimate
-from largesse.stats.binomial import COVERAGE, BinaryOutcomes, binomial_half_widths
+from largesse.stats.binomial_intervals import COVERAGE, BinaryOutcomes, binomial_half_widths
 from largesse.stats.t_intervals import jackknife_mean, t_half_width, t_interval
 
 MIN_TAIL_ROWS = 10  # fewer large terms do not show the length of the tail
@@ -32,15 +32,15 @@ N_LOG_DRAWS, MAX_TAIL_TERMS = 1000, 400
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
-    """Large terms of a mean that have the same sign."""
+class _TailSide:
+    """Large positive terms, or large negative terms, of a mean."""
 
     terms: Array  # (at most MAX_TAIL_TERMS,) the largest
     spread: float  # standard deviation of the logarithms of all of them
     count: int
 
     def tail_degree(self, similar: tuple[float, float]) -> float:
-        """Return the degree, from 0 to 1, to which these terms form a long tail.
+        """Return a number from 0 (similar terms) to 1 (a long tail) for the spread of the terms.
 
         It is 0 up to the first of the spreads `similar`, and 1 from the second on.
         """
@@ -54,7 +54,7 @@ def estimate_skewed_mean(
     tail: Array | None = None,
     answers: BinaryOutcomes | None = None,
 ) -> Estimate:
-    """Return the weighted mean of `values` (n,) with an interval that allows for long tails.
+    """Return the weighted mean of values (n,) with an interval that allows for a long tail.
 
     `tail` (n,) is the part of the values that few rows have, such as weighted purchases, and zero in all other rows. With
     fewer than `MIN_TAIL_ROWS` such rows there is no interval: its ends are NaN. Without `tail`, values far from the mean are large,
@@ -68,28 +68,28 @@ def estimate_skewed_mean(
     """
     mean, influences = jackknife_mean(values, weight, cluster)
     estimate = t_interval(mean, influences)
-    if tail is not None and count_if_too_few(tail) is not None:
+    if tail is not None and count_tail_rows_if_few(tail) is not None:
         return replace(estimate, low=float("nan"), high=float("nan"))
     if answers is not None and cluster is None:
-        estimate = _widen(estimate, *binomial_half_widths(answers, weight, estimate.se))
+        estimate = _widen_interval(estimate, *binomial_half_widths(answers, weight, estimate.se))
         if tail is None:
             return estimate
     if not estimate.se > 0:
         return estimate
     if tail is not None:
         influences = jackknife_mean(tail, weight, cluster)[1]
-    tails = None if tail is None else _sum_units(tail, weight, cluster)
+    tails = None if tail is None else _sum_tail_by_unit(tail, weight, cluster)
     below, above = _tail_half_widths(influences, tails, ROW_TAIL_SPREADS if cluster is None else CLUSTER_TAIL_SPREADS)
     return replace(estimate, low=estimate.low - below, high=estimate.high + above)
 
 
-def _widen(estimate: Estimate, below: float, above: float) -> Estimate:
+def _widen_interval(estimate: Estimate, below: float, above: float) -> Estimate:
     low, high = min(estimate.low, estimate.estimate - below), max(estimate.high, estimate.estimate + above)
     return replace(estimate, low=low, high=high)
 
 
-def count_if_too_few(tail: Array) -> int | None:
-    """Count the rows with a value in the tail (n,) if they are too few for an interval, else return None."""
+def count_tail_rows_if_few(tail: Array) -> int | None:
+    """Return the number of rows in the tail if they are too few for an interval, else None."""
     above, below = int(np.count_nonzero(tail > 0)), int(np.count_nonzero(tail < 0))
     needed = [side for side in (above, below) if side > MIN_SIDE_SHARE * (above + below)]
     least = min(needed, default=0)
@@ -97,7 +97,7 @@ def count_if_too_few(tail: Array) -> int | None:
 
 
 def is_sparse_amount(outcome: Array) -> bool:
-    """Return True if outcomes (n,) are amounts, not binary, and zero in at least a fifth of the rows."""
+    """Test if outcomes (n,) are amounts, not binary, and zero in at least a fifth of the rows."""
     some = outcome != 0
     if np.count_nonzero(some) > 0.8 * len(outcome):
         return False
@@ -105,8 +105,8 @@ def is_sparse_amount(outcome: Array) -> bool:
     return len(amounts) > 0 and bool(amounts.min() < amounts.max())
 
 
-def _sum_units(tail: Array, weight: Array | None, cluster: Array | None) -> tuple[Array, Array]:
-    """Sum the positive and the negative tail values of each row or cluster, as two arrays (units,)."""
+def _sum_tail_by_unit(tail: Array, weight: Array | None, cluster: Array | None) -> tuple[Array, Array]:
+    """Sum the positive and the negative tail values of each row or cluster, and return both sums (units,)."""
     weighted = tail if weight is None else weight * tail
     sides = (np.maximum(weighted, 0.0), np.maximum(-weighted, 0.0))
     if cluster is None:
@@ -118,7 +118,7 @@ def _sum_units(tail: Array, weight: Array | None, cluster: Array | None) -> tupl
 def _tail_half_widths(
     influences: Array, tails: tuple[Array, Array] | None, similar: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return the widths by which a long tail extends a t interval below and above the mean."""
+    """Return the distances by which a long tail lengthens a t interval below and above the mean."""
     squares = influences * influences
     whole = float(squares.sum())
     if not float(squares.max()) > MAX_SHARE_FOR_T_INTERVAL * whole:  # or if `whole` is not finite
@@ -131,36 +131,36 @@ def _tail_half_widths(
     above, below = up.tail_degree(similar), down.tail_degree(similar)
     if above == below == 0:
         return 0.0, 0.0
-    drawn = _draw_t_ratios(up, down, whole, len(influences))
+    drawn = _draw_t_statistics(up, down, whole, len(influences))
     low, high = np.quantile(drawn, [0.5 - COVERAGE / 2, 0.5 + COVERAGE / 2])
     usual, se = t_half_width(squares), float(np.sqrt((len(influences) - 1) / len(influences) * whole))
     return below * max(float(high) - usual, 0.0) * se, above * max(-float(low) - usual, 0.0) * se
 
 
-def _split_large_influences(influences: Array) -> tuple[_Side, _Side]:
+def _split_large_influences(influences: Array) -> tuple[_TailSide, _TailSide]:
     """Return the positive and the negative influences that exceed the mean absolute influence."""
     least = float(np.abs(influences).mean())
     sides = (influences[influences > least], -influences[influences < -least])
-    return _make_side(sides[0], sides[0]), _make_side(sides[1], sides[1])
+    return _make_tail_side(sides[0], sides[0]), _make_tail_side(sides[1], sides[1])
 
 
-def _select_tail(influences: Array, tail: Array) -> _Side:
-    """Return the positive influences (units,) of rows or clusters with a value in the `tail` (units,)."""
+def _select_tail(influences: Array, tail: Array) -> _TailSide:
+    """Select the positive influences of rows or clusters with a value in the tail."""
     in_tail = tail > 0
     moved = influences[in_tail]
-    return _make_side(moved[moved > 0], tail[in_tail])
+    return _make_tail_side(moved[moved > 0], tail[in_tail])
 
 
-def _make_side(terms: Array, sizes: Array) -> _Side:
+def _make_tail_side(terms: Array, sizes: Array) -> _TailSide:
     spread = float(np.log(sizes).std(ddof=1)) if len(sizes) > 1 else 0.0
     if len(terms) > MAX_TAIL_TERMS:
         terms = np.partition(terms, len(terms) - MAX_TAIL_TERMS)[-MAX_TAIL_TERMS:]
-    return _Side(np.sort(terms)[::-1], spread, len(sizes))
+    return _TailSide(np.sort(terms)[::-1], spread, len(sizes))
 
 
-def _draw_t_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
-    """Return the errors (N_LOG_DRAWS,) of means of resampled logs, each in its own standard errors."""
-    times, normal, rest = _draw_numbers()
+def _draw_t_statistics(up: _TailSide, down: _TailSide, whole: float, units: int) -> Array:
+    """Return the t statistics (N_LOG_DRAWS,) of the means of resampled logs."""
+    times, normal, rest = _draw_resampling_numbers()
     total, squares, left = np.zeros(N_LOG_DRAWS), np.zeros(N_LOG_DRAWS), whole
     for side, sign, first in ((up, 1.0, 0), (down, -1.0, MAX_TAIL_TERMS)):
         place = slice(first, first + len(side.terms))
@@ -177,8 +177,8 @@ def _draw_t_ratios(up: _Side, down: _Side, whole: float, units: int) -> Array:
 
 
 @lru_cache(maxsize=1)
-def _draw_numbers() -> tuple[Array, Array, Array]:
-    """Draw the random numbers of all resampled logs, the same in every call.
+def _draw_resampling_numbers() -> tuple[Array, Array, Array]:
+    """Draw the random numbers of all resampled logs, with a fixed seed.
 
     They are counts and normal factors of the large terms, (N_LOG_DRAWS, 2 MAX_TAIL_TERMS) each, and the normal error of
     the other terms (N_LOG_DRAWS,).

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.records import Array, Estimate
-from largesse.stats.binomial import COVERAGE
+from largesse.stats.binomial_intervals import COVERAGE
 
 
 def effective_sample_size(weight: Array) -> float:
-    """Return the effective number of rows with weights (Kish).
+    """Return Kish's effective sample size of rows with weights (n,).
 
     >>> effective_sample_size(np.array([1.0, 1.0, 0.0]))
     2.0
@@ -19,7 +19,7 @@ def effective_sample_size(weight: Array) -> float:
 
 
 def t_estimate(values: Array, weight: Array | None = None, cluster: Array | None = None) -> Estimate:
-    """Return the weighted mean of `values` (n,), its standard error over rows or clusters, and a t interval.
+    """Return the weighted mean of values (n,), with its standard error and t interval.
 
     The standard error is the jackknife's: how far the mean moves as each row or cluster is left out. Without clusters and
     weights it is the textbook's. With large clusters it exceeds the one made from sums over clusters, which ignores that a
@@ -32,7 +32,7 @@ def t_estimate(values: Array, weight: Array | None = None, cluster: Array | None
 
 
 def jackknife_mean(values: Array, weight: Array | None = None, cluster: Array | None = None) -> tuple[float, Array]:
-    """Return the weighted mean of `values` (n,) and the jackknife influence (units,) of each row or cluster.
+    """Return the weighted mean of values (n,), and the jackknife influence of each row or cluster.
 
     An influence is the decrease of the mean without that row or cluster.
     """
@@ -53,7 +53,7 @@ def jackknife_mean(values: Array, weight: Array | None = None, cluster: Array | 
 
 
 def t_interval(mean: float, influences: Array) -> Estimate:
-    """Compute the standard error and t interval of a mean from its jackknife influences (units,)."""
+    """Return the standard error and t interval of a mean from its jackknife influences (units,)."""
     units = len(influences)
     if units < 2:
         return Estimate(mean, float("nan"), float("nan"), float("nan"))
@@ -64,12 +64,12 @@ def t_interval(mean: float, influences: Array) -> Estimate:
 
 
 def t_half_width(squares: Array) -> float:
-    """Return the half-width of a t interval in standard errors, from squared influences (units,)."""
+    """Return the half-width of a t interval in standard errors, from squared jackknife influences (units,)."""
     return t_quantile(_degrees_of_freedom(squares))
 
 
 def _degrees_of_freedom(squares: Array) -> float:
-    """Return the degrees of freedom of a standard error from squared influences (units,).
+    """Return the degrees of freedom of a standard error from squared jackknife influences (units,).
 
     Where few units carry most of the sum (rows with large weights, or one buyer among a thousand), the standard error is
     itself uncertain: the sum varies like a χ² with 2 units / (kurtosis − 1) degrees of freedom. The textbook's units − 1
@@ -85,7 +85,7 @@ def _degrees_of_freedom(squares: Array) -> float:
 
 
 def t_quantile(freedom: float, coverage: float = COVERAGE) -> float:
-    """Return the half-width of an interval in standard errors for given degrees of freedom."""
+    """Return the half-width of a t interval in standard errors, from the degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 0.5 + coverage / 2))

@@ -26,7 +26,7 @@ MAX_QUEUED_BATCHES = 4
 
 
 @contextmanager
-def one_thread(cells: int = 0) -> Iterator[None]:
+def limit_to_one_thread(cells: int = 0) -> Iterator[None]:
     """Limit numerical libraries to one thread inside the block, unless the work is large.
 
     Work is large from `MIN_CELLS_FOR_THREADS` matrix cells on. Libraries that are first imported inside the block are not limited.
@@ -43,7 +43,7 @@ def one_thread(cells: int = 0) -> Iterator[None]:
 
 
 def run_in_threads(jobs: Sequence[Callable[[], Result]], workers: int, *, tracked: bool = False) -> list[Result]:
-    """Run jobs in parallel threads, and return their results in the jobs' order.
+    """Run functions in parallel threads, and return their results in the functions' order.
 
     `tracked` jobs count as parts of the current work, whose progress is shown.
 
@@ -67,14 +67,14 @@ def run_in_threads(jobs: Sequence[Callable[[], Result]], workers: int, *, tracke
             except queue.Empty:
                 return
             try:
-                with one_thread():  # OpenMP counts its threads separately for each thread
+                with limit_to_one_thread():  # OpenMP counts its threads separately for each thread
                     results[place] = jobs[place]()
                 ended.put(None)
             except BaseException as error:  # the waiting thread raises it
                 ended.put(error)
 
     try:
-        with one_thread():
+        with limit_to_one_thread():
             for _ in range(min(workers, len(jobs))):
                 threading.Thread(target=work, daemon=True).start()
             for _ in track(jobs) if tracked else jobs:
@@ -94,7 +94,7 @@ def count_cores() -> int:
 
 
 def prefetch(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items in order; a background thread computes the next one while the caller works."""
+    """Yield items in order, while a background thread computes the next item."""
     source = iter(items)
     with ThreadPoolExecutor(1) as pool:
         upcoming: Future[list[Item]] = pool.submit(lambda: [*islice(source, 1)])
@@ -118,7 +118,7 @@ def map_in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> Ite
 
 @contextmanager
 def write_in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
-    """Yield a function that queues items for processing by one background thread.
+    """Yield a function that queues items, which one background thread writes.
 
     The function blocks while the queue is full.
     """

@@ -35,16 +35,16 @@ class Trees:
     value: Annotated[Array, ArraySpec("nodes")]
 
     def add_to(self, out: Array, X: Array) -> None:
-        """Add the trees' predictions at all K levels for features X (n, p) to sums `out` (n, S, K).
+        """Add the trees' predictions at all K levels for features (n, p) to sums `out` (n, S, K).
 
         The trees form S groups of equal size, one per sum.
         """
         if len(self.roots):
             nodes = (self.feature, self.threshold, self.left, self.right, self.value)
-            _compile_evaluation()(np.ascontiguousarray(X, dtype=np.float32), out, self.roots, *nodes)
+            _compile_tree_evaluation()(np.ascontiguousarray(X, dtype=np.float32), out, self.roots, *nodes)
 
     def check(self, features: int) -> None:
-        """Refuse trees with invalid or circular links.
+        """Refuse trees with invalid or circular links between nodes.
 
         The compiled loop checks no bounds.
         """
@@ -63,7 +63,7 @@ class Trees:
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """Baseline score, and the trees whose predictions are added to it."""
+    """Boosted decision trees: a baseline score, and the trees that are added to it."""
 
     baseline: float
     trees: Trees
@@ -71,13 +71,13 @@ class BoostedTrees:
     def scores(self, X: Array, K: int) -> Array:
         """Return the scores (n, K) of features (n, p) at all levels."""
         out = np.full((len(X), 1, K), self.baseline)
-        for rows in row_blocks(len(X)):
+        for rows in split_row_blocks(len(X)):
             self.trees.add_to(out[rows], X[rows])
         return out[:, 0]
 
 
-def row_blocks(n: int) -> Iterator[slice]:
-    """Yield slices of n rows, small enough for their features to fit the processor's cache."""
+def split_row_blocks(n: int) -> Iterator[slice]:
+    """Split n rows into slices whose features fit the processor's cache."""
     return (slice(first, min(first + TREE_BLOCK_ROWS, n)) for first in range(0, n, TREE_BLOCK_ROWS))
 
 
@@ -85,13 +85,13 @@ def row_blocks(n: int) -> Iterator[slice]:
 
 
 def extract_boosted_trees(model: Any, unit: float = 1.0) -> BoostedTrees:
-    """Extract the trees of a fitted HistGradientBoosting model with numeric features; multiply the scores by `unit`."""
-    trees = collect_trees(model)
+    """Extract the trees of a fitted scikit-learn gradient boosting model, with scores multiplied by `unit`."""
+    trees = extract_trees(model)
     return BoostedTrees(float(np.ravel(model._baseline_prediction)[0]) * unit, replace(trees, value=trees.value * unit))
 
 
-def collect_trees(model: Any) -> Trees:
-    """Extract the trees of a fitted HistGradientBoosting model, grouped by its outputs (classes)."""
+def extract_trees(model: Any) -> Trees:
+    """Extract the trees of a fitted scikit-learn gradient boosting model as arrays, grouped by output."""
     rounds = model._predictors
     grown = [predictors[s].nodes for s in range(len(rounds[0])) for predictors in rounds]
     sizes = np.array([len(nodes) for nodes in grown], dtype=np.int64)
@@ -112,7 +112,7 @@ def collect_trees(model: Any) -> Trees:
 # -- evaluation ----------------------------------------------------------------------------------------------------------
 
 
-def _evaluate(
+def _evaluate_trees(
     X: Array, out: Array, roots: Array, feature: Array, threshold: Array, left: Array, right: Array, value: Array
 ) -> None:
     n, p = X.shape
@@ -141,8 +141,8 @@ def _evaluate(
 
 
 @functools.cache
-def _compile_evaluation() -> Callable[..., None]:
+def _compile_tree_evaluation() -> Callable[..., None]:
     """Compile the evaluation of trees on first use; numba caches it on disk."""
     import numba
 
-    return numba.njit(cache=True, nogil=True)(_evaluate)
+    return numba.njit(cache=True, nogil=True)(_evaluate_trees)

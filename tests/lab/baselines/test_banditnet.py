@@ -23,7 +23,7 @@ from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.response.networks.layers import parameter_shapes
 from largesse.response.networks.network_settings import NetworkShape
-from largesse.stats.links import softmax
+from largesse.stats.link_functions import softmax
 from largesse_lab.baselines.banditnet import (
     BANDITNET_FORMAT,
     BanditNet,

@@ -11,7 +11,7 @@ from largesse.data.log_reader import log_from_arrays
 from largesse.errors import InputError, MissingPartError, PolicyFileError
 from largesse.records import Array
 from largesse.response.stacking import Stack
-from largesse.stats.links import softmax
+from largesse.stats.link_functions import softmax
 from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines import bart as module
 from largesse_lab.baselines.bart import BART, _as_often, _logging

@@ -10,7 +10,7 @@ import pytest
 from largesse.records import Array
 from largesse.response.networks.layers import head_scores, initial_head
 from largesse.response.networks.network_settings import HEAD_KINDS, MONOTONE, NetworkShape
-from largesse.stats.links import sigmoid
+from largesse.stats.link_functions import sigmoid
 
 WIDTH, K, ROWS = 8, 5, 20_000  # one number of rows for all: every head is compiled once
 SCALES = [pytest.param(True, id="bounded"), pytest.param(False, id="amounts")]

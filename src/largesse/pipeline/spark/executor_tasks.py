@@ -33,7 +33,7 @@ from largesse.pipeline.spark.chunked_tables import (
 from largesse.policy import PolicyOptions
 from largesse.records import Array, Customers, RowTask
 from largesse.response import ModelScorer
-from largesse.stats import one_thread
+from largesse.stats import limit_to_one_thread
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ def run_on_rows(
     """Return the result of a task for the wanted rows of a chunk; `wanted` has one bit for each row of the table."""
     table = read_table(unpack_table(rest, names), what="log", plain=plain).select(names)
     here = np.unpackbits(wanted[first // 8 : (first + len(table) + 7) // 8])[first % 8 :][: len(table)].astype(bool)
-    with one_thread():
+    with limit_to_one_thread():
         return pack_arrays({"rows": task(table.filter(here))}) if here.any() else b""
 
 
@@ -86,7 +86,7 @@ def score_customer_rows(
     scorer: ModelScorer, options: PolicyOptions, spec: TableSpec, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Score the customers of this task, chunk by chunk; report each part's schema and invalid rows."""
-    with one_thread():
+    with limit_to_one_thread():
         for part, tables in list_tables(spec, batches):
             report: dict[str, Any] = {}
             suspects: list[pa.Table] = []

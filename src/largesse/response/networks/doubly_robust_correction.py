@@ -21,7 +21,7 @@ import numpy as np
 from largesse.io import ArraySpec
 from largesse.records import Array, CandidateLoss, Log
 from largesse.response.networks.network_settings import NetworkShape
-from largesse.stats import choose_by_one_standard_error, chosen_index
+from largesse.stats import choose_by_one_standard_error, find_chosen_index
 
 TAU = 0.1  # propensities well above it are hardly changed
 RIDGES = (1.0, 0.1, 0.01)  # of the ridge, per row and standardised column
@@ -74,7 +74,7 @@ def fit_correction(
     losses = np.array([np.concatenate([loss for _, loss in row]) for row in fits])
     weight, cluster = (_concatenate([getattr(log, name) for log in logs]) for name in ("weight", "cluster"))
     choices = choose_by_one_standard_error([_name(*candidate) for candidate in CANDIDATES], losses, weight, cluster)
-    best = chosen_index(choices)
+    best = find_chosen_index(choices)
     if CANDIDATES[best][0] == "none":
         return ChosenCorrection(None, choices)
     coef = np.array([coef for coef, _ in fits[best]])

@@ -28,11 +28,11 @@ from largesse.stats import (
     assign_folds,
     choose_by_one_standard_error,
     choose_lowest_loss,
-    chosen_index,
+    compute_loss,
+    find_chosen_index,
+    limit_to_one_thread,
     logit,
-    one_thread,
     sample_rows,
-    score_loss,
     sigmoid,
 )
 
@@ -116,7 +116,7 @@ def search_networks(recipe: SearchSettings, task: SearchTask) -> SearchResult:
     kappa, some = recipe.kappas[0], task
     if len(starts) * len(recipe.penalties) * len(recipe.kappas) > 1:
         some = task.sample_rows(SETTINGS_SEARCH_ROWS, recipe.seed)
-    with one_thread(task.X.size * len(task.parts) * len(recipe.penalties)):
+    with limit_to_one_thread(task.X.size * len(task.parts) * len(recipe.penalties)):
         searches = [SettingsSearch(recipe, some, start) for start in starts]
         jobs = [*([len(recipe.penalties)] * len(starts)), len(recipe.kappas) - 1, recipe.members - 1]  # fold networks
         turns = track(range(len(jobs)), jobs)
@@ -124,15 +124,15 @@ def search_networks(recipe: SearchSettings, task: SearchTask) -> SearchResult:
             next(turns)
             search.train_candidates([(penalty, kappa) for penalty in recipe.penalties])
         shrinkage = [search.choose_penalty() for search in searches]
-        penalties = [recipe.penalties[chosen_index(choices)] for choices in shrinkage]
+        penalties = [recipe.penalties[find_chosen_index(choices)] for choices in shrinkage]
         losses = np.array([s.losses[penalty, kappa] for s, penalty in zip(searches, penalties, strict=True)])
         start = choose_lowest_loss(list(starts), losses, some.held_out_log.weight, some.held_out_log.cluster)
-        best_start = chosen_index(start)
+        best_start = find_chosen_index(start)
         search, penalty = searches[best_start], penalties[best_start]
         next(turns)
         search.train_candidates([(penalty, other) for other in recipe.kappas[1:]])
         choices = search.choose_kappa(penalty)
-        best = (penalty, recipe.kappas[chosen_index(choices)])
+        best = (penalty, recipe.kappas[find_chosen_index(choices)])
         next(turns)
         if some is not task:
             search = SettingsSearch(recipe, task, starts[best_start])
@@ -248,7 +248,7 @@ class SettingsSearch:
         """Return the losses (rows,) of the selected rows at their own levels."""
         scores_at_level = (scores * self.task.level_weight[rows]).sum(axis=1)
         response = self.task.scale.standardise(self.task.log.response[rows])
-        return score_loss(scores_at_level, response, self.task.scale.bounded)
+        return compute_loss(scores_at_level, response, self.task.scale.bounded)
 
     # -- choosing -------------------------------------------------------------------------------------------------
 

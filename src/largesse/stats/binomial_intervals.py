@@ -20,7 +20,7 @@ COVERAGE = 0.95  # of every interval
 
 @dataclass(frozen=True, eq=False)
 class BinaryOutcomes:
-    """Binary outcome of each row of an estimate, and the value that a success adds."""
+    """Binary outcomes of rows, and the amount that a success adds to each row's value."""
 
     stakes: Array  # (n,) what a yes adds to a row's value; below zero where it takes away
     yes: Array  # (n,) bool
@@ -29,12 +29,12 @@ class BinaryOutcomes:
         return BinaryOutcomes(self.stakes * factor, self.yes)
 
 
-def binary_mask(outcome: Array) -> Array | None:
-    """Return a mask (n,) of successes if all non-zero outcomes (n,) are equal, else None.
+def mark_binary_successes(outcome: Array) -> Array | None:
+    """Return the mask (n,) of successes if all non-zero outcomes (n,) are equal, else None.
 
-    >>> binary_mask(np.array([0.0, 1.0, 1.0]))
+    >>> mark_binary_successes(np.array([0.0, 1.0, 1.0]))
     array([False,  True,  True])
-    >>> binary_mask(np.array([0.0, 1.0, 2.0])) is None
+    >>> mark_binary_successes(np.array([0.0, 1.0, 2.0])) is None
     True
     """
     yes: Array = outcome != 0
@@ -43,7 +43,7 @@ def binary_mask(outcome: Array) -> Array | None:
 
 
 def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: float) -> tuple[float, float]:
-    """Return minimum half-widths, below and above, of the interval of a mean of binary outcomes."""
+    """Return the minimum distances from a mean of binary outcomes to its lower and upper confidence limits."""
     whole = float(len(answers.yes)) if weight is None else float(weight.sum())
     stakes = (answers.stakes if weight is None else weight * answers.stakes) / whole
     ends, squares = [], 0.0
@@ -53,7 +53,7 @@ def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: floa
         if len(sizes):
             share = float(sizes[yes].sum() / sizes.sum())
             squares += float((sizes**2) @ (yes - share) ** 2)
-            ends.append((sign, _upper_excess(sizes, ~yes), _upper_excess(sizes, yes)))
+            ends.append((sign, _measure_upper_half_width(sizes, ~yes), _measure_upper_half_width(sizes, yes)))
     below = float(np.hypot.reduce([down if sign > 0 else up for sign, down, up in ends]))
     above = float(np.hypot.reduce([up if sign > 0 else down for sign, down, up in ends]))
     # Curves explain a part of the outcomes: the standard error allows for it, counts do not.
@@ -61,8 +61,8 @@ def binomial_half_widths(answers: BinaryOutcomes, weight: Array | None, se: floa
     return unexplained * below, unexplained * above
 
 
-def _upper_excess(sizes: Array, success: Array) -> float:
-    """Return the upper confidence limit of a sum of successes, minus the observed sum.
+def _measure_upper_half_width(sizes: Array, success: Array) -> float:
+    """Return the distance from an observed sum of successes to its upper confidence limit.
 
     `sizes` (m,) are the terms that rows add by a success, `success` (m,) marks the rows that did.
     """

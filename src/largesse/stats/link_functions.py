@@ -1,4 +1,4 @@
-"""Link functions between scores and responses, and loss functions with their derivatives.
+"""Link functions between scores and responses, and loss functions with first and second derivatives.
 
 A score is a logit where responses are 0/1, and the response itself where they are amounts.
 """
@@ -21,7 +21,7 @@ def sigmoid(score: Array) -> Array:
 
 
 def logit(probability: Array, inside: float = PROBABILITY_MARGIN) -> Array:
-    """Return the log-odds of probabilities, clipped to stay `inside` away from 0 and 1.
+    """Return the log-odds of probabilities, clipped to [`inside`, 1 − `inside`].
 
     >>> logit(np.array([0.5, 1.0]), inside=0.1).round(3)
     array([0.   , 2.197])
@@ -43,20 +43,20 @@ def softmax(scores: Array) -> Array:
     return odds / odds.sum(axis=1, keepdims=True)
 
 
-def score_loss(score: Array, response: Array, binary: bool) -> Array:
-    """Return the log loss (n,) of logits, or half the squared error (n,) of amounts."""
+def compute_loss(score: Array, response: Array, binary: bool) -> Array:
+    """Return the loss (n,) of scores: log loss for binary responses, else half the squared error."""
     if binary:
         return np.logaddexp(0.0, score) - response * score
     return 0.5 * (score - response) ** 2
 
 
-def score_slope(score: Array, response: Array, binary: bool) -> Array:
-    """Return the derivative (n,) of `score_loss` with respect to the scores."""
+def compute_loss_slope(score: Array, response: Array, binary: bool) -> Array:
+    """Return the first derivative (n,) of the log loss or squared error with respect to the scores."""
     return (sigmoid(score) if binary else score) - response
 
 
-def score_curvature(score: Array, binary: bool) -> Array:
-    """Return the second derivative (n,) of `score_loss` with respect to the scores."""
+def compute_loss_curvature(score: Array, binary: bool) -> Array:
+    """Return the second derivative (n,) of the log loss or squared error with respect to the scores."""
     if not binary:
         return np.ones(len(score))
     expected = sigmoid(score)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from largesse.records import Array
-from largesse.stats.binomial import COVERAGE
+from largesse.stats.binomial_intervals import COVERAGE
 
 STEP_POWERS = np.arange(-3.0, 3.0)  # of two: λ, relative to the best one for terms whose mean square is one
 BISECTION_STEPS = 60
 
 
-def bound_mean(
+def bound_mean_from_below(
     terms: Array,
     weight: Array | None = None,
     cluster: Array | None = None,
@@ -25,7 +25,7 @@ def bound_mean(
     coverage: float = COVERAGE,
     parts: int = 1,
 ) -> float:
-    """Return a lower confidence bound of the expected weighted mean of non-negative terms (n,).
+    """Return a lower confidence bound of the weighted mean of non-negative terms (n,).
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def bound_mean(
 
     Examples
     --------
-    >>> bound_mean(np.ones(1000)) > 0.9, bound_mean(np.zeros(10))
+    >>> bound_mean_from_below(np.ones(1000)) > 0.9, bound_mean_from_below(np.zeros(10))
     (True, 0.0)
     """
     weight = np.ones(len(terms)) if weight is None else weight

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_softmax
 
-from largesse.stats.links import logit, score_curvature, score_loss, score_slope, sigmoid, softmax
+from largesse.stats.link_functions import (
+    compute_loss,
+    compute_loss_curvature,
+    compute_loss_slope,
+    logit,
+    sigmoid,
+    softmax,
+)
 
 SCORES = np.array([-800.0, -30.0, -1.5, 0.0, 0.7, 30.0, 800.0])
 
@@ -34,19 +41,21 @@ def test_slope_and_curvature_are_the_derivatives_of_the_loss(binary: bool) -> No
     score = rng.normal(size=40)
     response = rng.integers(0, 2, 40).astype(float) if binary else rng.normal(size=40)
     step = 1e-5
-    up, down = (score_loss(score + sign * step, response, binary) for sign in (1, -1))
-    np.testing.assert_allclose(score_slope(score, response, binary), (up - down) / (2 * step), atol=1e-8)
-    up, down = (score_slope(score + sign * step, response, binary) for sign in (1, -1))
-    np.testing.assert_allclose(score_curvature(score, binary), (up - down) / (2 * step), atol=1e-8)
+    up, down = (compute_loss(score + sign * step, response, binary) for sign in (1, -1))
+    np.testing.assert_allclose(compute_loss_slope(score, response, binary), (up - down) / (2 * step), atol=1e-8)
+    up, down = (compute_loss_slope(score + sign * step, response, binary) for sign in (1, -1))
+    np.testing.assert_allclose(compute_loss_curvature(score, binary), (up - down) / (2 * step), atol=1e-8)
 
 
 def test_the_loss_of_a_score_is_the_loss_of_its_response() -> None:
     score, answers = np.linspace(-10, 10, 21), np.arange(21) % 2.0
     np.testing.assert_allclose(
-        score_loss(score, answers, binary=True), -np.log(np.where(answers == 1, expit(score), expit(-score))), rtol=1e-9
+        compute_loss(score, answers, binary=True),
+        -np.log(np.where(answers == 1, expit(score), expit(-score))),
+        rtol=1e-9,
     )
-    np.testing.assert_array_equal(score_loss(score, answers, binary=False), (score - answers) ** 2 / 2)
+    np.testing.assert_array_equal(compute_loss(score, answers, binary=False), (score - answers) ** 2 / 2)
 
 
 def test_losses_of_certainty_are_finite() -> None:
-    assert np.isfinite(score_loss(SCORES, np.ones(7), binary=True)).all()
+    assert np.isfinite(compute_loss(SCORES, np.ones(7), binary=True)).all()

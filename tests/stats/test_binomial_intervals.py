@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from largesse.stats.binomial import BinaryOutcomes, binary_mask, binomial_half_widths
+from largesse.stats.binomial_intervals import BinaryOutcomes, binomial_half_widths, mark_binary_successes
 from largesse.stats.skewed_mean_intervals import estimate_skewed_mean
 from largesse.stats.t_intervals import t_estimate
 
@@ -65,7 +65,7 @@ def test_clusters_are_not_counted_by_rows() -> None:
 
 def test_outcomes_of_one_size_are_yes_or_no() -> None:
     for no in ([0.0, 0.0], [1.0, 1.0], [0.0, 1.0, 2.0], [0.0, 1.0, -1.0]):
-        assert binary_mask(np.array(no)) is None
-    found = binary_mask(np.array([0.0, -2.5, -2.5]))
+        assert mark_binary_successes(np.array(no)) is None
+    found = mark_binary_successes(np.array([0.0, -2.5, -2.5]))
     assert found is not None
     assert found.tolist() == [False, True, True]

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from largesse.stats import feature_matrices
-from largesse.stats.feature_matrices import MAX_COPIED_ROWS, dot_rows, principal_axes, standardise
+from largesse.stats import linear_algebra
+from largesse.stats.linear_algebra import MAX_COPIED_ROWS, dot_rows, principal_axes, standardise
 
 
 def test_products_are_those_of_float64_however_many_rows_there_are() -> None:
@@ -19,7 +19,7 @@ def test_axes_keep_all_distances_and_a_long_table_is_read_in_blocks(
 ) -> None:
     X = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     whole = principal_axes(X)
-    monkeypatch.setattr(feature_matrices, "GRAM_BLOCK_ROWS", 7)
+    monkeypatch.setattr(linear_algebra, "GRAM_BLOCK_ROWS", 7)
     parts = principal_axes(X)
     np.testing.assert_allclose(parts.Z @ parts.Z.T, X @ X.T, atol=1e-3)
     np.testing.assert_allclose(parts.size, whole.size, rtol=1e-6)

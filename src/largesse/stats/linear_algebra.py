@@ -1,4 +1,4 @@
-"""Operations on feature matrices: exact row products, principal axes and standardised columns."""
+"""Linear algebra of feature matrices: row products in float64, principal axes and standardised columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GRAM_BLOCK_ROWS = 65_536
 
 
 def dot_rows(X: Array, coef: Array) -> Array:
-    """Return the products (n,) of rows (n, p) of any type with coefficients (p,), summed in float64.
+    """Multiply each row of features (n, p) by coefficients (p,), in float64, and return the products (n,).
 
     In float32 the order of a sum decides its seventh digit. Customers who tie at a price would then be decided by which
     program added up: one export of a policy would give them another level than the policy itself.
@@ -32,7 +32,7 @@ def dot_rows(X: Array, coef: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class PrincipalAxes:
-    """Coordinates Z = X V of features on their principal axes, in rising order of variance."""
+    """Principal axes of features, and the features' coordinates on these axes, in rising order of variance."""
 
     Z: Array  # (n, r) float32
     V: Array  # (p, r)
@@ -40,7 +40,7 @@ class PrincipalAxes:
 
 
 def principal_axes(X: Array, most: int | None = None) -> PrincipalAxes:
-    """Project features (n, p) on at most `most` of their longest principal axes.
+    """Project features (n, p) on their principal axes with the largest variance.
 
     A ridge penalty means the same on them, and the loss of a regression curves about equally along all: a fit to a thousand
     features takes a few dozen gradient steps, where Newton's method needs matrices of a thousand by a thousand.

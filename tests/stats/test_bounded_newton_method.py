@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from largesse.records import Array
-from largesse.stats.links import score_curvature, score_loss, score_slope
-from largesse.stats.newton import minimise
+from largesse.stats.bounded_newton_method import minimise
+from largesse.stats.link_functions import compute_loss, compute_loss_curvature, compute_loss_slope
 
 
 class Ridge:
@@ -20,13 +20,13 @@ class Ridge:
         self.lower = np.where(rng.random(q) < 0.5, rng.normal(size=q), -np.inf)
 
     def loss(self, z: Array) -> float:
-        return float(score_loss(self.X @ z, self.r, self.binary).mean() + 0.5 * self.penalty * z @ z)
+        return float(compute_loss(self.X @ z, self.r, self.binary).mean() + 0.5 * self.penalty * z @ z)
 
     def slope(self, z: Array) -> Array:
-        return self.X.T @ score_slope(self.X @ z, self.r, self.binary) / len(self.r) + self.penalty * z
+        return self.X.T @ compute_loss_slope(self.X @ z, self.r, self.binary) / len(self.r) + self.penalty * z
 
     def derivatives(self, z: Array) -> tuple[Array, Array]:
-        weight = score_curvature(self.X @ z, self.binary)
+        weight = compute_loss_curvature(self.X @ z, self.binary)
         return self.slope(z), self.X.T * weight @ self.X / len(self.r) + self.penalty * np.eye(len(z))
 
 

@@ -1,4 +1,4 @@
-"""Newton's method for smooth convex objectives, with lower bounds on some parameters."""
+"""Newton's method for smooth convex functions, with lower bounds on some parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def minimise(
     steps: int = 50,
     tolerance: float = 1e-10,
 ) -> Array:
-    """Return the parameters (q,) that minimise a smooth convex objective within lower bounds.
+    """Minimise a smooth convex function by Newton's method, and return its parameters (q,).
 
     Parameters that lie on their bound and are pushed against it are held there for the step; the others take a Newton
     step, cut off at the bounds and halved until it does not lead uphill (projected Newton, Bertsekas 1982).
