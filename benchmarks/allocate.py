@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation.constraints.constraint_types import Constraints
-from largesse.allocation.plan import allocate, frontier
+from largesse.allocation.plan_and_frontier import allocate, frontier
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 

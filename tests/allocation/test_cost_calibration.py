@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from largesse.allocation.cost_calibration import CostCorrection, find_cost_correction
-from largesse.allocation.plan import allocate, decide_at_price, frontier
+from largesse.allocation.plan_and_frontier import allocate, decide_at_price, frontier
 from largesse.errors import find_confidence_problems
 from largesse.records import Array, SpendingCurve
 

@@ -11,13 +11,13 @@ from largesse.allocation import (
     BudgetPoint,
     PriceSums,
     allocate,
-    count_at_budgets,
-    count_levels,
+    count_levels_at_budgets,
+    count_levels_of_plans,
     find_budget_points,
     find_cost_correction,
     sum_at_prices,
 )
-from largesse.allocation.price.hull import as_rows
+from largesse.allocation.price.upper_hulls import convert_to_kernel_arrays
 from largesse.records import Array, SpendingCurve
 from largesse.stats import draw_levels_for_rows
 
@@ -27,7 +27,7 @@ SPENDING = SpendingCurve((3.0, 0.3, 0.1, 0.0), (0.0, 0.4, 1.2, 2.5), (0.0, 0.5, 
 def make_task(n: int = 3000, seed: int = 0) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
     curves = np.cumsum(rng.exponential(0.1, (n, 4)), axis=1)
-    return as_rows(curves, np.array([0.0, 1.0, 2.0, 4.0]) * (curves if seed else 1.0))
+    return convert_to_kernel_arrays(curves, np.array([0.0, 1.0, 2.0, 4.0]) * (curves if seed else 1.0))
 
 
 def make_groups(n: int) -> Array:
@@ -42,7 +42,7 @@ def find_points(curves: Array, costs: Array, *args: Any, **settings: Any) -> tup
 
 def count(points: Any, curves: Array, costs: Array, explore: float = 0.0, seed: int = 0) -> tuple[Array, Array]:
     rows = np.arange(len(curves))
-    return count_at_budgets(points, (rows, curves, costs), make_groups(len(curves)), 6, explore, seed)
+    return count_levels_at_budgets(points, (rows, curves, costs), make_groups(len(curves)), 6, explore, seed)
 
 
 def count_plainly(levels: Array, curves: Array, costs: Array) -> tuple[Array, Array]:
@@ -112,7 +112,8 @@ def test_sums_and_counts_of_batches_add_up() -> None:
     assert (np.diff([point.budget for point in points]) > 0).all()
     whole, groups, rows = count(points, curves, costs, 0.3, 1), make_groups(500), np.arange(500)
     batches = [
-        count_at_budgets(points, (rows[part], curves[part], costs[part]), groups[part], 6, 0.3, 1) for part in cut
+        count_levels_at_budgets(points, (rows[part], curves[part], costs[part]), groups[part], 6, 0.3, 1)
+        for part in cut
     ]
     assert (sum(counts for counts, _ in batches) == whole[0]).all()
     assert sum(paid for _, paid in batches) == pytest.approx(whole[1])
@@ -123,14 +124,14 @@ def test_listed_levels_are_counted_like_those_of_prices() -> None:
     curves, costs = make_task(300, seed=1)
     points = find_points(curves, costs)
     levels = np.stack([plan_at(curves, costs, point.budget).levels for point in points])
-    listed = count_levels(levels, (np.arange(300), curves, costs), make_groups(300), 6)
+    listed = count_levels_of_plans(levels, (np.arange(300), curves, costs), make_groups(300), 6)
     counts, paid = count(points, curves, costs)
     assert (listed[0] == counts).all()
     assert listed[1] == pytest.approx(paid)
 
 
 def test_customers_for_whom_nothing_pays_have_one_point_and_no_point_counts_nothing() -> None:
-    curves, costs = as_rows(np.full((5, 3), 0.2), np.array([0.0, 1.0, 2.0]))
+    curves, costs = convert_to_kernel_arrays(np.full((5, 3), 0.2), np.array([0.0, 1.0, 2.0]))
     (point,) = find_points(curves, costs)
     assert (point.budget, point.value) == (0.0, pytest.approx(0.2))
     assert [part.shape for part in count((), *make_task(10))] == [(0, 6, 4), (0, 6)]

@@ -3,11 +3,11 @@ import pytest
 
 from largesse.allocation import (
     allocate,
-    copy_options,
+    copy_supported_values,
     frontier,
     map_to_supported_levels,
-    replace_levels,
-    replace_probabilities,
+    replace_unsupported_levels,
+    replace_unsupported_probabilities,
 )
 
 
@@ -31,10 +31,10 @@ def test_a_plan_among_copied_options_is_the_best_among_supported_levels(seed: in
     allowed[:, 1] |= ~allowed.any(axis=1)
     curves, costs = rng.random((40, 4)).cumsum(axis=1), rng.random((40, 4)).cumsum(axis=1)
     supported = map_to_supported_levels(allowed)
-    own, paid = copy_options(curves, supported), copy_options(costs, supported)
+    own, paid = copy_supported_values(curves, supported), copy_supported_values(costs, supported)
     budget = float(paid.min(axis=1).mean()) + 0.5
     plan = allocate(own, paid, budget)
-    levels, rows = replace_levels(plan.levels, supported), np.arange(40)
+    levels, rows = replace_unsupported_levels(plan.levels, supported), np.arange(40)
     assert allowed[rows, levels].all()
     assert costs[rows, levels].mean() <= budget
     assert curves[rows, levels].mean() == pytest.approx(plan.value)
@@ -49,10 +49,12 @@ def test_probabilities_of_options_become_those_of_levels() -> None:
     allowed = rng.random((30, 4)) < 0.5
     supported = map_to_supported_levels(allowed)
     probabilities = rng.dirichlet(np.ones(4), 30)
-    moved = replace_probabilities(probabilities, supported)
+    moved = replace_unsupported_probabilities(probabilities, supported)
     assert moved.sum(axis=1) == pytest.approx(np.ones(30))
     some = allowed.any(axis=1)
     assert (moved[some][~allowed[some]] == 0).all()
     curves = rng.random((30, 4))
-    assert (moved * curves).sum(axis=1) == pytest.approx((probabilities * copy_options(curves, supported)).sum(axis=1))
-    assert np.array_equal(replace_probabilities(probabilities, None), probabilities)
+    assert (moved * curves).sum(axis=1) == pytest.approx(
+        (probabilities * copy_supported_values(curves, supported)).sum(axis=1)
+    )
+    assert np.array_equal(replace_unsupported_probabilities(probabilities, None), probabilities)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from largesse.allocation.plan import decide_at_price
+from largesse.allocation.plan_and_frontier import decide_at_price
 from largesse.errors import BudgetError
 from largesse.exploration import Mixture, calibrate_mixture, find_mixture
 from largesse.records import Array

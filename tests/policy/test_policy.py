@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.allocation.plan import decide_at_price
+from largesse.allocation.plan_and_frontier import decide_at_price
 from largesse.data.log_reader import log_from_arrays, read_log
 from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
 from largesse.io import read_archive, write_archive

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from largesse import Boosting, Levels, Linear, evaluate, read_log, run
-from largesse.allocation import allocate, bar_options, map_to_supported_levels
+from largesse.allocation import allocate, map_to_supported_levels, penalise_unsupported_levels
 from largesse.data import Row
 from largesse.evaluation import doctor
 from largesse.policy import Policy
@@ -77,7 +77,7 @@ def test_plans_never_choose_barred_options_and_cost_what_they_say() -> None:
         curves, allowed = np.sort(rng.random((60, 4)), axis=1), rng.random((60, 4)) < 0.6
         allowed[~allowed.any(axis=1), 0] = True
         costs = np.array([0.0, 1.0, 2.0, 4.0])
-        barred, paid = bar_options(curves, costs, allowed)
+        barred, paid = penalise_unsupported_levels(curves, costs, allowed)
         cheapest = np.where(allowed, costs, np.inf).min(axis=1).mean()
         plan = allocate(barred, paid, cheapest + 0.3 * (seed % 7))
         assert allowed[np.arange(60), plan.levels].all()

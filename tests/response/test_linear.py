@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from largesse.allocation.plan import allocate
+from largesse.allocation.plan_and_frontier import allocate
 from largesse.errors import InputError
 from largesse.records import Array
 from largesse.response import linear

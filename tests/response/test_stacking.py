@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from largesse.allocation.plan import allocate
+from largesse.allocation.plan_and_frontier import allocate
 from largesse.data.log_reader import log_from_arrays
 from largesse.errors import InputError
 from largesse.levels import Levels

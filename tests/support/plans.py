@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from largesse.allocation.constraints.constraint_types import Constraints
-from largesse.allocation.plan import allocate
-from largesse.allocation.price.hull import as_rows, cheapest, climb_hulls
+from largesse.allocation.plan_and_frontier import allocate
+from largesse.allocation.price.upper_hulls import convert_to_kernel_arrays, find_cheapest_levels, find_hull_steps
 from largesse.errors import BudgetError
 from largesse.evaluation import choose_features, count_plan, number_groups, summarise_plan
 from largesse.records import Array, Plan, PlanSummary
@@ -104,9 +104,9 @@ class Path:
 
 def full_path(curves: Array, costs: Array) -> Path:
     """Return every step of every customer, sorted."""
-    curves, costs = as_rows(curves, np.asarray(costs))
-    start, sums = cheapest(curves, costs)
-    steps = climb_hulls(curves, costs, np.arange(len(curves)), start, 0.0)
+    curves, costs = convert_to_kernel_arrays(curves, np.asarray(costs))
+    start, sums = find_cheapest_levels(curves, costs)
+    steps = find_hull_steps(curves, costs, np.arange(len(curves)), start, 0.0)
     order = np.argsort(-steps.slope, kind="stable")
     slope, cost = steps.slope[order], steps.cost[order]
     return Path(float(sums[2] + sums[3]), cost, slope * cost, slope)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import Constraints, allocate, allow_cheapest, expected_costs, find_cost_correction
+from largesse.allocation import Constraints, add_cheapest_level, allocate, expected_costs, find_cost_correction
 from largesse.evaluation import compute_scores, measure_spending, restrict_scores
 from largesse.policy import Policy
 from largesse.propensity import estimate_propensities, find_unsupported, mark_supported
@@ -56,7 +56,7 @@ def fit_log(log: Log, seed: int, name: str = "") -> FittedLog:
     model = make_model(name, seed) if name else Linear(penalty=PLAN_PENALTY, seed=seed)
     held = model.fit_held_out(log, assign_folds(log, 5, seed))
     propensities, cells = estimate_propensities(log, held.fold, seed), find_unsupported(log, seed)
-    scores = restrict_scores(compute_scores(log, held, propensities), allow_cheapest(mark_supported(cells, log)))
+    scores = restrict_scores(compute_scores(log, held, propensities), add_cheapest_level(mark_supported(cells, log)))
     spending = measure_spending(scores)
     policy = Policy(model, log.levels, spending=None if spending is None else spending.whole, unsupported=cells)
     return FittedLog(log, held, propensities, scores, policy)

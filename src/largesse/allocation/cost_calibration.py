@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.allocation.plan import frontier
+from largesse.allocation.plan_and_frontier import frontier
 from largesse.records import Array, SpendingCurve
 from largesse.stats import t_quantile
 
@@ -32,14 +32,17 @@ MAX_RATIO = 5.0  # the true spend is not believed to be further from what is exp
 
 @dataclass(frozen=True)
 class CostCorrection:
-    """Multiplier of expected costs, and its uncertainty."""
+    """Factor that corrects expected costs to actual costs, with its uncertainty."""
 
     scale: float = 1.0
     error: float = 0.0  # standard error of the true spend, as a share of it
     ratio: float = 1.0  # true spend / expected spend, estimated; the scale is larger where more confidence is asked for
 
     def confidence(self, spend: float, budget: float) -> float:
-        """Return the probability that a plan keeps its budget; `spend` is its expected cost times the scale."""
+        """Return the probability that a plan keeps its budget.
+
+        `spend` is its expected cost times the scale.
+        """
         true = spend / self.scale * self.ratio
         if self.error * true <= 0:
             return 1.0 if true <= budget * (1 + 1e-9) else 0.0
@@ -49,7 +52,7 @@ class CostCorrection:
 def find_cost_correction(
     curves: Array, costs: Array, budget: float, spending: SpendingCurve | None, confidence: float = BUDGET_CONFIDENCE
 ) -> CostCorrection:
-    """Return the correction with which a plan for these customers costs `budget` on average.
+    """Return the cost correction with which the actual cost of a plan meets a budget.
 
     Parameters
     ----------
@@ -73,7 +76,7 @@ def find_cost_correction(
     if spending is None:
         return CostCorrection()
     front = frontier(curves, costs)
-    return correct_for_budget(
+    return correct_expected_costs(
         np.array([front.spend[0], *map(front.budget_at, spending.price)]), budget, spending, confidence
     )
 
@@ -81,34 +84,39 @@ def find_cost_correction(
 def find_budget_for_spend(
     expected: Array, spend: float, spending: SpendingCurve, confidence: float = BUDGET_CONFIDENCE
 ) -> float:
-    """Return the budget at which a plan is expected to cost `spend`: the inverse of `correct_for_budget`."""
-    return float(np.interp(spend, expected, _aim(expected, spending, confidence)[0]))
+    """Return the budget at which a plan with corrected costs has the expected cost `spend`."""
+    return float(np.interp(spend, expected, _compute_corrected_spends(expected, spending, confidence)[0]))
 
 
-def correct_for_budget(
+def correct_expected_costs(
     expected: Array, budget: float, spending: SpendingCurve, confidence: float = BUDGET_CONFIDENCE
 ) -> CostCorrection:
-    """Return the cost correction for customers, from their expected costs (m + 1,) at falling prices.
+    """Return the cost correction at a budget, from customers' expected costs (m + 1,) at falling prices.
 
     That is at their cheapest levels, and at each price of `spending`.
     """
-    aim, ratio, error = _aim(expected, spending, confidence)
-    spend, place = _cross(expected, aim, budget)
+    aim, ratio, error = _compute_corrected_spends(expected, spending, confidence)
+    spend, place = _find_spend_at_budget(expected, aim, budget)
     at = [float(np.interp(place, np.arange(len(ratio)), table)) for table in (ratio, error)]
     met = 0 < spend < math.inf and 0 < budget < math.inf
     scale = budget / spend if met else aim[-1] / expected[-1] if expected[-1] > 0 else 1.0
     return CostCorrection(float(np.clip(scale, 0.5 / MAX_RATIO, 2 * MAX_RATIO)), at[1] / at[0], at[0])
 
 
-def _aim(expected: Array, spending: SpendingCurve, confidence: float) -> tuple[Array, Array, Array]:
-    """Return the budgets (m + 1,) that lead to the expected spends, the ratios of both, and the standard errors of the ratios."""
-    ratio, error = _ratios(spending)
+def _compute_corrected_spends(
+    expected: Array, spending: SpendingCurve, confidence: float
+) -> tuple[Array, Array, Array]:
+    """Return the corrected costs (m + 1,) of plans at falling prices, the correction factors, and their errors.
+
+    The first are the budgets that lead to the expected spends.
+    """
+    ratio, error = _estimate_cost_ratios(spending)
     beyond = t_quantile(1e9, 2 * confidence - 1)
-    return _rising(expected * (ratio + beyond * error)), ratio, error
+    return _make_non_decreasing(expected * (ratio + beyond * error)), ratio, error
 
 
-def _ratios(spending: SpendingCurve) -> tuple[Array, Array]:
-    """Return true / expected spend at the cheapest plan and at each price (m + 1,), and the standard error of each.
+def _estimate_cost_ratios(spending: SpendingCurve) -> tuple[Array, Array]:
+    """Estimate the ratio of actual to expected cost at each price (m + 1,), and its standard error.
 
     The first price is that of the cheapest plan, too. Both allow for the model's own evidence: the ratio is about one.
     """
@@ -124,15 +132,18 @@ def _ratios(spending: SpendingCurve) -> tuple[Array, Array]:
     return np.append(ratio[0], ratio), np.append(error[0], error)
 
 
-def _rising(values: Array) -> Array:
-    """Return non-decreasing values: halfway between the lowest such curve above and the highest below."""
+def _make_non_decreasing(values: Array) -> Array:
+    """Smooth values to a non-decreasing sequence, halfway between its two monotone envelopes."""
     above, below = np.maximum.accumulate(values), np.minimum.accumulate(values[::-1])[::-1]
     middle: Array = (above + below) / 2
     return middle
 
 
-def _cross(expected: Array, aim: Array, budget: float) -> tuple[float, float]:
-    """Return the expected spend at which `aim` reaches the budget, and its place among the points; ∞ if `aim` never reaches the budget."""
+def _find_spend_at_budget(expected: Array, aim: Array, budget: float) -> tuple[float, float]:
+    """Return the expected cost at which the corrected cost equals the budget, and its position.
+
+    It is infinite if the corrected cost `aim` never reaches the budget.
+    """
     over = np.flatnonzero(aim > budget)
     if not len(over):
         return math.inf, len(aim) - 1.0

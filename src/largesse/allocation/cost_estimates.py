@@ -1,4 +1,4 @@
-"""Expected cost of each level for each customer, for costs paid at once or on redemption."""
+"""Expected cost of each level for each customer, if costs are paid at once or on redemption."""
 
 from __future__ import annotations
 

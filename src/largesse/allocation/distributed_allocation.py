@@ -1,4 +1,4 @@
-"""Distributed allocation: customers stay on their machines, and only sums come back.
+"""Allocation for customers in batches on several machines, which exchange only sums.
 
 The price search is that of `allocate`, round by round: a sample brackets the price, every batch decides the customers who
 get the same level at both ends, and adds up their costs. When few customers are undecided they are gathered, and the
@@ -18,10 +18,17 @@ from functools import partial
 
 import numpy as np
 
-from largesse.allocation.input_checks import make_budget_error, total_limit
-from largesse.allocation.price.hull import climb_hulls
-from largesse.allocation.price.rounding import PlanDraft, keep_within_budget, spend_rest
-from largesse.allocation.price.search import NUDGE, PRICE_SAMPLE_SIZE, PriceSearch, Shortfall, levels_at, search_price
+from largesse.allocation.input_checks import compute_total_budget, make_budget_error
+from largesse.allocation.price.plan_rounding import PlanDraft, keep_within_budget, spend_remainder
+from largesse.allocation.price.price_search import (
+    NUDGE,
+    PRICE_SAMPLE_SIZE,
+    BudgetShortfall,
+    PriceSearch,
+    find_levels_at_price,
+    search_price,
+)
+from largesse.allocation.price.upper_hulls import find_hull_steps
 from largesse.records import Array
 
 Bracket = tuple[float, float]
@@ -34,20 +41,23 @@ TIE_WIDTH = 4 * NUDGE  # relative width of a bracket whose steps are taken for t
 
 
 @dataclass(frozen=True, eq=False)
-class BracketDecision:
-    """Levels of all customers: those that the brackets decide, and the listed levels of the others."""
+class BatchLevelRule:
+    """Rule for each customer's level after a price search in batches: price brackets, and listed levels."""
 
     brackets: tuple[Bracket, ...]
     rows: Array  # (m,) rising: the undecided customers whose levels were decided one by one
     levels: Array  # (m,)
 
     def decide(self, rows: Array, curves: Array, costs: Array) -> Array:
-        """Return the levels (n,) of some customers: row numbers (n,), curves (n, K) and cost rows (1, K) or (n, K)."""
-        levels, undecided, _ = classify_rounds(self.brackets, curves, costs)
+        """Return the levels (n,) of one batch of customers.
+
+        Row numbers are (n,), curves (n, K) and cost rows (1, K) or (n, K).
+        """
+        levels, undecided, _ = apply_brackets(self.brackets, curves, costs)
         wanted = rows[undecided]
         if self.brackets and len(self.rows) and len(wanted) and wanted[0] < self.rows[0]:
             # Of customers who share a step but were too many to gather, those before the gathered ones take it.
-            low = levels_at(curves, costs, self.brackets[-1][1])
+            low = find_levels_at_price(curves, costs, self.brackets[-1][1])
             levels[undecided] = np.where(wanted < self.rows[0], low[undecided], levels[undecided])
         place = np.searchsorted(self.rows, wanted)
         known = np.flatnonzero(np.append(self.rows, -1)[place] == wanted)
@@ -57,7 +67,7 @@ class BracketDecision:
 
 @dataclass(frozen=True, eq=False)
 class BatchPlan:
-    """Plan of `allocate` for customers in batches: its numbers, and the levels of any batch."""
+    """Plan for customers in batches: its averages and bound, and the levels of any batch."""
 
     n: int
     value: float  # averages per customer, as in `Plan`
@@ -65,65 +75,70 @@ class BatchPlan:
     price: float
     bound: float
     budget: float
-    decision: BracketDecision
+    decision: BatchLevelRule
 
     @property
     def gap(self) -> float:
-        """Upper bound of the average value that a better plan could add."""
+        """Upper bound of the additional average value of a better plan."""
         return max(self.bound - self.value, 0.0)
 
     def __len__(self) -> int:
         return self.n
 
     def decide(self, rows: Array, curves: Array, costs: Array) -> Array:
-        """Return the levels (n,) of some customers: row numbers (n,), curves (n, K) and cost rows (1, K) or (n, K)."""
+        """Return the levels (n,) of one batch of customers.
+
+        Row numbers are (n,), curves (n, K) and cost rows (1, K) or (n, K).
+        """
         return self.decision.decide(rows, curves, costs)
 
 
 def allocate_batches(
     ask: Ask, n: int, budget: float | None = None, *, total: float | None = None, gathered: int = MAX_GATHERED
 ) -> BatchPlan:
-    """Plan for n customers within an average or a total budget; at most `gathered` of them come to this machine.
+    """Allocate levels to n customers in batches, within an average or a total budget.
+
+    At most `gathered` customers come to this machine.
 
     >>> batch = (np.arange(2), np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([[0.0, 1.0, 2.0]]))
     >>> plan = allocate_batches(lambda task: [task(*batch)], 2, budget=1.5)
     >>> plan.price, plan.spend, plan.decision.decide(*batch)
     (0.09999999999999998, 1.5, array([1, 2]))
     """
-    limit = total_limit(n, budget, total)
+    limit = compute_total_budget(n, budget, total)
     average = limit / n if budget is None else float(budget)
-    search, rounds = PriceSearch(limit, n), BatchRounds(ask, gathered / n)
+    search, batch_search = PriceSearch(limit, n), BatchPriceSearch(ask, gathered / n)
     ends = (0, n)
     while search.undecided > gathered:
         if search.parted:
-            curves, costs = rounds.take(search.draw())
+            curves, costs = batch_search.fetch_customers(search.draw())
             inside = search.bracket(curves, costs)
         elif search.ends[0] > search.ends[1] * (1 + TIE_WIDTH):
-            inside = rounds.part(search)
+            inside = batch_search.narrow_bracket(search)
         else:
-            ends = rounds.split_ties(search)
+            ends = batch_search.split_ties(search)
             break
-        short = rounds.classify(search, inside)
+        short = batch_search.classify(search, inside)
         if short is not None:
             raise make_budget_error(short.cheapest, limit, n, total is not None)
-    rows, curves, costs = rounds.gather(ends)
-    solution = search_price(curves, costs, limit, search if rounds.brackets else None)
-    if isinstance(solution, Shortfall):
+    rows, curves, costs = batch_search.gather(ends)
+    solution = search_price(curves, costs, limit, search if batch_search.brackets else None)
+    if isinstance(solution, BudgetShortfall):
         raise make_budget_error(solution.cheapest, limit, n, total is not None)
     value, spend = (sum(map(Fraction, parts), Fraction(0)) for parts in (solution.value, solution.spend))
     plan = PlanDraft(curves, costs, solution.levels, value, spend, limit)
     bound = float(value) + (solution.price * max(plan.room, 0.0) if solution.price > 0 else 0.0)
     keep_within_budget(plan, solution.rows)
-    spend_rest(plan, solution.rows)
+    spend_remainder(plan, solution.rows)
     total_value = float(plan.value)
-    decision = BracketDecision(tuple(rounds.brackets), rows, plan.levels)
+    decision = BatchLevelRule(tuple(batch_search.brackets), rows, plan.levels)
     mean_spend = min(float(plan.spend) / n, average)
     return BatchPlan(n, total_value / n, mean_spend, solution.price, max(bound, total_value) / n, average, decision)
 
 
 @dataclass(eq=False)
-class BatchRounds:
-    """Rounds of a price search over batches: the brackets so far, and the places of undecided customers."""
+class BatchPriceSearch:
+    """Price search over batches of customers: price brackets so far, and positions of undecided customers."""
 
     ask: Ask
     share: float  # of its customers that a batch may send
@@ -137,21 +152,29 @@ class BatchRounds:
     ends: Array = field(default_factory=lambda: np.zeros((1, 2)))  # (b, 2) cost of its undecided at both ends
     sent: list[Result] | None = None  # the undecided of the last bracket, if every batch has sent its own
 
-    def take(self, places: Array) -> tuple[Array, Array]:
-        """Return the curves and costs of undecided customers by their places (m,) among them, in any order."""
+    def fetch_customers(self, places: Array) -> tuple[Array, Array]:
+        """Fetch the curves and costs of undecided customers, by their positions (m,).
+
+        Positions count undecided customers, in any order.
+        """
         if not len(places):
             return np.zeros((0, 1)), np.zeros((1, 1))
         wanted, back = np.unique(places, return_inverse=True)
-        _, curves, costs = _join(self.ask(partial(_take, tuple(self.brackets), wanted, self.firsts, self.before)))
+        _, curves, costs = _join_batches(
+            self.ask(partial(_select_by_position, tuple(self.brackets), wanted, self.firsts, self.before))
+        )
         return curves[back], costs[back] if len(costs) > 1 else costs
 
-    def classify(self, search: PriceSearch, inside: Bracket) -> Shortfall | None:
-        """Decide customers of every batch by one more bracket, if the price lies in it."""
-        results = list(self.ask(partial(_classify, (*self.brackets, inside), self.share)))
+    def classify(self, search: PriceSearch, inside: Bracket) -> BudgetShortfall | None:
+        """Classify the customers of every batch by one more bracket of the price.
+
+        It counts only if the price lies in it.
+        """
+        results = list(self.ask(partial(_classify_batch, (*self.brackets, inside), self.share)))
         counts, firsts = ([int(result[name]) for result in results] for name in ("undecided", "first"))
         sums = np.array([result["sums"] for result in results])  # (b, 6)
-        accepted = search.accept(inside, sum(counts), _add(sums))
-        if isinstance(accepted, Shortfall):
+        accepted = search.accept(inside, sum(counts), _add_batch_sums(sums))
+        if isinstance(accepted, BudgetShortfall):
             return accepted
         if accepted:
             order = np.argsort(firsts)
@@ -161,37 +184,51 @@ class BatchRounds:
             self.sent = results if all("rows" in result for result in results) else None
         return None
 
-    def part(self, search: PriceSearch) -> Bracket:
-        """Return a narrower bracket of the price, from a sample of steps or around a step that many customers share."""
+    def narrow_bracket(self, search: PriceSearch) -> Bracket:
+        """Return a narrower bracket of the price, from a sample of customers' hull steps.
+
+        It may lie around a step that many customers share.
+        """
         size = min(PRICE_SAMPLE_SIZE, search.undecided)
-        curves, costs = self.take(search.rng.integers(0, search.undecided, size))
-        steps = climb_hulls(curves, costs, np.arange(size), levels_at(curves, costs, search.ends[0]), search.ends[1])
+        curves, costs = self.fetch_customers(search.rng.integers(0, search.undecided, size))
+        steps = find_hull_steps(
+            curves, costs, np.arange(size), find_levels_at_price(curves, costs, search.ends[0]), search.ends[1]
+        )
         slope = np.unique(steps.slope)[::-1]
         inner = np.column_stack([slope * (1 + NUDGE), slope * (1 - NUDGE)]).ravel()
         prices = np.unique([*inner.clip(search.ends[1], min(search.ends[0], inner[0])), *search.ends])[::-1]
-        spends = np.array([result["cost"] for result in self.ask(partial(_spend, tuple(self.brackets), prices))])
+        spends = np.array(
+            [result["cost"] for result in self.ask(partial(_sum_spend_by_price, tuple(self.brackets), prices))]
+        )
         over = np.cumsum(spends.sum(axis=0)) > search.room
         k = int(np.argmax(over)) if over.any() else len(prices) - 1
         return float(prices[max(k - 1, 0)]), float(prices[max(k, 1)])
 
     def split_ties(self, search: PriceSearch) -> tuple[int, int]:
-        """Give customers who share a step to the next level in the order of rows; return the rows of the batch where the budget ends."""
+        """Give tied customers the higher level in the order of rows, and find the batch where the budget ends.
+
+        Returns the rows of this batch.
+        """
         high, low = self.ends.T
         spent = np.cumsum(low) + np.cumsum(high[::-1])[::-1] - high  # up to each batch everyone takes the step
         k = min(int(np.searchsorted(spent, search.room, side="right")), len(self.firsts) - 1)
         last = int(self.firsts[k + 1]) if k + 1 < len(self.firsts) else np.iinfo(np.int64).max
         ends = int(self.firsts[k]), last
-        others = np.array([result["sums"] for result in self.ask(partial(_total, tuple(self.brackets), ends))])
-        search.decided.append(_add(others))
+        others = np.array(
+            [result["sums"] for result in self.ask(partial(_sum_tied_customers, tuple(self.brackets), ends))]
+        )
+        search.decided.append(_add_batch_sums(others))
         return ends
 
     def gather(self, ends: tuple[int, int]) -> tuple[Array, Array, Array]:
-        """Return the row numbers, curves and costs of the undecided customers between two row numbers."""
-        return _join(self.sent or self.ask(partial(_gather, tuple(self.brackets), ends)))
+        """Fetch the row numbers, curves and costs of undecided customers between two row numbers."""
+        return _join_batches(self.sent or self.ask(partial(_select_by_row_number, tuple(self.brackets), ends)))
 
 
-def classify_rounds(brackets: Iterable[Bracket], curves: Array, costs: Array) -> tuple[Array, Array, Array]:
-    """Return levels (n,), undecided rows (m,) and the sums of the last round, after all brackets in order.
+def apply_brackets(brackets: Iterable[Bracket], curves: Array, costs: Array) -> tuple[Array, Array, Array]:
+    """Classify a batch's customers by a sequence of price brackets.
+
+    Returns levels (n,), undecided rows (m,) and the sums of the last round.
 
     The levels of the undecided are those at the high end of the last bracket.
     """
@@ -211,14 +248,14 @@ def classify_rounds(brackets: Iterable[Bracket], curves: Array, costs: Array) ->
 # -- one task for each batch ----------------------------------------------------------------------------------------------
 
 
-def _classify(brackets: tuple[Bracket, ...], share: float, rows: Array, curves: Array, costs: Array) -> Result:
-    """Count the undecided customers of a batch, return them if they are few, and add up those that the last bracket decides."""
-    _, undecided, sums = classify_rounds(brackets, curves, costs)
-    few = _part(rows, curves, costs, undecided) if len(undecided) <= share * len(rows) else {}
+def _classify_batch(brackets: tuple[Bracket, ...], share: float, rows: Array, curves: Array, costs: Array) -> Result:
+    """Classify a batch's customers by price brackets, and return sums and the undecided customers if few."""
+    _, undecided, sums = apply_brackets(brackets, curves, costs)
+    few = _pack_customers(rows, curves, costs, undecided) if len(undecided) <= share * len(rows) else {}
     return {"first": rows[0], "undecided": np.array(len(undecided)), "sums": sums, **few}
 
 
-def _take(
+def _select_by_position(
     brackets: tuple[Bracket, ...],
     places: Array,
     firsts: Array,
@@ -227,54 +264,63 @@ def _take(
     curves: Array,
     costs: Array,
 ) -> Result:
-    """Return the undecided customers of a batch by their places among those of all batches."""
-    undecided = classify_rounds(brackets, curves, costs)[1]
+    """Return undecided customers of a batch by their positions among all undecided customers."""
+    undecided = apply_brackets(brackets, curves, costs)[1]
     k = int(np.searchsorted(firsts, rows[0], side="right")) - 1
     start = int(before[k]) + (0 if brackets else int(rows[0]))
     mine = places[slice(*np.searchsorted(places, [start, start + len(undecided)]))] - start
-    return _part(rows, curves, costs, undecided[mine])
+    return _pack_customers(rows, curves, costs, undecided[mine])
 
 
-def _gather(brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, curves: Array, costs: Array) -> Result:
+def _select_by_row_number(
+    brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, curves: Array, costs: Array
+) -> Result:
     """Return the undecided customers of a batch between two row numbers."""
-    undecided = classify_rounds(brackets, curves, costs)[1]
+    undecided = apply_brackets(brackets, curves, costs)[1]
     inside = (rows[undecided] >= ends[0]) & (rows[undecided] < ends[1])
-    return _part(rows, curves, costs, undecided[inside])
+    return _pack_customers(rows, curves, costs, undecided[inside])
 
 
-def _spend(brackets: tuple[Bracket, ...], prices: Array, rows: Array, curves: Array, costs: Array) -> Result:
-    """Return the cost of a batch's undecided customers at the first of falling prices (m,), and the added cost at each other price."""
+def _sum_spend_by_price(
+    brackets: tuple[Bracket, ...], prices: Array, rows: Array, curves: Array, costs: Array
+) -> Result:
+    """Sum the costs that a batch's undecided customers add at each of several falling prices (m,)."""
     del rows
-    levels, undecided, _ = classify_rounds(brackets, curves, costs)
-    steps = climb_hulls(curves, costs, undecided, levels, float(prices[-1]))
+    levels, undecided, _ = apply_brackets(brackets, curves, costs)
+    steps = find_hull_steps(curves, costs, undecided, levels, float(prices[-1]))
     cell = np.searchsorted(-prices, -steps.slope)  # the first price that takes the step
     cost = np.bincount(cell, steps.cost, minlength=len(prices))
     cost[0] += np.broadcast_to(costs, curves.shape)[undecided, levels[undecided]].sum()
     return {"cost": cost}
 
 
-def _total(brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, curves: Array, costs: Array) -> Result:
-    """Sum the undecided customers of a batch who share a step: they take it before two row numbers, and not after them."""
-    from largesse.allocation.price.price_kernels import sum_totals
+def _sum_tied_customers(
+    brackets: tuple[Bracket, ...], ends: tuple[int, int], rows: Array, curves: Array, costs: Array
+) -> Result:
+    """Sum value and cost of a batch's tied customers outside a range of row numbers.
 
-    levels, undecided, _ = classify_rounds(brackets, curves, costs)
+    They take the step before the range, and not after it.
+    """
+    from largesse.allocation.price.price_kernels import sum_value_and_cost
+
+    levels, undecided, _ = apply_brackets(brackets, curves, costs)
     outside = undecided[(rows[undecided] < ends[0]) | (rows[undecided] >= ends[1])]
     if len(outside) and rows[0] < ends[0]:
-        levels = levels_at(curves, costs, brackets[-1][1])
-    return {"sums": sum_totals(curves, costs, outside, levels)}
+        levels = find_levels_at_price(curves, costs, brackets[-1][1])
+    return {"sums": sum_value_and_cost(curves, costs, outside, levels)}
 
 
-def _part(rows: Array, curves: Array, costs: Array, some: Array) -> Result:
-    return {"rows": rows[some], "curves": curves[some], "costs": _pick(costs, some)}
+def _pack_customers(rows: Array, curves: Array, costs: Array, some: Array) -> Result:
+    return {"rows": rows[some], "curves": curves[some], "costs": _select_costs(costs, some)}
 
 
-def _pick(costs: Array, some: Array) -> Array:
+def _select_costs(costs: Array, some: Array) -> Array:
     """Return the cost rows (1, K) or (m, K) of some customers."""
     return costs if len(costs) == 1 else costs[some]
 
 
-def _join(results: Iterable[Result]) -> tuple[Array, Array, Array]:
-    """Return the customers of all batches, in the order of their row numbers."""
+def _join_batches(results: Iterable[Result]) -> tuple[Array, Array, Array]:
+    """Concatenate the customers of all batches, in the order of their row numbers."""
     undecided = [result for result in results if "rows" in result]
     rows, curves = (np.concatenate([result[name] for result in undecided]) for name in ("rows", "curves"))
     per_customer = any(len(result["costs"]) != 1 for result in undecided)
@@ -284,8 +330,11 @@ def _join(results: Iterable[Result]) -> tuple[Array, Array, Array]:
     return rows[order], curves[order], costs[order] if per_customer else costs
 
 
-def _add(sums: Array) -> Array:
-    """Add up sums (b, m) of batches: pairs of a sum and its carry come first, and are added exactly."""
+def _add_batch_sums(sums: Array) -> Array:
+    """Add up the sums (b, m) of batches, exactly where they have carries.
+
+    Pairs of a sum and its carry come first.
+    """
     pairs = sums[:, :4].reshape(len(sums), 2, 2)
     whole = [sum(map(Fraction, pairs[:, k].ravel().tolist()), Fraction(0)) for k in range(2)]
     carried = [term for total in whole for term in (float(total), float(total - Fraction(float(total))))]

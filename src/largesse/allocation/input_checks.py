@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation.cost_estimates import expected_costs
-from largesse.allocation.price.hull import as_rows
+from largesse.allocation.price.upper_hulls import convert_to_kernel_arrays
 from largesse.errors import BudgetError, Problem, find_budget_problems, make_below_cheapest_error, refuse
 from largesse.levels import Levels
 from largesse.records import Array
@@ -18,7 +18,10 @@ DTYPE_NAMES = {"b": "true and false", "c": "complex numbers", "M": "dates", "m":
 
 
 def check_curves_and_costs(curves: Any, costs: Any) -> tuple[Array, Array]:
-    """Return curves (n, K) and cost rows (1, K) or (n, K) in the layout of the compiled loops, or refuse them."""
+    """Check curves (n, K) and costs, and convert them to the layout of the compiled loops.
+
+    Cost rows are (1, K) or (n, K).
+    """
     problems: list[Problem] = []
     table = read_finite_array(curves, "curves", problems)
     if table is not None and (table.ndim != 2 or 0 in table.shape):
@@ -29,11 +32,14 @@ def check_curves_and_costs(curves: Any, costs: Any) -> tuple[Array, Array]:
     refuse("allocate", problems)
     assert table is not None
     assert paid is not None
-    return as_rows(table, paid.astype(np.float64) if paid.ndim == 1 else paid)
+    return convert_to_kernel_arrays(table, paid.astype(np.float64) if paid.ndim == 1 else paid)
 
 
 def _read_costs(costs: Any, curves: Array | None, problems: list[Problem]) -> Array | None:
-    """Return costs (K,) or (n, K), and add their problems to the list; curves are None if they are invalid."""
+    """Convert costs to an array (K,) or (n, K), and add problems of invalid costs to a list.
+
+    Curves are None if they are invalid.
+    """
     if isinstance(costs, Levels):
         if curves is None:
             return None
@@ -56,7 +62,10 @@ def _read_costs(costs: Any, curves: Array | None, problems: list[Problem]) -> Ar
 
 
 def read_finite_array(values: Any, name: str, problems: list[Problem]) -> Array | None:
-    """Return an array of finite floats, or None with its problems added to the list."""
+    """Convert values to an array of finite floats, and add problems of invalid values to a list.
+
+    Invalid values give None.
+    """
     missing = Problem(f"{name} hold missing or infinite numbers", "every customer needs a number at every level")
     try:
         table = np.asarray(values)
@@ -73,15 +82,18 @@ def read_finite_array(values: Any, name: str, problems: list[Problem]) -> Array 
     if table.dtype not in (np.float32, np.float64):
         with np.errstate(over="ignore"):
             table = table.astype(np.float64)
-    if not _moderate(table):
+    if not _are_moderate_numbers(table):
         large = Problem(f"{name} hold numbers beyond {MAX_NUMBER:g}", "give them in a larger unit")
         problems.append(large if np.isfinite(table).all() else missing)
         return None
     return table
 
 
-def _moderate(values: Array) -> bool:
-    """Test if all values are finite and small enough to add up; one sum tests this without a mask."""
+def _are_moderate_numbers(values: Array) -> bool:
+    """Test if all values are finite and small enough to be added up.
+
+    One sum tests this without a mask.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         if values.dtype == np.float32:
             return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
@@ -89,8 +101,8 @@ def _moderate(values: Array) -> bool:
         return bool(np.isfinite(np.dot(line, line)) or (np.abs(line) <= MAX_NUMBER).all())
 
 
-def total_limit(n: int, budget: float | None, total: float | None) -> float:
-    """Return the budget for all customers together; a budget per customer is multiplied by their number and rounded to a float."""
+def compute_total_budget(n: int, budget: float | None, total: float | None) -> float:
+    """Return the total budget of n customers, given as a total or as an average per customer."""
     if (budget is None) == (total is None):
         refuse(
             "allocate",
@@ -102,6 +114,6 @@ def total_limit(n: int, budget: float | None, total: float | None) -> float:
 
 
 def make_budget_error(cheapest: float, limit: float, n: int, total: bool) -> BudgetError:
-    """Return the error with the cost of the cheapest plan, in the unit of the given budget."""
+    """Return the error for a budget below the cost of the cheapest plan."""
     unit = 1 if total else n
     return make_below_cheapest_error("allocate", limit / unit, cheapest / unit, "" if total else " per customer")

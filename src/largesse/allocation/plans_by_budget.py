@@ -1,4 +1,4 @@
-"""Exact plans at up to 60 budgets, for the report's slider, and the best uniform mix of two levels.
+"""Best plans at up to 60 budgets for the report, and the best uniform mix of two levels.
 
 At a price, every step up a hull is taken that brings at least the price. `allocate` makes this very plan if the budget is
 its cost: nothing is left over. So prices are chosen whose budgets are evenly spaced, and one pass over the customers gives
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation.cost_calibration import BUDGET_CONFIDENCE, correct_for_budget, find_budget_for_spend
+from largesse.allocation.cost_calibration import BUDGET_CONFIDENCE, correct_expected_costs, find_budget_for_spend
 from largesse.records import Array, SpendingCurve
 from largesse.stats import draw_levels_for_rows
 
@@ -26,7 +26,10 @@ SLOPE_RANGE = 1e4  # the steepest steps bring this many times as much as steps o
 
 @dataclass(frozen=True, eq=False)
 class PriceSums:
-    """Total cost and response of customers at several falling prices, and at each level; sums of batches can be added."""
+    """Total cost and response of plans at several falling prices, and of each level for everyone.
+
+    The sums of batches can be added.
+    """
 
     n: int
     spend: Array  # (m + 1,) at the cheapest levels, and what comes on top at each price
@@ -45,18 +48,18 @@ class PriceSums:
 
     @property
     def mean_spend(self) -> Array:
-        """Average cost (m + 1,) of the cheapest plan and of the plan at each price."""
+        """Average cost per customer (m + 1,) of the cheapest plan and of the plan at each price."""
         return np.asarray(np.cumsum(self.spend) / self.n)
 
     @property
     def mean_value(self) -> Array:
-        """Average response (m + 1,) of the cheapest plan and of the plan at each price."""
+        """Average response per customer (m + 1,) of the cheapest plan and of the plan at each price."""
         return np.asarray(np.cumsum(self.value) / self.n)
 
 
 @dataclass(frozen=True)
 class BudgetPoint:
-    """Plan at one budget: averages per customer, as in `Plan`."""
+    """Plan at one budget: average cost and response per customer, and price."""
 
     budget: float
     spend: float
@@ -69,11 +72,14 @@ class BudgetPoint:
 
 
 def sum_at_prices(curves: Array, costs: Array, prices: Sequence[float]) -> PriceSums:
-    """Return the sums of customers, curves (n, K) and cost rows (1, K) or (n, K), at falling prices (m,)."""
-    from largesse.allocation.price_grid_kernels import add_plans
+    """Sum the costs and responses of customers' plans at falling prices (m,).
+
+    Curves are (n, K), cost rows (1, K) or (n, K).
+    """
+    from largesse.allocation.price_grid_kernels import add_costs_and_values
 
     spend, value = np.zeros(len(prices) + 1), np.zeros(len(prices) + 1)
-    add_plans(curves, costs, np.array(prices, dtype=np.float64), spend, value)
+    add_costs_and_values(curves, costs, np.array(prices, dtype=np.float64), spend, value)
     level_costs = costs.sum(axis=0, dtype=np.float64) * (len(curves) / len(costs))
     return PriceSums(len(curves), spend, value, level_costs, curves.sum(axis=0, dtype=np.float64))
 
@@ -86,7 +92,9 @@ def find_budget_points(
     explore: float = 0.0,
     worth: float | None = None,
 ) -> tuple[BudgetPoint, ...]:
-    """Return the plans that `allocate` makes at up to `MAX_GRID_BUDGETS` budgets, the smallest budget first.
+    """Find the best plans at up to `MAX_GRID_BUDGETS` budgets, the smallest budget first.
+
+    They are the plans that `allocate` makes.
 
     `sums_at` returns the sums of all customers at falling prices. Where costs are expected, not known, budgets are those for
     which their correction and `allocate` make this plan. With the `worth` of one unit of response, the plan is among them that
@@ -102,14 +110,14 @@ def find_budget_points(
     paid = None if spending is None else sums.mean_spend
 
     def scale(spend: float) -> float:
-        """Return the multiplier of a plan's expected costs."""
+        """Return the factor that corrects a plan's expected costs."""
         if spending is None or paid is None:
             return 1.0
-        return correct_for_budget(
+        return correct_expected_costs(
             paid, find_budget_for_spend(paid, spend, spending, confidence), spending, confidence
         ).scale
 
-    tried = _list_prices(level_costs, level_responses, worth)
+    tried = _list_candidate_prices(level_costs, level_responses, worth)
     at_prices = sums_at(tried[1:])
     places, even_place = _choose_prices(tried, at_prices.mean_spend, worth, scale)
     points: dict[tuple[float, float], BudgetPoint] = {}
@@ -118,7 +126,9 @@ def find_budget_points(
         spend = (1 - explore) * cost + explore * float(level_costs.mean())
         expected = (1 - explore) * value + explore * float(level_responses.mean())
         point = BudgetPoint(spend, spend, expected, price, price)
-        corrected = point if spending is None or paid is None else _correct_point(point, paid, spending, confidence)
+        corrected = (
+            point if spending is None or paid is None else _correct_budget_point(point, paid, spending, confidence)
+        )
         if corrected is not None:  # of prices that make one plan, the last stands
             same = points.get((point.spend, point.value))
             even = place == even_place or (same is not None and same.breaks_even)
@@ -127,8 +137,8 @@ def find_budget_points(
     return tuple(points.values())
 
 
-def _list_prices(level_costs: Array, level_responses: Array, worth: float | None) -> tuple[float, ...]:
-    """Return falling prices around the usual return, from one that buys nothing to one that buys everything useful.
+def _list_candidate_prices(level_costs: Array, level_responses: Array, worth: float | None) -> tuple[float, ...]:
+    """Return falling prices, from one that buys nothing to one that buys everything useful.
 
     `level_costs` and `level_responses` (K,) are averages.
     """
@@ -141,7 +151,9 @@ def _list_prices(level_costs: Array, level_responses: Array, worth: float | None
 def _choose_prices(
     tried: Sequence[float], spend: Array, worth: float | None, scale: Callable[[float], float]
 ) -> tuple[list[int], int | None]:
-    """Return the places of prices whose plans have about evenly spaced costs, by the spend (m,) at each.
+    """Choose the prices whose plans have about evenly spaced costs, and find the break-even price.
+
+    Returns their places among the tried prices, by the spend (m,) at each.
 
     Where a unit of response is `worth` something, the lowest price at which a unit of cost, times its scale, still brings its
     worth is among the prices, and comes second.
@@ -158,10 +170,12 @@ def _choose_prices(
     return sorted(chosen), last
 
 
-def _correct_point(point: BudgetPoint, paid: Array, spending: SpendingCurve, confidence: float) -> BudgetPoint | None:
-    """Return the point of a plan at the budget that leads to this plan; None if no budget does."""
+def _correct_budget_point(
+    point: BudgetPoint, paid: Array, spending: SpendingCurve, confidence: float
+) -> BudgetPoint | None:
+    """Return the plan at the corrected budget, or None if no budget leads to this plan."""
     budget = find_budget_for_spend(paid, point.spend, spending, confidence)
-    fix = correct_for_budget(paid, budget, spending, confidence)
+    fix = correct_expected_costs(paid, budget, spending, confidence)
     if not math.isclose(budget, point.spend * fix.scale, rel_tol=1e-9):
         return None
     price = point.price / fix.scale
@@ -171,7 +185,7 @@ def _correct_point(point: BudgetPoint, paid: Array, spending: SpendingCurve, con
 # -- counts of levels ----------------------------------------------------------------------------------------------------
 
 
-def count_at_budgets(
+def count_levels_at_budgets(
     points: Sequence[BudgetPoint],
     batch: tuple[Array, Array, Array],
     groups: Array,
@@ -179,13 +193,15 @@ def count_at_budgets(
     explore: float = 0.0,
     seed: int = 0,
 ) -> tuple[Array, Array]:
-    """Count the customers per level and group at each budget, in a batch: row numbers (n,), curves (n, K) and expected cost rows.
+    """Count a batch's customers by level and group at each budget, and sum their expected costs.
+
+    `batch` holds row numbers (n,), curves (n, K) and expected cost rows.
 
     `groups` (n, g) are the groups of each customer, of which there are `n_groups`. Returns the customers of each group at each
     level (points, n_groups, K), and what each group is expected to cost (points, n_groups). Where a share explores, these are
     the levels of one draw with this seed; a plan that exceeds its budget is drawn again. Counts of batches are added.
     """
-    from largesse.allocation.price_grid_kernels import count_plans
+    from largesse.allocation.price_grid_kernels import count_level_changes
 
     rows, curves, costs = batch
     K = curves.shape[1]
@@ -197,12 +213,14 @@ def count_at_budgets(
         every = [np.broadcast_to(explore / K + (1 - explore) * best, curves.shape) for best in np.eye(K)]
         drawn = np.column_stack([draw_levels_for_rows(each, rows, seed) for each in every])
     prices = np.array([point.threshold for point in points])
-    count_plans(curves, costs, prices, drawn, np.ascontiguousarray(groups), counts, spend)
+    count_level_changes(curves, costs, prices, drawn, np.ascontiguousarray(groups), counts, spend)
     return np.cumsum(counts, axis=0), np.cumsum(spend, axis=0)
 
 
-def count_levels(levels: Array, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:
-    """Count the customers per level and group, given the levels (points, n) of the batch's plans."""
+def count_levels_of_plans(
+    levels: Array, batch: tuple[Array, Array, Array], groups: Array, n_groups: int
+) -> tuple[Array, Array]:
+    """Count a batch's customers by level and group in given plans (points, n), and sum their costs."""
     _, curves, costs = batch
     K, wide = curves.shape[1], np.broadcast_to(costs, curves.shape)
     counts, spend = np.zeros((len(levels), n_groups, K), dtype=np.int64), np.zeros((len(levels), n_groups))
@@ -218,7 +236,9 @@ def count_levels(levels: Array, batch: tuple[Array, Array, Array], groups: Array
 
 
 def mix_two_levels(value: Array, cost: Array, spend: float) -> Array:
-    """Return the probabilities (K,) of the best mix of levels, by their mean values (K,) and costs (K,), at an average spend.
+    """Return the probabilities (K,) of the best mix of two levels at an average cost.
+
+    `value` and `cost` (K,) are the levels' means.
 
     Two levels suffice: one that costs no more, and one that costs no less.
 

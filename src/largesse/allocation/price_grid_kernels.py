@@ -1,4 +1,6 @@
-"""Compiled loops over plans at many prices. Imported inside functions only: it loads numba.
+"""Compiled loops that sum costs and count levels of plans at many prices.
+
+Imported inside functions only: it loads numba.
 
 Curves are (n, K) in single or double precision, costs (1, K) or (n, K), as in `price.price_kernels`. At a price, every step up a
 hull is taken that brings at least the price; a step belongs to the first of falling prices that takes it.
@@ -19,8 +21,8 @@ inlined = njit(cache=True, nogil=True, error_model="numpy", inline="always")
 
 
 @inlined
-def cheapest_level(curves: Array, costs: Array, i: int, j: int) -> int:
-    """Return a row's cheapest level, the best of them if they tie."""
+def find_cheapest_level(curves: Array, costs: Array, i: int, j: int) -> int:
+    """Return a customer's cheapest level, the one with the highest response if levels tie."""
     at = 0
     for k in range(1, curves.shape[1]):
         if costs[j, k] < costs[j, at] or (costs[j, k] == costs[j, at] and curves[i, k] > curves[i, at]):
@@ -29,8 +31,11 @@ def cheapest_level(curves: Array, costs: Array, i: int, j: int) -> int:
 
 
 @inlined
-def first_taker(prices: Array, place: int, slope: float) -> int:
-    """Return the index of the first falling price, from a place on, at which a step of this slope is taken."""
+def find_first_taking_price(prices: Array, place: int, slope: float) -> int:
+    """Return the index of the first of falling prices at which a hull step is taken.
+
+    The search begins at a place.
+    """
     low, high = place, len(prices)
     while low < high:
         middle = (low + high) // 2
@@ -42,19 +47,22 @@ def first_taker(prices: Array, place: int, slope: float) -> int:
 
 
 @compiled
-def add_plans(curves: Array, costs: Array, prices: Array, spend: Array, value: Array) -> None:
-    """Add the rows' cost and value at their cheapest level, and the increase at each falling price, to `spend` and `value` (m + 1,)."""
+def add_costs_and_values(curves: Array, costs: Array, prices: Array, spend: Array, value: Array) -> None:
+    """Add customers' costs and responses at each of several falling prices to arrays (m + 1,).
+
+    First those at their cheapest level, then the increase at each falling price.
+    """
     per_customer = len(costs) > 1
     for i in range(len(curves)):
         j = i if per_customer else 0
-        at = cheapest_level(curves, costs, i, j)
+        at = find_cheapest_level(curves, costs, i, j)
         spend[0] += np.float64(costs[j, at])
         value[0] += np.float64(curves[i, at])
         before, place = math.inf, 0
         while True:
             level, s = find_next_hull_step(curves, costs, i, j, at)
             before = min(s, before)
-            place = first_taker(prices, place, before)
+            place = find_first_taking_price(prices, place, before)
             if level < 0 or place == len(prices):
                 break
             spend[place + 1] += np.float64(costs[j, level]) - np.float64(costs[j, at])
@@ -63,17 +71,19 @@ def add_plans(curves: Array, costs: Array, prices: Array, spend: Array, value: A
 
 
 @compiled
-def count_plans(
+def count_level_changes(
     curves: Array, costs: Array, prices: Array, drawn: Array, groups: Array, counts: Array, spend: Array
 ) -> None:
-    """Add the level changes at each falling price to `counts` (m, groups, K), and their cost to `spend` (m, groups).
+    """Count the changes of customers' levels, and their cost, from price to price of falling prices.
+
+    They are added to `counts` (m, groups, K) and `spend` (m, groups).
 
     A row counts in each of its groups (n, g). Where `drawn` (n, K) is given, a row whose best level is k gets level drawn[i, k].
     """
     per_customer, exploring = len(costs) > 1, len(drawn) > 0
     for i in range(len(curves)):
         j = i if per_customer else 0
-        at, before, place, last = cheapest_level(curves, costs, i, j), math.inf, 0, -1
+        at, before, place, last = find_cheapest_level(curves, costs, i, j), math.inf, 0, -1
         while True:
             level, s = find_next_hull_step(curves, costs, i, j, at)
             before = min(s, before)
@@ -87,7 +97,7 @@ def count_plans(
                     if last >= 0:
                         counts[place, group, last] -= 1
                 last = chosen
-            place = first_taker(prices, place, before)
+            place = find_first_taking_price(prices, place, before)
             if level < 0 or place == len(prices):
                 break
             at = level

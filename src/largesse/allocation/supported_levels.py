@@ -1,4 +1,4 @@
-"""Levels that the log supports for each customer, and the supported level that replaces any other.
+"""Levels with support in the log for each customer, and the replacement of levels without support.
 
 An option k of a customer means: the nearest supported level at or below k, else the nearest one above. Plans, mixes and policies
 choose among all K options, and unsupported options have the response and the cost of the level that replaces them. So budgets
@@ -14,8 +14,10 @@ from largesse.records import Array
 COPY_DISADVANTAGE = 1e-6  # relative, of the response of a copied option: above the rounding of single precision
 
 
-def allow_cheapest(supported: Array | None) -> Array | None:
-    """Return the mask (n, K) of the levels that a plan may give: the supported ones, and the cheapest, which no budget forbids.
+def add_cheapest_level(supported: Array | None) -> Array | None:
+    """Return the mask (n, K) of levels that a plan may give: supported levels and the cheapest level.
+
+    No budget forbids the cheapest.
 
     None: all.
     """
@@ -27,7 +29,9 @@ def allow_cheapest(supported: Array | None) -> Array | None:
 
 
 def map_to_supported_levels(supported: Array) -> Array:
-    """Return the supported level (n, K) that replaces each option; a row without supported levels keeps all options.
+    """Return the supported level (n, K) that replaces each level of each customer.
+
+    A row without supported levels keeps all options.
 
     >>> map_to_supported_levels(np.array([[True, False, True, False], [False, False, True, True], [False, False, False, False]]))
     array([[0, 0, 2, 2],
@@ -41,42 +45,52 @@ def map_to_supported_levels(supported: Array) -> Array:
     return np.where(supported.any(axis=1, keepdims=True), nearest, options)
 
 
-def copy_options(table: Array, supported: Array | None) -> Array:
-    """Return a table (n, K) or (K,) with the value of the supported level (n, K) of every option; unchanged without a mask."""
+def copy_supported_values(table: Array, supported: Array | None) -> Array:
+    """Replace the values of levels without support by those of the replacing levels, in a table (n, K).
+
+    A table (K,) holds for all rows. It is unchanged without a mask.
+    """
     if supported is None:
         return table
     return np.take_along_axis(np.broadcast_to(table, supported.shape), supported, axis=1)
 
 
-def bar_options(curves: Array, costs: Array, allowed: Array) -> tuple[Array, Array]:
-    """Return curves (n, K) and costs with which no plan chooses an unsupported option; `allowed`: mask (n, K) of the others.
+def penalise_unsupported_levels(curves: Array, costs: Array, allowed: Array) -> tuple[Array, Array]:
+    """Change curves and costs so that no plan chooses a level without support.
+
+    `allowed` is the mask (n, K) of the other levels.
 
     An unsupported option has the cost and the response of the level that replaces it, less a hair: sums over all options stay
     meaningful, and the level itself is always the better choice.
 
-    >>> bar_options(np.array([[0.1, 0.5, 0.9]]), np.array([0.0, 1.0, 2.0]), np.array([[True, True, False]]))[1]
+    >>> penalise_unsupported_levels(np.array([[0.1, 0.5, 0.9]]), np.array([0.0, 1.0, 2.0]), np.array([[True, True, False]]))[1]
     array([[0., 1., 1.]])
     """
     if allowed.all():
         return curves, costs
     supported = map_to_supported_levels(allowed)
-    copied, paid = copy_options(curves, supported), copy_options(costs, supported)
+    copied, paid = copy_supported_values(curves, supported), copy_supported_values(costs, supported)
     size = np.abs(copied).max(axis=1, keepdims=True)
     hair = COPY_DISADVANTAGE * np.maximum(size, COPY_DISADVANTAGE * size.max(initial=0.0))
     return copied - np.where(supported != np.arange(copied.shape[1]), hair, 0).astype(copied.dtype), paid
 
 
-def replace_levels(levels: Array, supported: Array | None) -> Array:
-    """Return the supported level of the option (n,) that each row got; unchanged without a mask."""
+def replace_unsupported_levels(levels: Array, supported: Array | None) -> Array:
+    """Replace levels (n,) without support by supported levels.
+
+    They are unchanged without a mask.
+    """
     if supported is None:
         return levels
     return supported[np.arange(len(levels)), levels].astype(levels.dtype, copy=False)
 
 
-def replace_probabilities(probabilities: Array, supported: Array | None) -> Array:
-    """Return the probabilities (n, K) of levels from those of options, (n, K) or (K,); unchanged without a mask.
+def replace_unsupported_probabilities(probabilities: Array, supported: Array | None) -> Array:
+    """Move the probabilities (n, K) of levels without support to the levels that replace them.
 
-    >>> replace_probabilities(np.array([0.2, 0.3, 0.5]), np.array([[0, 0, 2]]))
+    Probabilities may be (K,). They are unchanged without a mask.
+
+    >>> replace_unsupported_probabilities(np.array([0.2, 0.3, 0.5]), np.array([[0, 0, 2]]))
     array([[0.5, 0. , 0.5]])
     """
     if supported is None:

@@ -11,7 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import bar_options, copy_options, expected_costs, map_to_supported_levels
+from largesse.allocation import (
+    copy_supported_values,
+    expected_costs,
+    map_to_supported_levels,
+    penalise_unsupported_levels,
+)
 from largesse.propensity import correct_curves, estimate_propensities
 from largesse.records import Array, HeldOutPredictions, Log, Progress, Propensities, Scores
 from largesse.response import Linear, WithCosts, predict_held_out
@@ -81,8 +86,8 @@ def restrict_scores(scores: Scores, allowed: Array | None) -> Scores:
     if allowed is None or allowed.all():
         return scores
     supported = map_to_supported_levels(allowed)
-    curves, expected_costs = bar_options(scores.curves, scores.expected_costs, allowed)
-    gamma, costs = (copy_options(table, supported) for table in (scores.gamma, scores.costs))
+    curves, expected_costs = penalise_unsupported_levels(scores.curves, scores.expected_costs, allowed)
+    gamma, costs = (copy_supported_values(table, supported) for table in (scores.gamma, scores.costs))
     return replace(scores, curves=curves, gamma=gamma, costs=costs, expected_costs=expected_costs, allowed=allowed)
 
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.allocation import map_to_supported_levels, replace_levels, replace_probabilities
+from largesse.allocation import map_to_supported_levels, replace_unsupported_levels, replace_unsupported_probabilities
 from largesse.records import Array, Scores
 
 MAX_TUNING_ROWS = 20_000  # a constant needs no more rows to be chosen well
@@ -91,7 +91,9 @@ def keep_supported(scores: Scores, policy: Array) -> Array:
     if scores.allowed is None:
         return policy
     supported = map_to_supported_levels(scores.allowed)
-    return (replace_levels if gives_levels(policy) else replace_probabilities)(policy, supported)
+    return (replace_unsupported_levels if gives_levels(policy) else replace_unsupported_probabilities)(
+        policy, supported
+    )
 
 
 def weight_responses(scores: Scores, policy: Array) -> PolicyRows:

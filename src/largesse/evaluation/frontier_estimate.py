@@ -143,7 +143,7 @@ def plan_each_fold(
         curves, costs = _multiply_weights(scores, rows)
         correction = CostCorrection()
         if spending is not None:
-            correction = spending.correct_for_budget(place, budget, confidence)
+            correction = spending.correct_expected_costs(place, budget, confidence)
             costs = costs * correction.scale
         scales.append(correction.scale)
         if planner is not None:

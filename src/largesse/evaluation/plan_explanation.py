@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from largesse.allocation import copy_options, decide_at_price, expected_costs, map_to_supported_levels
+from largesse.allocation import copy_supported_values, decide_at_price, expected_costs, map_to_supported_levels
 from largesse.evaluation.estimators import gives_levels, keep_supported
 from largesse.evaluation.policy_estimates import (
     estimate_difference,
@@ -142,8 +142,8 @@ def measure_importance(
         if not log.levels.observed:
             own = None if log.costs is None else log.costs[rows]
             costs = np.broadcast_to(expected_costs(log.levels, curves, own), curves.shape)
-            costs = copy_options(costs, supported)
-        return _decide(sample, copy_options(curves, supported), costs * scale[:, None], price)
+            costs = copy_supported_values(costs, supported)
+        return _decide(sample, copy_supported_values(curves, supported), costs * scale[:, None], price)
 
     levels, movers = decide(sample.curves.astype(np.float32)), []
     for feature, curves in zip(shuffled.features, shuffled.curves[:, known], strict=True):

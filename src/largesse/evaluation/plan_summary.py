@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
-from largesse.allocation import BudgetPoint, count_levels
+from largesse.allocation import BudgetPoint, count_levels_of_plans
 from largesse.data import Grouping, find_grouping
 from largesse.records import (
     Array,
@@ -107,10 +107,10 @@ def count_plan(
 ) -> PlanCounts:
     """Count the customers of a batch at their levels (n,), in the groups of `number_groups`.
 
-    `others` are their counts at other budgets: see `allocation.count_at_budgets`.
+    `others` are their counts at other budgets: see `allocation.count_levels_at_budgets`.
     """
     _, curves, costs = batch
-    (counts,), (spend,) = count_levels(levels[None], batch, *groups)
+    (counts,), (spend,) = count_levels_of_plans(levels[None], batch, *groups)
     rows, wide = np.arange(len(levels)), np.broadcast_to(costs, curves.shape)
     paid = wide[rows, levels]
     parts = (paid, paid - wide[:, 0], curves[rows, levels] - curves[:, 0])

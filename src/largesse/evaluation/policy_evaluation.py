@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation import Constraints, allow_cheapest
+from largesse.allocation import Constraints, add_cheapest_level
 from largesse.errors import (
     Problem,
     fail,
@@ -141,7 +141,7 @@ def evaluate(
     supported = mark_supported(cells, log)
     warnings = (*warn_of_overlap(log, propensities), *_warn_of_cells(log, candidate.policy, scores, cells, supported))
     if learnt:
-        allowed = allow_cheapest(supported)
+        allowed = add_cheapest_level(supported)
         scores = restrict_scores(scores, allowed)
         candidate = learn_policy(candidate, scores, _restrict_rules(constraints, allowed))
     assert candidate.policy is not None
@@ -211,7 +211,7 @@ def examine_held_out(
             propensities = propensities or estimate_propensities(log, held.fold, seed, features)
         scores, checkup = compute_scores(log, held, propensities), check_log(log, propensities, features, seed)
         if bar:
-            scores = restrict_scores(scores, allow_cheapest(mark_supported(checkup.unsupported.join(cells), log)))
+            scores = restrict_scores(scores, add_cheapest_level(mark_supported(checkup.unsupported.join(cells), log)))
         return scores, checkup
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.allocation import CostCorrection, correct_for_budget, decide_at_price, frontier
+from largesse.allocation import CostCorrection, correct_expected_costs, decide_at_price, frontier
 from largesse.evaluation.policy_estimates import estimate_mean, measure_policy_influence
 from largesse.records import Array, Scores, SpendingCurve
 from largesse.stats import t_estimate, t_quantile
@@ -48,10 +48,10 @@ class FoldSpending:
         others = np.arange(len(self.weight)) != fold
         return self._make_curve(others) if others.any() else self.whole
 
-    def correct_for_budget(self, fold: int, budget: float, confidence: float) -> CostCorrection:
+    def correct_expected_costs(self, fold: int, budget: float, confidence: float) -> CostCorrection:
         """Return the correction with which the plan of a fold, by its index, costs `budget`; see `allocation.correct`."""
         expected = self.whole.expected
-        return correct_for_budget(np.array([expected[0], *expected]), budget, self.without(fold), confidence)
+        return correct_expected_costs(np.array([expected[0], *expected]), budget, self.without(fold), confidence)
 
     def _make_curve(self, folds: Array) -> SpendingCurve:
         mass = float(self.weight[folds].sum())

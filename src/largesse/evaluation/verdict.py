@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation import copy_options, expected_costs, map_to_supported_levels, mix_two_levels
+from largesse.allocation import copy_supported_values, expected_costs, map_to_supported_levels, mix_two_levels
 from largesse.evaluation.estimators import gives_levels
 from largesse.evaluation.one_column_rule import FoldRules
 from largesse.evaluation.policy_estimates import average_levels, compare_mix, estimate_mean, measure_logged_influence
@@ -169,8 +169,10 @@ def predict_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int
             paid = costs
             if log.levels.on_redemption:
                 face = None if log.costs is None else log.costs[rows]
-                paid = copy_options(np.broadcast_to(expected_costs(log.levels, draw, face), draw.shape), supported)
-            copied = copy_options(draw, supported)
+                paid = copy_supported_values(
+                    np.broadcast_to(expected_costs(log.levels, draw, face), draw.shape), supported
+                )
+            copied = copy_supported_values(draw, supported)
             drawn[b] = [_promise(copied, paid, share, row_weight) for share in shares]
     moments = zip(promises, drawn.mean(axis=0).tolist(), drawn.std(axis=0, ddof=1).tolist(), strict=True)
     return [PredictedGain(*three) for three in moments]

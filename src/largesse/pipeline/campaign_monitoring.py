@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.allocation import allow_cheapest
+from largesse.allocation import add_cheapest_level
 from largesse.campaign import Campaign, read_campaign
 from largesse.data import read_table
 from largesse.errors import LargesseError, Problem, fail, refuse
@@ -156,7 +156,7 @@ def _read_old(
     cached, seen = read_scores(home / files.SCORES_FILE, make_key(campaign, log), log), log.seen
     scores = None if cached is None or cached[1] is None else compute_scores(log, cached[0], cached[1])
     if scores is not None:
-        scores = restrict_scores(scores, allow_cheapest(mark_supported(policy.options.cells, log)))
+        scores = restrict_scores(scores, add_cheapest_level(mark_supported(policy.options.cells, log)))
     curves = policy.model.predict(seen) if scores is None or log.sample is not None else scores.curves
     residual = seen.response - curves[np.arange(len(seen)), seen.level]
     old = OldLog(seen.features, residual, seen.cluster, seen.binary)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from largesse.allocation import BudgetPoint, PriceSums, count_at_budgets, count_levels
+from largesse.allocation import BudgetPoint, PriceSums, count_levels_at_budgets, count_levels_of_plans
 from largesse.campaign import Campaign
 from largesse.evaluation import CustomerSample, PlanCounts, PlanTotals
 from largesse.exploration import mix_levels
@@ -141,10 +141,10 @@ class PlanResult:
         return np.array([wide[places, draw_levels_for_rows(probabilities, rows, seed)].sum() for seed in seeds])
 
     def count_others(self, batch: tuple[Array, Array, Array], groups: Array, n_groups: int) -> tuple[Array, Array]:
-        """Count the levels of groups at other budgets, and their expected costs: see `allocation.count_at_budgets`."""
+        """Count the levels of groups at other budgets, and their expected costs: see `allocation.count_levels_at_budgets`."""
         if self.listed is not None:
-            return count_levels(self.listed[:, batch[0]], batch, groups, n_groups)
-        return count_at_budgets(self.points, batch, groups, n_groups, self.explore, self.seed)
+            return count_levels_of_plans(self.listed[:, batch[0]], batch, groups, n_groups)
+        return count_levels_at_budgets(self.points, batch, groups, n_groups, self.explore, self.seed)
 
     def tabulate(
         self, customer: pa.Array, decided: tuple[Array, Array | None], curves: Array, costs: Array

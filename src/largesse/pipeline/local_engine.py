@@ -20,8 +20,8 @@ import numpy as np
 
 from largesse.allocation import (
     PriceSums,
+    add_cheapest_level,
     allocate,
-    allow_cheapest,
     check_curves_and_costs,
     decide_at_price,
     sum_at_prices,
@@ -303,7 +303,7 @@ def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: P
     assert source.log is not None and source.log.sample is not None  # noqa: PT018 - only such logs are not in memory
     log, sample, levels, start = source.log, source.log.sample, policy.levels, 0
     log_rows = np.arange(len(log)) if source.rows is None else source.rows
-    allowed = allow_cheapest(mark_supported(policy.options.cells, log))
+    allowed = add_cheapest_level(mark_supported(policy.options.cells, log))
     files = [stack.enter_context(scratch_file(near)) for _ in range(2)]
     scorer = ModelScorer(policy.model, count_cores())
     for scored in sample.map(scorer, scorer.features, log_rows):

@@ -14,7 +14,7 @@ from largesse.allocation import (
     Constraints,
     CostCorrection,
     allocate,
-    correct_for_budget,
+    correct_expected_costs,
     expected_costs,
     find_budget_points,
 )
@@ -67,7 +67,7 @@ def make_plan(
             """Return the correction with which a plan really costs this budget: see `allocation.correct_costs`."""
             if spending is None or expected is None:
                 return CostCorrection()
-            return correct_for_budget(expected, budget, spending, settings.budget_confidence)
+            return correct_expected_costs(expected, budget, spending, settings.budget_confidence)
 
         correction = correct_for(settings.average(n))
         scale, rule = correction.scale, None

@@ -14,11 +14,11 @@ import numpy as np
 from largesse.allocation import (
     BUDGET_CONFIDENCE,
     Constraints,
-    allow_cheapest,
-    bar_options,
+    add_cheapest_level,
     decide_at_price,
     expected_costs,
     find_cost_correction,
+    penalise_unsupported_levels,
 )
 from largesse.data import feature_table, read_customers
 from largesse.errors import (
@@ -91,17 +91,18 @@ class PolicyOptions:
 
     def mark_allowed(self, features: pa.Table) -> Array | None:
         """Return the mask (n, K) of the levels that customers with these features may get; None if no level is barred."""
-        return allow_cheapest(find_supported(self.cells, features, len(self.levels))) if self.cells else None
+        return add_cheapest_level(find_supported(self.cells, features, len(self.levels))) if self.cells else None
 
     def price(self, curves: Array, paid: Array | None, allowed: Array | None) -> tuple[Array, Array]:
         """Return the responses (n, K) and expected costs (K,) or (n, K) of customers' options.
 
-        `paid` are customers' own costs (n, K), if they differ. A barred level is never the best; see `allocation.bar_options`.
+        `paid` are customers' own costs (n, K), if they differ. A level without support is never the best; see
+        `allocation.penalise_unsupported_levels`.
         """
         costs = expected_costs(self.levels, curves, paid)
         if allowed is None:
             return curves, costs
-        return bar_options(curves, np.broadcast_to(costs, curves.shape), allowed)
+        return penalise_unsupported_levels(curves, np.broadcast_to(costs, curves.shape), allowed)
 
 
 @final

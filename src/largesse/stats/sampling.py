@@ -77,7 +77,6 @@ def draw_rows_by_level(level: Array, K: int, most: int, seed: int = 0) -> tuple[
 
     Rows are returned in their original order. A weight is the number of rows that a row represents; the weights are
     None if all are equal.
-
     """
     counts = np.bincount(level, minlength=K)
     wanted = allocate_sample_to_levels(counts, most)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import largesse as lg
-from largesse.allocation.plan import allocate
+from largesse.allocation.plan_and_frontier import allocate
 from largesse.data.log_reader import log_from_arrays, read_log
 from largesse.errors import BudgetError, InputError, NotFittedError, PolicyFileError
 from largesse.io import write_archive

@@ -1,6 +1,6 @@
-"""Constraints of a plan besides its budget: caps, shares, budgets of segments, eligibility, minimum return.
+"""Allocation under constraints besides the budget: caps, shares, segment budgets, eligibility, minimum return.
 
-`constraint_types` defines the form of a constraint and one class per kind, `problem` the instance that the solvers read. `solver`
-gives each limit a multiplier (`dual`), repairs the plan that follows, and names an impossible set with the smallest change that
-helps (`infeasible`).
+`constraint_types` defines the form of a constraint and one class per kind, `constrained_problem` the arrays that the solvers
+read. `constrained_solver` gives each limit a multiplier (`lagrange_multipliers`), repairs the plan that follows, and names an
+impossible set with the smallest change that helps (`infeasibility`).
 """

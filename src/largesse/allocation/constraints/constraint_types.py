@@ -1,4 +1,4 @@
-"""Constraints of a plan besides its budget: their form, one final class for each kind, and the record of all of them.
+"""Classes of constraints besides the budget, one per kind, and the record of all constraints of a plan.
 
 A plan gives customer i the level y_i. A `Constraint` may forbid choices (`allowed`) or ask for a minimum return (`floor`). A
 `Limit` is a linear rule,
@@ -44,32 +44,32 @@ MAX_LEVEL_SETS = 4096  # of capped levels that are looked at together
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Segment of each customer (n,): numbers, words or other hashable names."""
+    """Segment of each customer (n,), as numbers, words or other names."""
 
     values: Any
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the values, (n,) if they are valid."""
+        """Shape of the array of segments, (n,) if it is valid."""
         return np.shape(self.values)
 
     @property
     def names(self) -> tuple[Any, ...]:
-        """The distinct segments (S,), sorted."""
-        return self._coded[0]
+        """Distinct segment names, sorted."""
+        return self._names_and_codes[0]
 
     @property
     def codes(self) -> Array:
-        """The index (n,) of each customer's segment among the names."""
-        return self._coded[1]
+        """Number (n,) of each customer's segment in the sorted list of segment names."""
+        return self._names_and_codes[1]
 
     @cached_property
     def places(self) -> dict[Any, int]:
-        """The index of each name."""
+        """Number of each segment by its name."""
         return {name: place for place, name in enumerate(self.names)}
 
     @cached_property
-    def _coded(self) -> tuple[tuple[Any, ...], Array]:
+    def _names_and_codes(self) -> tuple[tuple[Any, ...], Array]:
         values = np.asarray(self.values)
         if np.issubdtype(values.dtype, np.integer) and len(values) and values.min() >= 0 and values.max() < len(values):
             seen = np.bincount(values) > 0  # small whole numbers need no sort
@@ -84,7 +84,7 @@ class Segments:
 
 @dataclass(frozen=True)
 class ConstraintSetting:
-    """Names of one kind of constraint in `Constraints` and in the [plan] section of a campaign file, with its description."""
+    """Description of one kind of constraint: its name in campaign files, its form and its meaning."""
 
     word: str
     per: str  # "level" or "segment": a table of numbers; "customer": one column per level; "plan": one number
@@ -97,7 +97,7 @@ class Constraint(ABC):
 
     @abstractmethod
     def check(self, n: int, levels: int, /) -> list[Problem]:
-        """Return the problems of the constraint itself, given n customers and a number of levels."""
+        """Return the problems of an invalid constraint, given the numbers of customers and levels."""
 
     def allowed(self, _n: int, _levels: int, /) -> Array | None:
         """Return a mask (n, K) of the allowed levels, or None if the constraint forbids none."""
@@ -105,12 +105,12 @@ class Constraint(ABC):
 
     @property
     def floor(self) -> float:
-        """The minimum response per unit of cost."""
+        """Minimum response per unit of cost."""
         return 0.0
 
 
 class Limit(Constraint):
-    """Constraint on a sum over the customers of some segments at some levels: their number or their cost."""
+    """Base class of limits on the number or the cost of the customers in some segments at some levels."""
 
     money: ClassVar[bool] = False  # the sum is of costs, not of customers
     at_least: ClassVar[bool] = False
@@ -120,45 +120,45 @@ class Limit(Constraint):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name in messages: "the cap of level 2"."""
+        """Name of the limit in messages, such as "the cap of level 2"."""
 
     @property
     @abstractmethod
     def key(self) -> str:
-        """The constraint's key in `plan.shadow`, which holds shadow prices."""
+        """Key of the limit's shadow price in `plan.shadow`."""
 
     @abstractmethod
     def limit(self, n: int, /) -> float:
-        """Return the limit for n customers: a number of customers or an amount of money."""
+        """Return the limit for n customers, as a number of customers or an amount of money."""
 
     def covers(self, levels: int, /) -> Array:
-        """Return a mask (K,) of the levels that count."""
+        """Return a mask (K,) of the levels to which the limit applies."""
         return np.ones(levels, dtype=bool)
 
     # ------------------------------------------------------------------------------------------------- words
 
     def amount(self, value: float) -> str:
-        """Format a value of the limited sum, rounded up, or down for a lower limit."""
+        """Format an amount of money or customers for messages, rounded towards a feasible limit."""
         return format_rounded(value, down=self.at_least) if self.money else f"{value:,.0f}"
 
-    def changed(self, limit: float, _n: int, /) -> str:
-        """Describe the nearest limit that some plan satisfies."""
+    def describe_change(self, limit: float, _n: int, /) -> str:
+        """Write the advice to change the limit to a feasible value."""
         return f"{'lower' if self.at_least else 'raise'} {self.name} to {self.amount(limit)}"
 
     def out_of_reach(self, nearest: float, n: int, /) -> Problem:
-        """Return the problem of a limit that no plan satisfies; `nearest` is the closest sum that a plan reaches."""
+        """Return the problem of a limit that no plan can satisfy, with the nearest feasible value."""
         side = "at most" if self.at_least else "at least"
         got = f"{self.name} is {self.amount(self.limit(n))}, but every plan comes to {side} {self.amount(nearest)}"
         return Problem(got, f"{'lower' if self.at_least else 'raise'} it to {self.amount(nearest)}")
 
     def not_met(self, by: float, _n: int, /) -> Problem:
-        """Return the problem of a limit that the best plan found violates by the amount `by`."""
+        """Return the problem of a limit that the best plan found violates by an amount."""
         what = f"no plan was found that keeps {self.name}"
         return Problem(what, f"{'lower' if self.at_least else 'raise'} it by {by:g}")
 
     @classmethod
     def clashes(cls, _rules: Sequence[Any], _shape: tuple[int, int], _allowed: Array, /) -> list[Problem]:
-        """Return the conflicts between several constraints of this class, which counting customers proves.
+        """Return the problems of limits of this class that contradict each other.
 
         `shape` is (n, K); `allowed` is (n, K), or (0, K) when everybody may get everything.
         """
@@ -166,7 +166,7 @@ class Limit(Constraint):
 
 
 def format_rounded(value: float, down: bool = False) -> str:
-    """Format a number with six digits, rounded up so that it is enough, or rounded down."""
+    """Format a number with six digits, rounded up or down."""
     written = Decimal(repr(float(value)))
     digits = Context(prec=6, rounding=ROUND_FLOOR if down else ROUND_CEILING)
     return f"{float(digits.create_decimal(written)):.10g}"
@@ -211,9 +211,9 @@ class Constraints:
     further: Sequence[Constraint] = ()
 
     def rules(self, n: int, levels: int) -> tuple[Constraint, ...]:
-        """Return all constraints for n customers and a number of levels, or refuse them and list all problems."""
-        refuse("constraints", self._wrong_kinds())
-        rules = tuple(rule for kind in RULE_CLASSES for rule in kind.given(self)) + tuple(self.further)
+        """Return the constraints as a list of checked objects, or raise an error with all problems."""
+        refuse("constraints", self._find_type_problems())
+        rules = tuple(rule for kind in RULE_CLASSES for rule in kind.from_constraints(self)) + tuple(self.further)
         problems = [problem for rule in rules for problem in rule.check(n, levels)]
         if self.segment is None and self.segment_budgets:
             problems.append(Problem("segment_budgets without segment", "say which segment each customer is in"))
@@ -225,7 +225,7 @@ class Constraints:
         return rules
 
     def number_levels(self, labels: Sequence[str]) -> Constraints:
-        """Return the constraints with the numbers of levels instead of their names."""
+        """Replace level names by level numbers in the constraints."""
         numbers = {label: number for number, label in enumerate(labels)}
         tables: dict[str, Any] = {}
         problems = []
@@ -240,7 +240,7 @@ class Constraints:
         return replace(self, **tables)
 
     def take(self, rows: Array, customers: int) -> Constraints:
-        """Return the constraints for rows (m,), which may repeat; limits change in proportion to the number of `customers`.
+        """Return the constraints for a sample of customers, with caps and budgets scaled to the sample's size.
 
         Caps and budgets of segments shrink with the number of rows. A segment that none of the rows is in has no budget.
         """
@@ -258,7 +258,7 @@ class Constraints:
             segment_budgets={name: share * total for name, total in self.segment_budgets.items() if name in present},
         )
 
-    def _wrong_kinds(self) -> list[Problem]:
+    def _find_type_problems(self) -> list[Problem]:
         """Return the problems of settings with a wrong type."""
         tables = {name: getattr(self, name) for name in ("caps", "shares", "segment_budgets")}
         problems = [
@@ -266,15 +266,15 @@ class Constraints:
             for name, table in tables.items()
             if not isinstance(table, Mapping)
         ]
-        problems += [*_no_array("segment", self.segment), *_no_array("eligible", self.eligible)]
+        problems += [*_find_entry_problems("segment", self.segment), *_find_entry_problems("eligible", self.eligible)]
         if not isinstance(self.further, Sequence) or not all(isinstance(rule, Constraint) for rule in self.further):  # type: ignore[redundant-expr]
             got = f"further is {repr_short(self.further)}"
             problems.append(Problem(got, "list objects of classes that derive from largesse.allocation.Limit or Rule"))
         return problems
 
 
-def _no_array(name: str, values: Any) -> list[Problem]:
-    """Return the problems of per-customer entries that cannot form an array or are missing for some customers."""
+def _find_entry_problems(name: str, values: Any) -> list[Problem]:
+    """Return the problems of per-customer entries that are missing or form no array."""
     if values is None:
         return []
     try:
@@ -292,7 +292,7 @@ def _no_array(name: str, values: Any) -> list[Problem]:
 
 @dataclass(frozen=True)
 class Budget(Limit):
-    """Constraint: all customers together cost at most `total`."""
+    """Limit on the total cost of all customers."""
 
     total: float
     money = True
@@ -300,38 +300,38 @@ class Budget(Limit):
     key = "budget"
 
     def check(self, _n: int, _levels: int, /) -> list[Problem]:
-        """Return no problem: the budget is checked where it enters."""
+        """Return no problem, because the budget is checked before."""
         return []
 
     def limit(self, _n: int, /) -> float:
-        """Return the total."""
+        """Return the total budget."""
         return self.total
 
-    def changed(self, limit: float, n: int, /) -> str:
-        """Describe the smallest budget that some plan satisfies, in total and per customer."""
-        return f"raise the budget to {self._both(limit, n)}"
+    def describe_change(self, limit: float, n: int, /) -> str:
+        """Write the advice to raise the budget to a feasible total and average per customer."""
+        return f"raise the budget to {self._format_total_and_mean(limit, n)}"
 
     def out_of_reach(self, nearest: float, n: int, /) -> Problem:
-        """Return the problem with the cost of the cheapest levels."""
+        """Return the problem of a budget below the cost of the cheapest levels."""
         got = f"the budget is {self.total:g} in total, but the cheapest levels cost {nearest:g}"
-        return Problem(got, f"raise it to {self._both(nearest, n)}")
+        return Problem(got, f"raise it to {self._format_total_and_mean(nearest, n)}")
 
     def too_small(self, needed: float, n: int) -> Problem:
-        """Return the problem with the minimum cost of a plan under the other constraints."""
+        """Return the problem of a budget below the minimum cost under the other constraints."""
         got = f"the budget is {self.total:g} in total, but under the other rules every plan costs {needed:g} or more"
-        return Problem(got, f"raise it to {self._both(needed, n)}")
+        return Problem(got, f"raise it to {self._format_total_and_mean(needed, n)}")
 
     def not_met(self, by: float, _n: int, /) -> Problem:
-        """Return the problem with the amount by which the best plan found exceeds the budget."""
+        """Return the problem of a budget that the best plan found exceeds by an amount."""
         return Problem(f"no plan was found within {self.name}", f"raise it by {by:g}")
 
-    def _both(self, total: float, n: int) -> str:
+    def _format_total_and_mean(self, total: float, n: int) -> str:
         return f"{format_rounded(total)} ({format_rounded(total / n)} per customer)"
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentBudget(Limit):
-    """Constraint: the customers of one segment cost at most `total` together."""
+    """Limit on the total cost of the customers of one segment."""
 
     total: float
     segments: Segments
@@ -340,8 +340,8 @@ class SegmentBudget(Limit):
     setting: ClassVar[ConstraintSetting] = ConstraintSetting("segment_budgets", "segment", "a total")
 
     @classmethod
-    def given(cls, constraints: Constraints) -> list[SegmentBudget]:
-        """Return the segment budgets of the constraints."""
+    def from_constraints(cls, constraints: Constraints) -> list[SegmentBudget]:
+        """List the segment budgets among the constraints of a plan."""
         if constraints.segment is None or not constraints.segment_budgets:
             return []
         segments = Segments(constraints.segment)
@@ -349,16 +349,16 @@ class SegmentBudget(Limit):
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """Name of the segment budget in messages."""
         return f"the budget of segment {self.segment!r}"
 
     @property
     def key(self) -> str:
-        """The constraint's key in `plan.shadow`, which holds shadow prices."""
+        """Key of the segment budget's shadow price in `plan.shadow`."""
         return f"segment {self.segment}"
 
     def check(self, n: int, _levels: int, /) -> list[Problem]:
-        """Return the problems: an empty segment, or a negative budget."""
+        """Return the problems of a segment without customers, or of an invalid budget."""
         if self.segments.shape != (n,):
             return []  # is named once, for all segments
         if self.segment not in self.segments.places:
@@ -374,45 +374,45 @@ class SegmentBudget(Limit):
         return []
 
     def limit(self, _n: int, /) -> float:
-        """Return the total."""
+        """Return the maximum total cost of the segment's customers."""
         return float(self.total)
 
     def out_of_reach(self, nearest: float, _n: int, /) -> Problem:
-        """Return the problem with the cost of the segment's cheapest levels."""
+        """Return the problem of a budget below the cost of the segment's cheapest levels."""
         got = f"{self.name} is {self.total:g}, but its cheapest levels cost {nearest:g}"
         return Problem(got, f"raise it to {self.amount(nearest)}")
 
     def not_met(self, by: float, _n: int, /) -> Problem:
-        """Return the problem with the amount by which the best plan found exceeds the segment's budget."""
+        """Return the problem of a segment budget that the best plan found exceeds by an amount."""
         return Problem(f"no plan was found within {self.name}", f"raise it by {by:g}")
 
 
 @dataclass(frozen=True)
 class LevelCap(Limit):
-    """Constraint: at most a number of customers get a level."""
+    """Limit on the number of customers who get a level."""
 
     level: int
     most: float
     setting: ClassVar[ConstraintSetting] = ConstraintSetting("caps", "level", "customers")
 
     @classmethod
-    def given(cls, constraints: Constraints) -> list[LevelCap]:
-        """Return the caps of the constraints."""
+    def from_constraints(cls, constraints: Constraints) -> list[LevelCap]:
+        """List the level caps among the constraints of a plan."""
         return [cls(level, most) for level, most in constraints.caps.items()]
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """Name of the level cap in messages."""
         return f"the cap of level {self.level}"
 
     @property
     def key(self) -> str:
-        """The constraint's key in `plan.shadow`, which holds shadow prices."""
+        """Key of the level cap's shadow price in `plan.shadow`."""
         return f"cap of level {self.level}"
 
     def check(self, _n: int, levels: int, /) -> list[Problem]:
-        """Return the problems: an unknown level, or an invalid number of customers."""
-        if wrong := _unknown_level(self.setting.word, self.level, levels):
+        """Return the problems of an unknown level, or of an invalid number of customers."""
+        if wrong := _find_level_problems(self.setting.word, self.level, levels):
             return wrong
         most = number_or_none(self.most)
         if most is None or not 0 <= most < math.inf:
@@ -420,36 +420,36 @@ class LevelCap(Limit):
         return []
 
     def covers(self, levels: int, /) -> Array:
-        """Return a mask (K,) of the capped level."""
+        """Return a mask (K,) that is true at the capped level."""
         return np.arange(levels) == self.level
 
     def limit(self, _n: int, /) -> float:
-        """Return the number of customers."""
+        """Return the maximum number of customers at the level."""
         return float(math.floor(self.most))
 
     def not_met(self, by: float, _n: int, /) -> Problem:
-        """Return the problem with the number of customers above the cap."""
+        """Return the problem of a level cap that the best plan found exceeds by a number of customers."""
         return Problem(f"no plan was found within {self.name}", f"raise it by {by:,.0f}")
 
     @classmethod
     def clashes(cls, rules: Sequence[LevelCap], shape: tuple[int, int], allowed: Array, /) -> list[Problem]:
-        """Return the problem of capped levels that more customers need than the caps admit (Hall's condition)."""
+        """Return the problem of level caps that admit fewer customers than there are (Hall's condition)."""
         n, K = shape
         most = {rule.level: rule.limit(n) for rule in rules}
         if not len(allowed):
             over = n - sum(most.values())
-            return [_too_narrow(most, n)] if len(most) == K and over > 0 else []
+            return [_make_cap_problem(most, n)] if len(most) == K and over > 0 else []
         sizes = range(1, len(most) + 1) if len(most) <= 12 else ()
         sets = [subset for size in sizes for subset in combinations(sorted(most), size)]
         for subset in sets[:MAX_LEVEL_SETS]:
             outside = np.setdiff1d(np.arange(K), subset)
             only = int((~allowed[:, outside].any(axis=1)).sum())
             if only > sum(most[k] for k in subset):
-                return [_too_narrow({k: most[k] for k in subset}, only)]
+                return [_make_cap_problem({k: most[k] for k in subset}, only)]
         return []
 
 
-def _too_narrow(most: Mapping[int, float], customers: int) -> Problem:
+def _make_cap_problem(most: Mapping[int, float], customers: int) -> Problem:
     names = " and ".join(f"level {k}" for k in sorted(most))
     held = sum(most.values())
     got = f"{customers:,} customers may get nothing but {names}, capped at {held:,.0f}"
@@ -458,7 +458,7 @@ def _too_narrow(most: Mapping[int, float], customers: int) -> Problem:
 
 @dataclass(frozen=True)
 class LevelShare(Limit):
-    """Constraint: at least a share of the customers gets a level."""
+    """Limit on the smallest share of customers who get a level."""
 
     level: int
     share: float
@@ -466,23 +466,23 @@ class LevelShare(Limit):
     setting: ClassVar[ConstraintSetting] = ConstraintSetting("shares", "level", "a share from 0 to 1", most=1.0)
 
     @classmethod
-    def given(cls, constraints: Constraints) -> list[LevelShare]:
-        """Return the shares of the constraints."""
+    def from_constraints(cls, constraints: Constraints) -> list[LevelShare]:
+        """List the minimum shares of levels among the constraints of a plan."""
         return [cls(level, share) for level, share in constraints.shares.items()]
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """Name of the minimum share in messages."""
         return f"the share of level {self.level}"
 
     @property
     def key(self) -> str:
-        """The constraint's key in `plan.shadow`, which holds shadow prices."""
+        """Key of the minimum share's shadow price in `plan.shadow`."""
         return f"share of level {self.level}"
 
     def check(self, _n: int, levels: int, /) -> list[Problem]:
-        """Return the problems: an unknown level, or a share outside 0 to 1."""
-        if wrong := _unknown_level(self.setting.word, self.level, levels):
+        """Return the problems of an unknown level, or of a share outside 0 to 1."""
+        if wrong := _find_level_problems(self.setting.word, self.level, levels):
             return wrong
         share = number_or_none(self.share)
         if share is None or not 0 <= share <= 1:
@@ -490,30 +490,30 @@ class LevelShare(Limit):
         return []
 
     def covers(self, levels: int, /) -> Array:
-        """Return a mask (K,) of the level."""
+        """Return a mask (K,) that is true at the level with the minimum share."""
         return np.arange(levels) == self.level
 
     def limit(self, n: int, /) -> float:
-        """Return the number of customers, rounded up."""
+        """Return the minimum number of customers at the level."""
         return float(math.ceil(self.share * n - 1e-9))
 
-    def changed(self, limit: float, n: int, /) -> str:
-        """Describe the nearest share that some plan satisfies."""
+    def describe_change(self, limit: float, n: int, /) -> str:
+        """Write the advice to lower the share to a feasible value."""
         return f"lower {self.name} to {format_rounded(limit / n, down=True)}"
 
     def out_of_reach(self, nearest: float, n: int, /) -> Problem:
-        """Return the problem with the number of customers who may get the level."""
+        """Return the problem of a minimum share for which too few customers may get the level."""
         got = f"{self.limit(n):,.0f} customers must get level {self.level}, but only {nearest:,.0f} may"
         return Problem(got, f"lower its share to {format_rounded(nearest / n, down=True)}")
 
     def not_met(self, by: float, n: int, /) -> Problem:
-        """Return the problem with the share that the best plan found reaches."""
+        """Return the problem of a minimum share that the best plan found does not reach."""
         got = f"no plan was found that gives level {self.level} to {self.limit(n):,.0f} customers"
         return Problem(got, f"lower its share to {(self.limit(n) - by) / n:.4g}")
 
     @classmethod
     def clashes(cls, rules: Sequence[LevelShare], shape: tuple[int, int], _allowed: Array, /) -> list[Problem]:
-        """Return the problem of shares whose sum exceeds 1."""
+        """Return the problem of minimum shares whose sum exceeds 1."""
         n, _ = shape
         must = int(sum(rule.limit(n) for rule in rules))
         if must <= n:
@@ -523,18 +523,18 @@ class LevelShare(Limit):
 
 @dataclass(frozen=True, eq=False)
 class Eligibility(Constraint):
-    """Constraint: customers get only levels that they are eligible for, given as `table` (n, K)."""
+    """Constraint that customers get only levels for which they are eligible, by a table (n, K)."""
 
     table: Array
     setting: ClassVar[ConstraintSetting] = ConstraintSetting("eligible", "customer", "true or false")
 
     @classmethod
-    def given(cls, constraints: Constraints) -> list[Eligibility]:
-        """Return the eligibility table of the constraints, if any."""
+    def from_constraints(cls, constraints: Constraints) -> list[Eligibility]:
+        """List the eligibility table among the constraints of a plan, if there is one."""
         return [] if constraints.eligible is None else [cls(np.asarray(constraints.eligible))]
 
     def check(self, n: int, levels: int, /) -> list[Problem]:
-        """Return the problems: a wrong shape, or entries that are not boolean."""
+        """Return the problems of an eligibility table with a wrong shape or entries that are not boolean."""
         if self.table.shape != (n, levels):
             hint = f"give one row per customer: ({n}, {levels})"
             return [Problem(f"eligible has shape {self.table.shape}", hint)]
@@ -543,13 +543,13 @@ class Eligibility(Constraint):
         return []
 
     def allowed(self, _n: int, _levels: int, /) -> Array:
-        """Return the table as a boolean mask (n, K)."""
+        """Return the eligibility table as a boolean mask (n, K)."""
         return self.table.astype(bool)
 
 
 @dataclass(frozen=True)
 class LeastReturn(Constraint):
-    """Constraint: each unit of cost brings at least a minimum response."""
+    """Constraint that each unit of cost brings at least a minimum response."""
 
     least: float
     setting: ClassVar[ConstraintSetting] = ConstraintSetting(
@@ -557,12 +557,12 @@ class LeastReturn(Constraint):
     )
 
     @classmethod
-    def given(cls, constraints: Constraints) -> list[LeastReturn]:
-        """Return the minimum return of the constraints, if any."""
+    def from_constraints(cls, constraints: Constraints) -> list[LeastReturn]:
+        """List the minimum return among the constraints of a plan, if there is one."""
         return [] if number_or_none(constraints.least_return) == 0 else [cls(constraints.least_return)]
 
     def check(self, _n: int, _levels: int, /) -> list[Problem]:
-        """Return the problem of a negative minimum return."""
+        """Return the problem of a negative or otherwise invalid minimum return."""
         least = number_or_none(self.least)
         if least is None or not 0 <= least <= MAX_RETURN:
             return [
@@ -572,11 +572,11 @@ class LeastReturn(Constraint):
 
     @property
     def floor(self) -> float:
-        """The minimum return."""
+        """Minimum response per unit of cost."""
         return float(self.least)
 
 
-def _unknown_level(word: str, level: Any, levels: int) -> list[Problem]:
+def _find_level_problems(word: str, level: Any, levels: int) -> list[Problem]:
     if isinstance(level, int | np.integer) and not isinstance(level, bool) and 0 <= level < levels:
         return []
     return [Problem(f"{word} names level {repr_short(level)}", f"levels are numbered 0 to {levels - 1}")]

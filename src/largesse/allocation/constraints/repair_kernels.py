@@ -1,4 +1,4 @@
-"""Compiled loops of plans under constraints: choices at dual prices, and the changes that repair a plan.
+"""Compiled loops that choose levels at dual prices, and that repair plans that violate limits.
 
 A cell is a group of customers and a level. `allowed` is (n, K), or (0, K) when everybody may get everything. Limits come
 as arrays over rows: whether they are about money, their signs (1 at most, −1 at least), the levels they cover (R, K),
@@ -19,7 +19,7 @@ from largesse.records import Array
 def choose_levels(
     curves: Array, costs: Array, allowed: Array, group: Array, price: Array, fee: Array, levels: Array
 ) -> tuple[Array, Array, Array]:
-    """Write the best level of every row at prices of cost and of customers; return cell sums (S, K).
+    """Write each customer's best level at dual prices, and return sums by group and level.
 
     Returns the worth of each group (S,), and the spend and number of customers of each cell (S, K).
     """
@@ -27,7 +27,7 @@ def choose_levels(
     f, c = np.empty((K, BLOCK)), np.empty((K, BLOCK))
     at, best, due, extra = np.empty(BLOCK, np.int64), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     worth, spend, count = np.zeros(S), np.zeros(S * K), np.zeros(S * K, np.int64)
-    level_prices, group_fees = _vary(price, fee)
+    level_prices, group_fees = _find_price_variation(price, fee)
     for k in range(K):
         c[k, :] = costs[0, k]
     for first in range(0, n, BLOCK):
@@ -75,8 +75,8 @@ def choose_levels(
 
 
 @inlined
-def _vary(price: Array, fee: Array) -> tuple[bool, bool]:
-    """Test if prices differ between the levels of a group, and fees between the groups of a level."""
+def _find_price_variation(price: Array, fee: Array) -> tuple[bool, bool]:
+    """Test if cost prices differ between levels, and if customer fees differ between groups."""
     by_level, by_group = False, False
     for s in range(len(price)):
         for k in range(price.shape[1]):
@@ -86,8 +86,8 @@ def _vary(price: Array, fee: Array) -> tuple[bool, bool]:
 
 
 @inlined
-def _moved(inside: Array, r: int, money: bool, costs: Array, j: int, now: int, to: int) -> float:
-    """Return the change of a sum over the levels `inside` row r that a change of level at costs j makes."""
+def _measure_change(inside: Array, r: int, money: bool, costs: Array, j: int, now: int, to: int) -> float:
+    """Return the change of a limited sum if a customer's level changes from `now` to `to`."""
     if money:
         more = np.float64(costs[j, to]) if inside[r, to] else 0.0
         less = np.float64(costs[j, now]) if inside[r, now] else 0.0
@@ -96,11 +96,13 @@ def _moved(inside: Array, r: int, money: bool, costs: Array, j: int, now: int, t
 
 
 @compiled
-def list_changes(
+def list_level_changes(
     curves: Array, costs: Array, allowed: Array, group: Array, price: Array, fee: Array, levels: Array,
     cells: Array, money: bool, sign: float, floor: float, is_open: Array, row: Array, to: Array, key: Array
 ) -> int:  # fmt: skip
-    """List each row's best change that moves a sum over the cells `part` (S, K) up (sign 1) or down (−1).
+    """List each customer's cheapest change of level that raises or lowers a limited sum.
+
+    The sum over the `cells` (S, K) moves up (sign 1) or down (−1).
 
     The sum is of costs (`money`) or customers. The sort key is the loss of the change at the dual prices, per unit of
     the sum. Changes lead only to open cells (S, K), and spend money only where each unit brings more than `floor`.
@@ -117,7 +119,7 @@ def list_changes(
         for k in range(curves.shape[1]):
             if k == now or not is_open[s, k] or (len(allowed) and not allowed[i, k]):
                 continue
-            moved = _moved(cells, s, money, costs, j, now, k)
+            moved = _measure_change(cells, s, money, costs, j, now, k)
             if moved * sign <= 0.0:
                 continue
             if money and sign > 0.0 and np.float64(curves[i, k]) - value <= floor * moved:
@@ -133,11 +135,11 @@ def list_changes(
 
 
 @compiled
-def accept_changes(
+def apply_level_changes(
     costs: Array, group: Array, row: Array, to: Array, levels: Array, slack: Array, first: Array, which: Array,
     money: Array, signs: Array, inside: Array, target: Array, careful: bool
 ) -> int:  # fmt: skip
-    """Take changes in order while they are needed and break no limit; return their number.
+    """Apply listed changes of levels while they help and break no limit, and count them.
 
     A change is needed while it helps a broken `target` row (R,); without targets, always. Limits on customers are never
     broken, those on money only if not `careful`. Keeps `slack` up to date.
@@ -150,7 +152,7 @@ def accept_changes(
         needed, fits = always, True
         for at in range(first[s], first[s + 1]):
             q = which[at]
-            uses = signs[q] * _moved(inside, q, money[q], costs, j, now, k)
+            uses = signs[q] * _measure_change(inside, q, money[q], costs, j, now, k)
             if target[q] and slack[q] < 0.0 and uses < 0.0:
                 needed = True
             if uses > 0.0 and uses > slack[q] and (careful or not money[q]):
@@ -160,14 +162,14 @@ def accept_changes(
         levels[i] = k
         for at in range(first[s], first[s + 1]):
             q = which[at]
-            slack[q] -= signs[q] * _moved(inside, q, money[q], costs, j, now, k)
+            slack[q] -= signs[q] * _measure_change(inside, q, money[q], costs, j, now, k)
         taken += 1
     return taken
 
 
 @compiled
 def sum_cells(costs: Array, group: Array, levels: Array, groups: int) -> tuple[Array, Array, Array]:
-    """Return the cost of each cell (S, K), its rounding error (S, K), and its number of customers (S, K)."""
+    """Sum the costs and count the customers of a plan by group and level."""
     per_customer = len(costs) > 1
     K = costs.shape[1]
     total, carry, count = np.zeros((groups, K)), np.zeros((groups, K)), np.zeros((groups, K), np.int64)
@@ -183,8 +185,8 @@ def sum_cells(costs: Array, group: Array, levels: Array, groups: int) -> tuple[A
 
 
 @inlined
-def _overdrawn(slack: Array, first: Array, which: Array, money: Array, s: int) -> int:
-    """Return the first broken limit on cost that applies to a group, or −1."""
+def _find_broken_cost_limit(slack: Array, first: Array, which: Array, money: Array, s: int) -> int:
+    """Return the first violated limit on cost that applies to a group, or −1."""
     for at in range(first[s], first[s + 1]):
         if money[which[at]] and slack[which[at]] < 0.0:
             return int(which[at])
@@ -192,8 +194,8 @@ def _overdrawn(slack: Array, first: Array, which: Array, money: Array, s: int) -
 
 
 @inlined
-def _stands_under(first: Array, which: Array, s: int, q: int) -> bool:
-    """Test if row q applies to a group."""
+def _limit_applies(first: Array, which: Array, s: int, q: int) -> bool:
+    """Test if a limit applies to a group of customers."""
     applies = False
     for at in range(first[s], first[s + 1]):
         applies |= which[at] == q
@@ -201,11 +203,14 @@ def _stands_under(first: Array, which: Array, s: int, q: int) -> bool:
 
 
 @compiled
-def _pair_fits(
+def _pair_keeps_limits(
     moves: tuple[tuple[int, int, int], tuple[int, int, int]], costs: Array, group: Array, slack: Array,
     first: Array, which: Array, money: Array, signs: Array, inside: Array, but: int
 ) -> bool:  # fmt: skip
-    """Test if two moves (row, from, to) together break no limit further, except `but`."""
+    """Test if two changes of levels together violate no limit, except the limit `but`.
+
+    A move is (row, from, to).
+    """
     per_customer = len(costs) > 1
     (i, now, k), (j, there, l) = moves  # noqa: E741
     s, t = group[i], group[j]
@@ -214,14 +219,14 @@ def _pair_fits(
         g, other = (s, t) if turn == 0 else (t, s)
         for at in range(first[g], first[g + 1]):
             q = which[at]
-            shared = _stands_under(first, which, other, q)
+            shared = _limit_applies(first, which, other, q)
             if q == but or (turn == 1 and shared):
                 continue
             uses = 0.0
             if turn == 0 or shared:
-                uses += _moved(inside, q, money[q], costs, ci, now, k)
+                uses += _measure_change(inside, q, money[q], costs, ci, now, k)
             if turn == 1 or shared:
-                uses += _moved(inside, q, money[q], costs, cj, there, l)
+                uses += _measure_change(inside, q, money[q], costs, cj, there, l)
             uses *= signs[q]
             if uses > 0.0 and uses > max(slack[q], 0.0):
                 return False
@@ -233,7 +238,9 @@ def swap_levels(
     costs: Array, allowed: Array, group: Array, rows: Array, levels: Array, slack: Array, first: Array, which: Array,
     money: Array, signs: Array, inside: Array
 ) -> bool:  # fmt: skip
-    """Swap levels between rows to reduce a broken limit on cost: one takes a level that another row leaves for a third.
+    """Change the levels of the two customers who together most reduce a violated limit on cost.
+
+    One takes a level that the other leaves for a third.
 
     Takes the pair that saves most of the limit, and keeps `slack` up to date; false without such a pair.
     """
@@ -243,23 +250,25 @@ def swap_levels(
     bi, bk, bj, bl = -1, -1, -1, -1
     for i in rows:
         s, now = group[i], levels[i]
-        target = _overdrawn(slack, first, which, money, s)
+        target = _find_broken_cost_limit(slack, first, which, money, s)
         if target < 0:
             continue
         ci = i if per_customer else 0
         for k in range(K):
-            saved = signs[target] * _moved(inside, target, True, costs, ci, now, k)
+            saved = signs[target] * _measure_change(inside, target, True, costs, ci, now, k)
             if k == now or saved >= 0.0 or (len(allowed) and not allowed[i, k]):
                 continue
             for j in rows:
                 if levels[j] != k or j == i:
                     continue
-                cj, both = j if per_customer else 0, _stands_under(first, which, group[j], target)
+                cj, both = j if per_customer else 0, _limit_applies(first, which, group[j], target)
                 for l in range(K):  # noqa: E741
                     if l == k or (len(allowed) and not allowed[j, l]):
                         continue
-                    due = saved + (signs[target] * _moved(inside, target, True, costs, cj, k, l) if both else 0.0)
-                    if due < best and _pair_fits(
+                    due = saved + (
+                        signs[target] * _measure_change(inside, target, True, costs, cj, k, l) if both else 0.0
+                    )
+                    if due < best and _pair_keeps_limits(
                         ((i, now, k), (j, k, l)), costs, group, slack, first, which, money, signs, inside, target
                     ):
                         best, bi, bk, bj, bl = due, i, k, j, l
@@ -269,6 +278,6 @@ def swap_levels(
         s, now = group[i], levels[i]
         for at in range(first[s], first[s + 1]):
             q = which[at]
-            slack[q] -= signs[q] * _moved(inside, q, money[q], costs, i if per_customer else 0, now, k)
+            slack[q] -= signs[q] * _measure_change(inside, q, money[q], costs, i if per_customer else 0, now, k)
         levels[i] = k
     return True

@@ -1,1 +1,1 @@
-"""The price of a budget: hulls of curves, the search for the price, and whole levels at it."""
+"""Solution by one price: upper hulls of curves, search for the price of a budget, and rounding to a plan."""

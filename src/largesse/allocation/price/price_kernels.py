@@ -1,4 +1,6 @@
-"""Compiled loops of hulls and prices. Imported inside functions only: it loads numba.
+"""Compiled loops over response curves: steps on upper hulls, best levels at a price, and exact sums.
+
+Imported inside functions only: it loads numba.
 
 Every loop reads curves (n, K) in single or double precision as they are, and costs as rows: (1, K) when they are the
 same for all customers, else (n, K). Arithmetic is in double precision; sums keep their rounding errors (two-sum).
@@ -20,7 +22,9 @@ BLOCK = 512  # customers that are looked at abreast: their curves stay in the fa
 
 @inlined
 def find_next_hull_step(curves: Array, costs: Array, i: int, j: int, at: int) -> tuple[int, float]:
-    """Return the next level up the hull of row i, and its gain per unit of cost; −1 on the last level.
+    """Return the next level on a customer's upper hull, and its gain per unit of cost.
+
+    The level is −1 on the last one.
 
     Of levels on one straight piece the nearest comes first: they are the finer steps that a whole plan can take.
     """
@@ -39,7 +43,7 @@ def find_next_hull_step(curves: Array, costs: Array, i: int, j: int, at: int) ->
 def copy_rows_by_level(
     table: Array, first: int, row_indices: Array, use_all_rows: bool, out: Array, n_rows: int
 ) -> None:
-    """Copy `n_rows` rows of a table to `out` (K, n_rows), level by level, so that loops over them vectorise."""
+    """Copy some rows of a table (n, K) to an array (K, n_rows), so that loops vectorise."""
     for k in range(table.shape[1]):
         line = out[k]
         if use_all_rows:
@@ -52,8 +56,8 @@ def copy_rows_by_level(
 
 
 @inlined
-def _best_levels(f: Array, c: Array, price: float, best: Array, at: Array, m: int) -> None:
-    """Write each customer's best level at a price, any of them if they tie."""
+def _write_best_levels(f: Array, c: Array, price: float, best: Array, at: Array, m: int) -> None:
+    """Write each customer's best level at a price, any of the levels if they tie."""
     for b in range(m):
         best[b] = f[0, b] - price * c[0, b]
     for b in range(m):
@@ -68,8 +72,11 @@ def _best_levels(f: Array, c: Array, price: float, best: Array, at: Array, m: in
 
 
 @inlined
-def _end_levels(f: Array, c: Array, cheap: bool, at: Array, m: int) -> None:
-    """Write each customer's cheapest level and best level; ties go to the best and to the cheapest."""
+def _write_extreme_levels(f: Array, c: Array, cheap: bool, at: Array, m: int) -> None:
+    """Write each customer's cheapest level, or the level with the highest response.
+
+    Ties go to the best and to the cheapest.
+    """
     for b in range(m):
         here = 0
         for k in range(1, len(f)):
@@ -84,8 +91,8 @@ def _end_levels(f: Array, c: Array, cheap: bool, at: Array, m: int) -> None:
 
 
 @inlined
-def _add(x: Array, total: Array, carry: Array, m: int) -> None:
-    """Add to running sums, and their rounding errors to the carries (Knuth's two-sum)."""
+def _add_with_carry(x: Array, total: Array, carry: Array, m: int) -> None:
+    """Add numbers to running sums, and the rounding errors to carries (Knuth's two-sum)."""
     for b in range(m):
         s = total[b]
         t = s + x[b]
@@ -95,8 +102,8 @@ def _add(x: Array, total: Array, carry: Array, m: int) -> None:
 
 
 @inlined
-def _sum(total: Array, carry: Array) -> tuple[float, float]:
-    """Return the sum of running sums, and its carry."""
+def _sum_with_carry(total: Array, carry: Array) -> tuple[float, float]:
+    """Add up running sums, and return the total with its rounding error."""
     whole, lost = 0.0, 0.0
     for b in range(len(total)):
         t = whole + total[b]
@@ -110,7 +117,7 @@ def _sum(total: Array, carry: Array) -> tuple[float, float]:
 def classify_rows(
     curves: Array, costs: Array, rows: Array, whole: bool, high: float, low: float, levels: Array, unsure: Array
 ) -> tuple[int, Array]:
-    """Decide the rows with the same level at a high and a low price; list the others.
+    """Set the level of customers who get the same level at a high and a low price, and list the others.
 
     `rows` are the rows to look at; all when `whole`. Writes the level at the high price into `levels`, and undecided
     rows into `unsure`. Returns how many are undecided, and sums: value and its carry, cost and its carry of the
@@ -130,11 +137,11 @@ def classify_rows(
         if len(costs) > 1:
             copy_rows_by_level(costs, first, rows, whole, c, m)
         if 0.0 < high < math.inf:
-            _best_levels(f, c, high, best, at, m)
+            _write_best_levels(f, c, high, best, at, m)
         else:
-            _end_levels(f, c, high > 0.0, at, m)
+            _write_extreme_levels(f, c, high > 0.0, at, m)
         if low < high:
-            _best_levels(f, c, low, most, down, m)
+            _write_best_levels(f, c, low, most, down, m)
         else:
             most[:m] = -math.inf
         for b in range(m):
@@ -149,10 +156,10 @@ def classify_rows(
                 dear += c[down[b], b]
                 x, y = 0.0, 0.0
             value[b], cost[b] = x, y
-        _add(value, values, value_carry, m)
-        _add(cost, paid, cost_carry, m)
-    v, vc = _sum(values, value_carry)
-    p, pc = _sum(paid, cost_carry)
+        _add_with_carry(value, values, value_carry, m)
+        _add_with_carry(cost, paid, cost_carry, m)
+    v, vc = _sum_with_carry(values, value_carry)
+    p, pc = _sum_with_carry(paid, cost_carry)
     return n_undecided, np.array([v, vc, p, pc, cheap, dear])
 
 
@@ -168,7 +175,9 @@ def list_hull_steps(
     slope: Array,
     cost: Array,
 ) -> int:
-    """List the steps up the hull of some rows from `levels`, while they bring more than `low` per unit of cost.
+    """List the steps up customers' upper hulls that gain at least `low` per unit of cost.
+
+    They start at `levels`.
 
     Writes for each step whose it is (the place in `rows`), the level it leads to, its slope and its cost. A row's
     slopes never rise, not even by rounding. Returns how many steps there are.
@@ -193,7 +202,9 @@ def list_hull_steps(
 
 @compiled
 def select_slope(slope: Array, cost: Array, room: float) -> float:
-    """Return the slope of the first step that does not fit, taking the steepest first; 0 if all fit.
+    """Return the gain per unit of cost of the first step that the remaining budget cannot pay.
+
+    Steps are taken from the steepest; 0 if all fit.
 
     A selection: the two arrays are reordered in place as far as needed, never sorted.
     """
@@ -232,7 +243,9 @@ def select_slope(slope: Array, cost: Array, room: float) -> float:
 def take_steps(
     curves: Array, costs: Array, rows: Array, levels: Array, price: float, room: float
 ) -> tuple[float, float]:
-    """Take every step that brings more than the price, then those that bring exactly the price, row by row, while they fit.
+    """Raise levels by all steps that gain more than the price, then by tied steps while the budget lasts.
+
+    Ties bring exactly the price, and are taken row by row.
 
     Changes `levels`. Returns the room left before the ties were split, and after.
     """
@@ -267,8 +280,8 @@ def take_steps(
 
 
 @compiled
-def sum_totals(curves: Array, costs: Array, rows: Array, levels: Array) -> Array:
-    """Return the value and its carry, the cost and its carry, of some rows at their levels."""
+def sum_value_and_cost(curves: Array, costs: Array, rows: Array, levels: Array) -> Array:
+    """Sum the responses and the costs of customers at their levels, with rounding errors."""
     per_customer = len(costs) > 1
     value = value_carry = cost = cost_carry = 0.0
     for r in range(len(rows)):
@@ -288,7 +301,9 @@ def sum_totals(curves: Array, costs: Array, rows: Array, levels: Array) -> Array
 
 @compiled
 def find_best_change(curves: Array, costs: Array, rows: Array, levels: Array, room: float) -> tuple[int, int, float]:
-    """Return the change of one row's level that adds at most `room` of cost and the most value: row, level, gain.
+    """Find the change of one customer's level that adds most value for at most `room` of cost.
+
+    Returns row, level and gain.
 
     With a negative room: the change that saves as much and loses least. −1 without one.
     """
@@ -307,7 +322,10 @@ def find_best_change(curves: Array, costs: Array, rows: Array, levels: Array, ro
 
 @compiled
 def find_lowest_tied_worth(curve: Array, costs: Array, price: float, tie: float) -> float:
-    """Return the lowest net value at a price that still ties with one row's best level, up to `tie` (relative)."""
+    """Return the lowest net value at a price that counts as a tie with a customer's best level.
+
+    Values tie up to `tie` (relative).
+    """
     best, size, dear = -math.inf, 0.0, 0.0
     for k in range(len(curve)):
         f, c = np.float64(curve[k]), np.float64(costs[k])
@@ -316,8 +334,11 @@ def find_lowest_tied_worth(curve: Array, costs: Array, price: float, tie: float)
 
 
 @compiled
-def decide_rows(curves: Array, costs: Array, price: float, tie: float, dearest: bool, levels: Array) -> None:
-    """Write each row's best level at a price; ties, up to `tie` (relative), go to the cheapest or dearest."""
+def write_levels_at_price(curves: Array, costs: Array, price: float, tie: float, dearest: bool, levels: Array) -> None:
+    """Write each customer's best level at a price, the cheapest or the dearest if levels tie.
+
+    Levels tie up to `tie` (relative).
+    """
     per_customer = len(costs) > 1
     K = curves.shape[1]
     for i in range(len(curves)):
@@ -333,7 +354,9 @@ def decide_rows(curves: Array, costs: Array, price: float, tie: float, dearest: 
 
 @compiled
 def write_tie_probabilities(curves: Array, costs: Array, price: float, tie: float, share: float, out: Array) -> None:
-    """Write each row's probabilities at a price: `share` for the dearest of its best levels, the rest for the cheapest.
+    """Write each customer's level probabilities at a price, split between the cheapest and dearest best levels.
+
+    The dearest gets `share`, the cheapest the rest.
 
     `out` (n, K) holds zeros.
     """

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.allocation import as_rows, check_curves_and_costs, decide_at_price, expected_costs, sum_at_prices
+from largesse.allocation import (
+    check_curves_and_costs,
+    convert_to_kernel_arrays,
+    decide_at_price,
+    expected_costs,
+    sum_at_prices,
+)
 from largesse.data import FilePiece, decode_dictionary, parse_text_columns, read_piece, read_table
 from largesse.errors import LargesseError, refuse
 from largesse.evaluation import GroupedFeature, count_plan, number_groups
@@ -239,7 +245,9 @@ class ChunkCosts:
         curves, own = numbers.reshape(-1, self.levels), np.asarray([self.common])
         if self.common is None:
             curves, own = numbers.reshape(2, -1, self.levels)
-        return np.arange(first, first + len(curves)), *as_rows(curves, own if self.scale == 1.0 else own * self.scale)
+        return np.arange(first, first + len(curves)), *convert_to_kernel_arrays(
+            curves, own if self.scale == 1.0 else own * self.scale
+        )
 
 
 def pack_batch(task: Any, costs: ChunkCosts, first: int, scores: pa.Buffer) -> bytes:

@@ -1,4 +1,4 @@
-"""Allocation problem under constraints, in the form that the solvers use.
+"""Allocation problem under constraints as arrays: curves, costs, groups of customers and limits.
 
 Customers fall into S groups such that all customers of a group stand under the same limits. A limit is then a set of
 groups times a set of levels, and whatever a plan uses of it is a sum over cells (group, level).
@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from largesse.allocation.constraints.constraint_types import Constraint, Limit, Segments
-from largesse.allocation.price.hull import as_rows
+from largesse.allocation.price.upper_hulls import convert_to_kernel_arrays
 from largesse.records import Array
 
 MULTIPLIER_SAMPLE_SIZE = 32768  # customers on whom multipliers are found
@@ -27,7 +27,7 @@ TOLERANCE, SAMPLE_TOLERANCE = (
 
 @dataclass(frozen=True, eq=False)
 class LimitRow:
-    """One limit over groups and levels."""
+    """One limit: a bound on the cost or the number of customers in some groups at some levels."""
 
     limit: Limit
     bound: float  # customers, or money
@@ -37,17 +37,17 @@ class LimitRow:
     levels: Array  # (K,) bool
 
     def total(self, cells: Array) -> float:
-        """Return the sum of cells (S, K) that the row covers."""
+        """Sum a table (groups, levels) over the groups and levels of the limit."""
         return float(cells[self.groups][:, self.levels].sum())
 
     def within(self, other: LimitRow) -> bool:
-        """Test if this row covers only cells that the other row covers."""
+        """Test if the limit covers only groups and levels that another limit covers too."""
         return bool((self.levels <= other.levels).all() and np.isin(self.groups, other.groups).all())
 
 
 @dataclass(frozen=True, eq=False)
 class LimitRows:
-    """All limits, the overall budget first, with the allowed levels and the minimum return."""
+    """All limits of a problem, the budget first, with the allowed levels and the minimum return."""
 
     rows: tuple[LimitRow, ...]  # (R,)
     group: Array  # (n,) int64 code of each customer's group
@@ -57,35 +57,35 @@ class LimitRows:
 
     @cached_property
     def bounds(self) -> Array:
-        """The bound of each limit (R,)."""
+        """Bound of each limit (R,), as cost or as a number of customers."""
         return np.array([row.bound for row in self.rows])
 
     @cached_property
     def signs(self) -> Array:
-        """The sign of each limit (R,)."""
+        """Sign of each limit (R,): 1 for an upper limit, −1 for a lower limit."""
         return np.array([row.sign for row in self.rows])
 
     @cached_property
     def money(self) -> Array:
-        """The mask (R,) of limits on cost."""
+        """Mask (R,) of the limits on cost."""
         return np.array([row.money for row in self.rows])
 
     @cached_property
     def levels(self) -> Array:
-        """The mask (R, K) of the levels of each limit."""
+        """Mask (R, K) of the levels that each limit covers."""
         return np.array([row.levels for row in self.rows])
 
     @cached_property
-    def of_group(self) -> tuple[Array, Array]:
-        """The start (S + 1,) of each group's rows, and the rows of all groups, group by group, in rising order."""
+    def limits_by_group(self) -> tuple[Array, Array]:
+        """Limits of each group as two arrays: start positions (S + 1,), and limit numbers sorted by group."""
         who = np.concatenate([row.groups for row in self.rows])
         which = np.repeat(np.arange(len(self.rows)), [len(row.groups) for row in self.rows])
         order = np.argsort(who, kind="stable")
         first = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=self.groups))])
         return first, which[order]
 
-    def tables(self, multiplier: Array) -> CellPrices:
-        """Return the prices of cells that follow from the multipliers (R,) of the rows."""
+    def make_cell_prices(self, multiplier: Array) -> CellPrices:
+        """Return the dual prices by group and level, from the multipliers (R,) of the limits."""
         shape = (self.groups, self.levels.shape[1])
         price, fee = np.full(shape, self.floor), np.zeros(shape)
         for row, value in zip(self.rows, multiplier.tolist(), strict=True):
@@ -94,15 +94,15 @@ class LimitRows:
                 table[np.ix_(row.groups, row.levels)] += row.sign * value
         return CellPrices(price, fee)
 
-    def without_money(self) -> LimitRows:
-        """Return the rows without limits on cost and without a minimum return."""
+    def without_cost_limits(self) -> LimitRows:
+        """Return the limits with infinite bounds on cost and without a minimum return."""
         rows = tuple(replace(row, bound=row.sign * math.inf) if row.money else row for row in self.rows)
         return replace(self, rows=rows, floor=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class CellPrices:
-    """Dual prices of cells: of a unit of cost (S, K), and of a customer (S, K)."""
+    """Dual prices by group and level (S, K): of a unit of cost, and of a customer."""
 
     cost: Array
     customer: Array
@@ -110,20 +110,23 @@ class CellPrices:
 
 @dataclass(frozen=True, eq=False)
 class CellTotals:
-    """Totals of the best levels at prices: net value (S,), and cost and number of customers of each cell (S, K)."""
+    """Totals of a plan: net value by group, and cost and number of customers by group and level."""
 
     worth: Array
     spend: Array
     count: Array
 
     def used(self, row: LimitRow) -> float:
-        """Return the used amount of a limit."""
+        """Return the cost or the number of customers that counts against a limit."""
         return row.total(self.spend if row.money else self.count)
 
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedProblem:
-    """Curves (n, K), cost rows (1, K) or (n, K), constraints, and levels (n,), which the solvers change."""
+    """Allocation problem under constraints: curves, costs, limits, and the levels of the current plan.
+
+    Curves are (n, K), cost rows (1, K) or (n, K), levels (n,), which the solvers change.
+    """
 
     curves: Array
     costs: Array
@@ -133,7 +136,7 @@ class ConstrainedProblem:
     close: float  # relative; how close multipliers are searched for
 
     def choose_levels(self, prices: CellPrices) -> CellTotals:
-        """Write the best levels at prices, and return their totals."""
+        """Set each customer's best level at dual prices, and return the plan's totals."""
         from largesse.allocation.constraints.repair_kernels import choose_levels
 
         rules = self.rules
@@ -143,7 +146,10 @@ class ConstrainedProblem:
         return CellTotals(worth * self.weight, spend * self.weight[:, None], count * self.weight[:, None])
 
     def slack(self, levels: Array | None = None) -> Array:
-        """Return the slack of each limit (R,), negative if it is broken; the sign is exact."""
+        """Return the slack (R,) of each limit, negative if the plan violates the limit.
+
+        The sign is exact.
+        """
         from largesse.allocation.constraints.repair_kernels import sum_cells
 
         chosen, rules = self.levels if levels is None else levels, self.rules
@@ -160,38 +166,38 @@ class ConstrainedProblem:
         return left
 
     def net(self, rows: Array, levels: Array) -> Array:
-        """Return the value of some rows' levels, minus the minimum return on their cost."""
+        """Return the net values of customers at levels: response minus minimum return × cost."""
         return np.asarray(self.curves[rows, levels].astype(np.float64) - self.rules.floor * self.paid(rows, levels))
 
     def paid(self, rows: Array, levels: Array) -> Array:
-        """Return the cost of some rows' levels."""
+        """Return the costs of customers at levels."""
         paid = self.costs[rows if len(self.costs) > 1 else 0, levels].astype(np.float64)
         return np.broadcast_to(paid, np.shape(rows))
 
     def worth(self, levels: Array) -> float:
-        """Return the total net value of levels (n,)."""
+        """Return the total net value of a plan with levels (n,)."""
         return math.fsum(self.net(np.arange(len(levels)), levels).tolist())
 
     @property
     def allowed(self) -> Array:
-        """The mask (n, K) of the levels that customers may get."""
+        """Mask (n, K) of the levels that customers may get."""
         return self.rules.allowed if len(self.rules.allowed) else np.ones(self.curves.shape, dtype=bool)
 
 
 def arrange_constraints(limits: Sequence[Limit], rules: Sequence[Constraint], shape: tuple[int, int]) -> LimitRows:
-    """Return constraints and limits, the overall budget first, for n customers and K levels."""
+    """Convert the constraints of n customers and K levels to arrays, the budget first."""
     n, K = shape
     bounds = [float(limit.limit(n)) for limit in limits]
     real = [r for r, bound in enumerate(bounds) if r == 0 or (bound > 0 if limits[r].at_least else bound < math.inf)]
     kinds = list({id(s): s for s in (limits[r].segments for r in real) if s is not None}.values())
-    group, places = _cross(kinds, n)
+    group, places = _combine_segmentations(kinds, n)
     rows = tuple(
         LimitRow(
             limits[r],
             bounds[r],
             limits[r].money,
             -1.0 if limits[r].at_least else 1.0,
-            _groups_of(limits[r], kinds, places),
+            _find_limit_groups(limits[r], kinds, places),
             limits[r].covers(K),
         )
         for r in real
@@ -201,8 +207,11 @@ def arrange_constraints(limits: Sequence[Limit], rules: Sequence[Constraint], sh
     return LimitRows(rows, group, len(places), allowed, max((rule.floor for rule in rules), default=0.0))
 
 
-def _cross(kinds: list[Segments], n: int) -> tuple[Array, Array]:
-    """Return the group of each customer (n,), and each group's index (S, kinds) in every segmentation."""
+def _combine_segmentations(kinds: list[Segments], n: int) -> tuple[Array, Array]:
+    """Group customers by their segments in all segmentations.
+
+    Returns the group of each customer (n,), and each group's index (S, kinds) in every segmentation.
+    """
     if not kinds:
         return np.zeros(n, dtype=np.int64), np.zeros((1, 0), dtype=np.int64)
     if len(kinds) == 1:
@@ -211,22 +220,25 @@ def _cross(kinds: list[Segments], n: int) -> tuple[Array, Array]:
     return group.reshape(-1).astype(np.int64), places
 
 
-def _groups_of(limit: Limit, kinds: list[Segments], places: Array) -> Array:
+def _find_limit_groups(limit: Limit, kinds: list[Segments], places: Array) -> Array:
     if limit.segments is None:
         return np.arange(len(places))
     at = [kind is limit.segments for kind in kinds].index(True)
     return np.flatnonzero(places[:, at] == limit.segments.places[limit.segment])
 
 
-def make_problem(curves: Array, costs: Array, rules: LimitRows) -> ConstrainedProblem:
-    """Return the instance of all customers."""
+def make_constrained_problem(curves: Array, costs: Array, rules: LimitRows) -> ConstrainedProblem:
+    """Return the allocation problem of all customers under their limits."""
     return ConstrainedProblem(
         curves, costs, rules, np.zeros(len(curves), dtype=np.int64), np.ones(rules.groups), TOLERANCE
     )
 
 
 def sample_customers(instance: ConstrainedProblem) -> ConstrainedProblem:
-    """Return the instance of a sample of customers, weighted by group; the whole instance if it or a group is small."""
+    """Return the allocation problem of a random sample of customers, weighted by group.
+
+    It is the whole problem if it or a group is small.
+    """
     rules, n, S = instance.rules, len(instance.levels), instance.rules.groups
     if n <= 2 * MULTIPLIER_SAMPLE_SIZE:
         return instance
@@ -237,7 +249,7 @@ def sample_customers(instance: ConstrainedProblem) -> ConstrainedProblem:
     allowed = rules.allowed[rows] if len(rules.allowed) else rules.allowed
     sampled = replace(rules, allowed=allowed, group=rules.group[rows])
     costs = instance.costs[rows] if len(instance.costs) > 1 else instance.costs
-    curves, costs = as_rows(instance.curves[rows], costs)
+    curves, costs = convert_to_kernel_arrays(instance.curves[rows], costs)
     # A sample cannot tell multipliers apart that are closer than this.
     return ConstrainedProblem(
         curves,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.allocation.plan import allocate, frontier
-from largesse.allocation.price import search
+from largesse.allocation.plan_and_frontier import allocate, frontier
+from largesse.allocation.price import price_search
 from largesse.errors import BudgetError
 from largesse.records import Array
 from support.plans import full_path, paid_by
@@ -83,7 +83,7 @@ def test_the_order_of_many_customers_changes_nothing_of_value(name: str) -> None
 def test_a_bracket_that_misses_the_price_is_widened(monkeypatch: Any) -> None:
     curves, costs = task("common")
     expected = allocate(curves, costs, 1.0)
-    monkeypatch.setattr(search, "BRACKET_WIDTH", 1e-6)
+    monkeypatch.setattr(price_search, "BRACKET_WIDTH", 1e-6)
     plan = allocate(curves, costs, 1.0)
     assert (plan.price, plan.value) == (expected.price, expected.value)
 

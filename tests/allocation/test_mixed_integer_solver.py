@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from largesse.allocation.constraints.constraint_types import Constraints
-from largesse.allocation.plan import allocate
+from largesse.allocation.plan_and_frontier import allocate
 from largesse.errors import BudgetError
 from support.plans import KINDS, RULES, attempt, instances, keeps, paid_by, ruled_instance, ruled_optimum, whole_optimum
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from largesse.allocation.plan import allocate, decide_at_price, frontier, split_at_price
+from largesse.allocation.plan_and_frontier import allocate, decide_at_price, frontier, split_at_price
 from largesse.errors import BudgetError
 from largesse.records.array_type import Array
 from support.plans import KINDS, concave, full_path, instances, linear_optimum, paid_by

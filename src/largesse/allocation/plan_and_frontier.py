@@ -1,4 +1,4 @@
-"""Plan at one budget, frontier over all budgets, and the decisions at a price."""
+"""Best plan at one budget, frontier of value over all budgets, and best levels at a price."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from largesse.allocation.constraints.constrained_problem import arrange_constraints, make_constrained_problem
+from largesse.allocation.constraints.constrained_solver import plan_under_constraints
 from largesse.allocation.constraints.constraint_types import Budget, Constraints, Limit
-from largesse.allocation.constraints.dual import Multipliers
-from largesse.allocation.constraints.problem import arrange_constraints, make_problem
-from largesse.allocation.constraints.solver import plan_under_constraints
-from largesse.allocation.exact import Proof, prove_optimum
-from largesse.allocation.input_checks import check_curves_and_costs, make_budget_error, total_limit
-from largesse.allocation.price.hull import as_rows, cheapest, climb_hulls
-from largesse.allocation.price.rounding import PlanDraft, keep_within_budget, make_draft, spend_rest
-from largesse.allocation.price.search import Shortfall, search_price
+from largesse.allocation.constraints.lagrange_multipliers import Multipliers
+from largesse.allocation.input_checks import check_curves_and_costs, compute_total_budget, make_budget_error
+from largesse.allocation.mixed_integer_solver import OptimalityProof, prove_optimum
+from largesse.allocation.price.plan_rounding import PlanDraft, keep_within_budget, make_plan_draft, spend_remainder
+from largesse.allocation.price.price_search import BudgetShortfall, search_price
+from largesse.allocation.price.upper_hulls import convert_to_kernel_arrays, find_cheapest_levels, find_hull_steps
 from largesse.errors import Problem, refuse, repr_short
 from largesse.levels import Levels
 from largesse.records import Array, Frontier, Plan
@@ -33,7 +33,7 @@ def allocate(
     constraints: Constraints | None = None,
     exact: bool = False,
 ) -> Plan:
-    """Give every customer one level so that the responses are as large as the budget allows.
+    """Give every customer one level so that the total response is as large as the budget allows.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def allocate(
     _check_options(constraints, exact)
     labels = costs.labels if isinstance(costs, Levels) else None
     curves, costs = check_curves_and_costs(curves, costs)
-    limit = total_limit(n := len(curves), budget, total)
+    limit = compute_total_budget(n := len(curves), budget, total)
     average = limit / n if budget is None else float(budget)
     if constraints is not None:
         rules = (constraints if labels is None else constraints.number_levels(labels)).rules(*curves.shape)
@@ -71,14 +71,14 @@ def allocate(
         under = arrange_constraints(limits, rules, curves.shape)
         return replace(plan_under_constraints(curves, costs, under, average, exact), labels=labels)
     solution = search_price(curves, costs, limit)
-    if isinstance(solution, Shortfall):
+    if isinstance(solution, BudgetShortfall):
         raise make_budget_error(solution.cheapest, limit, n, total is not None)
-    plan = make_draft(solution, curves, costs, limit)
+    plan = make_plan_draft(solution, curves, costs, limit)
     bound = float(plan.value) + (solution.price * max(plan.room, 0.0) if solution.price > 0 else 0.0)
     keep_within_budget(plan, solution.rows)
-    spend_rest(plan, solution.rows)
+    spend_remainder(plan, solution.rows)
     if exact and bound > plan.value:
-        bound = _prove_within_budget(plan, solution.price, bound)
+        bound = _improve_to_optimum(plan, solution.price, bound)
     bound = max(bound, float(plan.value))
     # The exact mean is within the budget; spend / n is rounded and may be a bit above it.
     spend = min(float(plan.spend) / n, average)
@@ -97,18 +97,18 @@ def _check_options(constraints: Any, exact: Any) -> None:
     refuse("allocate", problems)
 
 
-def _prove_within_budget(plan: PlanDraft, price: float, bound: float) -> float:
-    """Improve a draft to the best plan, as far as its core can be solved; return the bound on the total value."""
+def _improve_to_optimum(plan: PlanDraft, price: float, bound: float) -> float:
+    """Improve a plan to the proven optimum where possible, and return the upper bound of its value."""
     rules = arrange_constraints([Budget(plan.limit)], (), plan.curves.shape)
-    instance = replace(make_problem(plan.curves, plan.costs, rules), levels=plan.levels.copy())
-    proof = prove_optimum(instance, Proof(True, Multipliers(rules, np.array([price])), bound))
+    instance = replace(make_constrained_problem(plan.curves, plan.costs, rules), levels=plan.levels.copy())
+    proof = prove_optimum(instance, OptimalityProof(True, Multipliers(rules, np.array([price])), bound))
     for row in np.flatnonzero(instance.levels != plan.levels):
         plan.change(int(row), int(instance.levels[row]))
     return proof.bound
 
 
 def frontier(curves: Any, costs: Any) -> Frontier:
-    """Return the best average value for every average budget, in one pass.
+    """Return the highest average response at every average budget.
 
     The value is that of the curves: where a model predicts them, it is the model's promise. `make_study(log, model, budget)` estimates
     values from a log, with intervals, next to the best uniform mix.
@@ -119,17 +119,19 @@ def frontier(curves: Any, costs: Any) -> Frontier:
     """
     curves, costs = check_curves_and_costs(curves, costs)
     n = len(curves)
-    start, sums = cheapest(curves, costs)
-    steps = climb_hulls(curves, costs, np.arange(n), start, 0.0)
+    start, sums = find_cheapest_levels(curves, costs)
+    steps = find_hull_steps(curves, costs, np.arange(n), start, 0.0)
     order = np.argsort(-steps.slope)  # equal slopes are joined below, so that their order does not matter
     slope, cost = steps.slope[order], steps.cost[order]
     spend = (sums[2] + np.concatenate([[0.0], np.cumsum(cost)])) / n
     value = (sums[0] + np.concatenate([[0.0], np.cumsum(slope * cost)])) / n
-    return _merged(spend, value, np.concatenate([[math.inf], slope]))
+    return _merge_equal_slopes(spend, value, np.concatenate([[math.inf], slope]))
 
 
 def decide_at_price(curves: Array, costs: Array, price: float, *, dearest: bool = False) -> Array:
-    """Return the levels (n,) at a price: the best of response − price × cost, the cheapest of ties.
+    """Return each customer's best level at a price: the maximum of response − price × cost.
+
+    Ties go to the cheapest.
 
     With `dearest`, the dearest if they tie.
 
@@ -138,15 +140,17 @@ def decide_at_price(curves: Array, costs: Array, price: float, *, dearest: bool 
     >>> decide_at_price(np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([0, 1, 2]), price=0.2)
     array([1, 2])
     """
-    from largesse.allocation.price.price_kernels import decide_rows
+    from largesse.allocation.price.price_kernels import write_levels_at_price
 
     levels = np.empty(len(curves), dtype=np.int64)
-    decide_rows(*as_rows(curves, costs), float(price), TIE, dearest, levels)
+    write_levels_at_price(*convert_to_kernel_arrays(curves, costs), float(price), TIE, dearest, levels)
     return levels
 
 
 def split_at_price(curves: Array, costs: Array, price: float, share: float) -> Array:
-    """Return the probability (n, K) of each level at a price: `share` for the dearest of the best levels, the rest for the cheapest.
+    """Return the level probabilities (n, K) at a price, with ties split between the cheapest and dearest level.
+
+    The dearest of the best levels gets `share`, the cheapest the rest.
 
     >>> split_at_price(np.array([[0.0, 1.0, 1.5]]), np.array([0, 1, 2]), price=1.0, share=0.25)
     array([[0.75, 0.25, 0.  ]])
@@ -154,11 +158,14 @@ def split_at_price(curves: Array, costs: Array, price: float, share: float) -> A
     from largesse.allocation.price.price_kernels import write_tie_probabilities
 
     probabilities = np.zeros(np.shape(curves))
-    write_tie_probabilities(*as_rows(curves, costs), float(price), TIE, float(share), probabilities)
+    write_tie_probabilities(*convert_to_kernel_arrays(curves, costs), float(price), TIE, float(share), probabilities)
     return probabilities
 
 
-def _merged(spend: Array, value: Array, price: Array) -> Frontier:
-    """Join steps of equal slope into one straight segment of the frontier: a tie between customers."""
+def _merge_equal_slopes(spend: Array, value: Array, price: Array) -> Frontier:
+    """Merge neighbouring steps of equal slope into one segment of the frontier.
+
+    Equal slopes are a tie between customers.
+    """
     last = np.append(price[1:] != price[:-1], True)
     return Frontier(spend[last], value[last], price[last])

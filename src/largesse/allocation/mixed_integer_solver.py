@@ -1,4 +1,4 @@
-"""Proofs of the best plan, within a budget and under further constraints, by mixed-integer programmes.
+"""Proofs of the best plan under a budget and constraints by mixed-integer programmes (HiGHS).
 
 At the multipliers a level's loss is its net value less than that of the customer's best level. No plan exceeds the bound less
 the losses of its levels, so a level that loses more than the gap can be in no better plan. The remaining levels, the core, are
@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from largesse.allocation.constraints.dual import Multipliers, certify
-from largesse.allocation.constraints.problem import ConstrainedProblem, LimitRow
+from largesse.allocation.constraints.constrained_problem import ConstrainedProblem, LimitRow
+from largesse.allocation.constraints.lagrange_multipliers import Multipliers, compute_dual_bound
 from largesse.records import Array
 
 MAX_CHOICES = 20_000  # choices that a core may have
@@ -41,8 +41,8 @@ MAX_CUTS = 200  # plans that only fit by rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Proof:
-    """Feasibility of the instance's levels, the best multipliers, and an upper bound of the net value."""
+class OptimalityProof:
+    """Result of a proof: feasibility of the plan, best multipliers, and upper bound of the net value."""
 
     kept: bool
     multipliers: Multipliers
@@ -51,40 +51,46 @@ class Proof:
 
 @dataclass(frozen=True, eq=False)
 class LevelLosses:
-    """Loss of each level against the best one at multipliers (n, K), infinite if it is not allowed; and the best level (n,)."""
+    """Loss of each level (n, K) against the customer's best level at the multipliers, and this best level.
+
+    The loss is infinite if the level is not allowed.
+    """
 
     loss: Array
     best: Array
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedProblem:
-    """Levels (n, K) that a better plan may use, and a flag if no better plan uses another one."""
+class ProblemCore:
+    """Levels (n, K) that a better plan may use, and a flag if these are all such levels."""
 
     choice: Array
     complete: bool
 
 
-def is_small(instance: ConstrainedProblem) -> bool:
-    """Test if the instance has few enough choices for a core."""
+def has_few_choices(instance: ConstrainedProblem) -> bool:
+    """Test if a problem has few enough customers and levels for one mixed-integer programme."""
     return instance.curves.size <= MAX_CHOICES
 
 
-def find_any_plan(instance: ConstrainedProblem) -> ProgramSolution:
-    """Return a good plan of a small instance from a search of all plans, or the proof that none exists."""
+def find_any_plan(instance: ConstrainedProblem) -> IntegerProgramSolution:
+    """Search all plans of a small problem for a feasible one, or prove that none exists."""
     return solve_program(build_program(instance, instance.levels, instance.allowed), GAP_OF_ANY_PLAN)
 
 
-def prove_optimum(instance: ConstrainedProblem, start: Proof) -> Proof:
-    """Improve a plan to the best one; `start.kept` is true if the instance's levels, which change, keep the constraints."""
+def prove_optimum(instance: ConstrainedProblem, start: OptimalityProof) -> OptimalityProof:
+    """Improve a plan to the optimum by mixed-integer programmes, and return the proof.
+
+    The problem's levels change; `start.kept` is true if they keep the constraints.
+    """
     best = instance.levels.copy() if start.kept else None
     worth = instance.worth(best) if best is not None else -math.inf
-    multipliers, bound = _tighten(instance, start, worth)
+    multipliers, bound = _tighten_bound(instance, start, worth)
     for size in CORE_SIZES:
         if bound - worth <= SUM_PRECISION * abs(worth):
             break
         lost = compute_losses(instance, multipliers)
-        core = _core_choices(lost, bound - worth, size)
+        core = _select_core(lost, bound - worth, size)
         program = build_program(instance, lost.best, core.choice)
         answer = solve_program(program, 0.0, TIME_LIMIT if core.complete else TIME_LIMIT / 10)
         if answer.levels is not None:
@@ -96,11 +102,11 @@ def prove_optimum(instance: ConstrainedProblem, start: Proof) -> Proof:
             break
     if best is not None:
         instance.levels[:] = best
-    return Proof(best is not None, multipliers, bound)
+    return OptimalityProof(best is not None, multipliers, bound)
 
 
 def compute_losses(instance: ConstrainedProblem, multipliers: Multipliers) -> LevelLosses:
-    """Return the losses of all levels at the multipliers."""
+    """Return the loss of each customer's levels against the best level, at the multipliers."""
     rules, prices = instance.rules, multipliers.prices
     worth = instance.curves - prices.cost[rules.group] * instance.costs - prices.customer[rules.group]
     if len(rules.allowed):
@@ -109,8 +115,8 @@ def compute_losses(instance: ConstrainedProblem, multipliers: Multipliers) -> Le
     return LevelLosses(worth[np.arange(len(best)), best][:, None] - worth, best)
 
 
-def _core_choices(lost: LevelLosses, gap: float, most: int) -> ReducedProblem:
-    """Return the choices that lose at most the gap, or only the best choices if there are too many.
+def _select_core(lost: LevelLosses, gap: float, most: int) -> ProblemCore:
+    """Select the levels that lose at most the optimality gap, or only the best of them if there are too many.
 
     Customers with one level left have no choice, and none is marked.
     """
@@ -119,27 +125,30 @@ def _core_choices(lost: LevelLosses, gap: float, most: int) -> ReducedProblem:
     choice[rows, lost.best] = True
     choice[choice.sum(axis=1) == 1] = False
     if choice.sum() <= most:
-        return ReducedProblem(choice, True)
+        return ProblemCore(choice, True)
     other = choice.copy()
     other[rows, lost.best] = False
     choice &= lost.loss < np.partition(lost.loss[other], most // 2)[most // 2]
     choice[choice.sum(axis=1) == 1] = False
-    return ReducedProblem(choice, False)
+    return ProblemCore(choice, False)
 
 
-def _tighten(instance: ConstrainedProblem, start: Proof, worth: float) -> tuple[Multipliers, float]:
-    """Return the multipliers of a core's linear relaxation if their bound is lower, else the known multipliers; and the bound."""
+def _tighten_bound(instance: ConstrainedProblem, start: OptimalityProof, worth: float) -> tuple[Multipliers, float]:
+    """Lower the upper bound by linear relaxations, and return the bound with its multipliers.
+
+    The known ones are returned if no relaxation has a lower bound.
+    """
     multipliers, bound = start.multipliers, start.bound
     for _ in range(RELAXATIONS):
         lost = compute_losses(instance, multipliers)
-        core = _core_choices(lost, bound - worth, MAX_CHOICES)
+        core = _select_core(lost, bound - worth, MAX_CHOICES)
         if not core.choice.any():
             break
         values = solve_relaxation(build_program(instance, lost.best, core.choice))
         if values is None:
             break
         other = Multipliers(instance.rules, values)
-        least = certify(instance, other)
+        least = compute_dual_bound(instance, other)
         if least >= bound:
             break
         multipliers, bound = other, least
@@ -152,8 +161,8 @@ def _tighten(instance: ConstrainedProblem, start: Proof, worth: float) -> tuple[
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """Choice among some levels of some customers, while all others keep theirs."""
+class IntegerProgram:
+    """Mixed-integer programme: choice among some levels of some customers, with all other levels fixed."""
 
     instance: ConstrainedProblem
     base: Array  # (n,) the levels that the others keep
@@ -168,13 +177,13 @@ class Program:
 
     @property
     def signs(self) -> Array:
-        """The sign of each limit (R,): 1 for an upper limit, −1 for a lower one."""
+        """Sign of each limit (R,): 1 for an upper limit, −1 for a lower limit."""
         return self.instance.rules.signs[list(self.limits)]
 
 
 @dataclass(frozen=True, eq=False)
-class ProgramSolution:
-    """Best levels (n,) of a programme, if any, and the total net value that no choice exceeds."""
+class IntegerProgramSolution:
+    """Solution of a mixed-integer programme: levels (n,), if any, and upper bound of the net value."""
 
     levels: Array | None
     bound: float
@@ -183,14 +192,17 @@ class ProgramSolution:
 
 @dataclass(frozen=True, eq=False)
 class CuttingPlane:
-    """Cutting plane over the choices: their weights (m,) sum to at most `most`."""
+    """Linear inequality that excludes choices: their weights (m,) sum to at most `most`."""
 
     weight: Array
     most: float
 
 
-def build_program(instance: ConstrainedProblem, base: Array, choice: Array) -> Program:
-    """Return the programme in which customers may get the levels marked in `choice` (n, K); unmarked customers keep theirs."""
+def build_program(instance: ConstrainedProblem, base: Array, choice: Array) -> IntegerProgram:
+    """Build the mixed-integer programme in which customers may get the levels marked in `choice` (n, K).
+
+    Unmarked customers keep theirs.
+    """
     row, level = np.nonzero(choice)
     customer, place = np.unique(row, return_inverse=True)
     others = np.setdiff1d(np.arange(len(base)), customer, assume_unique=True)
@@ -202,7 +214,7 @@ def build_program(instance: ConstrainedProblem, base: Array, choice: Array) -> P
         for limit in rows
     ]
     net = instance.net(row, level)
-    return Program(
+    return IntegerProgram(
         instance,
         base,
         row,
@@ -217,20 +229,20 @@ def build_program(instance: ConstrainedProblem, base: Array, choice: Array) -> P
 
 
 def measure_limit_use(instance: ConstrainedProblem, limit: LimitRow, rows: Array, levels: Array) -> Array:
-    """Return the use of a limit by some rows at their levels."""
+    """Return the cost, or the count of one, by which each customer's level counts against a limit."""
     there = np.zeros(instance.rules.groups, dtype=bool)
     there[limit.groups] = True
     covered = there[instance.rules.group[rows]] & limit.levels[levels]
     return covered * (instance.paid(rows, levels) if limit.money else 1.0)
 
 
-def solve_program(program: Program, close: float = 0.0, seconds: float = TIME_LIMIT) -> ProgramSolution:
-    """Return the best choice, up to `close` (relative), within some seconds."""
+def solve_program(program: IntegerProgram, close: float = 0.0, seconds: float = TIME_LIMIT) -> IntegerProgramSolution:
+    """Solve a mixed-integer programme within a time limit and a relative gap `close`."""
     instance = program.instance
     if not len(program.row):
         if (instance.slack(program.base) < 0).any():
-            return ProgramSolution(None, -math.inf, True)
-        return ProgramSolution(program.base, _worth(program, np.zeros(0), 0.0), True)
+            return IntegerProgramSolution(None, -math.inf, True)
+        return IntegerProgramSolution(program.base, _compute_total_value(program, np.zeros(0), 0.0), True)
     top = np.full(len(program.customer), -math.inf)
     np.maximum.at(top, program.place, program.net)
     below = top[program.place] - program.net
@@ -240,24 +252,24 @@ def solve_program(program: Program, close: float = 0.0, seconds: float = TIME_LI
     for _ in range(MAX_CUTS):
         answer = _run_highs(program, below * scale, cuts, until - time.monotonic(), close)
         if answer.x is None:
-            return ProgramSolution(None, -math.inf if answer.status == 2 else math.inf, answer.status == 2)
-        levels = _read_levels(program, answer.x)
+            return IntegerProgramSolution(None, -math.inf if answer.status == 2 else math.inf, answer.status == 2)
+        levels = _extract_levels(program, answer.x)
         slack = instance.slack(levels)
         if (slack >= 0).all():
             lost = answer.fun if answer.mip_dual_bound is None else min(answer.mip_dual_bound, answer.fun)
-            return ProgramSolution(levels, _worth(program, top, lost / scale), answer.status == 0)
-        cuts += [_cut(program, levels, r) for r in program.limits if slack[r] < 0]
-    return ProgramSolution(None, math.inf, False)
+            return IntegerProgramSolution(levels, _compute_total_value(program, top, lost / scale), answer.status == 0)
+        cuts += [_make_cutting_plane(program, levels, r) for r in program.limits if slack[r] < 0]
+    return IntegerProgramSolution(None, math.inf, False)
 
 
-def _worth(program: Program, top: Array, lost: float) -> float:
+def _compute_total_value(program: IntegerProgram, top: Array, lost: float) -> float:
     """Return the total net value of all customers, given the programme's loss against their best levels."""
     others = np.setdiff1d(np.arange(len(program.base)), program.customer, assume_unique=True)
     return math.fsum([*top.tolist(), *program.instance.net(others, program.base[others]).tolist(), -lost])
 
 
-def _read_levels(program: Program, x: Array) -> Array:
-    """Return the levels (n,) of a solution: each customer's largest entry."""
+def _extract_levels(program: IntegerProgram, x: Array) -> Array:
+    """Convert the solver's solution vector to levels (n,): each customer's largest entry."""
     order = np.lexsort((x[: len(program.row)], program.place))
     last = np.append(np.flatnonzero(np.diff(program.place[order])), len(order) - 1)
     levels = program.base.copy()
@@ -265,8 +277,8 @@ def _read_levels(program: Program, x: Array) -> Array:
     return levels
 
 
-def _cut(program: Program, levels: Array, r: int) -> CuttingPlane:
-    """Return the cutting plane that excludes all choices with at least the use of a limit that these levels violate."""
+def _make_cutting_plane(program: IntegerProgram, levels: Array, r: int) -> CuttingPlane:
+    """Return the inequality that excludes all choices that violate a limit at least as much as some levels."""
     limit, at = program.instance.rules.rows[r], program.limits.index(r)
     now = measure_limit_use(program.instance, limit, program.row, levels[program.row])
     held = np.isin(program.instance.rules.group[program.row], limit.groups)
@@ -275,14 +287,16 @@ def _cut(program: Program, levels: Array, r: int) -> CuttingPlane:
 
 
 def _run_highs(
-    program: Program,
+    program: IntegerProgram,
     objective: Array,
     cuts: list[CuttingPlane],
     seconds: float,
     close: float = 0.0,
     penalty: Array | None = None,
 ) -> Any:
-    """Minimise an objective (m,) over the choices; `penalty` (R,) adds the cost per unit of a broken limit.
+    """Minimise a linear objective (m,) over the choices of a programme with HiGHS.
+
+    `penalty` (R,) adds the cost per unit of a broken limit.
 
     Slack follows the choices as further columns, one per limit; an infinite penalty keeps the limit.
     """
@@ -309,7 +323,7 @@ def _run_highs(
     held = [LinearConstraint(each, 1.0, 1.0)]
     if count:  # rows of like size, so that one tolerance fits all
         held.append(LinearConstraint(csr_array(table / size[:, None]), low / size, high / size))
-    with _quiet():
+    with _hide_solver_output():
         return milp(
             objective,
             integrality=whole,
@@ -320,8 +334,8 @@ def _run_highs(
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Hide the solver's own output, which bypasses Python's streams."""
+def _hide_solver_output() -> Iterator[None]:
+    """Hide the output that HiGHS writes to the process's standard output."""
     sys.stdout.flush()
     try:
         standard_output = os.dup(1)
@@ -338,8 +352,8 @@ def _quiet() -> Iterator[None]:
         os.close(nowhere)
 
 
-def solve_relaxation(program: Program) -> Array | None:
-    """Return the multipliers (R,) of all rows of the instance in the linear relaxation; None without a solution."""
+def solve_relaxation(program: IntegerProgram) -> Array | None:
+    """Return the multipliers (R,) of all limits in the linear relaxation of a programme, or None."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
@@ -356,8 +370,8 @@ def solve_relaxation(program: Program) -> Array | None:
     return multipliers
 
 
-def minimise_violations(program: Program, penalty: Array) -> Array | None:
-    """Return the violation (R,) of each limit in the choice with the smallest total penalty; None if none is found.
+def minimise_violations(program: IntegerProgram, penalty: Array) -> Array | None:
+    """Return the smallest possible violations (R,) of the limits, weighted by penalties, or None.
 
     `penalty` (R,) is the cost of a unit; where it is infinite, the limit is kept.
     """
@@ -367,10 +381,10 @@ def minimise_violations(program: Program, penalty: Array) -> Array | None:
         answer = _run_highs(program, np.zeros(len(program.row)), cuts, TIME_LIMIT, penalty=penalty)
         if answer.x is None:
             return None
-        levels = _read_levels(program, answer.x)
+        levels = _extract_levels(program, answer.x)
         slack = program.instance.slack(levels)
         over = [r for r in hard if slack[r] < 0]
         if not over:
             return np.maximum(-slack[list(program.limits)], 0.0)
-        cuts += [_cut(program, levels, r) for r in over]
+        cuts += [_make_cutting_plane(program, levels, r) for r in over]
     return None

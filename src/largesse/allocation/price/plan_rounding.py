@@ -1,4 +1,4 @@
-"""Rounding of the price solution to a whole plan within the budget, which then spends the remainder."""
+"""Rounding of the price search's result to a whole plan within the budget, and use of the remainder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from largesse.allocation.price.search import PriceSolution
+from largesse.allocation.price.price_search import PriceSolution
 from largesse.records import Array
 
 FILL_ROUNDS = 16  # how often what is left is offered to the customer who gains most from it
@@ -17,7 +17,7 @@ CARRY_PRECISION = 1e-24  # relative; sums with a carry are exact to more digits 
 
 @dataclass(eq=False)
 class PlanDraft:
-    """Plan under construction: levels (n,), and their exact total value and cost."""
+    """Plan under construction: level of each customer, and exact total value and cost."""
 
     curves: Array  # (n, K)
     costs: Array  # (1, K) or (n, K)
@@ -28,11 +28,11 @@ class PlanDraft:
 
     @property
     def room(self) -> float:
-        """The remaining budget, rounded; negative if the plan exceeds it."""
+        """Remaining budget, negative if the plan exceeds its budget."""
         return math.inf if math.isinf(self.limit) else float(Fraction(self.limit) - self.spend)
 
     def change(self, row: int, level: int) -> None:
-        """Give a customer another level."""
+        """Give a customer another level, and update the plan's totals."""
         paid = self.costs[row if len(self.costs) > 1 else 0]
         old = self.levels[row]
         self.spend += Fraction(float(paid[level])) - Fraction(float(paid[old]))
@@ -40,14 +40,14 @@ class PlanDraft:
         self.levels[row] = level
 
 
-def make_draft(solution: PriceSolution, curves: Array, costs: Array, limit: float) -> PlanDraft:
-    """Return the plan at the end of a price search."""
-    spend = _exact(solution.spend, solution.levels, costs, limit)
+def make_plan_draft(solution: PriceSolution, curves: Array, costs: Array, limit: float) -> PlanDraft:
+    """Convert the result of a price search to a plan draft with exact totals."""
+    spend = _sum_exact_cost(solution.spend, solution.levels, costs, limit)
     return PlanDraft(curves, costs, solution.levels, sum(map(Fraction, solution.value), Fraction(0)), spend, limit)
 
 
-def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fraction:
-    """Return the exact total cost, certain to be on the correct side of the limit."""
+def _sum_exact_cost(parts: list[float], levels: Array, costs: Array, limit: float) -> Fraction:
+    """Return the total cost of a plan, exact enough to compare with the budget."""
     total = sum(map(Fraction, parts), Fraction(0))
     if math.isinf(limit) or abs(float(total - Fraction(limit))) > CARRY_PRECISION * limit or not any(parts[1::2]):
         return total
@@ -56,7 +56,7 @@ def _exact(parts: list[float], levels: Array, costs: Array, limit: float) -> Fra
 
 
 def keep_within_budget(plan: PlanDraft, rows: Array) -> None:
-    """Take back the changes that lose least, until the exact cost is within the budget."""
+    """Lower the levels that lose least value until the plan's exact cost is within the budget."""
     from largesse.allocation.price.price_kernels import find_best_change
 
     while plan.room < 0:
@@ -64,13 +64,13 @@ def keep_within_budget(plan: PlanDraft, rows: Array) -> None:
         if row < 0 and len(rows) < len(plan.levels):
             rows = np.arange(len(plan.levels))
         elif row < 0:
-            _save_a_little(plan)
+            _give_cheapest_levels(plan)
             return
         else:
             plan.change(row, level)
 
 
-def _save_a_little(plan: PlanDraft) -> None:
+def _give_cheapest_levels(plan: PlanDraft) -> None:
     """Give customers their cheapest levels, the largest saving first, until the plan is within the budget.
 
     If it never is, it has become the cheapest plan: the budget equals its cost, up to rounding.
@@ -83,8 +83,8 @@ def _save_a_little(plan: PlanDraft) -> None:
         plan.change(int(row), int(paid[row].argmin()))
 
 
-def spend_rest(plan: PlanDraft, rows: Array) -> None:
-    """Spend the remaining budget on the customer who gains most from a level that still fits, repeatedly."""
+def spend_remainder(plan: PlanDraft, rows: Array) -> None:
+    """Spend the remaining budget on the changes of levels with the largest gain that still fit."""
     from largesse.allocation.price.price_kernels import find_best_change
 
     for _ in range(FILL_ROUNDS):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from largesse.allocation.constraints.constraint_types import Constraints
-from largesse.allocation.plan import allocate
+from largesse.allocation.plan_and_frontier import allocate
 from largesse.errors import BudgetError
 from support.plans import attempt, keeps, paid_by, ruled_instance, ruled_optimum
 

@@ -1,4 +1,4 @@
-"""Lagrange multipliers of all limits, and the upper bound that they prove.
+"""Lagrange multipliers of a plan's budget and limits, and the upper bound of the plan's value.
 
 Every limit has a multiplier: the value of one more unit of it. Given them all, each customer's best level stands
 alone, and the sum of their worths, plus the multipliers times the limits, bounds every plan (Lagrangian
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from largesse.allocation.constraints.problem import (
+from largesse.allocation.constraints.constrained_problem import (
     CellPrices,
     ConstrainedProblem,
     LimitRow,
@@ -37,24 +37,27 @@ class Multipliers:
 
     @property
     def prices(self) -> CellPrices:
-        """The prices of cells that follow from the multipliers."""
-        return self.rules.tables(self.of_row)
+        """Dual prices of cost and of customers, by group and level."""
+        return self.rules.make_cell_prices(self.of_row)
 
     @property
     def dual_term(self) -> float:
-        """The sum of multiplier × limit."""
+        """Sum of multiplier × limit over all limits."""
         held = self.of_row > 0
         return math.fsum((self.rules.signs[held] * self.of_row[held] * self.rules.bounds[held]).tolist())
 
     @property
     def shadow(self) -> dict[str, float]:
-        """The shadow price of each limit: the value of one more unit of it."""
+        """Shadow price of each limit: the value of one more unit of the limit."""
         return {row.limit.key: float(value) for row, value in zip(self.rules.rows, self.of_row, strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
 class DualVariable:
-    """Dual variable that is optimised alone: positive values price row `most`, negative ones row `least` (−1: no such row)."""
+    """Multiplier of an upper and a lower limit on the same groups and levels, of which at most one binds.
+
+    Positive values price row `most`, negative ones row `least` (−1: no such row).
+    """
 
     cells: LimitRow
     most: int
@@ -63,19 +66,25 @@ class DualVariable:
 
 @dataclass(frozen=True, eq=False)
 class DualBlocks:
-    """Rows in blocks that are searched one after the other; row 0, the overall budget, is a block of its own."""
+    """Blocks of limits whose multipliers are optimised in turn.
+
+    Row 0, the overall budget, is a block of its own.
+    """
 
     own: tuple[int, ...]  # (B,) budgets of disjoint sets of groups, at all levels
     owner: Array  # (S,) which of them a group belongs to, or −1
     variables: tuple[DualVariable, ...]
 
     def group_prices(self, segment_prices: Array, floor: float) -> Array:
-        """Return the price of each group (S,) from the prices of the segment budgets (B,)."""
+        """Return the price of cost in each group (S,) from the prices of the segment budgets (B,)."""
         return np.append(segment_prices, floor)[self.owner]
 
 
-def split_blocks(rules: LimitRows) -> DualBlocks:
-    """Return the blocks; rows over the same cells form one variable."""
+def split_dual_blocks(rules: LimitRows) -> DualBlocks:
+    """Split the limits into blocks whose multipliers are optimised separately.
+
+    Rows over the same cells form one variable.
+    """
     owner = np.full(rules.groups, -1)
     segment_budgets: list[int] = []
     same: dict[tuple[bool, bytes, bytes], list[int]] = {}
@@ -99,7 +108,7 @@ def split_blocks(rules: LimitRows) -> DualBlocks:
 
 
 def solve_dual(instance: ConstrainedProblem) -> Multipliers:
-    """Return multipliers from a sample, corrected twice by its errors on all customers."""
+    """Find the Lagrange multipliers of all limits from a sample of customers, corrected on all customers."""
     sample, rules = sample_customers(instance), instance.rules
     multipliers = find_multipliers(sample)
     for _ in range(CORRECTIONS if sample is not instance else 0):
@@ -115,23 +124,28 @@ def solve_dual(instance: ConstrainedProblem) -> Multipliers:
 
 
 def find_multipliers(instance: ConstrainedProblem, near: Multipliers | None = None) -> Multipliers:
-    """Return multipliers at which plans nearly keep the limits, one block at a time, starting at `near`."""
-    rules, floor, unit = instance.rules, instance.rules.floor, _unit(instance)
-    blocks = split_blocks(rules)
+    """Find the Lagrange multipliers of all limits by coordinate search, one block at a time.
+
+    Plans at them nearly keep the limits. The search starts at `near`.
+    """
+    rules, floor, unit = instance.rules, instance.rules.floor, _estimate_price_unit(instance)
+    blocks = split_dual_blocks(rules)
     segment_prices, whole, single = np.full(len(blocks.own), floor), floor, np.zeros(len(blocks.variables))
     if near is not None:
-        segment_prices, whole, single = _begin(near, blocks, floor)
+        segment_prices, whole, single = _unpack_multipliers(near, blocks, floor)
     for _ in range(SWEEPS if near is None else SWEEPS // 3):
         before = np.concatenate([np.maximum(blocks.group_prices(segment_prices, floor), whole), single])
         if len(blocks.own):
-            fits = _own_fit(instance, blocks, single)
-            segment_prices = _least(fits, np.full(len(segment_prices), floor), segment_prices, unit, instance.close)
+            fits = _make_segment_budget_test(instance, blocks, single)
+            segment_prices = _find_smallest_feasible(
+                fits, np.full(len(segment_prices), floor), segment_prices, unit, instance.close
+            )
         if math.isfinite(rules.rows[0].bound):
-            fits = _all_fit(instance, blocks, single, segment_prices)
-            whole = float(_least(fits, np.array([floor]), np.array([whole]), unit, instance.close)[0])
+            fits = _make_total_budget_test(instance, blocks, single, segment_prices)
+            whole = float(_find_smallest_feasible(fits, np.array([floor]), np.array([whole]), unit, instance.close)[0])
         price = np.maximum(blocks.group_prices(segment_prices, floor), whole)
         for v in range(len(single)):
-            single[v] = _search_variable(instance, blocks, price, single, v, unit)
+            single[v] = _search_dual_variable(instance, blocks, price, single, v, unit)
         after = np.concatenate([price, single])
         if np.abs(after - before).max() <= MULTIPLIER_TOLERANCE * np.abs(after).max(initial=1e-300):
             break
@@ -143,16 +157,16 @@ def find_multipliers(instance: ConstrainedProblem, near: Multipliers | None = No
     return Multipliers(rules, of_row)
 
 
-def _begin(near: Multipliers, blocks: DualBlocks, floor: float) -> tuple[Array, float, Array]:
-    """Return the prices of the segment budgets, the overall price and the further variables of some multipliers."""
+def _unpack_multipliers(near: Multipliers, blocks: DualBlocks, floor: float) -> tuple[Array, float, Array]:
+    """Return segment budget prices, the total budget's price and all other dual variables of known multipliers."""
     whole, extra = floor + float(near.of_row[0]), near.of_row[list(blocks.own)]
     value = np.append(near.of_row, 0.0)  # row −1 is none
     single = np.array([value[v.most] - value[v.least] for v in blocks.variables])
     return np.where(extra > 0, whole + extra, floor), whole, single
 
 
-def _tables(rules: LimitRows, blocks: DualBlocks, price: Array, single: Array) -> CellPrices:
-    """Return the prices of cells from the prices of the groups (S,) and the further variables (V,)."""
+def _make_cell_prices(rules: LimitRows, blocks: DualBlocks, price: Array, single: Array) -> CellPrices:
+    """Return the dual prices by group and level, from group prices (S,) and the other dual variables (V,)."""
     shape = (rules.groups, rules.levels.shape[1])
     cost, customer = np.repeat(price[:, None], shape[1], axis=1), np.zeros(shape)
     for variable, value in zip(blocks.variables, single.tolist(), strict=True):
@@ -162,40 +176,50 @@ def _tables(rules: LimitRows, blocks: DualBlocks, price: Array, single: Array) -
     return CellPrices(cost, customer)
 
 
-def _own_fit(instance: ConstrainedProblem, blocks: DualBlocks, single: Array) -> Callable[[Array], Array]:
-    """Return a function that tests if prices (B,) keep each segment budget."""
+def _make_segment_budget_test(
+    instance: ConstrainedProblem, blocks: DualBlocks, single: Array
+) -> Callable[[Array], Array]:
+    """Return a function that tests which segment budgets hold at given prices (B,)."""
     limits = instance.rules.bounds[list(blocks.own)]
 
     def fits(segment_prices: Array) -> Array:
         price = blocks.group_prices(segment_prices, instance.rules.floor)
-        spend = instance.choose_levels(_tables(instance.rules, blocks, price, single)).spend.sum(axis=1)
+        spend = instance.choose_levels(_make_cell_prices(instance.rules, blocks, price, single)).spend.sum(axis=1)
         return np.bincount(blocks.owner + 1, spend, minlength=len(segment_prices) + 1)[1:] <= limits
 
     return fits
 
 
-def _all_fit(
+def _make_total_budget_test(
     instance: ConstrainedProblem, blocks: DualBlocks, single: Array, segment_prices: Array
 ) -> Callable[[Array], Array]:
-    """Return a function that tests if a price (1,), or a group's own higher price, keeps the overall budget."""
+    """Return a function that tests if the total budget holds at a given price (1,).
+
+    A group's own price applies where it is higher.
+    """
     above, rules = blocks.group_prices(segment_prices, instance.rules.floor), instance.rules
 
     def fits(whole: Array) -> Array:
-        response = instance.choose_levels(_tables(rules, blocks, np.maximum(above, whole), single))
+        response = instance.choose_levels(_make_cell_prices(rules, blocks, np.maximum(above, whole), single))
         return np.array([response.spend.sum() <= rules.rows[0].bound])
 
     return fits
 
 
-def _unit(instance: ConstrainedProblem) -> float:
-    """Return a price of typical size: the range of responses divided by the range of costs."""
+def _estimate_price_unit(instance: ConstrainedProblem) -> float:
+    """Return a price of typical size: the range of responses divided by the largest cost."""
     some = instance.curves[:1000].astype(np.float64)
     cost = np.abs(instance.costs[: 1000 if len(instance.costs) > 1 else 1]).max(initial=0.0)
     return float(np.ptp(some)) / max(float(cost), 1e-300) or 1e-6
 
 
-def _least(fits: Callable[[Array], Array], low: Array, guess: Array, unit: float, close: float) -> Array:
-    """Return the smallest numbers (s,) from `low` up at which each element of `fits` is true; the elements are independent."""
+def _find_smallest_feasible(
+    fits: Callable[[Array], Array], low: Array, guess: Array, unit: float, close: float
+) -> Array:
+    """Find the smallest numbers (s,) at which a test is true, by bisection.
+
+    The search begins at `low`; the elements are independent.
+    """
     high = np.maximum(guess, low)
     done = fits(low)
     if done.all():
@@ -222,12 +246,12 @@ def _least(fits: Callable[[Array], Array], low: Array, guess: Array, unit: float
     return np.where(done, low, reach)
 
 
-def _search_variable(
+def _search_dual_variable(
     instance: ConstrainedProblem, blocks: DualBlocks, price: Array, single: Array, v: int, unit: float
 ) -> float:
-    """Return the value of variable v, with the others fixed, at which its limits are met."""
+    """Find the value of one dual variable at which its limits hold, with the others fixed."""
     variable, rows = blocks.variables[v], instance.rules.rows
-    prices = _tables(instance.rules, blocks, price, np.where(np.arange(len(single)) == v, 0.0, single))
+    prices = _make_cell_prices(instance.rules, blocks, price, np.where(np.arange(len(single)) == v, 0.0, single))
     table = prices.cost if variable.cells.money else prices.customer
     cells = np.ix_(variable.cells.groups, variable.cells.levels)
     rest = table[cells]
@@ -242,14 +266,17 @@ def _search_variable(
     if least <= now <= most:
         return 0.0
     sign = 1.0 if now > most else -1.0
-    multiplier = _least(
+    multiplier = _find_smallest_feasible(
         lambda t: np.array([used(sign * t[0]) <= most if sign > 0 else used(sign * t[0]) >= least]),
         np.zeros(1), np.array([max(sign * single[v], 0.0)]), unit, instance.close,
     )  # fmt: skip
     return sign * float(multiplier[0])
 
 
-def certify(instance: ConstrainedProblem, multipliers: Multipliers) -> float:
-    """Write all customers' levels at the multipliers; return the total net value that no plan under the constraints exceeds."""
+def compute_dual_bound(instance: ConstrainedProblem, multipliers: Multipliers) -> float:
+    """Return an upper bound of the net value of any plan under the constraints.
+
+    Writes all customers' levels at the multipliers.
+    """
     worth, term = instance.choose_levels(multipliers.prices).worth, multipliers.dual_term
     return math.fsum(worth.tolist()) + term + BOUND_ROUNDING * (math.fsum(np.abs(worth).tolist()) + abs(term))

@@ -1,4 +1,4 @@
-"""Search for the price of a budget, by selection among the steps of hulls.
+"""Search for the price of a budget: the value of one more unit of cost.
 
 A sample of customers brackets the price. One pass over all customers permanently decides those who get the same level at
 both ends of the bracket, which is nearly everybody; the others are sampled again until few are left, and among their
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from largesse.allocation.price.hull import climb_hulls
+from largesse.allocation.price.upper_hulls import find_hull_steps
 from largesse.records import Array
 
 PRICE_SAMPLE_SIZE = 4096  # customers that bracket the price, and no more than an eighth of them
@@ -25,7 +25,7 @@ SPEND_ROUNDING = 1e-12  # relative; running sums are rounded, the final check of
 
 @dataclass(frozen=True, eq=False)
 class PriceSolution:
-    """Price, each customer's level at it, and the customers close to a tie; sums are totals."""
+    """Result of a price search: price, level of each customer, totals, and customers close to a tie."""
 
     levels: Array  # (n,) ties split as far as the budget goes
     price: float
@@ -35,15 +35,15 @@ class PriceSolution:
 
 
 @dataclass(frozen=True)
-class Shortfall:
-    """Cost of the cheapest plan when it exceeds the budget."""
+class BudgetShortfall:
+    """Cost of the cheapest plan if it exceeds the budget."""
 
     cheapest: float
 
 
 @dataclass(eq=False)
 class PriceSearch:
-    """State of a price search: the bracket of the price, the undecided customers, and the sums of the decided ones.
+    """State of a price search: bracket of the price, number of undecided customers, and sums of decided ones.
 
     Whatever holds the customers, one array or a cluster, the same rounds lead to the same price: `draw` a sample of the
     undecided, find its `bracket`, classify all of the undecided by it, and `accept` the result.
@@ -63,20 +63,26 @@ class PriceSearch:
         self.room = self.limit * (1 + SPEND_ROUNDING)
 
     def draw(self) -> Array:
-        """Return the places (size,) of a sample of the undecided customers; empty if there is no bracket to find."""
+        """Draw the positions (size,) of a sample of undecided customers.
+
+        It is empty if there is no bracket to find.
+        """
         if self.undecided > MAX_SORTED and self.width < MAX_WIDTH and self.limit < math.inf:
             return self.rng.integers(0, self.undecided, min(PRICE_SAMPLE_SIZE, self.undecided // 8))
         return np.zeros(0, dtype=np.int64)
 
     def bracket(self, curves: Array, costs: Array) -> tuple[float, float]:
-        """Return a high and a low price between which, by a sample, the undecided customers spend the remaining budget."""
+        """Estimate a high and a low price that enclose the price of the budget, from a sample of customers.
+
+        Between them the undecided customers spend the remaining budget.
+        """
         size, m = len(curves), self.undecided
         if self.limit == math.inf:
             return 0.0, 0.0
         if not size:
             return self.ends
-        start = levels_at(curves, costs, self.ends[0])
-        steps = climb_hulls(curves, costs, np.arange(size), start, self.ends[1])
+        start = find_levels_at_price(curves, costs, self.ends[0])
+        steps = find_hull_steps(curves, costs, np.arange(size), start, self.ends[1])
         slope, cost = steps.slope, steps.cost
         # Once the cost at the high end is known, chance plays only in what comes on top.
         wide = np.broadcast_to(costs, curves.shape)
@@ -93,11 +99,14 @@ class PriceSearch:
         low = slope[order[below]] * (1 - NUDGE) if below < len(slope) else ends[1]
         return float(min(high, ends[0])), float(max(low, ends[1]))
 
-    def accept(self, inside: tuple[float, float], n_undecided: int, sums: Array) -> bool | Shortfall:
-        """Accept the results of `classify_rows` for a bracket; return False if the price lies outside and the bracket must widen."""
+    def accept(self, inside: tuple[float, float], n_undecided: int, sums: Array) -> bool | BudgetShortfall:
+        """Update the state by the sums at a price bracket, or reject a bracket without the price of the budget.
+
+        The sums are those of `classify_rows`. False: the bracket must widen.
+        """
         rest = self.room - sums[2]
         if sums[4] > rest and inside[0] == math.inf:
-            return Shortfall(float(sums[2] + sums[4]))
+            return BudgetShortfall(float(sums[2] + sums[4]))
         if (sums[4] > rest and inside[0] < self.ends[0]) or (sums[5] <= rest and inside[1] > self.ends[1]):
             self.width *= 4
             return False
@@ -109,8 +118,10 @@ class PriceSearch:
 
 def search_price(
     curves: Array, costs: Array, limit: float, search: PriceSearch | None = None
-) -> PriceSolution | Shortfall:
-    """Return the price at which curves (n, K) and cost rows (1, K) or (n, K) spend a total of `limit`.
+) -> PriceSolution | BudgetShortfall:
+    """Find the price at which the best levels of customers cost a total of `limit`.
+
+    Curves are (n, K), cost rows (1, K) or (n, K).
 
     With a `search` that others have begun, these are the customers it has left undecided.
     """
@@ -120,7 +131,7 @@ def search_price(
     if search is None:
         search, levels = PriceSearch(limit, len(curves)), np.empty(len(curves), dtype=np.int64)
     else:
-        rows, levels = np.arange(len(curves)), levels_at(curves, costs, search.ends[0])
+        rows, levels = np.arange(len(curves)), find_levels_at_price(curves, costs, search.ends[0])
     while rows is None or (len(rows) > MAX_SORTED and search.parted):
         places = search.draw()
         sample = places if rows is None else rows[places]
@@ -130,15 +141,18 @@ def search_price(
             curves, costs, levels if rows is None else rows, rows is None, *inside, levels, unsure
         )
         accepted = search.accept(inside, n_undecided, sums)
-        if isinstance(accepted, Shortfall):
+        if isinstance(accepted, BudgetShortfall):
             return accepted
         if accepted:
             rows = unsure[:n_undecided]
-    return _settled(curves, costs, rows, levels, search.ends[1], search.decided, limit)
+    return _finish_search(curves, costs, rows, levels, search.ends[1], search.decided, limit)
 
 
-def levels_at(curves: Array, costs: Array, price: float) -> Array:
-    """Return the best levels (n,) at a price, the cheapest if they tie; at an infinite price the cheapest levels."""
+def find_levels_at_price(curves: Array, costs: Array, price: float) -> Array:
+    """Return the best levels (n,) at a price, the cheapest if levels tie.
+
+    At an infinite price they are the cheapest levels.
+    """
     from largesse.allocation.price.price_kernels import classify_rows
 
     levels = np.empty(len(curves), dtype=np.int64)
@@ -146,17 +160,17 @@ def levels_at(curves: Array, costs: Array, price: float) -> Array:
     return levels
 
 
-def _settled(
+def _finish_search(
     curves: Array, costs: Array, rows: Array, levels: Array, low: float, decided: list[Array], limit: float
 ) -> PriceSolution:
-    """Select the price among the steps of the undecided rows, and take the steps that it allows."""
-    from largesse.allocation.price.price_kernels import select_slope, sum_totals, take_steps
+    """Select the price among the hull steps of undecided customers, and set these customers' levels."""
+    from largesse.allocation.price.price_kernels import select_slope, sum_value_and_cost, take_steps
 
-    steps = climb_hulls(curves, costs, rows, levels, low)
-    before = sum_totals(curves, costs, rows, levels)
+    steps = find_hull_steps(curves, costs, rows, levels, low)
+    before = sum_value_and_cost(curves, costs, rows, levels)
     room = limit * (1 + SPEND_ROUNDING) - math.fsum([*(s for sums in decided for s in sums[2:]), *before[2:]])
     price = select_slope(steps.slope, steps.cost, room)
     take_steps(curves, costs, rows, levels, price, room)
-    sums = [*decided, sum_totals(curves, costs, rows, levels)]
+    sums = [*decided, sum_value_and_cost(curves, costs, rows, levels)]
     value, spend = ([float(s) for terms in sums for s in terms[at : at + 2]] for at in (0, 2))
     return PriceSolution(levels, price, value, spend, rows)
