@@ -13,7 +13,7 @@ from largesse.evaluation.overlap_and_balance import grade_level_overlap, measure
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.evaluation.randomisation_check import measure_dependence
 from largesse.levels import Levels
-from largesse.propensity.estimate import encode_for_levels
+from largesse.propensity.propensity_estimation import encode_for_levels
 from largesse.records import Array, Checkup, Log, Overlap, Propensities
 from largesse.worlds.paper_simulations import simulate
 

@@ -9,7 +9,7 @@ from largesse.data.log_reader import read_log
 from largesse.evaluation.log_checks import check_log, doctor
 from largesse.evaluation.within_customer_comparison import compare_within
 from largesse.levels import Levels
-from largesse.propensity.estimate import encode_for_levels
+from largesse.propensity.propensity_estimation import encode_for_levels
 from largesse.records import Array, Log, Propensities, WithinCustomerComparison
 
 LEVELS = Levels(costs=[0, 1, 2])

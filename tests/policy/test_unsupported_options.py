@@ -13,7 +13,7 @@ from largesse.allocation import allocate, map_to_supported_levels, penalise_unsu
 from largesse.data import Row
 from largesse.evaluation import doctor
 from largesse.policy import Policy
-from largesse.propensity import find_supported
+from largesse.propensity import find_supported_levels
 from largesse.records import Log
 from largesse.serve.served_policy import ServedPolicy
 
@@ -47,7 +47,7 @@ def policy(log: Log, request: Any) -> Policy:
 
 
 def test_a_policy_gives_supported_levels_only_unless_it_is_told_to(log: Log, policy: Policy) -> None:
-    supported, rows = find_supported(policy.unsupported, log.features, 3), np.arange(N)
+    supported, rows = find_supported_levels(policy.unsupported, log.features, 3), np.arange(N)
     assert (~supported).mean(axis=0).min() > 0.05
     supported[:, 0] = True  # the cheapest level is never barred
     assert supported[rows, policy.decide(log)].all()
@@ -93,7 +93,7 @@ def test_a_run_bars_them_and_judges_the_plan_that_it_writes(tmp_path: Path) -> N
     cells = barred.policy.unsupported
     table = make_table().select(["segment", "age"])
     planned = barred.plan.column("level_number").to_numpy()
-    supported = find_supported(cells, table, 3)
+    supported = find_supported_levels(cells, table, 3)
     supported[:, 0] = True
     assert supported[np.arange(N), planned].all()
     allowed = run(make_table(), tmp_path / "allowed", unsupported="allow", **settings)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from largesse.propensity.covariate_balancing import MIN_BALANCED_ROWS, _fit_tilt, balance_propensities
+from largesse.propensity.covariate_balancing import MIN_BALANCED_ROWS, _fit_level_correction, balance_propensities
 
 
 def drawn(n: int, p: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -58,7 +58,7 @@ def test_the_slope_is_zero_where_it_ends() -> None:
     rng = np.random.default_rng(3)
     Z = np.column_stack([np.ones(60), rng.normal(size=(60, 2))])
     odds, share, others = rng.normal(size=60), np.full(60, 1 / 100), np.array([0.4, 0.05, -0.02])
-    tilt = _fit_tilt(Z, odds, share, others, 60)
+    tilt = _fit_level_correction(Z, odds, share, others, 60)
     ridge = np.array([1e-6, 0.01, 0.01])
     slope = others - (share * np.exp(-(odds + Z @ tilt))) @ Z + ridge * tilt
     np.testing.assert_allclose(slope, 0, atol=1e-5)

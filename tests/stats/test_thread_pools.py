@@ -118,16 +118,16 @@ def test_propensities_are_estimated_on_one_thread_though_their_library_is_loaded
 import numpy as np
 from threadpoolctl import threadpool_info
 from largesse.data import log_from_arrays
-from largesse.propensity import estimate
+from largesse.propensity import propensity_estimation
 from largesse.stats import assign_folds
-seen, fit = [], estimate._fit_sklearn
+seen, fit = [], propensity_estimation._fit_sklearn
 def note(*arguments):
     seen.append(max(pool["num_threads"] for pool in threadpool_info()))
     return fit(*arguments)
-estimate._fit_sklearn = note
+propensity_estimation._fit_sklearn = note
 rng = np.random.default_rng(0)
 log = log_from_arrays(rng.normal(size=(300, 2)), rng.integers(0, 2, 300), rng.integers(0, 2, 300))
-estimate.estimate_propensities(log, assign_folds(log, 2, 0))
+propensity_estimation.estimate_propensities(log, assign_folds(log, 2, 0))
 print(max(seen))
 """
     threads_of = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from largesse.evaluation import estimate_value, find_bounds, plan_each_fold
-from largesse.propensity import find_unsupported, mark_supported
+from largesse.propensity import find_unsupported_cells, mark_supported_levels
 from largesse.records import Array, Log, Progress
 from largesse.stats import limit_to_one_thread
 from largesse.worlds import RandomLog, RandomWorld, draw_world
@@ -87,7 +87,7 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     holes = draw_holes(customers, rng)
     whole, _ = _draw_log(world, rows, customers.propensities)
     with limit_to_one_thread():
-        alarms = find_unsupported(whole, seed)
+        alarms = find_unsupported_cells(whole, seed)
     record: dict[str, Any] = {
         "world": seed,
         "rows": rows,
@@ -106,8 +106,8 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     propensities /= propensities.sum(axis=1, keepdims=True)
     log, drawn = _draw_log(world, rows, propensities)
     with limit_to_one_thread():
-        cells = find_unsupported(log, seed)
-    supported = mark_supported(cells, log)
+        cells = find_unsupported_cells(log, seed)
+    supported = mark_supported_levels(cells, log)
     supported = np.ones(propensities.shape, dtype=bool) if supported is None else supported
     for hole in holes:
         barred = float((~supported[hole.inside, hole.level]).mean())

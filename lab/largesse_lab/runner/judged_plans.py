@@ -11,7 +11,7 @@ import numpy as np
 from largesse.allocation import Constraints, add_cheapest_level, allocate, expected_costs, find_cost_correction
 from largesse.evaluation import compute_scores, measure_spending, restrict_scores
 from largesse.policy import Policy
-from largesse.propensity import estimate_propensities, find_unsupported, mark_supported
+from largesse.propensity import estimate_propensities, find_unsupported_cells, mark_supported_levels
 from largesse.records import Array, Estimate, HeldOutPredictions, Log, Propensities, Scores
 from largesse.response import Linear, make_model
 from largesse.stats import assign_folds, limit_to_one_thread
@@ -55,8 +55,10 @@ def fit_log(log: Log, seed: int, name: str = "") -> FittedLog:
     """Fit a model, by default a linear one, and score the log; plans stay within the support of the log."""
     model = make_model(name, seed) if name else Linear(penalty=PLAN_PENALTY, seed=seed)
     held = model.fit_held_out(log, assign_folds(log, 5, seed))
-    propensities, cells = estimate_propensities(log, held.fold, seed), find_unsupported(log, seed)
-    scores = restrict_scores(compute_scores(log, held, propensities), add_cheapest_level(mark_supported(cells, log)))
+    propensities, cells = estimate_propensities(log, held.fold, seed), find_unsupported_cells(log, seed)
+    scores = restrict_scores(
+        compute_scores(log, held, propensities), add_cheapest_level(mark_supported_levels(cells, log))
+    )
     spending = measure_spending(scores)
     policy = Policy(model, log.levels, spending=None if spending is None else spending.whole, unsupported=cells)
     return FittedLog(log, held, propensities, scores, policy)

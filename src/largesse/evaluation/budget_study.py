@@ -34,7 +34,7 @@ from largesse.evaluation.profit_estimate import trace_profit
 from largesse.evaluation.protected_attributes import compare_protected
 from largesse.evaluation.spend_by_price import measure_spending
 from largesse.evaluation.verdict import give_verdict
-from largesse.propensity import mark_supported
+from largesse.propensity import mark_supported_levels
 from largesse.records import (
     Checkup,
     Estimate,
@@ -124,7 +124,7 @@ def study_scores(
     safety = bound_policy_gains(log, scores, plan.policy, rules, estimator=estimator, learnt=True)
     options: Any = {"estimator": estimator, "seed": seed}
     evaluation = evaluate_scores(log, scores, candidate, checkup.propensity, checkup.warnings, **options)
-    evaluation = bound_unsupported(scores, plan.policy, evaluation, mark_supported(checkup.unsupported, log))
+    evaluation = bound_unsupported(scores, plan.policy, evaluation, mark_supported_levels(checkup.unsupported, log))
     verdict = give_verdict(log, scores, plan.policy, rules, safety, evaluation.warnings, **options)
     points, best = trace_frontier(scores, plans, estimator), None
     if response_value is not None:

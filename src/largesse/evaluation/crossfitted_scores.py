@@ -17,7 +17,7 @@ from largesse.allocation import (
     map_to_supported_levels,
     penalise_unsupported_levels,
 )
-from largesse.propensity import correct_curves, estimate_propensities
+from largesse.propensity import compute_doubly_robust_scores, estimate_propensities
 from largesse.records import Array, HeldOutPredictions, Log, Progress, Propensities, Scores
 from largesse.response import Linear, WithCosts, predict_held_out
 from largesse.stats import assign_folds
@@ -65,9 +65,9 @@ def compute_scores(log: Log, held: HeldOutPredictions, propensities: Propensitie
     paid = compute_paid_costs(log)
     return Scores(
         curves=curves,
-        gamma=correct_curves(curves, log.level, log.response, propensity),
+        gamma=compute_doubly_robust_scores(curves, log.level, log.response, propensity),
         # A cost on redemption, or an observed one, is an outcome like the response, and scored like it.
-        costs=expected if levels.certain else correct_curves(expected, log.level, paid, propensity),
+        costs=expected if levels.certain else compute_doubly_robust_scores(expected, log.level, paid, propensity),
         expected_costs=expected,
         propensity=propensity,
         fold=held.fold,

@@ -25,7 +25,7 @@ from largesse.evaluation.randomisation_check import find_strata, measure_depende
 from largesse.evaluation.within_customer_comparison import compare_within
 from largesse.io import to_toml
 from largesse.levels import PER_UNIT
-from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities, find_unsupported
+from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities, find_unsupported_cells
 from largesse.records import (
     MAX_SIGNIFICANT_P,
     Array,
@@ -99,7 +99,7 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
     dependence = replace(dependence, sampled=dependence.sampled or len(sample.rows) < len(log))
     design = _propose_propensities(log, propensities, dependence, sample, group, seed)
     curve, within = measure_curve(log, propensities.own), compare_within(log, propensities.own, sample)
-    unsupported = find_unsupported(log, seed) if propensities.unsupported is None else propensities.unsupported
+    unsupported = find_unsupported_cells(log, seed) if propensities.unsupported is None else propensities.unsupported
     leaks, heavy = find_leaks(log, seed), _find_heavy(log, propensities.own)
     findings = [
         *_check_levels(log.levels.titles, overlap.rows, overlap.effective, overlap.smallest, overlap.answers),

@@ -43,7 +43,7 @@ from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.evaluation.profit_estimate import estimate_profit
 from largesse.evaluation.verdict import give_verdict
 from largesse.progress import report_to, start_stage, subrange
-from largesse.propensity import estimate_propensities, find_unsupported, mark_supported
+from largesse.propensity import estimate_propensities, find_unsupported_cells, mark_supported_levels
 from largesse.records import (
     Array,
     Checkup,
@@ -137,8 +137,8 @@ def evaluate(
     held = hold_out_rows(log, candidate.model, folds=folds, seed=seed, progress=progress)
     propensities = estimate_propensities(log, held.fold, seed)
     scores, learnt, cells = compute_scores(log, held, propensities), candidate.policy is None, propensities.unsupported
-    cells = find_unsupported(log, seed) if cells is None else cells
-    supported = mark_supported(cells, log)
+    cells = find_unsupported_cells(log, seed) if cells is None else cells
+    supported = mark_supported_levels(cells, log)
     warnings = (*warn_of_overlap(log, propensities), *_warn_of_cells(log, candidate.policy, scores, cells, supported))
     if learnt:
         allowed = add_cheapest_level(supported)
@@ -211,7 +211,9 @@ def examine_held_out(
             propensities = propensities or estimate_propensities(log, held.fold, seed, features)
         scores, checkup = compute_scores(log, held, propensities), check_log(log, propensities, features, seed)
         if bar:
-            scores = restrict_scores(scores, add_cheapest_level(mark_supported(checkup.unsupported.join(cells), log)))
+            scores = restrict_scores(
+                scores, add_cheapest_level(mark_supported_levels(checkup.unsupported.join(cells), log))
+            )
         return scores, checkup
 
 

@@ -39,7 +39,7 @@ from largesse.pipeline.next_log import OLD_ROLES
 from largesse.pipeline.out_of_fold_cache import make_key, read_scores
 from largesse.pipeline.scored_customer_plan import make_fold_planner
 from largesse.policy import Policy
-from largesse.propensity import mark_supported
+from largesse.propensity import mark_supported_levels
 from largesse.records import CampaignCheck, Log, PowerAnalysis, Progress, Scores
 from largesse.report import describe_check, render_check
 
@@ -156,7 +156,7 @@ def _read_old(
     cached, seen = read_scores(home / files.SCORES_FILE, make_key(campaign, log), log), log.seen
     scores = None if cached is None or cached[1] is None else compute_scores(log, cached[0], cached[1])
     if scores is not None:
-        scores = restrict_scores(scores, add_cheapest_level(mark_supported(policy.options.cells, log)))
+        scores = restrict_scores(scores, add_cheapest_level(mark_supported_levels(policy.options.cells, log)))
     curves = policy.model.predict(seen) if scores is None or log.sample is not None else scores.curves
     residual = seen.response - curves[np.arange(len(seen)), seen.level]
     old = OldLog(seen.features, residual, seen.cluster, seen.binary)

@@ -32,7 +32,7 @@ from largesse.pipeline.scored_customer_plan import check_feasible, make_fold_pla
 from largesse.pipeline.simpler_plan import check_kind, make_simpler_plan
 from largesse.policy import Policy
 from largesse.progress import report_to, start_stage
-from largesse.propensity import find_unsupported
+from largesse.propensity import find_unsupported_cells
 from largesse.records import (
     Checkup,
     Finding,
@@ -164,7 +164,7 @@ def fit(
             propensities, spending = log_scores.checkup.propensity, measure_spending(log_scores.scores)
             cells = log_scores.checkup.unsupported
         else:
-            cells = find_unsupported(log, campaign.seed)
+            cells = find_unsupported_cells(log, campaign.seed)
         files.write_scores(folder, campaign, log, held, propensities)
         Policy(model, log.levels, spending=None if spending is None else spending.whole, unsupported=cells).save(
             folder / files.POLICY_FILE

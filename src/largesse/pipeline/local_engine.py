@@ -44,7 +44,7 @@ from largesse.pipeline.engine_protocol import PlanResult, Target
 from largesse.pipeline.table_writer import open_writer
 from largesse.policy import Policy, PolicyOptions
 from largesse.progress import advance, report_to, start_stage
-from largesse.propensity import mark_supported
+from largesse.propensity import mark_supported_levels
 from largesse.records import Array, Customers, Log, Plan, Progress, Scores
 from largesse.response import ModelScorer, predict_curves_and_costs
 from largesse.stats import count_cores, map_in_threads, prefetch, write_in_background
@@ -303,7 +303,7 @@ def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: P
     assert source.log is not None and source.log.sample is not None  # noqa: PT018 - only such logs are not in memory
     log, sample, levels, start = source.log, source.log.sample, policy.levels, 0
     log_rows = np.arange(len(log)) if source.rows is None else source.rows
-    allowed = add_cheapest_level(mark_supported(policy.options.cells, log))
+    allowed = add_cheapest_level(mark_supported_levels(policy.options.cells, log))
     files = [stack.enter_context(scratch_file(near)) for _ in range(2)]
     scorer = ModelScorer(policy.model, count_cores())
     for scored in sample.map(scorer, scorer.features, log_rows):

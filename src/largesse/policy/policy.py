@@ -50,7 +50,7 @@ from largesse.levels import Levels
 from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
 from largesse.policy.feature_importance import decide_out_of_fold, measure_movers
 from largesse.policy.policy_tree import PolicyTree, TreeSettings, make_policy_tree, make_tree_data
-from largesse.propensity import find_supported
+from largesse.propensity import find_supported_levels
 from largesse.records import (
     Array,
     Card,
@@ -91,7 +91,7 @@ class PolicyOptions:
 
     def mark_allowed(self, features: pa.Table) -> Array | None:
         """Return the mask (n, K) of the levels that customers with these features may get; None if no level is barred."""
-        return add_cheapest_level(find_supported(self.cells, features, len(self.levels))) if self.cells else None
+        return add_cheapest_level(find_supported_levels(self.cells, features, len(self.levels))) if self.cells else None
 
     def price(self, curves: Array, paid: Array | None, allowed: Array | None) -> tuple[Array, Array]:
         """Return the responses (n, K) and expected costs (K,) or (n, K) of customers' options.

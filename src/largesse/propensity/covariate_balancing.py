@@ -1,4 +1,4 @@
-"""Balancing of propensities: equal weighted feature means at every level.
+"""Covariate balancing: corrections of propensities that equalise weighted feature means between levels.
 
 Held-out propensities are right on average but err at random in each direction: a difference between the weighted feature
 means of two levels is remaining confounding. So each level's logits get a small linear correction (a tilt), found by the loss
@@ -26,8 +26,8 @@ MAX_PROPENSITY_ROWS = 200_000  # further rows hardly change a propensity model
 
 
 @dataclass(frozen=True, eq=False)
-class Tilts:
-    """Corrections of the logits of propensities, linear in the features, for the levels that need one."""
+class LogitCorrections:
+    """Linear corrections of the logits of propensities by features, for the levels that need one."""
 
     centre: Array  # (p,)
     spread: Array  # (p,) zero where a feature does not vary
@@ -35,7 +35,7 @@ class Tilts:
     coef: Array  # (L, 1 + varying features)
 
     def apply(self, propensity: Array, Z: Array, level: Array) -> Array:
-        """Return the corrected propensities (n,) of the logged levels; Z (n, q) are standardised features."""
+        """Return the corrected propensities (n,) of the logged levels, from standardised features Z (n, q)."""
         out = propensity.copy()
         for k, tilt in zip(self.levels, self.coef, strict=True):
             rows = level == k
@@ -43,14 +43,14 @@ class Tilts:
         return out
 
     def apply_all(self, probabilities: Array, X: Array) -> Array:
-        """Return the corrected probabilities (n, K) of all levels; X (n, p) are encoded features."""
+        """Return the corrected probabilities (n, K) of all levels, from encoded features X (n, p)."""
         Z, out = self.standardise(X), probabilities.copy()
         for k, tilt in zip(self.levels, self.coef, strict=True):
             out[:, k] = sigmoid(logit(probabilities[:, k], LOGIT_MARGIN) + Z @ tilt)
         return out
 
     def standardise(self, X: Array) -> Array:
-        """Return ones and the varying features (n, q), standardised as in the log."""
+        """Return a constant column and the varying features (n, q), standardised by means of the log."""
         varies = self.spread > 0
         scaled = ((X - self.centre) / np.where(varies, self.spread, 1.0))[:, varies]
         return np.column_stack([np.ones(len(X)), scaled])
@@ -65,11 +65,11 @@ def balance_propensities(
     group: Array | None = None,
     supported: Array | None = None,
 ) -> Array:
-    """Correct the propensities (n,) of the logged levels until features X (n, p) are balanced; see `learn_tilts`."""
-    return learn_tilts(propensity, X, level, weight, seed, group, supported)[1]
+    """Correct propensities (n,) until the weighted means of features X (n, p) are equal at all levels."""
+    return fit_logit_corrections(propensity, X, level, weight, seed, group, supported)[1]
 
 
-def learn_tilts(
+def fit_logit_corrections(
     propensity: Array,
     X: Array,
     level: Array,
@@ -77,13 +77,13 @@ def learn_tilts(
     seed: int = 0,
     group: Array | None = None,
     supported: Array | None = None,
-) -> tuple[Tilts, Array]:
-    """Fit the corrections of propensities (n,) to encoded features X (n, p), and apply them.
+) -> tuple[LogitCorrections, Array]:
+    """Fit corrections that balance features X (n, p), and return them with the corrected propensities (n,).
 
     Rows of a `group` (n,) got their levels together. A level is balanced over the rows that it is supported for, by a mask
     (n, K). Returns the corrections and the corrected propensities (n,).
     """
-    empty = Tilts(X.mean(axis=0), X.std(axis=0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
+    empty = LogitCorrections(X.mean(axis=0), X.std(axis=0), np.zeros(0, dtype=np.int64), np.zeros((0, 0)))
     Z = empty.standardise(X)
     tilts_by_level = {}
     fitting_rows = shuffle_rows(len(X), MAX_PROPENSITY_ROWS, seed)
@@ -94,7 +94,7 @@ def learn_tilts(
             continue
         share = weight[rows] / weight[rows].sum()
         other_means = (share * (level[rows] != k)) @ Z[rows]
-        tilts_by_level[int(k)] = _fit_tilt(
+        tilts_by_level[int(k)] = _fit_level_correction(
             Z[level_rows],
             logit(propensity[level_rows], LOGIT_MARGIN),
             weight[level_rows] / weight[rows].sum(),
@@ -106,8 +106,8 @@ def learn_tilts(
     return tilts, tilts.apply(propensity, Z, level)
 
 
-def _fit_tilt(Z: Array, logits: Array, share: Array, other_means: Array, units: int) -> Array:
-    """Fit the correction (q,) of one level's logits.
+def _fit_level_correction(Z: Array, logits: Array, share: Array, other_means: Array, units: int) -> Array:
+    """Fit the coefficients (q,) of the logit correction for one level.
 
     It takes the level's rows, the weighted feature sums (q,) of rows at other levels, and the number of rows or groups at the level.
     """

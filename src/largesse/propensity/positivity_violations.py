@@ -1,4 +1,4 @@
-"""Search for cells without support: categories and ranges of one or two features whose customers never got a level.
+"""Search for positivity violations: groups of customers, by one or two features, who never got a level.
 
 For each level, the largest empty cell of every feature, and of every pair of features, is found by exhaustive search over groups
 of values; the ends of its ranges are then moved to the nearest customers who got the level. A cell counts if its share of the
@@ -41,49 +41,56 @@ MIN_COMMON_SHARE = 0.9  # of the rows in either of two cells, for one descriptio
 MIN_DESIGNED_SHARE = 0.5  # of a cell's rows, which exceptions represent if their given propensities are right
 
 
-def find_unsupported(log: Log, seed: int = 0) -> UnsupportedCells:
-    """Return the cells of a log without support; a large log is represented by its sample.
+def find_unsupported_cells(log: Log, seed: int = 0) -> UnsupportedCells:
+    """Find the groups of customers, by one or two features, who never got a level.
+
+    A large log is represented by its sample.
 
     >>> from largesse.data import log_from_arrays
     >>> rng = np.random.default_rng(0)
     >>> x, level = rng.integers(0, 3, (3000, 2)), rng.integers(0, 3, 3000)
     >>> level[(x[:, 0] == 1) & (level == 2)] = 1
-    >>> [(str(cell), cell.levels) for cell in find_unsupported(log_from_arrays(x, level, level)).cells]
+    >>> [(str(cell), cell.levels) for cell in find_unsupported_cells(log_from_arrays(x, level, level)).cells]
     [("'x0' is 1", (2,))]
     """
     log = log.seen
     rows = sample_rows(len(log), MAX_SEARCH_ROWS, seed)
     some = log if len(rows) == len(log) else log.take(rows)
-    features = [feature for name in some.features.column_names if (feature := _read_feature(name, some)) is not None]
+    features = [feature for name in some.features.column_names if (feature := _group_feature(name, some)) is not None]
     if not features:
         return UnsupportedCells()
     units = 1.0 if some.assigned is None else len(np.unique(some.assigned)) / len(some)
-    search = _CellSearch(features, some.level, len(log.levels), units, some.propensity)
+    search = _UnsupportedCellSearch(features, some.level, len(log.levels), units, some.propensity)
     cells = [cell for level in range(len(log.levels)) for cell in search.find_cells(level)]
-    return _summarise(log, [_describe(cell, features) for cell in _merge_words(_merge_levels(cells))])
+    return _measure_cells(
+        log, [_describe_cell(cell, features) for cell in _merge_text_cells(_merge_cells_of_levels(cells))]
+    )
 
 
-def find_supported(cells: UnsupportedCells, table: pa.Table, levels: int) -> Array:
-    """Return the mask (n, K) of the levels that the log supports for customers with these features."""
+def find_supported_levels(cells: UnsupportedCells, table: pa.Table, levels: int) -> Array:
+    """Return the mask (n, K) of the levels with support for the customers of a feature table."""
     allowed = np.ones((table.num_rows, levels), dtype=bool)
     for cell in cells.cells:
-        allowed[np.ix_(_find_rows(cell, table), np.array(cell.levels))] = False
+        allowed[np.ix_(_find_cell_rows(cell, table), np.array(cell.levels))] = False
     return allowed
 
 
-def mark_supported(cells: UnsupportedCells, log: Log) -> Array | None:
-    """Return the mask (n, K) of the levels that cells leave to each row of a log, also a large one; None if all."""
+def mark_supported_levels(cells: UnsupportedCells, log: Log) -> Array | None:
+    """Return the mask (n, K) of the levels with support for each row of a log, or None if all have support.
+
+    The log may be a large one.
+    """
     if not cells:
         return None
-    task = partial(find_supported, cells, levels=len(log.levels))
+    task = partial(find_supported_levels, cells, levels=len(log.levels))
     if log.sample is None:
         return task(log.features)
     names = sorted({condition.feature for cell in cells.cells for condition in cell.conditions})
     return np.concatenate(list(log.sample.map(task, names, np.arange(len(log)))))
 
 
-def _find_rows(cell: UnsupportedCell, table: pa.Table) -> Array:
-    """Return the mask (n,) of the rows in a cell."""
+def _find_cell_rows(cell: UnsupportedCell, table: pa.Table) -> Array:
+    """Return the mask (n,) of a table's rows that belong to a group of customers without a level."""
     inside = np.ones(table.num_rows, dtype=bool)
     for condition in cell.conditions:
         column = table.column(condition.feature)
@@ -93,26 +100,29 @@ def _find_rows(cell: UnsupportedCell, table: pa.Table) -> Array:
             inside &= np.asarray(column.is_null())
         else:
             values = as_seconds(column) if kind_of(column.type) == "date" else as_floats(column)
-            inside &= _is_inside(condition, values)
+            inside &= _mark_values_inside(condition, values)
     return inside
 
 
-def _is_inside(condition: CellCondition, values: Array) -> Array:
-    """Return which numbers (n,), NaN if missing, meet a condition."""
+def _mark_values_inside(condition: CellCondition, values: Array) -> Array:
+    """Return the mask (n,) of numbers that meet a condition on their range.
+
+    A missing number is NaN.
+    """
     if condition.kind == "missing":
         return ~np.isfinite(values)
     return (values >= condition.low) & (values <= condition.high) & np.isfinite(values)
 
 
-def _summarise(log: Log, described: Sequence[UnsupportedCell]) -> UnsupportedCells:
-    """Return cells with their rows in the whole log, the largest first."""
+def _measure_cells(log: Log, described: Sequence[UnsupportedCell]) -> UnsupportedCells:
+    """Count the log's rows in each group without a level, and sort the groups by size."""
     cells, weight = [], log.weights / log.weights.sum()
     for cell in described:
-        inside = _find_rows(cell, log.features)
+        inside = _find_cell_rows(cell, log.features)
         exceptions = int(np.isin(log.level[inside], cell.levels).sum())
         cells.append(replace(cell, rows=int(inside.sum()), share=float(weight[inside].sum()), exceptions=exceptions))
     cells.sort(key=lambda cell: -cell.rows * len(cell.levels))
-    lacking = ~find_supported(found := UnsupportedCells(tuple(cells)), log.features, len(log.levels))
+    lacking = ~find_supported_levels(found := UnsupportedCells(tuple(cells)), log.features, len(log.levels))
     n_lacking, K = lacking.sum(axis=1), len(log.levels)
     return replace(
         found,
@@ -127,7 +137,10 @@ def _summarise(log: Log, described: Sequence[UnsupportedCell]) -> UnsupportedCel
 
 @dataclass(frozen=True, eq=False)
 class _GroupedFeature:
-    """Values of a feature in groups: first those in an order, then single ones, then the rest, which no cell is made of."""
+    """Feature whose values are divided into groups: ranges of numbers, single categories, and all other values.
+
+    First come the groups in an order, then single ones, then the rest, which no cell is made of.
+    """
 
     name: str
     kind: str  # "words", "numbers" or "dates"
@@ -140,7 +153,7 @@ class _GroupedFeature:
     flags: bool = False
 
     def make_condition(self, first: int, last: int, *, coarse: bool) -> CellCondition:
-        """Return the condition of some groups that follow each other."""
+        """Return the condition that a range of neighbouring groups of values corresponds to."""
         if first < self.n_ordered[coarse]:
             code = self.coarse if coarse else self.fine
             inside = self.values[(code >= first) & (code <= last)]
@@ -150,16 +163,16 @@ class _GroupedFeature:
         return CellCondition(self.name, "missing", "missing")
 
     def find_rows(self, condition: CellCondition) -> Array:
-        """Return which rows (n,) meet a condition."""
+        """Return the mask (n,) of the rows that meet a condition on the feature."""
         if condition.kind == "words":
             return np.isin(self.values, [self.words.index(word) for word in condition.words])
         if self.kind == "words":
             return self.values == len(self.words) + 1
-        return _is_inside(condition, self.values)
+        return _mark_values_inside(condition, self.values)
 
 
-def _read_feature(name: str, log: Log) -> _GroupedFeature | None:
-    """Group the values of a feature; None if it is constant or cannot be grouped."""
+def _group_feature(name: str, log: Log) -> _GroupedFeature | None:
+    """Divide the values of a feature into groups, or return None for a constant or unusable feature."""
     import pyarrow as pa
 
     column = log.features.column(name)
@@ -182,14 +195,17 @@ def _read_feature(name: str, log: Log) -> _GroupedFeature | None:
     known = values[~np.isnan(values)]
     if not len(known) or (len(known) == len(values) and known.min() == known.max()):
         return None
-    (fine, n_fine), (coarse, n_coarse) = (_cut_values(values, known, n) for n in (N_FINE_GROUPS, N_COARSE_GROUPS))
+    (fine, n_fine), (coarse, n_coarse) = (_cut_into_ranges(values, known, n) for n in (N_FINE_GROUPS, N_COARSE_GROUPS))
     flags = bool(pa.types.is_boolean(column.type))
     kind_name = "dates" if kind == "date" else "numbers"
     return _GroupedFeature(name, kind_name, values, fine, coarse, (n_fine, n_coarse), (1, 1), flags=flags)
 
 
-def _cut_values(values: Array, known: Array, groups: int) -> tuple[Array, int]:
-    """Return the groups (n,) of values, ranges of about equal size and missing values last, and the number of ranges."""
+def _cut_into_ranges(values: Array, known: Array, groups: int) -> tuple[Array, int]:
+    """Divide numbers into ranges with about equally many rows, and return range numbers (n,) and their count.
+
+    Missing values come last.
+    """
     ends = np.unique(known)
     if len(ends) > groups:
         ends = np.unique(np.quantile(known, np.arange(1, groups + 1) / groups, method="inverted_cdf"))
@@ -202,8 +218,8 @@ def _cut_values(values: Array, known: Array, groups: int) -> tuple[Array, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class _LevelCell:
-    """Customers of one kind, by conditions on features, and the levels that they lack."""
+class _CustomerGroup:
+    """Group of customers, by conditions on features, and the levels that these customers never got."""
 
     places: tuple[int, ...]  # of the features
     conditions: tuple[CellCondition, ...]
@@ -214,8 +230,8 @@ class _LevelCell:
 
 
 @dataclass(frozen=True, eq=False)
-class _Groups:
-    """Neighbouring groups of a feature."""
+class _ValueGroupRange:
+    """Range of neighbouring groups of values of one feature."""
 
     place: int
     first: int
@@ -223,13 +239,13 @@ class _Groups:
     coarse: bool
 
 
-ScoredCells: TypeAlias = tuple[list[tuple[float, tuple[_Groups, ...]]], int]
+ScoredCells: TypeAlias = tuple[list[tuple[float, tuple[_ValueGroupRange, ...]]], int]
 Scorer: TypeAlias = Callable[[int, Array, float], ScoredCells]
 
 
 @dataclass(frozen=True, eq=False)
-class _CellSearch:
-    """Search for the cells of each level in some rows of a log."""
+class _UnsupportedCellSearch:
+    """Search for groups of customers who never got a level, in some rows of a log."""
 
     features: Sequence[_GroupedFeature]
     level: Array  # (n,)
@@ -238,23 +254,23 @@ class _CellSearch:
     propensity: Array | None  # (n,) as given
     tables: dict[tuple[int, int], Array] = field(default_factory=dict)  # counts of pairs of groups, by level
 
-    def find_cells(self, level: int) -> list[_LevelCell]:
-        """Return the cells of a level; a row is in one of them at most."""
-        has, cells = self.level == level, list[_LevelCell]()
+    def find_cells(self, level: int) -> list[_CustomerGroup]:
+        """Find disjoint groups of customers who never got a level."""
+        has, cells = self.level == level, list[_CustomerGroup]()
         open_rows = np.ones(len(has), dtype=bool)
         if has.sum() < MIN_LEVEL_ROWS:
             return []  # too rare for any check of its customers
         while len(cells) < MAX_CELLS_PER_LEVEL:
-            cell = self._find_cell(level, open_rows, self._score_features)
-            cell = cell or self._find_cell(level, open_rows, self._score_pairs)
+            cell = self._find_largest_cell(level, open_rows, self._score_features)
+            cell = cell or self._find_largest_cell(level, open_rows, self._score_pairs)
             if cell is None:
                 break
             cells.append(cell)
             open_rows &= ~cell.inside
         return cells
 
-    def _find_cell(self, level: int, open_rows: Array, score: Scorer) -> _LevelCell | None:
-        """Return the largest cell that passes the test."""
+    def _find_largest_cell(self, level: int, open_rows: Array, score: Scorer) -> _CustomerGroup | None:
+        """Return the largest group of customers without a level that passes the significance test."""
         has = self.level == level
         share = float(has[open_rows].mean()) if open_rows.any() else 0.0
         if share == 0:
@@ -264,15 +280,15 @@ class _CellSearch:
         scored.sort(key=lambda scored_cell: -scored_cell[0])
         threshold = math.log(max(n_compared, 1) * self.K / MAX_FALSE_ALARM_SHARE)
         for _, groups in scored[:MAX_TESTED_CELLS]:
-            cell = self._test(self._extend(groups, has, open_rows), level, open_rows, threshold)
+            cell = self._test_cell(self._extend_cell(groups, has, open_rows), level, open_rows, threshold)
             if cell is not None:
                 return cell
         return None
 
     def _score_features(self, level: int, open_rows: Array, rows_per_exception: float) -> ScoredCells:
-        """Return the best cells of single features with their scores, and the number of cells that were compared."""
+        """Score the largest group without a level for each feature, and count the compared groups."""
         weight = np.where(self.level[open_rows] == level, 1 - rows_per_exception, 1.0)
-        scored, n_compared = list[tuple[float, tuple[_Groups, ...]]](), 0
+        scored, n_compared = list[tuple[float, tuple[_ValueGroupRange, ...]]](), 0
         n_has = int((weight < 0).sum())  # the largest ranges without any of these rows are no more than they
         for place, feature in enumerate(self.features):
             ordered, single = feature.n_ordered[0], feature.n_single[0]
@@ -283,17 +299,17 @@ class _CellSearch:
                 lowest = np.minimum.accumulate(sums)[:-1]
                 last = int(np.argmax(sums[1:] - lowest))
                 first = int(np.argmin(sums[: last + 1]))
-                scored.append((float(sums[last + 1] - sums[first]), (_Groups(place, first, last, False),)))
+                scored.append((float(sums[last + 1] - sums[first]), (_ValueGroupRange(place, first, last, False),)))
             for group in range(ordered, ordered + single):
-                scored.append((float(score[group]), (_Groups(place, group, group, False),)))
+                scored.append((float(score[group]), (_ValueGroupRange(place, group, group, False),)))
         return [(score, groups) for score, groups in scored if score > 0], n_compared
 
     def _score_pairs(self, level: int, open_rows: Array, rows_per_exception: float) -> ScoredCells:
-        """Return the best cell of every pair of features with its score, and the number of cells that were compared."""
-        scored, n_compared = list[tuple[float, tuple[_Groups, ...]]](), 0
-        for left, right in combinations(self._choose_features(level, open_rows), 2):
+        """Score the largest group without a level for each pair of features, and count the compared groups."""
+        scored, n_compared = list[tuple[float, tuple[_ValueGroupRange, ...]]](), 0
+        for left, right in combinations(self._choose_features_for_pairs(level, open_rows), 2):
             (left_ranges, left_ends), (right_ranges, right_ends) = (
-                _list_ranges(self.features[place].n_ordered[1], self.features[place].n_single[1])
+                _list_group_ranges(self.features[place].n_ordered[1], self.features[place].n_single[1])
                 for place in (left, right)
             )
             counts = self._count_pair(left, right, open_rows)
@@ -303,12 +319,12 @@ class _CellSearch:
             i, j = divmod(int(np.argmax(score)), score.shape[1])
             if score[i, j] > 0:
                 (a, b), (c, d) = left_ends[i], right_ends[j]
-                groups = _Groups(left, a, b, True), _Groups(right, c, d, True)
+                groups = _ValueGroupRange(left, a, b, True), _ValueGroupRange(right, c, d, True)
                 scored.append((float(score[i, j]), groups))
         return scored, n_compared
 
     def _count_pair(self, left: int, right: int, open_rows: Array) -> Array:
-        """Return the number of rows by the groups of two features and by level."""
+        """Count the rows by the value groups of two features and by level."""
         if (every := bool(open_rows.all())) and (left, right) in self.tables:
             return self.tables[left, right]
         sizes = [
@@ -323,20 +339,23 @@ class _CellSearch:
             self.tables[left, right] = counts
         return counts
 
-    def _choose_features(self, level: int, open_rows: Array) -> list[int]:
-        """Return the features with the clearest lack of a level in any range or category, in standard errors."""
+    def _choose_features_for_pairs(self, level: int, open_rows: Array) -> list[int]:
+        """Choose the features with the most significant lack of a level in some range or category.
+
+        It is measured in standard errors.
+        """
         has = self.level[open_rows] == level
         share, lacks = float(has.mean()), []
         for feature in self.features:
-            ranges, _ = _list_ranges(feature.n_ordered[1], feature.n_single[1])
+            ranges, _ = _list_group_ranges(feature.n_ordered[1], feature.n_single[1])
             code = feature.coarse[open_rows]
             n = ranges @ np.bincount(code, minlength=ranges.shape[1])
             got = ranges @ np.bincount(code[has], minlength=ranges.shape[1])
             lacks.append(float(((n * share - got) / np.sqrt(n * share * (1 - share) + 1e-12)).max(initial=0.0)))
         return sorted(np.argsort(lacks, kind="stable")[-MAX_PAIRED_FEATURES:].tolist())
 
-    def _extend(self, groups: Sequence[_Groups], has: Array, open_rows: Array) -> _LevelCell:
-        """Return the cell of groups, with the ends of its ranges moved outwards to the nearest rows that have the level."""
+    def _extend_cell(self, groups: Sequence[_ValueGroupRange], has: Array, open_rows: Array) -> _CustomerGroup:
+        """Return the customers in ranges of values, widened to the nearest rows that got the level."""
         places = tuple(part.place for part in groups)
         conditions = [
             self.features[part.place].make_condition(part.first, part.last, coarse=part.coarse) for part in groups
@@ -352,18 +371,21 @@ class _CellSearch:
             inside = known[(known > below) & (known < above)]
             if len(inside):
                 conditions[j] = replace(condition, low=float(inside.min()), high=float(inside.max()))
-        return _LevelCell(places, tuple(conditions), open_rows & self._find_rows(places, conditions))
+        return _CustomerGroup(places, tuple(conditions), open_rows & self._find_rows(places, conditions))
 
     def _find_rows(self, places: Sequence[int], conditions: Sequence[CellCondition], left_out: int = -1) -> Array:
-        """Return which rows (n,) meet all conditions, or all but one."""
+        """Return the mask (n,) of the rows that meet all conditions, or all but one."""
         rows = np.ones(len(self.level), dtype=bool)
         for j, (place, condition) in enumerate(zip(places, conditions, strict=True)):
             if j != left_out:
                 rows &= self.features[place].find_rows(condition)
         return rows
 
-    def _test(self, cell: _LevelCell, level: int, open_rows: Array, threshold: float) -> _LevelCell | None:
-        """Return the cell if its share of the level is clearly below that of its neighbours in the direction of every condition."""
+    def _test_cell(self, cell: _CustomerGroup, level: int, open_rows: Array, threshold: float) -> _CustomerGroup | None:
+        """Return a group of customers if its share of a level is significantly below its neighbours' share, else None.
+
+        It must be so in the direction of every condition.
+        """
         has = self.level == level
         n, exceptions = int(cell.inside.sum()), cell.inside & has
         x = int(exceptions.sum())
@@ -390,8 +412,8 @@ class _CellSearch:
         return replace(cell, levels=(level,), expected=n * min(shares), p=p)
 
 
-def _list_ranges(ordered: int, single: int) -> tuple[Array, list[tuple[int, int]]]:
-    """Return the ranges of groups that cells can have: their groups (ranges, groups), and their first and last group."""
+def _list_group_ranges(ordered: int, single: int) -> tuple[Array, list[tuple[int, int]]]:
+    """List all ranges of neighbouring value groups of a feature, as masks (ranges, groups) and end points."""
     ends = [(first, last) for first in range(ordered) for last in range(first, ordered)]
     ends += [(group, group) for group in range(ordered, ordered + single)]
     groups, firsts, lasts = np.arange(ordered + single + 1), *np.array(ends).T
@@ -399,7 +421,7 @@ def _list_ranges(ordered: int, single: int) -> tuple[Array, list[tuple[int, int]
 
 
 def _find_neighbours(values: Array, condition: CellCondition, around: Array, n: int) -> Array:
-    """Return the rows next to a cell in the direction of a condition: up to n on either side of a range, or all."""
+    """Return the rows next to a range of values, at most n on each side, or all rows outside a category."""
     rows = np.flatnonzero(around)
     if condition.kind not in ("numbers", "dates"):
         return rows
@@ -409,7 +431,7 @@ def _find_neighbours(values: Array, condition: CellCondition, around: Array, n: 
 
 
 def _compare_shares(n: int, x: int, m: int, y: int) -> float:
-    """Return the log-likelihood ratio of two shares, x of n and y of m, against one common share."""
+    """Return the log-likelihood ratio of two different shares, x of n and y of m, against a common share."""
 
     def fit(rows: int, hits: int) -> float:
         return sum(count * math.log(count / rows) for count in (hits, rows - hits) if count)
@@ -420,9 +442,12 @@ def _compare_shares(n: int, x: int, m: int, y: int) -> float:
 # -- descriptions -------------------------------------------------------------------------------------------------------
 
 
-def _merge_levels(cells: Sequence[_LevelCell]) -> list[_LevelCell]:
-    """Join cells of several levels that have nearly the same rows; the smaller range of each feature holds for all."""
-    merged: list[_LevelCell] = []
+def _merge_cells_of_levels(cells: Sequence[_CustomerGroup]) -> list[_CustomerGroup]:
+    """Merge groups of customers that lack different levels but consist of nearly the same rows.
+
+    The smaller range of each feature holds for all.
+    """
+    merged: list[_CustomerGroup] = []
     for cell in cells:
         for k, other in enumerate(merged):
             same = [(c.feature, c.kind, c.words) for c in cell.conditions] == [
@@ -448,9 +473,9 @@ def _merge_levels(cells: Sequence[_LevelCell]) -> list[_LevelCell]:
     return merged
 
 
-def _merge_words(cells: Sequence[_LevelCell]) -> list[_LevelCell]:
-    """Join cells of one text feature that lack the same levels."""
-    merged: list[_LevelCell] = []
+def _merge_text_cells(cells: Sequence[_CustomerGroup]) -> list[_CustomerGroup]:
+    """Merge groups of customers, by categories of one text feature, that lack the same levels."""
+    merged: list[_CustomerGroup] = []
     by_words: dict[tuple[int, tuple[int, ...]], int] = {}
     for cell in cells:
         condition = cell.conditions[0]
@@ -472,8 +497,11 @@ def _merge_words(cells: Sequence[_LevelCell]) -> list[_LevelCell]:
     return merged
 
 
-def _describe(cell: _LevelCell, features: Sequence[_GroupedFeature]) -> UnsupportedCell:
-    """Return a cell with its conditions in words, and ranges that end half-way to the next value."""
+def _describe_cell(cell: _CustomerGroup, features: Sequence[_GroupedFeature]) -> UnsupportedCell:
+    """Return a record of a group without a level, with its conditions in words.
+
+    Ranges end half-way to the next value.
+    """
     conditions = tuple(
         _describe_condition(condition, features[place])
         for place, condition in zip(cell.places, cell.conditions, strict=True)

@@ -22,7 +22,7 @@ import numpy as np
 from largesse.errors import Problem, refuse
 from largesse.io import ArraySpec
 from largesse.progress import subrange
-from largesse.propensity import estimate_by_index
+from largesse.propensity import estimate_single_index_propensities
 from largesse.records import Array, CandidateLoss, HeldOutPredictions, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
@@ -380,7 +380,9 @@ class Stack(ResponseModel):
             self.members_ = fit_fold_copies(models, X, log, fold, self)
         held = np.array([score_held_out_rows(member, X, fold, choose_link(log)) for member in self.members_])
         if log.propensity is None and log.unit is None:
-            log = replace(log, propensity=estimate_by_index(log, X, held.mean(axis=(0, 2)), fold, self.seed))
+            log = replace(
+                log, propensity=estimate_single_index_propensities(log, X, held.mean(axis=(0, 2)), fold, self.seed)
+            )
         self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)
         members = MemberScores(held, [increment_prior_precision(model.shrinks, model.only_base) for model in models])
         self.blend_, choices = choose_blend(members, log, fold, self.seed)

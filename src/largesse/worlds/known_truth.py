@@ -1,4 +1,4 @@
-"""Known truth about simulated customers: true values of plans and mixes, the oracle's plan and skills."""
+"""True values and skills of plans for simulated customers, whose true responses are known."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class KnownTruth:
         return len(self.truth)
 
     def value(self, levels: Array) -> float:
-        """Return the mean true response of a plan with levels (n,) in 0..K−1."""
+        """Return the mean true response of a plan with levels (n,)."""
         plan, top = np.asarray(levels), self.truth.shape[1] - 1
         if plan.shape != (len(self),) or not np.isin(plan, np.arange(top + 1)).all():
             problem = f"not one level 0..{top} per customer: got an array of shape {plan.shape} and type {plan.dtype}"
@@ -52,7 +52,7 @@ class KnownTruth:
         return frontier(self.truth.mean(axis=0, keepdims=True), self.costs)
 
     def skill(self, levels: Array, budget: float) -> float:
-        """Return the skill of a plan, 0 for the best uniform mixture and 1 for the best plan.
+        """Return the skill of a plan, from 0 for the best uniform mixture to 1 for the best plan.
 
         It is (V − V_uniform) / (V_oracle − V_uniform) with V the value of the plan.
         The plan (n,) should cost no more than the budget: overspending is not punished here. The skill is NaN where
@@ -61,7 +61,7 @@ class KnownTruth:
         return self.skill_of(self.value(levels), budget)
 
     def skill_of(self, value: float, budget: float) -> float:
-        """Return the skill of a plan from its mean true response."""
+        """Return the skill, relative to the best plan, of a plan with a mean true response."""
         uniform = self.uniform_value(budget)
         max_gain = self.oracle_value(budget) - uniform
         # Both are means of n terms near one: a smaller difference is rounding error.

@@ -63,25 +63,25 @@ class Simulation(KnownTruth):
     costs: Array  # (K,) float64: 0..4
     noise: str  # how responses are made from f: the argument `response` of `simulate`
     mix: float
-    world: World
+    world: SimulatedWorld
 
     def __repr__(self) -> str:
         return f"Simulation({self.name!r}, {len(self):,} customers)"
 
     def draw(self, n: int, seed: int) -> Simulation:
-        """Draw n further customers of the same world, with the same a, b, c, μ and σ."""
+        """Draw n further customers of the same simulated world."""
         _check_sizes(n, seed, self.mix)
         return _draw_customers(self.world, n, (_FRESH, seed), self.noise, self.mix)
 
     @property
     def log(self) -> Log:
-        """The customers as a checked log with known propensities."""
+        """Log of the simulated customers, with known propensities."""
         levels = Levels(costs=self.costs)
         return log_from_arrays(self.features, self.level, self.response, levels=levels, propensity=self.propensity)
 
 
 def simulate(name: str, n: int = 2500, seed: int = 0, *, response: str = "bernoulli", mix: float = 0.0) -> Simulation:
-    """Draw a simulated world and a log of n of its customers.
+    """Simulate a log of n customers, whose true responses are known.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def _check_sizes(n: int, seed: int, mix: float) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Surface:
+class _PaperSurface:
     """Random function h of J features with I terms, and its mean and standard deviation."""
 
     a: Array  # (I,)
@@ -143,24 +143,24 @@ class _Surface:
     sd: float = 1.0
 
     def height(self, features: Array) -> Array:
-        """Return the values h (n,) of the surface at features (n, J)."""
-        return _compile_heights()(features, self.a, self.b, self.c)
+        """Return the values h (n,) of the random function at features (n, J)."""
+        return _compile_surface()(features, self.a, self.b, self.c)
 
     def standardise(self, features: Array) -> Array:
-        """Return the standardised values t (n,) of the surface at features (n, J)."""
+        """Return the standardised values t (n,) of the random function at features (n, J)."""
         return (self.height(features) - self.mean) / self.sd
 
 
 @dataclass(frozen=True, eq=False)
-class World:
-    """Surfaces, responses and logging policy of one simulation and seed."""
+class SimulatedWorld:
+    """Random functions, response model and logging policy of one simulation and seed."""
 
     name: str
     seed: int
-    surfaces: tuple[_Surface, ...]  # t, and u for `confounded`
+    surfaces: tuple[_PaperSurface, ...]  # t, and u for `confounded`
 
     def rng(self, *stream: int) -> np.random.Generator:
-        """Return the random generator of a stream, derived from the world's seed."""
+        """Return the random generator of a stream of random numbers, derived from the world's seed."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=stream))
 
     def features(self, n: int, rng: np.random.Generator) -> Array:
@@ -168,14 +168,17 @@ class World:
         return rng.random((n, _N_FEATURES)) * _CUBE_SIDES.get(self.name, 10.0)
 
     def truth(self, scores: list[Array]) -> Array:
-        """Return the true responses f (n, K) from standardised surface values, (n,) each."""
+        """Return the true responses f (n, K) of customers, from their standardised random functions (n,)."""
         t = scores[0][:, None]
         if self.name == "confounded":
             return sigmoid(t + _PAPER_LEVELS / 4 * np.exp(0.8 * scores[1][:, None]) - 0.5)
         return sigmoid(t + (_PAPER_LEVELS + 1) / 5)
 
     def propensities(self, features: Array, scores: list[Array], mix: float) -> Array:
-        """Return the propensities (n, K) of all levels, mixed with the uniform distribution."""
+        """Return the probabilities (n, K) of all levels under the logging policy.
+
+        They are mixed with the uniform distribution.
+        """
         if self.name == "instrument":
             tilt = 1.5 * (features[:, :_N_INSTRUMENTS].mean(axis=1) - 5) / 0.9
             odds = np.exp(tilt[:, None] * (_PAPER_LEVELS - 2))
@@ -187,25 +190,25 @@ class World:
 
 
 @lru_cache(maxsize=64)  # a world is 80 kB and its moments take longer than everything else
-def _make_world(name: str, seed: int) -> World:
-    unscaled = World(name, seed, ())
+def _make_world(name: str, seed: int) -> SimulatedWorld:
+    unscaled = SimulatedWorld(name, seed, ())
     rng = unscaled.rng(_WORLD)
     # Simulations of one seed share a, b and c.
     surfaces = tuple(_draw_surface(name, rng) for _ in range(2 if name == "confounded" else 1))
-    return World(name, seed, _add_moments(unscaled, surfaces))
+    return SimulatedWorld(name, seed, _measure_surface_moments(unscaled, surfaces))
 
 
-def _draw_surface(name: str, rng: np.random.Generator) -> _Surface:
+def _draw_surface(name: str, rng: np.random.Generator) -> _PaperSurface:
     a, b, c = rng.random(_N_TERMS), rng.random((_N_FEATURES, _N_TERMS)), rng.random((_N_FEATURES, _N_TERMS))
     if name == "instrument":
         b[:_N_INSTRUMENTS] = 0.0
-    surface = _Surface(a, b * _SURFACE_SCALES[name], c)
+    surface = _PaperSurface(a, b * _SURFACE_SCALES[name], c)
     for array in (surface.a, surface.b, surface.c):
         array.setflags(write=False)  # worlds are kept and shared
     return surface
 
 
-def _add_moments(world: World, surfaces: tuple[_Surface, ...]) -> tuple[_Surface, ...]:
+def _measure_surface_moments(world: SimulatedWorld, surfaces: tuple[_PaperSurface, ...]) -> tuple[_PaperSurface, ...]:
     rng = world.rng(_MOMENTS)
     heights = np.empty((len(surfaces), _MOMENT_ROWS))
     for start in range(0, _MOMENT_ROWS, _PAPER_CHUNK_ROWS):
@@ -213,14 +216,14 @@ def _add_moments(world: World, surfaces: tuple[_Surface, ...]) -> tuple[_Surface
         for surface_heights, surface in zip(heights, surfaces, strict=True):
             surface_heights[start : start + _PAPER_CHUNK_ROWS] = surface.height(features)
     return tuple(
-        _Surface(surface.a, surface.b, surface.c, float(surface_heights.mean()), float(surface_heights.std()))
+        _PaperSurface(surface.a, surface.b, surface.c, float(surface_heights.mean()), float(surface_heights.std()))
         for surface_heights, surface in zip(heights, surfaces, strict=True)
     )
 
 
 @cache
-def _compile_heights() -> Callable[[Array, Array, Array, Array], Array]:
-    """Compile the sum h of a surface.
+def _compile_surface() -> Callable[[Array, Array, Array, Array], Array]:
+    """Compile the function that evaluates the random function h at features (n, J).
 
     It takes .15 s for 200,000 customers where NumPy in blocks of rows took .42 s.
     """
@@ -248,7 +251,7 @@ def _compile_heights() -> Callable[[Array, Array, Array, Array], Array]:
 # ------------------------------------------------------------------------------------------------ the customers
 
 
-def _draw_customers(world: World, n: int, stream: tuple[int, ...], noise: str, mix: float) -> Simulation:
+def _draw_customers(world: SimulatedWorld, n: int, stream: tuple[int, ...], noise: str, mix: float) -> Simulation:
     # Separate generators: another noise or mix leaves the customers as they are, so that comparisons are paired.
     feature_rng, level_rng, noise_rng = world.rng(*stream).spawn(3)
     features = world.features(n, feature_rng)

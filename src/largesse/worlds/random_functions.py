@@ -22,8 +22,8 @@ _N_WAVES = 30
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
-    """Random distribution of p feature columns, driven by correlated normal variables."""
+class FeatureDistribution:
+    """Random joint distribution of p feature columns, driven by correlated normal variables."""
 
     kinds: tuple[str, ...]
     loadings: Array  # (p, q) on common factors; independent noise makes up the rest of each column's variance
@@ -33,7 +33,7 @@ class Columns:
     informative: bool  # whether large values are missing more often
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[pa.Table, Array]:
-        """Draw a table of n customers, and the latent variables (n, p) behind its columns.
+        """Draw a feature table of n customers, and the latent variables (n, p) behind its columns.
 
         Latent variables are about standard normal. Values of the table may be missing.
         """
@@ -52,7 +52,7 @@ class Columns:
         return pa.table(table), latent
 
     def _transform_column(self, j: int, kind: str, z: Array) -> tuple[Array, Array]:
-        """Return the latent variable (n,) and the observed values (n,) of column j from normal values z (n,)."""
+        """Transform normal values (n,) to the latent variable and the observed values of column j."""
         if kind == "skewed":
             return z, np.exp(z)
         if kind == "counts":
@@ -65,8 +65,8 @@ class Columns:
         return z, z
 
 
-def draw_columns(rng: np.random.Generator, p: int) -> Columns:
-    """Draw the distribution of p feature columns.
+def draw_feature_distribution(rng: np.random.Generator, p: int) -> FeatureDistribution:
+    """Draw a random joint distribution of p feature columns.
 
     The first two columns have no missing values.
     """
@@ -86,12 +86,12 @@ def draw_columns(rng: np.random.Generator, p: int) -> Columns:
     has_missing = rng.random(p) < (0.3 if rng.random() < 0.5 else 0.0)
     has_missing[:2] = False
     missing = np.where(has_missing, rng.uniform(0.02, 0.3, p), 0.0)
-    return Columns(tuple(kinds), loadings, tuple(edges), tuple(values), missing, bool(rng.random() < 0.5))
+    return FeatureDistribution(tuple(kinds), loadings, tuple(edges), tuple(values), missing, bool(rng.random() < 0.5))
 
 
 @dataclass(frozen=True, eq=False)
-class Surface:
-    """Random function of customers' latent variables, standardised to mean 0 and standard deviation 1."""
+class RandomSurface:
+    """Random function of customers' latent features, standardised to mean 0 and standard deviation 1."""
 
     shape: str
     raw: Callable[[Array], Array]
@@ -99,12 +99,12 @@ class Surface:
     sd: float
 
     def __call__(self, latent: Array) -> Array:
-        """Return the function's values (n,) for customers with latent variables (n, p)."""
+        """Return the function's values (n,) at latent features (n, p)."""
         return (self.raw(latent) - self.mean) / self.sd
 
 
-def draw_surface(rng: np.random.Generator, sample: Array, shape: str, width: int) -> Surface:
-    """Draw a random function of `width` features, and standardise it on a `sample` (m, p) of customers.
+def draw_random_surface(rng: np.random.Generator, sample: Array, shape: str, width: int) -> RandomSurface:
+    """Draw a random function of `width` features, standardised on a `sample` (m, p) of customers.
 
     A function that is constant on the sample is replaced by a linear one of all features.
     """
@@ -113,12 +113,12 @@ def draw_surface(rng: np.random.Generator, sample: Array, shape: str, width: int
     heights = raw(sample)
     sd = float(heights.std())
     if sd < 1e-6:  # only a rare category, or a tree that never splits: use a linear surface instead
-        return draw_surface(rng, sample, "linear", sample.shape[1])
-    return Surface(shape, raw, float(heights.mean()), sd)
+        return draw_random_surface(rng, sample, "linear", sample.shape[1])
+    return RandomSurface(shape, raw, float(heights.mean()), sd)
 
 
 def _draw_weights(rng: np.random.Generator, n: int) -> Array:
-    """Draw n weights of random sign, the k-th of size 1/k^a with a random a."""
+    """Draw n weights with random signs, whose sizes 1/k^a fall with a random power a."""
     sizes: Array = (1.0 + np.arange(n)) ** -rng.uniform(0.0, 1.0)
     return sizes * rng.choice([-1.0, 1.0], size=n)
 

@@ -2,7 +2,7 @@
 
 A default that is chosen on one family of simulations is a default for that family. Here a seed draws the number of levels
 and their doses, the dose-response curve, the features and their effects, the logging policy, and the kind of response.
-`Traits` holds the drawn traits as words and numbers.
+`WorldTraits` holds the drawn traits as words and numbers.
 
 The expected response to level k with dose share d_k ∈ [0, 1] is, on the logit scale or on the plain one,
 
@@ -29,10 +29,10 @@ from largesse.worlds.known_truth import KnownTruth
 from largesse.worlds.random_functions import (
     SURFACE_MOMENT_ROWS,
     SURFACE_SHAPES,
-    Columns,
-    Surface,
-    draw_columns,
-    draw_surface,
+    FeatureDistribution,
+    RandomSurface,
+    draw_feature_distribution,
+    draw_random_surface,
 )
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ _WORLD, _LOG, _FRESH = range(3)
 
 
 @dataclass(frozen=True)
-class Traits:
-    """Randomly drawn properties of a world, as words and numbers."""
+class WorldTraits:
+    """Randomly drawn properties of a random world, as words and numbers."""
 
     levels: int
     doses: str  # equal, doubling, irregular
@@ -66,7 +66,7 @@ class Traits:
 
     @property
     def regimes(self) -> dict[str, str]:
-        """Categories of the world's traits, by which experiments group worlds."""
+        """Categories of a random world's properties, by which experiments group worlds."""
         level_range = "2–3" if self.levels < 4 else "4–6" if self.levels < 7 else "7–12"
         names = ("response", "ladder", "base", "differ", "log", "doses")
         feature_range = "up to 20" if self.features <= 20 else "21–60" if self.features <= 60 else "61–200"
@@ -87,7 +87,7 @@ class RandomLog(KnownTruth):
 
     @property
     def log(self) -> Log:
-        """The customers as a log, with propensities if the world's log holds them."""
+        """Log of the simulated customers, with propensities if they are known in this world."""
         propensity = self.propensities[np.arange(len(self)), self.level]
         levels = Levels(costs=self.costs)
         return Log(self.table, self.level, self.response, levels, propensity=propensity if self.known else None)
@@ -101,21 +101,21 @@ class RandomWorld:
     """
 
     seed: int
-    traits: Traits
+    traits: WorldTraits
     doses: Array  # (K,), from 0 up; also the costs
-    columns: Columns
+    columns: FeatureDistribution
     intercept: float
-    base: Surface
-    modifier: Surface  # of the effect of levels
-    amount: Surface
-    log_surface: Surface  # followed by the logging policy, in addition to the base
+    base: RandomSurface
+    modifier: RandomSurface  # of the effect of levels
+    amount: RandomSurface
+    log_surface: RandomSurface  # followed by the logging policy, in addition to the base
     shape: float  # of the ladder
     noise: float  # of amounts
     log_strength: float  # of the logging policy's dependence on its surface; in a rule, sets the random share
 
     @property
     def budgets(self) -> tuple[float, ...]:
-        """The budgets per customer at which plans are evaluated."""
+        """Budgets per customer at which experiments evaluate plans."""
         return tuple(float(share * self.doses[-1]) for share in WORLD_BUDGET_SHARES)
 
     def draw_log(self, n: int) -> RandomLog:
@@ -127,7 +127,7 @@ class RandomWorld:
         return self._draw(n, (_FRESH, stream))
 
     def draw_next(self, n: int, choose: Callable[[pa.Table], Array], stream: int = 0) -> RandomLog:
-        """Draw a later log of n new customers, whose levels follow given probabilities.
+        """Draw a later log of n new customers, whose levels a policy chooses with given probabilities.
 
         They are the customers of `draw_fresh` with this stream; `choose` takes their table and returns probabilities (n, K).
         """
@@ -136,7 +136,7 @@ class RandomWorld:
     def _draw(self, n: int, stream: tuple[int, ...], choose: Callable[[pa.Table], Array] | None = None) -> RandomLog:
         if n < 1:
             refuse("world", [Problem(f"n = {n} customers", "draw at least one")])
-        feature_rng, level_rng, noise_rng = _generator(self.seed, *stream).spawn(3)
+        feature_rng, level_rng, noise_rng = _make_generator(self.seed, *stream).spawn(3)
         table, latent = self.columns.draw(n, feature_rng)
         propensities = self._propensities(latent) if choose is None else choose(table)
         level = draw_levels(propensities, level_rng)
@@ -148,7 +148,7 @@ class RandomWorld:
     # -- responses -----------------------------------------------------------------------------------------------
 
     def _scores(self, latent: Array) -> Array:
-        """Return the scores (n, K), at all levels, of customers with latent variables (n, p)."""
+        """Return the scores (n, K) at all levels of customers with latent features (n, p)."""
         t = self.traits
         modifier = self.modifier(latent)
         d = self.doses / self.doses[-1]
@@ -156,7 +156,7 @@ class RandomWorld:
             half = np.clip(self.shape * np.exp(t.differ_spread * modifier), 0.02, 20.0)[:, None]
             rise = d / (d + half) * (1 + half)
         else:
-            rise = make_ladder(t.ladder, d, self.shape)[None, :]
+            rise = make_dose_response_curve(t.ladder, d, self.shape)[None, :]
         factor = np.ones(len(latent))
         if t.differ in ("one feature", "few"):
             factor = np.exp(t.differ_spread * modifier - t.differ_spread**2 / 2)
@@ -172,12 +172,12 @@ class RandomWorld:
         return sigmoid(scores) if self.traits.scale == "logit" else np.clip(scores, 0.001, 0.999)
 
     def _amounts(self, latent: Array) -> Array:
-        """Return the mean amount (n, K), at each level, of customers who buy."""
-        rise = make_ladder("saturating", self.doses / self.doses[-1], self.shape)
+        """Return the mean amount (n, K) that responding customers spend at each level."""
+        rise = make_dose_response_curve("saturating", self.doses / self.doses[-1], self.shape)
         return np.exp(3.0 + 0.5 * self.amount(latent))[:, None] * (1.0 + 0.2 * rise)
 
     def expect(self, latent: Array) -> Array:
-        """Return the expected response (n, K) of customers with latent variables (n, p)."""
+        """Return the expected response (n, K) of customers with latent features (n, p)."""
         if self.traits.response == "gaussian":
             return self._scores(latent)
         chances = self._probabilities(latent)
@@ -215,14 +215,14 @@ class RandomWorld:
         return 0.95 * odds / odds.sum(axis=1, keepdims=True) + 0.05 / K
 
 
-def make_ladder(ladder: str, d: Array, shape: float) -> Array:
-    """Return the values (K,), from 0 to 1, of an increasing curve at dose shares d (K,).
+def make_dose_response_curve(ladder: str, d: Array, shape: float) -> Array:
+    """Return an increasing dose-response curve (K,) from 0 to 1, at dose shares d (K,).
 
     `shape` in (0, 1) sets the curvature or the middle of the curve.
 
-    >>> make_ladder("equal", np.array([0.0, 0.1, 1.0]), 0.5)
+    >>> make_dose_response_curve("equal", np.array([0.0, 0.1, 1.0]), 0.5)
     array([0. , 0.5, 1. ])
-    >>> make_ladder("threshold", np.array([0.0, 0.1, 1.0]), 0.1)
+    >>> make_dose_response_curve("threshold", np.array([0.0, 0.1, 1.0]), 0.1)
     array([0., 1., 1.])
     """
     K = len(d)
@@ -240,7 +240,7 @@ def make_ladder(ladder: str, d: Array, shape: float) -> Array:
 
 @lru_cache(maxsize=64)
 def draw_world(seed: int) -> RandomWorld:
-    """Draw the random world of a seed.
+    """Draw a random world, with a random log distribution and response model, from a seed.
 
     >>> world = draw_world(3)
     >>> log = world.draw_log(500)
@@ -250,7 +250,7 @@ def draw_world(seed: int) -> RandomWorld:
     if seed < 0:
         refuse("world", [Problem(f"seed = {seed}", "seeds are zero or more")])
     for attempt in range(100):
-        world = _draw_candidate(seed, _generator(seed, _WORLD, attempt))
+        world = _draw_unchecked_world(seed, _make_generator(seed, _WORLD, attempt))
         fresh = world.draw_fresh(4000, 1)
         max_effect = fresh.truth[:, -1].mean() - fresh.truth[:, 0].mean()
         min_gain = min(fresh.oracle_value(budget) - fresh.uniform_value(budget) for budget in world.budgets)
@@ -260,18 +260,18 @@ def draw_world(seed: int) -> RandomWorld:
     return world
 
 
-def _draw_candidate(seed: int, rng: np.random.Generator) -> RandomWorld:
+def _draw_unchecked_world(seed: int, rng: np.random.Generator) -> RandomWorld:
     traits = _draw_traits(rng)
-    columns = draw_columns(rng, traits.features)
+    columns = draw_feature_distribution(rng, traits.features)
     _, sample = columns.draw(SURFACE_MOMENT_ROWS, rng)
     is_narrow = rng.random() < 0.5
     width = int(rng.integers(2, 6)) if is_narrow else int(rng.integers(6, max(7, min(40, traits.features) + 1)))
-    base = draw_surface(rng, sample, traits.base, width)
+    base = draw_random_surface(rng, sample, traits.base, width)
     modifier_width = {"one feature": 1, "segment": 2}.get(traits.differ, 3)
     modifier_shape = {"one feature": "linear", "segment": "trees"}.get(traits.differ, str(rng.choice(SURFACE_SHAPES)))
-    modifier = draw_surface(rng, sample, modifier_shape, modifier_width)
-    amount = draw_surface(rng, sample, "additive", 4)
-    log_surface = draw_surface(rng, sample, "linear", 4)
+    modifier = draw_random_surface(rng, sample, modifier_shape, modifier_width)
+    amount = draw_random_surface(rng, sample, "additive", 4)
+    log_surface = draw_random_surface(rng, sample, "linear", 4)
     noise = 1.0 if traits.response == "gaussian" else float(rng.uniform(0.4, 1.4))
     world = RandomWorld(
         seed, traits, _draw_doses(rng, traits), columns, 0.0, base, modifier, amount, log_surface,
@@ -281,7 +281,7 @@ def _draw_candidate(seed: int, rng: np.random.Generator) -> RandomWorld:
     return RandomWorld(**(values | {"intercept": _find_intercept(world, sample[:4000])}))
 
 
-def _draw_traits(rng: np.random.Generator) -> Traits:
+def _draw_traits(rng: np.random.Generator) -> WorldTraits:
     def pick(odds_by_name: dict[str, float]) -> str:
         odds = np.array(list(odds_by_name.values()))
         return str(rng.choice(list(odds_by_name), p=odds / odds.sum()))
@@ -296,7 +296,7 @@ def _draw_traits(rng: np.random.Generator) -> Traits:
     if scale == "plain" and response != "gaussian":
         strength *= 0.5 * rate  # the dearest level lifts responses by a tenth to the whole of their rate
         base_spread *= 0.4 * rate
-    return Traits(
+    return WorldTraits(
         levels=int(rng.choice([2, 3, 4, 5, 6, 8, 10, 12], p=[0.08, 0.15, 0.17, 0.2, 0.15, 0.1, 0.1, 0.05])),
         doses=pick({"equal": 0.45, "doubling": 0.25, "irregular": 0.3}),
         response=response,
@@ -314,7 +314,7 @@ def _draw_traits(rng: np.random.Generator) -> Traits:
     )
 
 
-def _draw_doses(rng: np.random.Generator, traits: Traits) -> Array:
+def _draw_doses(rng: np.random.Generator, traits: WorldTraits) -> Array:
     steps = traits.levels - 1
     if traits.doses == "doubling":
         return np.concatenate([[0.0], 2.0 ** np.arange(steps)])
@@ -324,7 +324,7 @@ def _draw_doses(rng: np.random.Generator, traits: Traits) -> Array:
 
 
 def _find_intercept(world: RandomWorld, sample: Array) -> float:
-    """Find the intercept at which the middle level has the drawn response rate."""
+    """Find the intercept at which the middle level has the response rate of the drawn traits."""
     scores, rate = world._scores(sample)[:, world.traits.levels // 2], world.traits.rate
     if world.traits.response == "gaussian":
         return 10.0
@@ -343,5 +343,5 @@ def _normal_quantiles(K: int) -> Array:
     return np.asarray(ndtri(np.arange(1, K) / K))
 
 
-def _generator(seed: int, *stream: int) -> np.random.Generator:
+def _make_generator(seed: int, *stream: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=stream))

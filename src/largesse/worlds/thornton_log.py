@@ -1,4 +1,4 @@
-"""Thornton's experiment with random cash incentives for collecting HIV test results.
+"""Log of Thornton's randomised experiment with cash incentives for collecting HIV test results.
 
 In rural Malawi, people who had been tested drew a voucher of 0 to 2.84 dollars, worth its amount only if they came for
 their result. The draws were random, but not equally generous everywhere: shares of the levels differ between three
@@ -30,7 +30,9 @@ _LAST_VILLAGES = np.array([50, 99])
 
 
 def read_thornton() -> pa.Table:
-    """Return a table of the experiment's 2,825 people with a known draw, village and age.
+    """Read the table of the 2,825 people in Thornton's experiment.
+
+    Their draw, village and age are known.
 
     Columns: `customer` (row number in the source), `village`, `block`, `age`, `distance` (km to the centre that gave
     the results), `incentive` (a name of `thornton_levels`) and the response `got` (0 or 1).
@@ -70,13 +72,13 @@ def thornton_levels() -> Levels:
 
 
 def _assign_levels(people: dict[str, Array]) -> Array:
-    """Return the incentive level (n,) of each person's drawn amount."""
+    """Return the incentive level (n,) that corresponds to each person's drawn amount."""
     return np.searchsorted(_LEVEL_TOPS, people["dollars"], side="left")
 
 
 @cache
 def _load_people() -> dict[str, Array]:
-    """Load the columns of `thornton.csv`."""
+    """Load the columns of the file `thornton.csv`."""
     import pyarrow as pa
     from pyarrow import csv
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from largesse.progress import track
-from largesse.propensity import correct_curves, estimate_propensities
+from largesse.propensity import compute_doubly_robust_scores, estimate_propensities
 from largesse.records import Array, CandidateLoss, Log
 from largesse.response.ensemble_calibration import HeldOutScores, ScoreCalibration, fit_calibration
 from largesse.response.fold_ensemble import predict_held_out
@@ -287,7 +287,9 @@ class SettingsSearch:
         log, seed = self.task.log, self.recipe.seed
         fold = assign_folds(log, DR_FOLDS, seed)
         curves = predict_held_out(Linear(seed=seed), log, fold).curves
-        scores = correct_curves(curves, log.level, log.response, estimate_propensities(log, fold, seed).own)
+        scores = compute_doubly_robust_scores(
+            curves, log.level, log.response, estimate_propensities(log, fold, seed).own
+        )
         return np.diff(scores, axis=1)[self.task.held_out_rows]
 
     def _risks_of_new_loggers(self, penalty: float) -> Array:

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from largesse.data.log_reader import log_from_arrays
-from largesse.propensity.covariate_balancing import learn_tilts
-from largesse.propensity.estimate import (
+from largesse.propensity.covariate_balancing import fit_logit_corrections
+from largesse.propensity.propensity_estimation import (
     MIN_PROPENSITY,
-    _estimate,
-    correct_curves,
+    _estimate_level_probabilities,
+    compute_doubly_robust_scores,
     encode_for_levels,
     estimate_propensities,
 )
@@ -133,7 +133,7 @@ def test_held_out_logits_are_calibrated() -> None:
     for seed in range(4):
         sim = simulate("confounded", n=2000, seed=seed, mix=0.2)
         log, fold = replace(sim.log, propensity=None), assign_folds(sim.log, 5)
-        probabilities = _estimate(log, fold, 0, encode_for_levels(log, fold=fold)).probabilities
+        probabilities = _estimate_level_probabilities(log, fold, 0, encode_for_levels(log, fold=fold)).probabilities
         estimated, true = np.log(probabilities[np.arange(2000), sim.level]), np.log(sim.propensity)
         slopes.append(np.polyfit(estimated, true, 1)[0])
     assert 0.85 < np.mean(slopes) < 1.15
@@ -199,7 +199,7 @@ def test_only_the_logged_level_is_corrected() -> None:
     rng = np.random.default_rng(0)
     curves, level, outcome, propensity = rng.random((9, 3)), np.arange(9) % 3, rng.random(9), rng.uniform(0.1, 1, 9)
     copy = curves.copy()
-    scores = correct_curves(curves, level, outcome, propensity)
+    scores = compute_doubly_robust_scores(curves, level, outcome, propensity)
     for i in range(9):
         for k in range(3):
             expected = curves[i, k] + (outcome[i] - curves[i, k]) / propensity[i] * (level[i] == k)
@@ -217,12 +217,12 @@ def test_a_model_packed_as_json_and_arrays_predicts_the_same(kind: str) -> None:
     log = log_from_arrays(features, level, rng.integers(0, 2, 3000))
     if kind == "logging policies":
         log = replace(log, logger=(x[:, 0] > 0).astype(np.int64))
-    estimate = _estimate(log, assign_folds(log, 3), 0, encode_for_levels(log))
+    estimate = _estimate_level_probabilities(log, assign_folds(log, 3), 0, encode_for_levels(log))
     assert kind in (estimate.model, "logging policies")
     scorer = estimate.learn()
-    tilts = learn_tilts(estimate.probabilities[np.arange(3000), level], encode_for_levels(log).X, level, np.ones(3000))[
-        0
-    ]
+    tilts = fit_logit_corrections(
+        estimate.probabilities[np.arange(3000), level], encode_for_levels(log).X, level, np.ones(3000)
+    )[0]
     for variant in (scorer, replace(scorer, model=replace(scorer.model, tilts=tilts))):
         restore, (state, arrays, *encoders) = variant.__reduce__()
         json.dumps([state, encoders], allow_nan=False)

@@ -1,4 +1,4 @@
-"""Propensities of the logged levels: taken from the log, or estimated.
+"""Cross-fitted, calibrated and balanced propensities of the logged levels, and doubly robust scores.
 
 The estimate is cross-fitted: a multinomial logistic regression, or boosted trees where they clearly predict held-out rows
 better. It is then calibrated: held-out logits are shrunk, which leaves confounding in the comparison; a second regression,
@@ -20,8 +20,9 @@ import numpy as np
 
 from largesse.data import Encoder, kind_of
 from largesse.progress import advance, track
-from largesse.propensity.covariate_balancing import MAX_PROPENSITY_ROWS, balance_propensities, learn_tilts
-from largesse.propensity.models import (
+from largesse.propensity.covariate_balancing import MAX_PROPENSITY_ROWS, balance_propensities, fit_logit_corrections
+from largesse.propensity.positivity_violations import find_unsupported_cells, mark_supported_levels
+from largesse.propensity.propensity_models import (
     CalibratedClassifier,
     Classifier,
     LogitCalibration,
@@ -29,7 +30,6 @@ from largesse.propensity.models import (
     PropensityScorer,
     select_centred_logits,
 )
-from largesse.propensity.positivity_violations import find_unsupported, mark_supported
 from largesse.records import Array, Log, Propensities, UnsupportedCells
 from largesse.stats import (
     choose_by_one_standard_error,
@@ -58,7 +58,7 @@ def estimate_propensities(
     features: LevelFeatures | None = None,
     cells: UnsupportedCells | None = None,
 ) -> Propensities:
-    """Return the propensities of the logged levels, as the log gives them or as estimates.
+    """Return the propensities of the logged levels, given in the log or estimated out of fold.
 
     Each row is predicted by models fitted without its `fold` (n,). `features` are the encoded features, and `cells` the
     cells without support, if they are already known. The models of a large log are fitted to its sample; one fitted to the whole
@@ -68,24 +68,27 @@ def estimate_propensities(
         return Propensities(log.propensity, "given")
     features = encode_for_levels(log, fold=fold, seed=seed) if features is None else features
     seen, seen_fold = log.seen, fold if log.sample is None else fold[log.sample.rows]
-    cells = find_unsupported(log, seed) if cells is None else cells
-    supported = mark_supported(cells, log)
+    cells = find_unsupported_cells(log, seed) if cells is None else cells
+    supported = mark_supported_levels(cells, log)
     seen_supported = supported if supported is None or log.sample is None else supported[log.sample.rows]
     import sklearn.linear_model  # noqa: F401 — loads OpenMP: limits of threads hold only for libraries that are loaded
 
     with limit_to_one_thread():
-        estimate = _estimate(seen, seen_fold, seed, features)
-        propensity = _take_own(estimate.probabilities, seen.level, seen_supported)
+        estimate = _estimate_level_probabilities(seen, seen_fold, seed, features)
+        propensity = _select_logged_probabilities(estimate.probabilities, seen.level, seen_supported)
         propensity = balance_propensities(
-            propensity, features.X, seen.level, seen.weights, seed, _take_units(seen), seen_supported
+            propensity, features.X, seen.level, seen.weights, seed, _find_assignment_units(seen), seen_supported
         )
         if log.sample is not None:
             propensity = _predict_outside_sample(log, propensity, estimate.learn(), supported, seed)
     return replace(_raise_to_floor(propensity, log.weights, estimate.model), unsupported=cells)
 
 
-def _take_own(probabilities: Array, level: Array, supported: Array | None) -> Array:
-    """Return the probabilities (n,) of the logged levels among those with support, by a mask (n, K); an exception keeps its own."""
+def _select_logged_probabilities(probabilities: Array, level: Array, supported: Array | None) -> Array:
+    """Return the probabilities (n,) of the logged levels, scaled up for levels without support.
+
+    Those with support have a mask (n, K). An exception keeps its own probability.
+    """
     own = probabilities[np.arange(len(level)), level]
     if supported is None:
         return own
@@ -93,42 +96,44 @@ def _take_own(probabilities: Array, level: Array, supported: Array | None) -> Ar
 
 
 @dataclass(frozen=True, eq=False)
-class _OutOfFoldLevels:
-    """Out-of-fold probabilities of every level, and a function that fits their model to all rows."""
+class _OutOfFoldLevelProbabilities:
+    """Out-of-fold probabilities of all levels, and a function that fits their model to all rows."""
 
     probabilities: Array  # (n, K)
     model: str
     learn: Callable[[], PropensityScorer]
 
 
-def _estimate(log: Log, fold: Array, seed: int, features: LevelFeatures) -> _OutOfFoldLevels:
-    """Estimate the probabilities of the levels.
+def _estimate_level_probabilities(
+    log: Log, fold: Array, seed: int, features: LevelFeatures
+) -> _OutOfFoldLevelProbabilities:
+    """Estimate the probabilities of all levels for each row of a log, out of fold.
 
     Several logging policies are learnt separately and mixed.
     """
-    logger, K, weight = _pool_loggers(log), len(log.levels), log.weight
-    level_rows = _ClassificationRows(features.X, log.level, log.weights, K, _take_units(log))
+    logger, K, weight = _pool_small_loggers(log), len(log.levels), log.weight
+    level_rows = _ClassificationRows(features.X, log.level, log.weights, K, _find_assignment_units(log))
     if logger is None:
-        levels_fit = _crossfit(level_rows, fold, seed)
-        calibration = _learn_calibration(levels_fit.held, log.level, weight)
+        levels_fit = _predict_classes_out_of_fold(level_rows, fold, seed)
+        calibration = _fit_calibration(levels_fit.held, log.level, weight)
 
         def learn() -> PropensityScorer:
             return PropensityScorer(
                 PropensityModel((CalibratedClassifier(levels_fit.learn(), calibration),)), features.encoder
             )
 
-        return _OutOfFoldLevels(calibration(levels_fit.held), levels_fit.name, learn)
+        return _OutOfFoldLevelProbabilities(calibration(levels_fit.held), levels_fit.name, learn)
     logger_encoder = Encoder()
     X_loggers = logger_encoder.fit_transform(log.confounders, logger, discrete=True, seed=seed, fold=fold)
-    loggers_fit = _crossfit(_ClassificationRows(X_loggers, logger, log.weights, int(logger.max()) + 1), fold, seed)
-    logger_calibration = _learn_calibration(loggers_fit.held, logger, weight)
+    loggers_fit = _predict_classes_out_of_fold(
+        _ClassificationRows(X_loggers, logger, log.weights, int(logger.max()) + 1), fold, seed
+    )
+    logger_calibration = _fit_calibration(loggers_fit.held, logger, weight)
     logger_shares, by_logger = logger_calibration(loggers_fit.held), []  # (n, S) the policy that a row like this meets
     mixture = np.zeros((len(log), K))
     for policy in range(logger_shares.shape[1]):
-        levels_fit = _crossfit(level_rows, fold, seed, training=logger == policy)
-        by_logger.append(
-            (levels_fit, _learn_calibration(levels_fit.held, log.level, weight, training=logger == policy))
-        )
+        levels_fit = _predict_classes_out_of_fold(level_rows, fold, seed, training=logger == policy)
+        by_logger.append((levels_fit, _fit_calibration(levels_fit.held, log.level, weight, training=logger == policy)))
         mixture += logger_shares[:, [policy]] * by_logger[-1][1](levels_fit.held)
 
     def learn_mixture() -> PropensityScorer:
@@ -138,13 +143,13 @@ def _estimate(log: Log, fold: Array, seed: int, features: LevelFeatures) -> _Out
         model = PropensityModel(classifiers, CalibratedClassifier(loggers_fit.learn(), logger_calibration))
         return PropensityScorer(model, features.encoder, logger_encoder)
 
-    return _OutOfFoldLevels(mixture, by_logger[-1][0].name, learn_mixture)
+    return _OutOfFoldLevelProbabilities(mixture, by_logger[-1][0].name, learn_mixture)
 
 
 def _predict_outside_sample(
     log: Log, sample_propensity: Array, scorer: PropensityScorer, supported: Array | None, seed: int
 ) -> Array:
-    """Return the propensities (n,) of all rows of a large log, given those (m,) of its sample.
+    """Return the propensities (n,) of all rows of a large log, given the propensities (m,) of its sample.
 
     Rows outside the sample are balanced separately: a correction of the sample's chance imbalance would only add noise.
     """
@@ -154,10 +159,10 @@ def _predict_outside_sample(
     outside = np.flatnonzero(log.outside)
     rows = outside[np.sort(shuffle_rows(len(outside), MAX_PROPENSITY_ROWS, seed))]
     encoded = np.concatenate(list(log.sample.map(scorer.encode_and_predict, None, rows)))
-    X, units = encoded[:, :-K].astype(np.float32), _take_units(log)
+    X, units = encoded[:, :-K].astype(np.float32), _find_assignment_units(log)
     allowed = None if supported is None else supported[rows]
-    tilts, propensity[rows] = learn_tilts(
-        _take_own(encoded[:, -K:], log.level[rows], allowed),
+    tilts, propensity[rows] = fit_logit_corrections(
+        _select_logged_probabilities(encoded[:, -K:], log.level[rows], allowed),
         X,
         log.level[rows],
         log.weights[rows],
@@ -169,19 +174,24 @@ def _predict_outside_sample(
         balanced, start = replace(scorer, model=replace(scorer.model, tilts=tilts)), 0
         for predicted in log.sample.map(balanced, None, outside):
             rows = outside[start : start + len(predicted)]
-            propensity[rows] = _take_own(predicted, log.level[rows], None if supported is None else supported[rows])
+            propensity[rows] = _select_logged_probabilities(
+                predicted, log.level[rows], None if supported is None else supported[rows]
+            )
             start += len(predicted)
             advance(start / len(outside))
     return propensity
 
 
-def _take_units(log: Log) -> Array | None:
-    """Return the units of assignment (n,) of a log; None if levels are not known to have been given to groups of rows."""
+def _find_assignment_units(log: Log) -> Array | None:
+    """Return the assignment unit (n,) of each row, or None if levels were assigned row by row.
+
+    None also if this is not known.
+    """
     return None if log.unit is None or log.assigned is not log.unit.code else log.assigned
 
 
-def _pool_loggers(log: Log) -> Array | None:
-    """Return the logging policy (n,) of every row, with small policies pooled; None if there is only one."""
+def _pool_small_loggers(log: Log) -> Array | None:
+    """Return the logging policy (n,) of each row, with small policies pooled, or None for a single policy."""
     if log.logger is None:
         return None
     sizes = np.bincount(log.logger)
@@ -211,27 +221,29 @@ class _ClassificationRows:
     group: Array | None = None  # (n,) codes of the units that got their classes together
 
     def take(self, rows: Array) -> _ClassificationRows:
-        """Return some of the rows."""
+        """Select rows by their indices."""
         group = None if self.group is None else self.group[rows]
         return _ClassificationRows(self.X[rows], self.target[rows], self.weight[rows], self.K, group)
 
     @property
     def units(self) -> Array:
-        """Numbers (n,) of the rows' units; of a row without a group, its own."""
+        """Number (n,) of each row's assignment unit; rows without units have numbers of their own."""
         return np.arange(len(self.target)) if self.group is None else np.unique(self.group, return_inverse=True)[1]
 
 
 @dataclass(frozen=True, eq=False)
-class _OutOfFoldClasses:
-    """Out-of-fold probabilities (n, K) of classes, their model's name, and a function that fits it to all rows."""
+class _OutOfFoldClassProbabilities:
+    """Out-of-fold class probabilities (n, K), the classifier's name, and a function that fits it to all rows."""
 
     held: Array
     name: str
     learn: Callable[[], Classifier]
 
 
-def _crossfit(data: _ClassificationRows, fold: Array, seed: int, training: Array | None = None) -> _OutOfFoldClasses:
-    """Predict classes (n,) out of fold, by models fitted only to rows in `training`."""
+def _predict_classes_out_of_fold(
+    data: _ClassificationRows, fold: Array, seed: int, training: Array | None = None
+) -> _OutOfFoldClassProbabilities:
+    """Predict class probabilities out of fold, by classifiers fitted to rows in `training`."""
     training = np.ones(len(fold), dtype=bool) if training is None else training
     rng = np.random.default_rng(seed)
     name, fit = _choose_classifier(data.take(rng.permutation(np.flatnonzero(training))[:MAX_PROPENSITY_SELECTION_ROWS]))
@@ -246,11 +258,11 @@ def _crossfit(data: _ClassificationRows, fold: Array, seed: int, training: Array
             data.X[test]
         )
     training_rows = np.random.default_rng(seed).permutation(np.flatnonzero(training))[:MAX_PROPENSITY_ROWS]
-    return _OutOfFoldClasses(probabilities, name, lambda: learn(training_rows))
+    return _OutOfFoldClassProbabilities(probabilities, name, lambda: learn(training_rows))
 
 
 def _choose_classifier(data: _ClassificationRows) -> tuple[str, FitClassifier]:
-    """Choose between boosted trees and logistic regressions of several penalties by held-out loss.
+    """Choose between boosted trees and logistic regression by held-out loss.
 
     Returns the name of the classifier and the function that fits it.
 
@@ -260,21 +272,26 @@ def _choose_classifier(data: _ClassificationRows) -> tuple[str, FitClassifier]:
     """
     X, target, weight, K = data.X, data.target, data.weight, data.K
     if X.shape[1] == 0 or len(np.unique(target)) < 2:
-        return "shares", _fit_shares
+        return "shares", _fit_class_shares
     units = data.units
     fold = units % PROPENSITY_SELECTION_FOLDS
     inverse_penalty, logistic_losses = _compare_inverse_penalties(X, target, weight, K, fold)
-    if units.max() + 1 >= MIN_TREE_ROWS_PER_LEVEL * K and _trees_win(X, target, weight, K, fold, logistic_losses):
-        return "boosting", _fit_trees
-    if data.group is not None and logistic_losses @ weight >= weight @ _held_out_losses(
-        _fit_shares, X, target, weight, K, fold
+    if units.max() + 1 >= MIN_TREE_ROWS_PER_LEVEL * K and _are_trees_better(
+        X, target, weight, K, fold, logistic_losses
     ):
-        return "shares", _fit_shares
+        return "boosting", _fit_trees
+    if data.group is not None and logistic_losses @ weight >= weight @ _compute_held_out_losses(
+        _fit_class_shares, X, target, weight, K, fold
+    ):
+        return "shares", _fit_class_shares
     return "logistic", make_logistic_fit(inverse_penalty)
 
 
 def choose_inverse_penalty(X: Array, target: Array, weight: Array, K: int) -> float:
-    """Choose the inverse ridge penalty of a logistic regression of K classes (n,) on X (n, p) by held-out loss."""
+    """Choose the inverse ridge penalty of a multinomial logistic regression by held-out loss.
+
+    There are K classes (n,); X is (n, p).
+    """
     X, target, weight = (
         X[:MAX_PROPENSITY_SELECTION_ROWS],
         target[:MAX_PROPENSITY_SELECTION_ROWS],
@@ -284,41 +301,45 @@ def choose_inverse_penalty(X: Array, target: Array, weight: Array, K: int) -> fl
 
 
 def _compare_inverse_penalties(X: Array, target: Array, weight: Array, K: int, fold: Array) -> tuple[float, Array]:
-    """Choose the largest inverse penalty within one paired standard error of the best.
+    """Choose an inverse ridge penalty by the one-standard-error rule, and return the lowest held-out losses (n,).
 
     Returns it and the held-out losses (n,) of the best one.
 
     In doubt the weaker penalty is chosen: effects of features that are shrunk away are no longer adjusted for.
     """
-    losses = np.stack([_held_out_losses(make_logistic_fit(C), X, target, weight, K, fold) for C in INVERSE_PENALTIES])
+    losses = np.stack(
+        [_compute_held_out_losses(make_logistic_fit(C), X, target, weight, K, fold) for C in INVERSE_PENALTIES]
+    )
     choice = find_chosen_index(choose_by_one_standard_error([f"{C:g}" for C in INVERSE_PENALTIES], losses, weight))
     return INVERSE_PENALTIES[choice], losses[int(np.argmin(losses @ weight))]
 
 
-def _trees_win(X: Array, target: Array, weight: Array, K: int, fold: Array, logistic_losses: Array) -> bool:
-    """Test if trees beat the held-out losses (n,) of logistic regressions by more than one standard error.
+def _are_trees_better(X: Array, target: Array, weight: Array, K: int, fold: Array, logistic_losses: Array) -> bool:
+    """Test if boosted trees have clearly lower held-out losses than logistic regressions.
+
+    The difference must exceed one standard error.
 
     Often one fold shows that they do not.
     """
     first = fold == 0
-    gain = logistic_losses[first] - _test_losses(_fit_trees, X, target, weight, K, ~first, first)
+    gain = logistic_losses[first] - _compute_test_losses(_fit_trees, X, target, weight, K, ~first, first)
     if t_estimate(gain, weight[first]).estimate <= 0:
         return False
-    whole_gain = t_estimate(logistic_losses - _held_out_losses(_fit_trees, X, target, weight, K, fold), weight)
+    whole_gain = t_estimate(logistic_losses - _compute_held_out_losses(_fit_trees, X, target, weight, K, fold), weight)
     return whole_gain.estimate > whole_gain.se
 
 
-def _held_out_losses(fit: FitClassifier, X: Array, target: Array, weight: Array, K: int, fold: Array) -> Array:
+def _compute_held_out_losses(fit: FitClassifier, X: Array, target: Array, weight: Array, K: int, fold: Array) -> Array:
     losses = np.empty(len(target))
     for f in np.unique(fold):
-        losses[fold == f] = _test_losses(fit, X, target, weight, K, fold != f, fold == f)
+        losses[fold == f] = _compute_test_losses(fit, X, target, weight, K, fold != f, fold == f)
     return losses
 
 
-def _test_losses(
+def _compute_test_losses(
     fit: FitClassifier, X: Array, target: Array, weight: Array, K: int, train: Array, test: Array
 ) -> Array:
-    """Return the log losses of test rows by a classifier fitted to the training rows."""
+    """Return the log losses of test rows under a classifier that is fitted to training rows."""
     probabilities = fit(X[train], target[train], weight[train], K)(X[test])
     return -np.log(np.maximum(probabilities[np.arange(int(test.sum())), target[test]], MIN_PROPENSITY))
 
@@ -326,12 +347,12 @@ def _test_losses(
 # -- classifiers ---------------------------------------------------------------------------------------------------
 
 
-def _fit_shares(_X: Array, target: Array, weight: Array, K: int) -> Classifier:
+def _fit_class_shares(_X: Array, target: Array, weight: Array, K: int) -> Classifier:
     return Classifier(K, np.arange(K), shares=np.bincount(target, weights=weight, minlength=K) / weight.sum())
 
 
 def make_logistic_fit(inverse_penalty: float) -> FitClassifier:
-    """Return the function that fits a multinomial logistic regression with an inverse ridge penalty."""
+    """Return a function that fits a multinomial logistic regression with an inverse ridge penalty."""
     from sklearn.linear_model import LogisticRegression
 
     return lambda *rows: _fit_sklearn(LogisticRegression(C=inverse_penalty, max_iter=200), *rows)
@@ -348,11 +369,14 @@ def _fit_trees(X: Array, target: Array, weight: Array, K: int) -> Classifier:
 
 
 def _fit_sklearn(model: Any, X: Array, target: Array, weight: Array, K: int) -> Classifier:
-    """Fit a scikit-learn classifier to X (n, p) and classes (n,), and return its arrays as a record."""
+    """Fit a scikit-learn classifier, and return its parameters as a `Classifier` record.
+
+    It is fitted to X (n, p) and classes (n,).
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     if len(np.unique(target)) < 2:
-        return _fit_shares(X, target, weight, K)
+        return _fit_class_shares(X, target, weight, K)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, target, sample_weight=None if np.ptp(weight) == 0 else weight)
@@ -364,10 +388,10 @@ def _fit_sklearn(model: Any, X: Array, target: Array, weight: Array, K: int) -> 
 # -- calibration ------------------------------------------------------------------------------------------------------
 
 
-def _learn_calibration(
+def _fit_calibration(
     probabilities: Array, target: Array, weight: Array | None, training: Array | None = None
 ) -> LogitCalibration:
-    """Fit a calibration: a regression of classes on the logits of probabilities (n, K) and their squares.
+    """Fit a calibration of class probabilities (n, K): a regression of classes on logits and squared logits.
 
     It is fitted to the rows in `training`.
 
@@ -390,7 +414,7 @@ def _learn_calibration(
 
 @dataclass(frozen=True, eq=False)
 class LevelFeatures:
-    """Encoded features of rows of a log, for models of the levels."""
+    """Encoded features of rows of a log, for models that predict the level."""
 
     X: Array  # (m, p) float32
     rows: Array  # (m,) row numbers in the log
@@ -400,7 +424,7 @@ class LevelFeatures:
     weight: Array | None = None  # (m,) if it differs from the log's: a sample has more rows of rare levels
 
     def sample(self, max_rows: int, seed: int = 0) -> LevelFeatures:
-        """Return at most `max_rows` of the rows, drawn at random."""
+        """Return a random sample of at most `max_rows` of the rows."""
         if len(self.rows) <= max_rows:
             return self
         rows = sample_rows(len(self.rows), max_rows, seed)
@@ -409,7 +433,7 @@ class LevelFeatures:
 
 
 def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold: Array | None = None) -> LevelFeatures:
-    """Encode the features of a log for models of the levels.
+    """Encode the features of a log as a matrix, for models that predict the level.
 
     At most `max_rows` random rows are encoded; with folds (n,), text is encoded without the levels of a row's own fold.
 
@@ -424,7 +448,7 @@ def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold
     encoded_log = seen if len(rows) == len(seen) else seen.take(rows)
     rows, weight = (rows, None) if sample is None else (sample.rows[rows], encoded_log.weight)
     encoder, table = Encoder(), encoded_log.confounders
-    unit = seen.unit.column if seen.unit is not None and _take_units(seen) is not None else ""
+    unit = seen.unit.column if seen.unit is not None and _find_assignment_units(seen) is not None else ""
     if unit in table.column_names and kind_of(table.column(unit).type) == "text":
         table = table.drop_columns(unit)
     X = encoder.fit_transform(
@@ -436,14 +460,14 @@ def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold
 # -- doubly robust scores --------------------------------------------------------------------------------------------
 
 
-def correct_curves(curves: Array, level: Array, outcome: Array, propensity: Array) -> Array:
-    """Return the doubly robust scores Γ (n, K) from out-of-fold curves f̂ (n, K) and propensities ρ (n,).
+def compute_doubly_robust_scores(curves: Array, level: Array, outcome: Array, propensity: Array) -> Array:
+    """Return doubly robust scores Γ (n, K) from out-of-fold curves f̂ (n, K) and propensities ρ (n,).
 
     Γ_ik = f̂(x_i, k) + 1{y_i = k} / ρ(y_i | x_i) · (r_i − f̂(x_i, k)).
 
     The mean of Γ is consistent if either the curves or the propensities are; their errors enter only as a product.
 
-    >>> correct_curves(np.array([[0.5, 0.5]]), np.array([1]), np.array([1.0]), np.array([0.5]))
+    >>> compute_doubly_robust_scores(np.array([[0.5, 0.5]]), np.array([1]), np.array([1.0]), np.array([0.5]))
     array([[0.5, 1.5]])
     """
     rows = np.arange(len(curves))

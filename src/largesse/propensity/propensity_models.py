@@ -1,4 +1,4 @@
-"""Fitted propensity models as records of arrays.
+"""Fitted propensity models: classifiers, their calibration, and the function from tables to probabilities.
 
 Other machines receive them as JSON and arrays.
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from largesse.data import Encoder
 from largesse.io import Reader, pack
-from largesse.propensity.covariate_balancing import Tilts
+from largesse.propensity.covariate_balancing import LogitCorrections
 from largesse.records import Array
 from largesse.stats import Trees
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A fitted classifier: shares of the classes, a logistic regression, or boosted trees."""
+    """Fitted classifier: shares of the classes, a logistic regression, or boosted trees."""
 
     n_classes: int  # K
     classes: Array  # (m,) int64, of the training rows
@@ -32,7 +32,7 @@ class Classifier:
     trees: Trees | None = None  # by score
 
     def __call__(self, X: Array) -> Array:
-        """Return the probabilities (n, K) of encoded features (n, p)."""
+        """Return the class probabilities (n, K) of encoded features (n, p)."""
         probabilities = np.zeros((len(X), self.n_classes))
         if len(X):
             probabilities[:, self.classes] = self._predict(X) if self.shares is None else self.shares
@@ -57,7 +57,7 @@ class Classifier:
 
 @dataclass(frozen=True, eq=False)
 class LogitCalibration:
-    """Calibration of class probabilities: a regression on their logits and squared logits.
+    """Calibration of class probabilities by a regression on their logits and squared logits.
 
     Without `classifier` it is the identity.
     """
@@ -68,7 +68,7 @@ class LogitCalibration:
     classifier: Classifier | None  # of the positions in `classes`
 
     def __call__(self, probabilities: Array) -> Array:
-        """Return the calibrated probabilities (n, K)."""
+        """Return the calibrated class probabilities (n, K) from uncalibrated ones."""
         if self.classifier is None:
             return probabilities
         calibrated = np.zeros(probabilities.shape)
@@ -76,14 +76,14 @@ class LogitCalibration:
         return calibrated
 
     def scale(self, logits: Array) -> Array:
-        """Return the columns of the regression: the standardised logits that vary, and their squares."""
+        """Return the regressors of the calibration: standardised logits that vary, and their squares."""
         varies = self.spread > 1e-6
         scaled = (logits - self.centre)[:, varies] / self.spread[varies]
         return np.column_stack([scaled, scaled**2])
 
 
 def select_centred_logits(probabilities: Array, classes: Array) -> Array:
-    """Return the centred logits (n, m) of the classes (m,), from probabilities (n, K)."""
+    """Return the logits (n, m) of some classes (m,), centred by row, from probabilities (n, K)."""
     logits: Array = np.log(np.maximum(probabilities[:, classes], 1e-4))
     logits -= logits.mean(axis=1, keepdims=True)
     return logits
@@ -97,29 +97,35 @@ class CalibratedClassifier:
     calibration: LogitCalibration
 
     def __call__(self, X: Array) -> Array:
-        """Return the probabilities (n, K) of encoded features (n, p)."""
+        """Return the calibrated class probabilities (n, K) of encoded features (n, p)."""
         return self.calibration(self.classifier(X))
 
 
 @dataclass(frozen=True, eq=False)
 class PropensityModel:
-    """Probabilities of the levels under each logging policy, and the probability of each policy."""
+    """Classifiers of the levels under each logging policy, and classifier of the logging policy."""
 
     by_logger: tuple[CalibratedClassifier, ...]  # of the levels, one classifier for each logging policy
     loggers: CalibratedClassifier | None = None  # of the logging policies, if there are several
-    tilts: Tilts | None = None
+    tilts: LogitCorrections | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class PropensityScorer:
-    """Prediction of level probabilities from tables of features; pickled as JSON and arrays."""
+    """Function from tables of features to level probabilities, which can be sent to other processes.
+
+    It is pickled as JSON and arrays.
+    """
 
     model: PropensityModel
     encoder: Encoder
     logger_encoder: Encoder | None = None  # for `model.loggers`
 
     def __call__(self, table: pa.Table) -> Array:
-        """Return the probabilities (n, K) of every level, which are balanced if the model has corrections."""
+        """Return the probabilities (n, K) of all levels for the rows of a table of features.
+
+        They are balanced if the model has corrections.
+        """
         return self._predict(table, self.encoder.transform(table))
 
     def encode_and_predict(self, table: pa.Table) -> Array:
@@ -148,7 +154,7 @@ class PropensityScorer:
 def restore_propensity_scorer(
     state: Any, arrays: dict[str, Array], encoder: Any, logger_state: Any
 ) -> PropensityScorer:
-    """Restore a scorer from its JSON and arrays."""
+    """Restore a propensity scorer from its JSON and arrays."""
     model = Reader(arrays).unpack(state, PropensityModel, "", {})
     logger_encoder = None if logger_state is None else Encoder.from_state(logger_state)
     return PropensityScorer(model, Encoder.from_state(encoder), logger_encoder)
