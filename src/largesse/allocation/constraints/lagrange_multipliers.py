@@ -66,7 +66,7 @@ class DualVariable:
 
 @dataclass(frozen=True, eq=False)
 class DualBlocks:
-    """Blocks of limits whose multipliers are optimised in turn.
+    """Blocks of limits whose multipliers are optimised block by block.
 
     Row 0, the overall budget, is a block of its own.
     """
