@@ -54,7 +54,7 @@ class Multipliers:
 
 @dataclass(frozen=True, eq=False)
 class DualVariable:
-    """Multiplier of an upper and a lower limit on the same groups and levels, of which at most one binds.
+    """Signed multiplier of an upper and a lower limit on the same groups and levels.
 
     Positive values price row `most`, negative ones row `least` (−1: no such row).
     """
