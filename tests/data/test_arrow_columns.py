@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.data.arrow_columns import (
-    as_comparable,
-    as_floats,
-    as_seconds,
+    convert_to_comparable,
+    convert_to_floats,
+    convert_to_seconds,
     count_words,
     decode_dictionary,
-    is_number,
-    kind_of,
-    skip_reason,
-    word_codes,
+    find_feature_kind,
+    find_skip_reason,
+    index_words,
+    is_number_type,
 )
-from largesse.data.binning import find_grouping, group_column
+from largesse.data.column_value_groups import find_grouping_rule, group_column_values
 
 
 def column(*values: Any, kind: pa.DataType | None = None) -> pa.ChunkedArray:
@@ -47,10 +47,12 @@ KINDS: dict[str, list[pa.Array]] = {
 
 
 def test_every_type_has_one_kind() -> None:
-    assert {kind: {kind_of(values.type) for values in some} for kind, some in KINDS.items()} == {k: {k} for k in KINDS}
-    assert is_number(pa.int8())
-    assert is_number(pa.bool_())
-    assert not is_number(pa.duration("s"))  # a feature, but not a number
+    assert {kind: {find_feature_kind(values.type) for values in some} for kind, some in KINDS.items()} == {
+        k: {k} for k in KINDS
+    }
+    assert is_number_type(pa.int8())
+    assert is_number_type(pa.bool_())
+    assert not is_number_type(pa.duration("s"))  # a feature, but not a number
 
 
 @pytest.mark.parametrize(
@@ -64,18 +66,18 @@ def test_every_type_has_one_kind() -> None:
     ],
 )
 def test_what_is_a_number_becomes_floats_and_missing_nan(values: pa.ChunkedArray, expected: list[float]) -> None:
-    np.testing.assert_array_equal(as_floats(values), expected)
+    np.testing.assert_array_equal(convert_to_floats(values), expected)
 
 
 def test_dates_become_seconds_codes_text_and_nan_missing() -> None:
-    np.testing.assert_array_equal(as_seconds(column(dt.date(1970, 1, 2), None)), [86_400, np.nan])
+    np.testing.assert_array_equal(convert_to_seconds(column(dt.date(1970, 1, 2), None)), [86_400, np.nan])
     moment = dt.datetime(1970, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))
-    np.testing.assert_array_equal(as_seconds(column(moment)), [0])
+    np.testing.assert_array_equal(convert_to_seconds(column(moment)), [0])
     decoded = decode_dictionary(column("a", None, "b").dictionary_encode())
     assert decoded.to_pylist() == ["a", None, "b"]
     assert decoded.type == pa.string()
-    assert as_comparable(column(1.0, float("nan"), None)).null_count == 2
-    assert as_comparable(column("nan")).null_count == 0
+    assert convert_to_comparable(column(1.0, float("nan"), None)).null_count == 2
+    assert convert_to_comparable(column("nan")).null_count == 0
 
 
 TEXTS = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "c", "", "ä"])), min_size=1)
@@ -91,9 +93,9 @@ def test_words_are_counted_and_coded_alike_in_either_layout(first: list[str | No
     known = [text for text in (*first, *second) if text is not None]
     assert tally == {word: known.count(word) for word in known}
     expected = [["b", "a"].index(text) if text in ("a", "b") else 2 for text in (*first, *second)]
-    assert word_codes(plain, ["b", "a"]).tolist() == expected
-    assert word_codes(coded, ["b", "a"]).tolist() == expected
-    assert len(word_codes(coded.slice(0, 0), ["b", "a"])) == 0
+    assert index_words(plain, ["b", "a"]).tolist() == expected
+    assert index_words(coded, ["b", "a"]).tolist() == expected
+    assert len(index_words(coded.slice(0, 0), ["b", "a"])) == 0
 
 
 # -- groups -------------------------------------------------------------------------------------------------------------
@@ -102,8 +104,8 @@ def test_words_are_counted_and_coded_alike_in_either_layout(first: list[str | No
 @given(st.lists(st.one_of(st.none(), st.floats(width=32)), min_size=1), st.integers(2, 6))
 def test_ranges_cover_every_value_in_order(values: list[float | None], most: int) -> None:
     numbers = pa.chunked_array([pa.array(values, pa.float64(), from_pandas=True)])
-    groups = group_column(numbers, most)
-    floats = as_floats(numbers)
+    groups = group_column_values(numbers, most)
+    floats = convert_to_floats(numbers)
     known = np.isfinite(floats)
     assert groups.code.min() >= 0
     assert groups.code.max() < len(groups.labels) <= most + 1
@@ -114,7 +116,7 @@ def test_ranges_cover_every_value_in_order(values: list[float | None], most: int
 
 
 def test_ranges_are_of_about_equal_size() -> None:
-    groups = group_column(column(*np.random.default_rng(0).normal(size=1000)), 5)
+    groups = group_column_values(column(*np.random.default_rng(0).normal(size=1000)), 5)
     assert np.ptp(np.bincount(groups.code)) <= 2
     assert groups.labels[0].startswith("up to ")
     assert groups.labels[-1].startswith("over ")
@@ -141,7 +143,7 @@ def test_ranges_are_of_about_equal_size() -> None:
     ids=str,
 )
 def test_groups_are_labelled(most: int, values: pa.ChunkedArray, labels: tuple[str, ...]) -> None:
-    groups = group_column(values, most)
+    groups = group_column_values(values, most)
     assert groups.labels == labels
     assert len(groups.code) == len(values)
     assert groups.code.max() < len(labels)
@@ -160,8 +162,8 @@ def test_groups_are_labelled(most: int, values: pa.ChunkedArray, labels: tuple[s
 def test_groups_are_told_for_rows_they_were_not_found_on(
     known: pa.ChunkedArray, others: pa.ChunkedArray, labels: list[str]
 ) -> None:
-    found = find_grouping(known, 2)
-    assert [found.labels[g] for g in found.code(others)] == labels
+    found = find_grouping_rule(known, 2)
+    assert [found.labels[g] for g in found.assign_groups(others)] == labels
 
 
 # -- what is left out ---------------------------------------------------------------------------------------------------
@@ -181,6 +183,6 @@ def test_groups_are_told_for_rows_they_were_not_found_on(
 def test_a_column_that_says_nothing_about_the_next_customer_is_left_out(
     name: str, values: pa.ChunkedArray, reason: str
 ) -> None:
-    found = skip_reason(name, values)
+    found = find_skip_reason(name, values)
     assert reason in found
     assert bool(found) == bool(reason)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from largesse.data import RowEncoder, parse_json_rows, read_table
+from largesse.data import JsonRowEncoder, parse_json_rows, read_table
 from largesse.data.encoder import Encoder
 from largesse.errors import InputError
 
@@ -70,7 +70,7 @@ def as_table(rows: list[dict[str, Any]]) -> pa.Table:
 @settings(max_examples=150, deadline=None)
 def test_rows_are_encoded_as_a_table_of_them_is(rows: list[dict[str, Any]]) -> None:
     rows = json.loads(json.dumps(rows))
-    np.testing.assert_array_equal(RowEncoder(ENCODER).encode(rows).matrix, ENCODER.transform(as_table(rows)))
+    np.testing.assert_array_equal(JsonRowEncoder(ENCODER).encode(rows).matrix, ENCODER.transform(as_table(rows)))
 
 
 def plain(**changes: Any) -> dict[str, Any]:
@@ -101,22 +101,22 @@ def plain(**changes: Any) -> dict[str, Any]:
 )
 def test_rows_are_refused_by_the_logs_own_rules(rows: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(InputError, match="(?s)" + re.escape(words)):
-        RowEncoder(ENCODER).encode(rows)
+        JsonRowEncoder(ENCODER).encode(rows)
 
 
 def test_dates_times_and_numbers_as_text_are_read_as_in_a_csv_file(tmp_path: Path) -> None:
-    encoder = RowEncoder(ENCODER)
+    encoder = JsonRowEncoder(ENCODER)
     np.testing.assert_array_equal(encoder.encode([plain(age="31.5")]).matrix, encoder.encode([plain(age=31.5)]).matrix)
     texts = ["2024-02-03", "2024-02-03 10:30:00", "2024-02-03T10:30:00", "31.12.2024"]
     for text in texts:
         (tmp_path / "one.csv").write_text(
             f"age,visits,same,member,city,plan,postcode,since\n30,2,7,true,Oslo,a,P1,{text}\n"
         )
-        found = RowEncoder(ENCODER).encode([plain(since=text)]).matrix
+        found = JsonRowEncoder(ENCODER).encode([plain(since=text)]).matrix
         np.testing.assert_array_equal(found, ENCODER.transform(read_table(tmp_path / "one.csv")))
     for text in ("2024-02-30", "soon", "3/4/2024"):
         with pytest.raises(InputError, match=r"'since' .*text.*dates"):
-            RowEncoder(ENCODER).encode([plain(since=text)])
+            JsonRowEncoder(ENCODER).encode([plain(since=text)])
 
 
 def test_customers_are_a_list_of_objects_of_limited_length() -> None:
@@ -132,5 +132,5 @@ def test_features_of_long_names_that_a_row_lacks_are_named_in_short(many: int) -
     encoder = Encoder()
     encoder.fit_transform(read_table({f"{'x' * 5000}{k}": [1.0, 2.0, 3.0] for k in range(many)}), target=np.arange(3.0))
     with pytest.raises(InputError, match="lacks") as caught:
-        RowEncoder(encoder).encode([{"age": 1}])
+        JsonRowEncoder(encoder).encode([{"age": 1}])
     assert len(str(caught.value)) < 500

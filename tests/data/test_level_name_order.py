@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from largesse.data.level_name_order import is_nothing, order_levels
+from largesse.data.level_name_order import means_no_incentive, order_levels
 
 STATED = {
     "amounts": ["0 EUR", "5 EUR", "10 EUR", "20 EUR"],
@@ -61,4 +61,4 @@ def test_amounts_of_money_can_be_costs_and_shares_cannot() -> None:
     [("0%", True), ("KEINE", True), ("no limit", False), ("nobody", False), ("10", False), ("", False)],
 )
 def test_words_for_nothing_are_known(name: str, nothing: bool) -> None:
-    assert is_nothing(name) == nothing
+    assert means_no_incentive(name) == nothing

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from largesse.data.log_reader import read_log
-from largesse.data.propensity_checks import GivenPropensities, find_doubtful_levels, propensity_problems
+from largesse.data.propensity_checks import GivenPropensities, find_implausible_levels, find_propensity_problems
 from largesse.errors import InputError
 from largesse.evaluation import doctor
 from largesse.levels import Levels
@@ -85,8 +85,8 @@ def honest(seed: int) -> GivenPropensities:
 
 def test_honest_propensities_are_never_refused_and_hardly_ever_doubted() -> None:
     logs = [honest(seed) for seed in range(400)]
-    assert sum(bool(propensity_problems(log, "p")) for log in logs) == 0
-    assert sum(bool(find_doubtful_levels(log)) for log in logs) <= 8
+    assert sum(bool(find_propensity_problems(log, "p")) for log in logs) == 0
+    assert sum(bool(find_implausible_levels(log)) for log in logs) <= 8
 
 
 def test_propensities_of_levels_are_read() -> None:

@@ -20,10 +20,10 @@ from largesse.data import (
     open_batches,
     read_piece,
     read_table,
-    split_file,
+    split_into_pieces,
     table_batches,
 )
-from largesse.data.csv_reader import describe_text, infer_types, read_text
+from largesse.data.csv_reader import detect_text_format, infer_column_types, read_delimited_text
 from largesse.errors import InputError
 
 TABLE = pa.table(
@@ -57,7 +57,7 @@ WRITERS: dict[str, Callable[[pa.Table, Path], Any]] = {
 }
 
 
-def joined(found: table_batches.Batches, columns: list[str] | None = None) -> pa.Table:
+def joined(found: table_batches.TableBatches, columns: list[str] | None = None) -> pa.Table:
     parts = list(found.read(columns))
     assert max(map(len, parts), default=0) <= 16
     schema = found.schema if columns is None else pa.schema([found.schema.field(name) for name in columns])
@@ -108,11 +108,11 @@ def test_types_of_a_csv_are_those_that_arrow_finds_in_the_whole_file(seed: int) 
     values = [*rng.choice(used, size=200), late, *rng.choice(used, size=100)]
     quoted = ['"' + value.replace('"', '""') + '"' if set(value) & set("\"'") else value for value in values]
     text = "k,x\n" + "".join(f"{i},{value}\n" for i, value in enumerate(quoted))
-    written = describe_text(lambda: pa.BufferReader(text.encode()), text[:200], ())
-    settled, whole = infer_types(written), read_text(written)
+    written = detect_text_format(lambda: pa.BufferReader(text.encode()), text[:200], ())
+    settled, whole = infer_column_types(written), read_delimited_text(written)
     assert settled.schema == whole.schema
     assert settled.rows == len(whole)
-    assert pa.Table.from_batches(list(csv_reader.iterate_text(settled))).equals(whole)
+    assert pa.Table.from_batches(list(csv_reader.iterate_text_blocks(settled))).equals(whole)
 
 
 def test_line_breaks_in_late_quotes_are_read(tmp_path: Path) -> None:
@@ -166,10 +166,10 @@ def test_a_file_that_changes_between_two_passes_is_refused(tmp_path: Path) -> No
 def test_few_values_are_known_without_reading_them(kind: str, tmp_path: Path) -> None:
     file = tmp_path / f"t.{kind}"
     WRITERS[kind](TABLE, file)
-    max_cells, max_rows = table_batches.bound_size(file)
+    max_cells, max_rows = table_batches.bound_table_size(file)
     assert 500 <= max_cells < 100_000  # never less than it has
     assert 100 <= max_rows < 100_000
-    assert table_batches.bound_size(TABLE) == table_batches.bound_size(open_batches(TABLE)) == (500, 100)
+    assert table_batches.bound_table_size(TABLE) == table_batches.bound_table_size(open_batches(TABLE)) == (500, 100)
 
 
 # -- pieces --------------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def test_the_pieces_of_a_parquet_file_hold_its_rows_in_order(
     monkeypatch.setattr(table_batches, "MAX_PIECE_ROWS", few)
     file = tmp_path / "t.parquet"
     pq.write_table(TABLE, file, row_group_size=groups)
-    found = split_file(file, "table")
+    found = split_into_pieces(file, "table")
     if few == 1:
         assert len(found) == -(-100 // groups)
     if few == 1000:
@@ -197,12 +197,12 @@ def test_the_pieces_of_a_parquet_file_hold_its_rows_in_order(
 
 def test_other_files_and_files_without_rows_are_one_piece(tmp_path: Path) -> None:
     csv.write_csv(TABLE, file := tmp_path / "t.csv")
-    assert split_file(file, "table") == [FilePiece(str(file))]
+    assert split_into_pieces(file, "table") == [FilePiece(str(file))]
     parts = list(read_piece(FilePiece(str(file)), "table"))
     assert pa.concat_tables(parts).to_pydict() == read_table(file).to_pydict()
     for kind in ("parquet", "arrow"):
         WRITERS[kind](TABLE.slice(0, 0), tmp_path / f"t.{kind}")
-        (piece,) = split_file(tmp_path / f"t.{kind}", "table")
+        (piece,) = split_into_pieces(tmp_path / f"t.{kind}", "table")
         (table,) = read_piece(piece, "table")
         assert table.num_rows == 0
         assert table.column_names == TABLE.column_names
@@ -214,7 +214,7 @@ def test_a_page_that_is_damaged_is_refused_when_it_is_read(tmp_path: Path) -> No
     content = bytearray(file.read_bytes())
     content[40:90] = bytes(50)
     file.write_bytes(content)
-    (piece,) = split_file(file, "log")
+    (piece,) = split_into_pieces(file, "log")
     with pytest.raises(InputError, match="damaged"):
         list(read_piece(piece, "log"))
 

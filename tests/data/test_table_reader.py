@@ -253,7 +253,7 @@ def test_the_source_table_is_left_as_it_was() -> None:
 
 @pytest.mark.parametrize("ending", [".csv.gz", ".parquet", ".arrow"])
 def test_a_table_larger_than_memory_is_refused(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.data.table_reader.memory_limit", lambda: 1_000_000)
+    monkeypatch.setattr("largesse.data.table_reader.read_memory_limit", lambda: 1_000_000)
     file, table = tmp_path / f"log{ending}", pa.table({"a": np.zeros(1_000_000), "b": pa.nulls(1_000_000, pa.string())})
     if ending == ".csv.gz":
         file.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000))

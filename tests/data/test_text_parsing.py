@@ -11,7 +11,12 @@ import pytest
 from largesse.campaign.campaign_file import parse_campaign
 from largesse.data import Encoder, read_log
 from largesse.data.table_reader import read_table
-from largesse.data.text_parsing import detect_number_notation, parse_numbers, read_suggested, suggest_parse
+from largesse.data.text_parsing import (
+    detect_number_notation,
+    parse_numbers,
+    parse_unambiguous_columns,
+    suggest_notations,
+)
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Log
@@ -195,7 +200,7 @@ def test_dates_may_be_dates_already_or_in_iso_notation() -> None:
     ],
 )
 def test_the_notations_that_fit_words(words: list[Any], ways: tuple[Any, ...] | None) -> None:
-    suggestion = suggest_parse(pa.chunked_array([pa.array(words, pa.string())]))
+    suggestion = suggest_notations(pa.chunked_array([pa.array(words, pa.string())]))
     assert (suggestion and suggestion.ways) == ways
 
 
@@ -203,7 +208,7 @@ def test_only_what_can_be_read_in_one_way_is_read() -> None:
     table = pa.table(
         {"a": ["5 %", "7,5 %"], "b": ["1,234", "2,345"], "c": ["31.02.2024", "01.01.2024"], "d": ["No", "Yes"]}
     )
-    read, found = read_suggested(table)
+    read, found = parse_unambiguous_columns(table)
     assert read["a"].to_pylist() == [0.05, 0.075]
     assert read["b"].to_pylist() == ["1,234", "2,345"]
     assert read["c"].to_pylist() == ["31.02.2024", "01.01.2024"]  # no calendar has the first

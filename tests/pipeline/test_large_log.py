@@ -87,7 +87,7 @@ def test_the_same_log_gives_the_same_bytes_and_another_budget_fits_nothing(
 
 
 def test_the_limit_that_memory_sets_is_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("largesse.data.large_log.memory_limit", lambda: 1_000_000)
+    monkeypatch.setattr("largesse.data.large_log_reader.read_memory_limit", lambda: 1_000_000)
     shop = write_shop(tmp_path, CAMPAIGN)
     commands.fit(read_campaign(shop), shop / "run")
     limit = read_campaign(shop / "run").most_rows

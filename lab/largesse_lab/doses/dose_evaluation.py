@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.data import Encoder, feature_table
+from largesse.data import Encoder, make_feature_table
 from largesse.errors import Problem, percent, refuse
 from largesse.records import MIN_LEVEL_ROWS, Array, Finding
 from largesse.response import copy_unfitted
@@ -281,7 +281,7 @@ def _check(log: DoseLog, wanted: Any) -> tuple[DoseLog, Array]:
             problems.append(Problem("a density is zero or negative", "every logged dose had a positive density"))
     refuse("evaluate", problems)
     cluster = None if log.cluster is None else np.asarray(log.cluster)
-    features = feature_table(log.features)
+    features = make_feature_table(log.features)
     return DoseLog(features, dose, response, density, weight, cluster), wanted
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from largesse.data import as_floats, group_column, kind_of
+from largesse.data import convert_to_floats, find_feature_kind, group_column_values
 from largesse.errors import Problem, fail
 from largesse.evaluation import (
     RULE_GROUPS,
@@ -137,13 +137,13 @@ def _follow_rule(rule: SimpleRule, fresh: _FreshCustomers) -> Array:
 
 def assign_groups(known: pa.ChunkedArray, fresh: pa.ChunkedArray) -> Array:
     """Return the group (n,) of fresh values, by the groups of the known values of a column."""
-    groups = group_column(known, RULE_GROUPS)
+    groups = group_column_values(known, RULE_GROUPS)
     largest = int(np.bincount(groups.code).argmax())  # the group of values that the log does not hold
     other, missing = (groups.labels.index(name) if name in groups.labels else largest for name in ("other", "missing"))
-    if kind_of(known.type) == "text":
+    if find_feature_kind(known.type) == "text":
         codes: dict[Any, int] = {None: missing, **dict(zip(known.to_pylist(), groups.code.tolist(), strict=True))}
         return np.array([codes.get(value, other) for value in fresh.to_pylist()])
-    known_values, fresh_values = as_floats(known), as_floats(fresh)
+    known_values, fresh_values = convert_to_floats(known), convert_to_floats(fresh)
     finite = np.isfinite(known_values)
     tops = [known_values[finite & (groups.code == g)].max() for g in np.unique(groups.code[finite])]
     return np.where(np.isfinite(fresh_values), np.searchsorted(tops[:-1], fresh_values, side="left"), missing)

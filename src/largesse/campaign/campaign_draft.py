@@ -26,20 +26,20 @@ from largesse.campaign.role_detection import (
 from largesse.data import (
     PLAIN_TEXT_ROLES,
     LevelOrder,
+    NotationSuggestion,
     QueriedFile,
-    Suggestion,
-    as_floats,
-    check_columns,
+    check_column_names,
+    convert_to_floats,
     decode_dictionary,
     find_assignment_unit,
-    group_column,
-    group_rows,
-    is_nothing,
-    kind_of,
+    find_feature_kind,
+    find_skip_reason,
+    group_column_values,
+    means_no_incentive,
+    number_distinct_values,
     order_levels,
-    read_suggested,
+    parse_unambiguous_columns,
     read_table,
-    skip_reason,
 )
 from largesse.errors import Problem, find_path_problems, percent, refuse, suggest
 from largesse.evaluation import measure_explained_share
@@ -61,7 +61,7 @@ class TableProfile:
     table: pa.Table  # text as it is written
     read: pa.Table  # text parsed, if there is one way to read it
     columns: Mapping[str, DraftColumn]
-    written: Mapping[str, Suggestion]  # columns of text -> how they can be read
+    written: Mapping[str, NotationSuggestion]  # columns of text -> how they can be read
 
     def guess(
         self, known: Mapping[str, str] | None = None, exclude: Sequence[str] = (), known_before: Sequence[str] = ()
@@ -113,13 +113,17 @@ class TableProfile:
             return {}
         rows = sample_rows(self.table.num_rows, MAX_PROFILED_ROWS)
         values = self.read.column(column.name).take(rows)
-        known = np.isfinite(as_floats(values)) if role == "response" else np.asarray(values.is_valid())
+        known = np.isfinite(convert_to_floats(values)) if role == "response" else np.asarray(values.is_valid())
         rows, values = rows[known], values.filter(known)
-        targets = [_mark_values(group_rows(values))] if role == "level" else _measure_response(as_floats(values))
+        targets = (
+            [_mark_values(number_distinct_values(values))]
+            if role == "level"
+            else _measure_response(convert_to_floats(values))
+        )
         half = np.random.default_rng(0).integers(0, 2, len(rows))
         shares = {}
         for name in names if len(rows) else ():
-            code = group_column(self.read.column(name).take(rows), N_PROFILE_GROUPS).code
+            code = group_column_values(self.read.column(name).take(rows), N_PROFILE_GROUPS).code
             shares[name] = max(measure_explained_share(code, target, half) for target in targets)
         return {name: share for name, share in shares.items() if share >= SUSPECTED_SHARE}
 
@@ -131,7 +135,10 @@ class TableProfile:
         skip = {name for name, why in guess.left_out.items() if why != IDENTIFIER}
         skip |= {column for role, column in guess.roles.items() if role not in ("cluster", "customer")}
         unit = find_assignment_unit(
-            self.read, group_rows(self.read.column(level.name)), skip, [*self.columns.keys() - guess.left_out.keys()]
+            self.read,
+            number_distinct_values(self.read.column(level.name)),
+            skip,
+            [*self.columns.keys() - guess.left_out.keys()],
         )
         named = [guess.roles[role] for role in ("cluster", "customer") if role in guess.roles]
         if unit is None or any(unit.column == name or unit.groups >= self.columns[name].distinct for name in named):
@@ -158,7 +165,7 @@ class CampaignDraft:
     table: pa.Table  # text parsed, if there is one way to read it, except for the levels
     columns: Mapping[str, DraftColumn]
     guess: RoleGuesses
-    written: Mapping[str, Suggestion]  # columns of text -> how they can be read
+    written: Mapping[str, NotationSuggestion]  # columns of text -> how they can be read
 
     @property
     def level(self) -> DraftColumn | None:
@@ -206,14 +213,14 @@ class CampaignDraft:
             return {}
         column = self.table.column(self.level.name)
         if self.doses is not None:
-            codes = as_floats(column)
+            codes = convert_to_floats(column)
             rows_of = {f"{dose:g}": codes == dose for dose in self.doses}
         else:
             words = np.array([None if word is None else str(word) for word in decode_dictionary(column).to_pylist()])
             rows_of = {label: words == label for label in self.level.words}
         values = np.full(len(column), np.nan)
         if self.response is not None and self.response.values is not None:
-            values = as_floats(self.table.column(self.response.name))
+            values = convert_to_floats(self.table.column(self.response.name))
         known = {label: values[rows & np.isfinite(values)] for label, rows in rows_of.items()}
         return {
             label: (int(rows.sum()), float(known[label].mean()) if len(known[label]) else None)
@@ -227,7 +234,7 @@ class CampaignDraft:
         means = {word: mean for word, (_, mean) in self.count_levels().items() if mean is not None}
         if not means or len(means) < len(self.level.words):
             return None
-        return dict(sorted(means.items(), key=lambda item: (not is_nothing(item[0]), item[1])))
+        return dict(sorted(means.items(), key=lambda item: (not means_no_incentive(item[0]), item[1])))
 
     def suggest_costs(self) -> list[float] | None:
         """Return the amounts that doses or names state, if they can be costs."""
@@ -255,8 +262,8 @@ def inspect_table(source: str | os.PathLike[str], query: str = "") -> TableProfi
     """Read a table and profile its columns; a query selects one of several tables of a file."""
     refuse("log", find_path_problems(Path(source).absolute(), is_written=True))
     table = read_table(QueriedFile(os.fspath(source), query) if query else source, what="log")
-    check_columns(table.column_names, len(table), "log")
-    read, written = read_suggested(table)
+    check_column_names(table.column_names, len(table), "log")
+    read, written = parse_unambiguous_columns(table)
     columns = {name: _profile_column(name, read.column(name)) for name in table.column_names}
     return TableProfile(table, read, columns, written)
 
@@ -284,10 +291,10 @@ def unknown_columns(roles: Mapping[str, str], names: Sequence[str]) -> list[Prob
 def _profile_column(name: str, column: pa.ChunkedArray) -> DraftColumn:
     import pyarrow.compute as pc
 
-    kind = kind_of(column.type)
+    kind = find_feature_kind(column.type)
     if kind in ("nothing", "other"):
         return DraftColumn(name, kind, 0, None, learnable=False)
-    learnable = not skip_reason(name, column)
+    learnable = not find_skip_reason(name, column)
     unique = pc.unique(decode_dictionary(column)).drop_null()
     if kind != "number":
         words: tuple[str, ...] = ()
@@ -297,7 +304,7 @@ def _profile_column(name: str, column: pa.ChunkedArray) -> DraftColumn:
             except (OverflowError, ValueError):  # dates beyond Python's calendar
                 words = ()
         return DraftColumn(name, kind, len(unique), None, learnable, words)
-    values = as_floats(column)
+    values = convert_to_floats(column)
     known = values[np.isfinite(values)]
     # NaN and infinities do not count; but ids beyond 2⁵³ differ only as integers.
     distinct = len(np.unique(known)) if len(known) < len(values) else len(unique)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
 from largesse.campaign.plan_settings import KEYS, Planning, parse_planning
-from largesse.data import QueriedFile, expand_home, is_remote, parse_problems
+from largesse.data import QueriedFile, expand_home, find_parse_setting_problems, is_remote
 from largesse.errors import (
     InputError,
     Problem,
@@ -334,7 +334,7 @@ def _read_roles(
         for topic in (accepted if isinstance(accepted, list) else ())
         if isinstance(topic, str) and topic not in CHECK_TOPICS
     ]
-    problems += [Problem(f"columns.{p.what}", p.hint) for p in parse_problems(section.get("parse", {}))]
+    problems += [Problem(f"columns.{p.what}", p.hint) for p in find_parse_setting_problems(section.get("parse", {}))]
     roles: dict[str, Any] = {role: section[role] for role in CAMPAIGN_SECTIONS["columns"] if role in section}
     roles |= {word: checks[word] for word in CAMPAIGN_SECTIONS["checks"] if word in checks}
     return cast(Roles, roles)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import as_floats, decode_dictionary, group_rows, is_nothing, kind_of, split_words
+from largesse.data import (
+    convert_to_floats,
+    decode_dictionary,
+    find_feature_kind,
+    means_no_incentive,
+    number_distinct_values,
+    split_words,
+)
 from largesse.records import Array
 
 if TYPE_CHECKING:
@@ -216,7 +223,7 @@ def _may_be_customer(column: DraftColumn, rows: int) -> bool:
 
 def _with_control(columns: Sequence[DraftColumn]) -> list[DraftColumn]:
     """Return the only text column with one value such as none, control or No E-Mail; empty if there are several."""
-    controlled = [c for c in columns if sum(map(is_nothing, c.words)) == 1]
+    controlled = [c for c in columns if sum(map(means_no_incentive, c.words)) == 1]
     named = [c for c in controlled if {"segment", "group", "gruppe", "variant", "campaign"}.intersection(c.tokens)]
     return (controlled if len(controlled) == 1 else named) if len(named) <= 1 else []
 
@@ -240,10 +247,10 @@ def find_companions(table: pa.Table, roles: Mapping[str, str], names: Sequence[s
     """Return the named columns that have one value for each level and so were set with the level, each with the reason."""
     if roles.get("level", "") not in table.column_names:
         return {}
-    level = group_rows(table.column(roles["level"]))
+    level = number_distinct_values(table.column(roles["level"]))
     levels, companions = int(level.max(initial=-1)) + 1, {}
     for name in names:
-        code = group_rows(table.column(name))
+        code = number_distinct_values(table.column(name))
         values = int(code.max(initial=-1)) + 1
         if 2 <= values <= levels and len(np.unique(level.astype(np.int64) * values + code)) == levels:
             companions[name] = SET_WITH_LEVEL
@@ -256,9 +263,9 @@ def find_consequences(table: pa.Table, roles: Mapping[str, str]) -> dict[str, st
     They become known after the response, such as the size of an order, and would give it away to a model.
     """
     response = roles.get("response", "")
-    if response not in table.column_names or kind_of(table.column(response).type) != "number":
+    if response not in table.column_names or find_feature_kind(table.column(response).type) != "number":
         return {}
-    responded = as_floats(table.column(response)) != 0
+    responded = convert_to_floats(table.column(response)) != 0
     share = float(responded.mean()) if len(responded) else 0.0
     if not 0 < share < 1:
         return {}
@@ -274,9 +281,9 @@ def find_consequences(table: pa.Table, roles: Mapping[str, str]) -> dict[str, st
 
 def _find_filled(column: pa.ChunkedArray) -> Array:
     """Return a mask (n,) of rows without null, zero and empty text."""
-    kind = kind_of(column.type)
+    kind = find_feature_kind(column.type)
     if kind == "number":
-        values = as_floats(column)
+        values = convert_to_floats(column)
         return np.isfinite(values) & (values != 0)
     if kind == "text":
         import pyarrow.compute as pc

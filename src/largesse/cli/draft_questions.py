@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from largesse.campaign import CampaignDraft, DraftAnswers, TableProfile, find_protected, split_list
-from largesse.data import list_examples
+from largesse.data import list_example_values
 from largesse.errors import join_some, make_visible, plural
 from largesse.records import ROLES
 
@@ -192,7 +192,7 @@ def _check_number(text: str) -> float | None:
 
 
 def _examples(draft: CampaignDraft, column: str) -> str:
-    return ", ".join(list_examples(draft.table.column(column)))
+    return ", ".join(list_example_values(draft.table.column(column)))
 
 
 def _print_table(console: Console, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -27,29 +27,29 @@ MIN_ROWS_FOR_IDENTIFIER = 50
 # ---------------------------------------------------------------------------------------------------------------- kinds
 
 
-def kind_of(kind: pa.DataType) -> Kind:
-    """Return the kind of feature that an Arrow type holds."""
+def find_feature_kind(kind: pa.DataType) -> Kind:
+    """Return the kind of feature (number, text, date, nothing, other) that an Arrow type holds."""
     import pyarrow.types as types
 
     if types.is_null(kind):
         return "nothing"
-    if is_unusable(kind):
+    if is_unusable_type(kind):
         return "other"
     if types.is_dictionary(kind):
-        return kind_of(kind.value_type)
-    if is_text(kind):
+        return find_feature_kind(kind.value_type)
+    if is_text_type(kind):
         return "text"
     return "date" if types.is_date(kind) or types.is_timestamp(kind) else "number"
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Test if an Arrow type is text, in any of Arrow's layouts."""
+def is_text_type(kind: pa.DataType) -> bool:
+    """Test if an Arrow type is text."""
     import pyarrow.types as types
 
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def is_number(kind: pa.DataType) -> bool:
+def is_number_type(kind: pa.DataType) -> bool:
     """Test if an Arrow type is numeric or boolean.
 
     Durations and times of day are not.
@@ -59,8 +59,8 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
-def is_unusable(kind: pa.DataType) -> bool:
-    """Test if an Arrow type cannot be a feature, id or group.
+def is_unusable_type(kind: pa.DataType) -> bool:
+    """Test if an Arrow type, such as a list, cannot be a feature, an id or a group.
 
     These are lists, records, bytes and extension types.
     """
@@ -80,16 +80,16 @@ def is_unusable(kind: pa.DataType) -> bool:
     )
 
 
-def skip_reason(name: str, column: pa.ChunkedArray) -> str:
-    """Return the reason to leave a column out of the features; empty if the column is usable."""
-    if is_unusable(column.type):
+def find_skip_reason(name: str, column: pa.ChunkedArray) -> str:
+    """Return the reason why a column is not usable as a feature; empty if it is usable."""
+    if is_unusable_type(column.type):
         return f"it holds {column.type}, not numbers, text or dates"
     if name in ROW_NUMBER_NAMES:
         return "it looks like row numbers that were written to a file"
-    return "nearly every row has its own text, like an identifier" if _is_identifier(column) else ""
+    return "nearly every row has its own text, like an identifier" if _is_identifier_column(column) else ""
 
 
-def _is_identifier(column: pa.ChunkedArray) -> bool:
+def _is_identifier_column(column: pa.ChunkedArray) -> bool:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -103,7 +103,7 @@ def _is_identifier(column: pa.ChunkedArray) -> bool:
 # --------------------------------------------------------------------------------------------------------------- values
 
 
-def as_floats(column: pa.ChunkedArray) -> Array:
+def convert_to_floats(column: pa.ChunkedArray) -> Array:
     """Convert numbers, booleans, durations or times of day to float64 (n,); missing values become NaN.
 
     Durations and times of day are in microseconds.
@@ -119,7 +119,7 @@ def as_floats(column: pa.ChunkedArray) -> Array:
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
 
 
-def as_seconds(column: pa.ChunkedArray) -> Array:
+def convert_to_seconds(column: pa.ChunkedArray) -> Array:
     """Convert dates to seconds since 1970 (n,); missing dates become NaN."""
     import pyarrow as pa
 
@@ -131,13 +131,13 @@ def decode_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Remove the dictionary encoding of a column."""
     import pyarrow as pa
 
-    if not pa.types.is_dictionary(column.type) or is_unusable(column.type):
+    if not pa.types.is_dictionary(column.type) or is_unusable_type(column.type):
         return column
     return column.cast(column.type.value_type)
 
 
-def as_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert a column to a type that Arrow can compare.
+def convert_to_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert a column to a type whose values Arrow can compare with each other.
 
     Dictionary encoding is removed, float16 becomes float32, and NaN becomes null.
     """
@@ -151,8 +151,8 @@ def as_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)  # pandas writes NaN, most files null
 
 
-def values_as_text(column: pa.Array | pa.ChunkedArray) -> list[str]:
-    """Format the values of a column for messages.
+def format_values(column: pa.Array | pa.ChunkedArray) -> list[str]:
+    """Format the values of a column as texts for messages.
 
     Years beyond 9999, which Python cannot represent, become numbers.
     """
@@ -166,7 +166,7 @@ def values_as_text(column: pa.Array | pa.ChunkedArray) -> list[str]:
 
 
 def count_words(column: pa.ChunkedArray) -> dict[str, int]:
-    """Count the words of a text column, sorted by frequency, then alphabetically.
+    """Count the occurrences of each word in a text column, sorted by frequency.
 
     >>> import pyarrow as pa
     >>> count_words(pa.chunked_array([["b", "a", None, "b"]]))
@@ -180,11 +180,11 @@ def count_words(column: pa.ChunkedArray) -> dict[str, int]:
     return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 
 
-def word_codes(column: pa.ChunkedArray, words: Sequence[str]) -> Array:
-    """Return the index (n,) of each row's text in `words`; other and missing text gets len(words).
+def index_words(column: pa.ChunkedArray, words: Sequence[str]) -> Array:
+    """Return the index (n,) of each row's text in a list of words; any other text gets len(words).
 
     >>> import pyarrow as pa
-    >>> word_codes(pa.chunked_array([["b", "a", None, "c"]]), ["a", "b"])
+    >>> index_words(pa.chunked_array([["b", "a", None, "c"]]), ["a", "b"])
     array([1, 0, 2, 2])
     """
     import pyarrow as pa
@@ -205,11 +205,11 @@ def word_codes(column: pa.ChunkedArray, words: Sequence[str]) -> Array:
     return np.concatenate(parts)
 
 
-def list_examples(column: pa.ChunkedArray) -> list[str]:
+def list_example_values(column: pa.ChunkedArray) -> list[str]:
     """Return a few values of a column as short texts.
 
     >>> import pyarrow as pa
-    >>> list_examples(pa.chunked_array([[1.5, 1.5, None, 2.0]]))
+    >>> list_example_values(pa.chunked_array([[1.5, 1.5, None, 2.0]]))
     ['1.5', '2']
     """
     import pyarrow as pa

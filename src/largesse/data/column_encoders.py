@@ -1,4 +1,4 @@
-"""Encoders of single features as numeric columns."""
+"""Encoders of single features: numbers, dates and text as numeric columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from largesse.data.arrow_columns import Kind, as_floats, as_seconds, word_codes
+from largesse.data.arrow_columns import Kind, convert_to_floats, convert_to_seconds, index_words
 from largesse.io import at_place, read_record, read_scalar
 from largesse.records import Array
 
@@ -25,7 +25,7 @@ MAX_STANDARD_DEVIATIONS = 1e6  # standard deviations from the mean; values farth
 
 @dataclass(frozen=True)
 class ColumnEncoder(ABC):
-    """Base class of the encoders of one feature."""
+    """Base class of encoders that convert one feature to numeric columns."""
 
     encoding: ClassVar[str]
     kind: ClassVar[Kind]  # of the columns that it encodes
@@ -34,27 +34,27 @@ class ColumnEncoder(ABC):
     @property
     @abstractmethod
     def names(self) -> list[str]:
-        """Names of the q encoded columns."""
+        """Names of the encoder's q numeric columns."""
 
     @abstractmethod
     def is_sound(self) -> bool:
-        """Test if the fields are finite and consistent with each other."""
+        """Test if the encoder's fields are finite and consistent with each other."""
 
     @abstractmethod
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Encode the feature as float32 columns (n, q)."""
+        """Encode a feature's values as float32 columns (n, q)."""
 
 
 @dataclass(frozen=True)
 class NumberScale:
-    """Scale of a number: mean, standard deviation, and the need for an indicator of missing values."""
+    """Mean and standard deviation that standardise a number, with an optional indicator of missing values."""
 
     centre: float
     spread: float  # zero when all known values are the same
     missing: bool
 
     def apply(self, values: Array) -> Array:
-        """Scale values (n,) to float32 columns (n, q), with q = 0, 1 or 2.
+        """Standardise values (n,) as float32 columns (n, q), including the indicator of missing values.
 
         Missing values become the mean; the second column indicates them.
         """
@@ -66,7 +66,7 @@ class NumberScale:
             columns.append(np.where(known, np.clip(deviations, -MAX_STANDARD_DEVIATIONS, MAX_STANDARD_DEVIATIONS), 0.0))
         if self.missing:
             columns.append(~known)
-        return stack_columns(columns, len(values))
+        return stack_encoded_columns(columns, len(values))
 
     def is_sound(self) -> bool:
         """Test if the mean and the standard deviation are finite."""
@@ -80,7 +80,7 @@ class NumberScale:
 @final
 @dataclass(frozen=True)
 class NumberEncoder(ColumnEncoder):
-    """Encoder of a number as standard deviations from its mean, with an indicator of missing values."""
+    """Encoder of a number as a standardised column, with an indicator of missing values."""
 
     encoding = "number"
     kind = "number"
@@ -88,22 +88,22 @@ class NumberEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """Names of the q encoded columns."""
+        """Names of the encoder's q numeric columns."""
         return self.scale.names(self.name)
 
     def is_sound(self) -> bool:
-        """Test if the fields are consistent with each other."""
+        """Test if the encoder's fields are consistent with each other."""
         return self.scale.is_sound()
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Encode the feature as float32 columns (n, q)."""
-        return self.scale.apply(as_floats(column))
+        """Encode numbers as float32 columns (n, q)."""
+        return self.scale.apply(convert_to_floats(column))
 
 
 @final
 @dataclass(frozen=True)
 class DateEncoder(ColumnEncoder):
-    """Encoder of a date as days since 1970, and as sine and cosine of the cycles that the log covers."""
+    """Encoder of a date as days since 1970, with sine and cosine of yearly, weekly and daily cycles."""
 
     encoding = "date"
     kind = "date"
@@ -112,17 +112,17 @@ class DateEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """Names of the q encoded columns."""
+        """Names of the encoder's q numeric columns."""
         waves = [f"{self.name} {wave} of {cycle}" for cycle in self.cycles for wave in ("sine", "cosine")]
         return self.scale.names(self.name) + waves
 
     def is_sound(self) -> bool:
-        """Test if the fields are consistent with each other."""
-        return self.scale.is_sound() and set(self.cycles) <= set(CYCLES) and _differ(self.cycles)
+        """Test if the encoder's fields are consistent with each other."""
+        return self.scale.is_sound() and set(self.cycles) <= set(CYCLES) and _are_distinct(self.cycles)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Encode the feature as float32 columns (n, q)."""
-        return self.encode_seconds(as_seconds(column))
+        """Encode dates as float32 columns (n, q)."""
+        return self.encode_seconds(convert_to_seconds(column))
 
     def encode_seconds(self, seconds: Array) -> Array:
         """Encode seconds since 1970 (n,) as float32 columns (n, q)."""
@@ -136,7 +136,7 @@ class DateEncoder(ColumnEncoder):
 @final
 @dataclass(frozen=True)
 class WordsEncoder(ColumnEncoder):
-    """One-hot encoder of text: indicators of frequent words, of other words and of missing text."""
+    """One-hot encoder of text: one indicator each for frequent words, for other words and for missing text."""
 
     encoding = "words"
     kind = "text"
@@ -146,7 +146,7 @@ class WordsEncoder(ColumnEncoder):
 
     @property
     def shown(self) -> Sequence[str]:
-        """Words that have an indicator."""
+        """Words that have an indicator column of their own."""
         # Without other or missing text, the last word needs none.
         return self.words if self.other or self.missing else self.words[:-1]
 
@@ -156,33 +156,33 @@ class WordsEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """Names of the q encoded columns."""
+        """Names of the encoder's q numeric columns."""
         if self._constant:
             return []
         extra = [f"{self.name} other"] * self.other + [f"{self.name} missing"] * self.missing
         return [f"{self.name} = {word}" for word in self.shown] + extra
 
     def is_sound(self) -> bool:
-        """Test if the words differ from each other."""
-        return _differ(self.words)
+        """Test if the encoder's words are distinct."""
+        return _are_distinct(self.words)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Encode the feature as float32 columns (n, q)."""
+        """Encode text as float32 indicator columns (n, q)."""
         if self._constant:
-            return stack_columns([], len(column))
-        codes, missing = word_codes(column, self.words), np.asarray(column.is_null())
+            return stack_encoded_columns([], len(column))
+        codes, missing = index_words(column, self.words), np.asarray(column.is_null())
         columns = [codes == k for k in range(len(self.shown))]
         if self.other:
             columns.append((codes == len(self.words)) & ~missing)
         if self.missing:
             columns.append(missing)
-        return stack_columns(columns, len(column))
+        return stack_encoded_columns(columns, len(column))
 
 
 @final
 @dataclass(frozen=True)
 class TargetMeanEncoder(ColumnEncoder):
-    """Encoder of text by the mean target of every word, of missing text and of unseen words."""
+    """Encoder of text that replaces each word by the mean target of the rows with this word."""
 
     encoding = "means"
     kind = "text"
@@ -191,20 +191,20 @@ class TargetMeanEncoder(ColumnEncoder):
 
     @property
     def names(self) -> list[str]:
-        """Names of the q encoded columns."""
+        """Names of the encoder's q numeric columns."""
         width = len(self.table[0])
         return [f"{self.name} (mean)"] if width == 1 else [f"{self.name} (mean {j})" for j in range(width)]
 
     def is_sound(self) -> bool:
-        """Test if the fields are finite and consistent with each other."""
+        """Test if the encoder's fields are finite and consistent with each other."""
         widths = {len(row) for row in self.table}
         in_range = all(abs(mean) <= MAX_TARGET_MEAN for row in self.table for mean in row)
         rows = len(self.table) - len(self.words)
-        return rows in (1, 2) and len(widths) == 1 and widths != {0} and in_range and _differ(self.words)
+        return rows in (1, 2) and len(widths) == 1 and widths != {0} and in_range and _are_distinct(self.words)
 
     def encode(self, column: pa.ChunkedArray) -> Array:
-        """Encode the feature as float32 columns (n, q)."""
-        codes = word_codes(column, self.words)
+        """Encode text as float32 columns (n, q) of mean targets."""
+        codes = index_words(column, self.words)
         codes[(codes == len(self.words)) & ~np.asarray(column.is_null())] = len(self.table) - 1
         return np.asarray(self.table, dtype=np.float32)[codes]
 
@@ -220,20 +220,20 @@ ENCODINGS: dict[str, type[ColumnEncoder]] = {
 # ------------------------------------------------------------------------------------------------------------ reading
 
 
-def read_columns(state: Any) -> list[ColumnEncoder]:
+def restore_column_encoders(state: Any) -> list[ColumnEncoder]:
     """Restore the column encoders from a saved encoder's state; raise ValueError if it is invalid."""
     state = read_scalar(state, dict, "encoder")
     few, rare, width = (read_scalar(state.get(name), int, f"encoder/{name}") for name in ("few", "rare", "width"))
     states = read_scalar(state.get("columns"), list, "encoder/columns")
-    columns = [_read_column(column, f"encoder/columns/{k}") for k, column in enumerate(states)]
+    columns = [_restore_column_encoder(column, f"encoder/columns/{k}") for k, column in enumerate(states)]
     if min(few, rare, width - len(columns)) < 0:
         raise ValueError("encoder: a number of columns or rows is invalid")
-    if not _differ([column.name for column in columns]):
+    if not _are_distinct([column.name for column in columns]):
         raise ValueError("encoder: two columns have the same name")
     return columns
 
 
-def _read_column(state: Any, place: str) -> ColumnEncoder:
+def _restore_column_encoder(state: Any, place: str) -> ColumnEncoder:
     fields = dict(read_scalar(state, dict, place))
     encoding = read_scalar(fields.pop("encoding", None), str, at_place(place, "encoding"))
     if encoding not in ENCODINGS:
@@ -244,10 +244,10 @@ def _read_column(state: Any, place: str) -> ColumnEncoder:
     return column
 
 
-def _differ(words: Sequence[str]) -> bool:
+def _are_distinct(words: Sequence[str]) -> bool:
     return len(set(words)) == len(words)
 
 
-def stack_columns(columns: list[Array], rows: int) -> Array:
-    """Join columns (n,) to a float32 matrix (n, q)."""
+def stack_encoded_columns(columns: list[Array], rows: int) -> Array:
+    """Stack columns (n,) as a float32 matrix (n, q)."""
     return np.column_stack(columns).astype(np.float32) if columns else np.zeros((rows, 0), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Roles of columns in a log: the arguments of `read_log`, and the log that is read by them."""
+"""Roles of columns in a log (level, response, propensity, …): checks of the arguments, and reading by role."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from largesse.data.assignment_unit import find_assignment_unit
+from largesse.data.assignment_unit_detection import find_assignment_unit
 from largesse.data.propensity_checks import (
     GivenPropensities,
-    find_share_problems,
-    propensities_by_stratum,
-    propensity_problems,
-    share_mismatches,
+    compute_stratum_propensities,
+    find_invalid_level_propensities,
+    find_propensity_problems,
+    find_share_mismatches,
 )
 from largesse.data.table_checks import TableChecker
-from largesse.data.text_parsing import parse_problems
+from largesse.data.text_parsing import find_parse_setting_problems
 from largesse.errors import Problem, refuse, repr_short, suggest
 from largesse.levels import Levels
 from largesse.records import ROLES, Array, Log
@@ -32,7 +32,7 @@ PLAIN_TEXT_ROLES = ("level", "logger", "cluster", "customer", "propensity_strata
 
 @dataclass(frozen=True)
 class RoleSpec:
-    """Column of each role in a log, and the settings that go with roles."""
+    """Column name of each role in a log, with the related settings."""
 
     levels: Levels
     named: dict[str, str]  # role → column
@@ -46,22 +46,22 @@ class RoleSpec:
 
     @property
     def coded(self) -> set[str]:
-        """Names of the columns whose text is not dictionary-encoded."""
+        """Names of the text columns that stay plain text, without Arrow's dictionary encoding."""
         return {self.named[role] for role in PLAIN_TEXT_ROLES if role in self.named} - {*(self.features or ())}
 
     @property
     def texts(self) -> list[str]:
-        """Names of the columns that stay text, even if they hold digits."""
+        """Names of the columns that stay text even if they hold digits only."""
         return [name for name, way in self.parse.items() if way == "text"]
 
 
 def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
-    """Convert the arguments of `read_log` to a record; refuse arguments that are invalid for every log."""
-    refuse("log", _argument_problems(levels, roles))
+    """Convert the arguments of `read_log` to a record, and refuse invalid arguments."""
+    refuse("log", _find_argument_problems(levels, roles))
     # Column names are text, also those that were numbers in a dataframe.
-    named = {role: str(roles[role]) for role in ROLES if role in COLUMN_ROLES and _is_name(roles.get(role))}
+    named = {role: str(roles[role]) for role in ROLES if role in COLUMN_ROLES and _is_column_name(roles.get(role))}
     features = None if roles.get("features") is None else [str(name) for name in roles["features"]]
-    shares = None if _is_name(roles.get("propensity")) else roles.get("propensity")
+    shares = None if _is_column_name(roles.get("propensity")) else roles.get("propensity")
     known, accepted, protected = (
         tuple(str(name) for name in roles.get(word) or ()) for word in ("known_before", "accepted", "protected")
     )
@@ -72,16 +72,16 @@ def make_role_spec(levels: Levels, roles: Mapping[str, Any]) -> RoleSpec:
     )
 
 
-def _is_name(column: Any) -> bool:
-    """Test if a role's argument is the name of a column.
+def _is_column_name(column: Any) -> bool:
+    """Test if the argument for a role is the name of a column.
 
     Propensities may also be a list with one number per level.
     """
     return column is not None and not isinstance(column, list | tuple) and np.ndim(column) == 0
 
 
-def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
-    """Read all columns with a role into a log, and collect their problems in `check`."""
+def read_role_columns(check: TableChecker, spec: RoleSpec) -> Log:
+    """Read the columns with a role into a log, and collect all problems in the checker."""
     named, levels, features, shares = spec.named, spec.levels, spec.features, spec.shares
     check.check_roles(named, levels, features)
     known = set(check.table.column_names)
@@ -110,7 +110,7 @@ def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
     check.check_protected(spec.protected, named)
     if not spec.absent:
         for column in spec.known_before:
-            check.require(column, "known_before")
+            check.require_column(column, "known_before")
         check.check_support(codes, outcome, levels, weights)
     propensity = _read_propensity(check, present, shares, codes, levels)
     if propensity is not None:
@@ -119,9 +119,9 @@ def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
         )
         choices = GivenPropensities(codes, propensity, levels.labels, weights, groups)
         if shares is not None and not check.problems:
-            check.problems += share_mismatches(shares, choices)
+            check.problems += find_share_mismatches(shares, choices)
         if not check.problems:
-            check.problems += propensity_problems(choices, name)
+            check.problems += find_propensity_problems(choices, name)
     name, notes = named["response"], tuple(check.notes)
     log = Log(used, codes, outcome, levels, propensity, policy, groups, weights, ids, costs, notes, name, paid)
     if check.problems:
@@ -135,21 +135,21 @@ def read_roles(check: TableChecker, spec: RoleSpec) -> Log:
 def _read_propensity(
     check: TableChecker, present: dict[str, str], shares: Sequence[float] | None, codes: Array, levels: Levels
 ) -> Array | None:
-    """Return the propensities (n,) of rows that are given by row, level or stratum; None if not given."""
+    """Return the propensities (n,) of the rows, given by row, by level or by stratum; None if not given."""
     if sum((shares is not None, "propensity" in present, "propensity_strata" in present)) > 1:
         check.add_problem("propensities are given in two ways", "name a column, or strata, or one for each level")
         return None
     if shares is not None:
-        check.problems += (wrong := find_share_problems(shares, len(levels)))
+        check.problems += (wrong := find_invalid_level_propensities(shares, len(levels)))
         return None if wrong else np.asarray(shares, dtype=np.float64)[np.maximum(codes, 0)]
     if "propensity_strata" in present:
         strata = check.read_groups(present["propensity_strata"], "propensity_strata")
-        return None if strata.min() < 0 else propensities_by_stratum(strata, codes, len(levels))
+        return None if strata.min() < 0 else compute_stratum_propensities(strata, codes, len(levels))
     return check.read_propensity(present["propensity"]) if "propensity" in present else None
 
 
-def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
-    """Return the problems of arguments that are unknown, missing or of the wrong type."""
+def _find_argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
+    """Return a problem for each unknown, missing or wrongly typed argument of `read_log`."""
     problems = [
         Problem(f"there is no argument {role!r}", suggest(role, ("levels", *LISTS, *ROLES)))
         for role in roles
@@ -165,11 +165,11 @@ def _argument_problems(levels: Any, roles: Mapping[str, Any]) -> list[Problem]:
             Problem(f"levels is not Levels but {repr_short(levels)}", "give levels=Levels(costs=[0, 5, 10])")
         )
     if roles.get("parse") is not None:
-        problems += parse_problems(roles["parse"])
+        problems += find_parse_setting_problems(roles["parse"])
     problems += [
         Problem(f"{role} is {repr_short(column)}", "give the name of one column")
         for role, column in roles.items()
-        if role in COLUMN_ROLES and role != "propensity" and column is not None and not _is_name(column)
+        if role in COLUMN_ROLES and role != "propensity" and column is not None and not _is_column_name(column)
     ]
     for word in ("features", "known_before", "accepted", "protected"):
         names = roles.get(word)

@@ -1,8 +1,8 @@
-"""Reader of delimited text, which detects the separator, the decimal point and the types of columns.
+"""Reader of CSV and other delimited text, with detection of separator, decimal point and column types.
 
-`read_text` reads everything, with Arrow's type inference. `infer_types` infers the same types with one block in memory: a column
-begins with the type of its first block; where a later value does not fit, it gets the next type in Arrow's order that the value
-fits. `iterate_text` then reads block by block.
+`read_delimited_text` reads everything, with Arrow's type inference. `infer_column_types` infers the same types with one block in
+memory: a column begins with the type of its first block; where a later value does not fit, it gets the next type in Arrow's order
+that the value fits. `iterate_text_blocks` then reads block by block.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MISFIT_MESSAGE = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class DelimitedSource:
-    """Source of delimited text, with its separator, decimal point and column types."""
+    """Delimited text file with its separator, decimal point and column types."""
 
     open: Callable[[], Any]
     delimiter: str
@@ -48,14 +48,14 @@ class DelimitedSource:
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of the columns, after `infer_types`."""
+        """Names and types of the columns of the text."""
         import pyarrow as pa
 
         return pa.schema([(name, self.types[name]) for name in self.names]).with_metadata(self.note)
 
     @property
     def note(self) -> dict[bytes, bytes] | None:
-        """Metadata of a schema with the guessed encoding; None for UTF-8."""
+        """Schema metadata that names the guessed encoding; None for UTF-8."""
         name = ENCODING_NAMES.get(self.encoding)
         if name is None:
             return None
@@ -64,16 +64,16 @@ class DelimitedSource:
 
     @property
     def in_western(self) -> DelimitedSource:
-        """The text in the encoding that Excel writes on Western European machines."""
+        """The same text source, decoded as Windows-1252 (Western European)."""
         return replace(self, encoding=WESTERN, may_be_western=False)
 
 
-def decode_head(head: bytes) -> tuple[str, str]:
-    """Decode the first bytes of a text, and guess its encoding: UTF-8, UTF-16 with its mark, or Windows-1252.
+def decode_first_bytes(head: bytes) -> tuple[str, str]:
+    """Decode the first bytes of a file, and guess the encoding: UTF-8, UTF-16 or Windows-1252.
 
     A text with both valid and invalid sequences of UTF-8 is damaged, not Western.
 
-    >>> decode_head("Größe".encode()), decode_head("Größe".encode("cp1252"))
+    >>> decode_first_bytes("Größe".encode()), decode_first_bytes("Größe".encode("cp1252"))
     (('Größe', 'utf8'), ('Größe', 'cp1252'))
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # as Excel writes "Unicode text"
@@ -87,46 +87,46 @@ def decode_head(head: bytes) -> tuple[str, str]:
     return text, UTF8
 
 
-def describe_text(
+def detect_text_format(
     opener: Callable[[], Any], head: str, texts: Collection[str], encoding: str = UTF8
 ) -> DelimitedSource:
-    """Detect the separator, decimal point and columns of codes from the first lines of a text.
+    """Detect the separator, the decimal point and the code columns from the first lines of a delimited text.
 
     The columns `texts` stay text, even if they hold digits.
     """
     import pyarrow as pa
 
-    delimiter, decimal = _dialect(head)
-    kinds = dict.fromkeys([*texts, *_find_codes(head, delimiter)], pa.string())
+    delimiter, decimal = _detect_dialect(head)
+    kinds = dict.fromkeys([*texts, *_find_code_columns(head, delimiter)], pa.string())
     columns = head.partition("\n")[0].count(delimiter) + 1
     ascii_only = encoding == UTF8 and head.isascii()
-    text = DelimitedSource(opener, delimiter, decimal, kinds, columns, _quoted_newlines(head))
+    text = DelimitedSource(opener, delimiter, decimal, kinds, columns, _has_quoted_newlines(head))
     return replace(text, encoding=encoding, may_be_western=ascii_only)
 
 
-def read_text(text: DelimitedSource) -> pa.Table:
+def read_delimited_text(text: DelimitedSource) -> pa.Table:
     """Read all rows of delimited text into a table."""
     import pyarrow as pa
 
     try:
-        table = _parse(text)
+        table = _parse_whole_text(text)
     except pa.ArrowInvalid:
         # Again, on one thread and in larger blocks: line breaks inside quotes may come late in the file, a header or a row may
         # be longer than a block, and only one thread can name a bad line.
-        table = _parse(replace(text, careful=True))
-    if text.may_be_western and _has_bytes(table.schema):
-        return read_text(text.in_western)
-    _refuse_bytes(table.schema)
+        table = _parse_whole_text(replace(text, careful=True))
+    if text.may_be_western and _has_binary_columns(table.schema):
+        return read_delimited_text(text.in_western)
+    _refuse_binary_columns(table.schema)
     return table.replace_schema_metadata(text.note)
 
 
-def _has_bytes(schema: pa.Schema) -> bool:
+def _has_binary_columns(schema: pa.Schema) -> bool:
     import pyarrow as pa
 
     return any(pa.types.is_binary(column.type) for column in schema)  # what Arrow makes of text that is not UTF-8
 
 
-def _refuse_bytes(schema: pa.Schema) -> None:
+def _refuse_binary_columns(schema: pa.Schema) -> None:
     import pyarrow as pa
 
     for column in schema:
@@ -134,16 +134,16 @@ def _refuse_bytes(schema: pa.Schema) -> None:
             raise pa.ArrowInvalid(f"invalid UTF8 in column {column.name}")
 
 
-def _parse(text: DelimitedSource) -> pa.Table:
+def _parse_whole_text(text: DelimitedSource) -> pa.Table:
     import pyarrow.csv as csv
 
     with text.open() as stream:
         size = MAX_ROW_BYTES if text.careful else None  # a row must fit into a block
         options = csv.ReadOptions(use_threads=not text.careful, block_size=size, encoding=text.encoding)
-        return csv.read_csv(stream, options, **_options(text))
+        return csv.read_csv(stream, options, **_make_arrow_options(text))
 
 
-def _options(text: DelimitedSource, columns: Sequence[str] | None = None) -> dict[str, Any]:
+def _make_arrow_options(text: DelimitedSource, columns: Sequence[str] | None = None) -> dict[str, Any]:
     import pyarrow.csv as csv
 
     return {
@@ -160,14 +160,14 @@ def _options(text: DelimitedSource, columns: Sequence[str] | None = None) -> dic
 # -- block by block ------------------------------------------------------------------------------------------------------
 
 
-def infer_types(text: DelimitedSource) -> DelimitedSource:
-    """Infer the column types and the number of rows of delimited text, as `read_text` does, in blocks."""
+def infer_column_types(text: DelimitedSource) -> DelimitedSource:
+    """Infer the column types of a delimited text, and count its rows, block by block."""
     import pyarrow as pa
 
     while True:
         try:
-            return _try_types(text)
-        except _MisfitError as error:
+            return _try_column_types(text)
+        except _TypeMisfitError as error:
             text = replace(text, names=error.names, types=text.types | error.types)
         except pa.ArrowInvalid as error:
             if text.may_be_western and "UTF8" in str(error):
@@ -178,41 +178,41 @@ def infer_types(text: DelimitedSource) -> DelimitedSource:
                 text = replace(text, careful=True)
 
 
-def iterate_text(text: DelimitedSource, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of text whose types are known in blocks; with `columns`, only these columns."""
-    with _stream(text, columns) as reader:
+def iterate_text_blocks(text: DelimitedSource, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a delimited text with known column types, block by block."""
+    with _open_block_reader(text, columns) as reader:
         yield from reader
 
 
 @contextmanager
-def _stream(text: DelimitedSource, columns: Sequence[str] | None = None) -> Iterator[Any]:
+def _open_block_reader(text: DelimitedSource, columns: Sequence[str] | None = None) -> Iterator[Any]:
     import pyarrow.csv as csv
 
     size = MAX_ROW_BYTES if text.careful else BLOCK_BYTES
     options = csv.ReadOptions(use_threads=not text.careful, block_size=size, encoding=text.encoding)
-    with text.open() as opened, csv.open_csv(opened, options, **_options(text, columns)) as reader:
+    with text.open() as opened, csv.open_csv(opened, options, **_make_arrow_options(text, columns)) as reader:
         yield reader
 
 
-class _MisfitError(Exception):
-    """A value does not fit the type of its column."""
+class _TypeMisfitError(Exception):
+    """Error for a value that does not fit the type of its column."""
 
     def __init__(self, names: tuple[str, ...], types: dict[str, pa.DataType]) -> None:
         super().__init__()
         self.names, self.types = names, types
 
 
-def _try_types(text: DelimitedSource) -> DelimitedSource:
-    """Read all blocks with the types known so far, and count the rows.
+def _try_column_types(text: DelimitedSource) -> DelimitedSource:
+    """Read a whole text with assumed column types, and count the rows.
 
-    Raises `_MisfitError` at a value that does not fit.
+    Raises `_TypeMisfitError` at a value that does not fit.
     """
     import pyarrow as pa
 
     names, types, rows = text.names, text.types, 0
     try:
-        with _stream(text) as reader:
-            _refuse_bytes(reader.schema)
+        with _open_block_reader(text) as reader:
+            _refuse_binary_columns(reader.schema)
             names, types = tuple(reader.schema.names), {column.name: column.type for column in reader.schema}
             rows = sum(batch.num_rows for batch in reader)
     except pa.ArrowInvalid as error:
@@ -220,21 +220,21 @@ def _try_types(text: DelimitedSource) -> DelimitedSource:
         if misfit is None or int(misfit[1]) >= len(names):
             raise
         name = names[int(misfit[1])]
-        raise _MisfitError(names, types | {name: _loosen(types[name], misfit[2], text.decimal)}) from error
+        raise _TypeMisfitError(names, types | {name: _widen_type(types[name], misfit[2], text.decimal)}) from error
     return replace(text, names=names, types=types, rows=rows)
 
 
-def _loosen(kind: pa.DataType, value: str, decimal: str) -> pa.DataType:
-    """Return the next of Arrow's types, in its order of inference, that a value fits."""
+def _widen_type(kind: pa.DataType, value: str, decimal: str) -> pa.DataType:
+    """Return the next wider Arrow type that a value fits."""
     import pyarrow as pa
 
     stamps = [pa.timestamp(unit, tz=zone) for unit in ("s", "ns") for zone in (None, "UTC")]
     order = [pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), *stamps, pa.float64(), pa.string()]
     later = order[order.index(kind) + 1 :] if kind in order else []
-    return next((other for other in later if _fits(value, other, decimal)), pa.string())
+    return next((other for other in later if _fits_type(value, other, decimal)), pa.string())
 
 
-def _fits(value: str, kind: pa.DataType, decimal: str) -> bool:
+def _fits_type(value: str, kind: pa.DataType, decimal: str) -> bool:
     import pyarrow as pa
     import pyarrow.csv as csv
 
@@ -251,8 +251,8 @@ def _fits(value: str, kind: pa.DataType, decimal: str) -> bool:
 # -- how it is written ---------------------------------------------------------------------------------------------------
 
 
-def _dialect(head: str) -> tuple[str, str]:
-    """Detect the separator from the header, and a decimal comma from the values."""
+def _detect_dialect(head: str) -> tuple[str, str]:
+    """Detect the separator from the header line, and a decimal comma from the values."""
     header, _, body = head.partition("\n")
     delimiter = max(",;\t|", key=header.count)
     if header.count(delimiter) == 0:
@@ -262,23 +262,25 @@ def _dialect(head: str) -> tuple[str, str]:
     return delimiter, "," if commas and not points else "."
 
 
-def _find_codes(head: str, delimiter: str) -> list[str]:
-    """Return the names of columns of codes, such as postcodes, which would lose leading zeros as numbers."""
+def _find_code_columns(head: str, delimiter: str) -> list[str]:
+    """Return the names of columns, such as postcodes, that would lose leading zeros as numbers."""
     try:
         rows = list(itertools.islice(csv_reader(head.splitlines()[:-1], delimiter=delimiter), 500))
     except CsvError:  # reading the file will report the line
         return []
     columns = zip(*(row for row in rows[1:] if len(row) == len(rows[0])), strict=True)
-    return [name for name, values in zip(rows[0] if rows else [], columns, strict=False) if _are_codes(values)]
+    return [
+        name for name, values in zip(rows[0] if rows else [], columns, strict=False) if _are_zero_padded_codes(values)
+    ]
 
 
-def _are_codes(values: Sequence[str]) -> bool:
-    """Test if values are digits of equal length, four or more, some with a leading zero."""
+def _are_zero_padded_codes(values: Sequence[str]) -> bool:
+    """Test if values are digit strings of equal length, some with a leading zero."""
     known = [value for value in values if value]
     digits = all(re.fullmatch("[0-9]{4,}", value) for value in known)
     return digits and len(set(map(len, known))) == 1 and any(value.startswith("0") for value in known)
 
 
-def _quoted_newlines(head: str) -> bool:
-    """Test if a quoted field spans lines among the first ones; such a file is read on one thread."""
+def _has_quoted_newlines(head: str) -> bool:
+    """Test if a quoted field among the first lines contains a line break."""
     return any(line.count('"') % 2 for line in head.splitlines()[:200])

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from largesse.data.arrow_columns import Kind, as_floats, as_seconds, count_words, decode_dictionary, kind_of, word_codes
+from largesse.data.arrow_columns import (
+    Kind,
+    convert_to_floats,
+    convert_to_seconds,
+    count_words,
+    decode_dictionary,
+    find_feature_kind,
+    index_words,
+)
 from largesse.data.column_encoders import (
     CYCLES,
     SECONDS_PER_DAY,
@@ -25,9 +33,9 @@ from largesse.data.column_encoders import (
     NumberScale,
     TargetMeanEncoder,
     WordsEncoder,
-    read_columns,
+    restore_column_encoders,
 )
-from largesse.data.text_parsing import match_kinds
+from largesse.data.text_parsing import parse_expected_kinds
 from largesse.errors import Problem, refuse, suggest
 from largesse.io import to_json
 from largesse.records import Array
@@ -44,7 +52,7 @@ KIND_NAMES = {"number": "numbers", "date": "dates", "other": "lists or bytes"}
 
 @final
 class Encoder:
-    """Encoder of a table of features as a float32 matrix.
+    """Encoder of a feature table as a float32 matrix.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"age": [20.0, None, 40.0], "city": pa.array(["Oslo", "Rome", "Oslo"]).dictionary_encode()})
@@ -75,28 +83,30 @@ class Encoder:
         blocks = []
         for name in table.column_names:
             column = table.column(name)
-            if kind_of(column.type) in ("nothing", "other"):
+            if find_feature_kind(column.type) in ("nothing", "other"):
                 continue
-            learnt, block = self._learn(name, column, _Target(target, discrete, seed, fold))
+            learnt, block = self._fit_column(name, column, _EncodingTarget(target, discrete, seed, fold))
             if block.shape[1]:
                 self.columns.append(learnt)
                 blocks.append(block)
-        return _join(blocks, table.num_rows)
+        return _join_encoded_blocks(blocks, table.num_rows)
 
-    def _learn(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[ColumnEncoder, Array]:
-        """Return the encoder of one column and the encoded columns (n, q) of the table's rows."""
-        kind = kind_of(column.type)
+    def _fit_column(self, name: str, column: pa.ChunkedArray, target: _EncodingTarget) -> tuple[ColumnEncoder, Array]:
+        """Fit the encoder of one column, and return it with the encoded columns (n, q)."""
+        kind = find_feature_kind(column.type)
         if kind == "text":
-            return self._learn_text(name, column, target)
+            return self._fit_text_column(name, column, target)
         if kind == "date":
-            seconds = as_seconds(column)
-            date = DateEncoder(name, _learn_scale(seconds / SECONDS_PER_DAY), _used_cycles(seconds))
+            seconds = convert_to_seconds(column)
+            date = DateEncoder(name, _fit_number_scale(seconds / SECONDS_PER_DAY), _find_covered_cycles(seconds))
             return date, date.encode_seconds(seconds)
-        values = as_floats(column)
-        number = NumberEncoder(name, _learn_scale(values))
+        values = convert_to_floats(column)
+        number = NumberEncoder(name, _fit_number_scale(values))
         return number, number.scale.apply(values)
 
-    def _learn_text(self, name: str, column: pa.ChunkedArray, target: _Target) -> tuple[ColumnEncoder, Array]:
+    def _fit_text_column(
+        self, name: str, column: pa.ChunkedArray, target: _EncodingTarget
+    ) -> tuple[ColumnEncoder, Array]:
         tally = count_words(column)  # the most frequent first
         known = len(column) - column.null_count
         rare = min(self.rare, max(1, len(column) // 50))  # in a small log, ten rows are a large share
@@ -108,40 +118,42 @@ class Encoder:
         ):
             words = WordsEncoder(name, tuple(frequent), others > 0, column.null_count > 0)
             return words, words.encode(column)
-        return _learn_means(name, word_codes(column, list(tally)), list(tally), target)
+        return _fit_target_means(name, index_words(column, list(tally)), list(tally), target)
 
     # -- applying -----------------------------------------------------------------------------------------------
 
     def transform(self, table: pa.Table) -> Array:
-        """Encode new rows as a matrix (n, p).
+        """Encode the rows of a new feature table as a matrix (n, p).
 
         A table with a missing column, or a column of another kind, is refused.
         """
-        table = match_kinds(table, self.kinds)
+        table = parse_expected_kinds(table, self.kinds)
         self.check(table)
-        return _join([learnt.encode(table.column(learnt.name)) for learnt in self.columns], table.num_rows)
+        return _join_encoded_blocks(
+            [learnt.encode(table.column(learnt.name)) for learnt in self.columns], table.num_rows
+        )
 
     def plain(self, table: pa.Table) -> dict[str, Array]:
-        """Return the raw features of a table as arrays (n,), as `plain_columns` does."""
+        """Return the unencoded features of a table as one array (n,) per feature."""
         self.check(table)
-        return plain_columns(table, self.kinds)
+        return make_raw_arrays(table, self.kinds)
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """Kind of every feature by its name."""
+        """Kind (number, text, date) of every feature, by the feature's name."""
         return {learnt.name: learnt.kind for learnt in self.columns}
 
     def check(self, table: pa.Table) -> None:
-        """Refuse a table in which a feature is missing, repeated or of another kind than in the log."""
+        """Refuse a table whose features are missing, repeated or of another kind than in the log."""
         problems = []
-        table = match_kinds(table, self.kinds)
+        table = parse_expected_kinds(table, self.kinds)
         times = Counter(table.column_names)
         for name, expected in ((learnt.name, learnt.kind) for learnt in self.columns):
             if times[name] > 1:
                 problems.append(Problem(f"two columns have the name {name!r}", "rename one of them"))
             elif name not in times:
                 problems.append(Problem(f"the feature {name!r} is not in the table", suggest(name, table.column_names)))
-            elif (kind := kind_of(table.column(name).type)) not in (expected, "nothing"):
+            elif (kind := find_feature_kind(table.column(name).type)) not in (expected, "nothing"):
                 got = f"the feature {name!r} holds {KIND_NAMES.get(kind, kind)}"
                 was = f"in the log it held {KIND_NAMES.get(expected, expected)}"
                 problems.append(Problem(f"{got}; {was}", "write it as in the log"))
@@ -149,46 +161,46 @@ class Encoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns of the matrix."""
+        """Column names of the encoded matrix."""
         return tuple(name for learnt in self.columns for name in learnt.names)
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Name of the feature behind each column of the matrix."""
+        """Name of the original feature of each column of the encoded matrix."""
         return tuple(learnt.name for learnt in self.columns for _ in learnt.names)
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features that a table of customers must have."""
+        """Names of the features that a customer table must have."""
         return tuple(learnt.name for learnt in self.columns)
 
     @property
     def state(self) -> dict[str, Any]:
-        """Fitted state of the encoder, as JSON."""
+        """Fitted encoder as a JSON-compatible dictionary."""
         columns = [{"encoding": learnt.encoding, **to_json(learnt)} for learnt in self.columns]
         return {"few": self.few, "rare": self.rare, "width": self.width, "columns": columns}
 
     @classmethod
     def from_state(cls, state: Any) -> Encoder:
-        """Restore an encoder from its `state`; raise ValueError if the state is invalid."""
-        columns = read_columns(state)
+        """Restore an encoder from its saved state; raise ValueError if the state is invalid."""
+        columns = restore_column_encoders(state)
         encoder = cls(state["few"], state["rare"])
         encoder.columns, encoder.width = columns, state["width"]
         return encoder
 
 
-def plain_columns(table: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, Array]:
-    """Return columns of a table as arrays (n,), one for each name in `kinds`.
+def make_raw_arrays(table: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, Array]:
+    """Convert table columns to one array (n,) each, without encoding.
 
     Numbers, and dates in seconds since 1970, have NaN for missing values; text has None.
     """
-    table, arrays = match_kinds(table, kinds), {}
+    table, arrays = parse_expected_kinds(table, kinds), {}
     for name, kind in kinds.items():
         column = table.column(name)
         if kind == "text":
             arrays[name] = np.array(decode_dictionary(column).to_pylist(), dtype=object)
         else:
-            arrays[name] = as_seconds(column) if kind == "date" else as_floats(column)
+            arrays[name] = convert_to_seconds(column) if kind == "date" else convert_to_floats(column)
     return arrays
 
 
@@ -196,8 +208,8 @@ def plain_columns(table: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, Array
 
 
 @dataclass(frozen=True, eq=False)
-class _Target:
-    """Target for the means by which text with many values is encoded."""
+class _EncodingTarget:
+    """Target values whose means encode text features with many words."""
 
     values: Array  # (n,)
     discrete: bool
@@ -205,8 +217,8 @@ class _Target:
     fold: Array | None = None  # (n,); None: random folds
 
 
-def _learn_scale(values: Array) -> NumberScale:
-    """Return the mean and standard deviation of values (n,), and the need for an indicator of missing values."""
+def _fit_number_scale(values: Array) -> NumberScale:
+    """Return the mean and the standard deviation of values (n,), with a flag for missing values."""
     known = values[np.isfinite(values)]
     if not len(known) or known.min() == known.max():
         centre, spread = (float(known[0]) if len(known) else 0.0), 0.0
@@ -219,16 +231,18 @@ def _learn_scale(values: Array) -> NumberScale:
     return NumberScale(centre, spread, len(known) < len(values))
 
 
-def _used_cycles(seconds: Array) -> tuple[str, ...]:
-    """Return the names of cycles that dates (n,) cover at least once; days only if dates have times."""
+def _find_covered_cycles(seconds: Array) -> tuple[str, ...]:
+    """Return the cycles (year, week, day) that dates (n,) cover at least once."""
     known = seconds[np.isfinite(seconds)]
     span = (known.max() - known.min()) / SECONDS_PER_DAY if len(known) else 0.0
     clock = bool(len(known) and np.any(known % SECONDS_PER_DAY))
     return tuple(name for name, days in CYCLES.items() if span >= days and (name != "day" or clock))
 
 
-def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> tuple[TargetMeanEncoder, Array]:
-    """Return the encoder of a text column by target means, and the cross-fitted means (n, t) of its rows."""
+def _fit_target_means(
+    name: str, codes: Array, words: list[str], target: _EncodingTarget
+) -> tuple[TargetMeanEncoder, Array]:
+    """Fit a target-mean encoder to a text column, and return it with cross-fitted means (n, t)."""
     from sklearn.model_selection import KFold, PredefinedSplit
     from sklearn.preprocessing import TargetEncoder
 
@@ -247,8 +261,8 @@ def _learn_means(name: str, codes: Array, words: list[str], target: _Target) -> 
     return learnt, ((means - centre) / spread).astype(np.float32)
 
 
-def _join(blocks: list[Array], rows: int) -> Array:
-    """Join encoded columns (n, q) to one matrix (n, p), with one copy in memory."""
+def _join_encoded_blocks(blocks: list[Array], rows: int) -> Array:
+    """Join encoded columns (n, q) of all features to one matrix (n, p)."""
     matrix = np.empty((rows, sum(block.shape[1] for block in blocks)), dtype=np.float32)
     start = 0
     for block in blocks:

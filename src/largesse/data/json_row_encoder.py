@@ -1,4 +1,4 @@
-"""Fast encoder of single customers that are given as JSON.
+"""Fast encoder of customers' features from JSON requests.
 
 Arrow costs some twenty steps for every column of a one-row table. Here plain values (numbers, text, booleans, null, dates such
 as 2026-01-31) go straight into the matrix, all numbers at once. Other values (numbers as text, values of another kind) become a
@@ -40,7 +40,7 @@ EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 @final
 @dataclass(frozen=True, eq=False)
 class EncodedRows:
-    """Encoded features of customers, which models accept in place of a table."""
+    """Matrix of encoded customer features, which models accept in place of a table."""
 
     matrix: Array  # (n, p) float32
     encoder: Encoder  # that encoded them
@@ -50,8 +50,8 @@ class EncodedRows:
 
 
 @final
-class RowEncoder:
-    """Encoder of JSON rows that gives the same matrix as `Encoder` on a table of these rows.
+class JsonRowEncoder:
+    """Encoder of JSON rows as a feature matrix, equal to `Encoder` on a table of the same rows.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class RowEncoder:
     >>> table = pa.table({"age": [20.0, 30.0, 40.0], "city": pa.array(["Oslo", "Rome", "Oslo"]).dictionary_encode()})
     >>> encoder = Encoder(rare=1)
     >>> matrix = encoder.fit_transform(table, target=np.array([0.0, 1.0, 1.0]))
-    >>> RowEncoder(encoder).encode([{"age": 20, "city": "Oslo"}]).matrix == matrix[:1]
+    >>> JsonRowEncoder(encoder).encode([{"age": 20, "city": "Oslo"}]).matrix == matrix[:1]
     array([[ True,  True]])
     """
 
@@ -88,7 +88,7 @@ class RowEncoder:
                 centres.append(scale.centre)
                 spreads.append(scale.spread or 1.0)
             elif isinstance(learnt, WordsEncoder | TargetMeanEncoder):
-                self._add_text(learnt, place)
+                self._tabulate_text_codes(learnt, place)
             elif isinstance(learnt, DateEncoder):
                 self._dates.append((learnt, place))
             place += len(learnt.names)
@@ -102,8 +102,8 @@ class RowEncoder:
         self._gaps = np.array([k for k, (_, _, at) in enumerate(self._numbers) if at >= 0], dtype=np.intp)
         self._marks = np.array([at for _, _, at in self._numbers if at >= 0], dtype=np.intp)
 
-    def _add_text(self, learnt: WordsEncoder | TargetMeanEncoder, place: int) -> None:
-        """Tabulate the encoded columns of each known text of a feature."""
+    def _tabulate_text_codes(self, learnt: WordsEncoder | TargetMeanEncoder, place: int) -> None:
+        """Store the encoded columns of each known word of a text feature."""
         import pyarrow as pa
 
         words: list[str | None] = [*learnt.words, None]
@@ -115,27 +115,27 @@ class RowEncoder:
         self._others[learnt.name] = blocks[-1]
 
     def encode(self, rows: Sequence[Row]) -> EncodedRows:
-        """Encode the features of rows.
+        """Encode the features of JSON rows as a matrix.
 
         A row with a missing feature, or a feature of another kind, is refused.
         """
-        matrix = self._encode_plain(rows)
+        matrix = self._encode_simple_rows(rows)
         if matrix is None:
-            matrix = self._encoder.transform(self._as_table(rows))
+            matrix = self._encoder.transform(self._make_feature_table(rows))
         return EncodedRows(matrix, self._encoder)
 
-    def _encode_plain(self, rows: Sequence[Row]) -> Array | None:
-        """Return the matrix (n, p) of rows, or None if a value needs the rules of tables."""
+    def _encode_simple_rows(self, rows: Sequence[Row]) -> Array | None:
+        """Encode JSON rows without a table; return None if a value, such as text for a number, must be parsed."""
         matrix = np.zeros((len(rows), self._width), dtype=np.float32)
         try:
             if len(rows) == 1:
-                if not self._place_scalars(matrix[0], rows[0]):
+                if not self._fill_row_numbers(matrix[0], rows[0]):
                     return None
             elif self._numbers:
                 columns = [[row[name] for row in rows] for name, _, _ in self._numbers]
-                if not all(_is_plain(column) for column in columns):
+                if not all(_are_numbers_or_missing(column) for column in columns):
                     return None
-                self._place_numbers(matrix, np.array(columns, dtype=np.float64).T)
+                self._fill_numbers(matrix, np.array(columns, dtype=np.float64).T)
             for name, place, known in self._texts:
                 texts = [row[name] for row in rows]
                 if not set(map(type, texts)) <= {str, type(None)}:
@@ -150,8 +150,8 @@ class RowEncoder:
             return None
         return matrix
 
-    def _place_scalars(self, matrix_row: Array, row: Row) -> bool:
-        """Place the numbers of a single row; return False if a value must be encoded as a table."""
+    def _fill_row_numbers(self, matrix_row: Array, row: Row) -> bool:
+        """Write the standardised numbers of one JSON row into the matrix; return False if a value must be parsed."""
         for name, at, gap, centre, spread in self._scalars:
             value = row[name]
             if type(value) not in PLAIN_TYPES:
@@ -165,15 +165,15 @@ class RowEncoder:
         return True
 
     def _encode_day(self, learnt: DateEncoder, text: str | None) -> Array:
-        """Return the encoded columns of a day."""
+        """Encode a date given as text."""
         block = self._days.get((learnt.name, text))
         if block is None:
-            block = learnt.encode_seconds(np.array([_read_day(text)]))[0]
+            block = learnt.encode_seconds(np.array([_parse_day(text)]))[0]
             if len(self._days) < MAX_CACHED_DAYS:
                 self._days[learnt.name, text] = block
         return block
 
-    def _place_numbers(self, matrix: Array, values: Array) -> None:
+    def _fill_numbers(self, matrix: Array, values: Array) -> None:
         known = np.isfinite(values)
         with np.errstate(over="ignore", invalid="ignore"):
             deviations = np.clip(
@@ -182,24 +182,24 @@ class RowEncoder:
         matrix[:, self._places] = np.where(known, deviations, 0.0)[:, self._values]
         matrix[:, self._marks] = ~known[:, self._gaps]
 
-    def _as_table(self, rows: Sequence[Row]) -> Any:
-        """Convert the features of rows to a table; refuse missing features, and values of several kinds."""
+    def _make_feature_table(self, rows: Sequence[Row]) -> Any:
+        """Convert JSON rows to a feature table; refuse missing features and mixed types."""
         import pyarrow as pa
 
-        refuse("customers", self._missing(rows))
+        refuse("customers", self._find_missing_features(rows))
         problems, columns = [], {}
         for learnt in self._encoder.columns:
             name, values = learnt.name, [row[learnt.name] for row in rows]
             try:
-                columns[name] = _read_stamps(values) if learnt.kind == "date" else pa.array(values)
+                columns[name] = _parse_timestamps(values) if learnt.kind == "date" else pa.array(values)
             except (pa.ArrowException, OverflowError, TypeError, ValueError):
                 got = f"the feature {name!r} holds values of several kinds: {join_some([repr_short(value) for value in values])}"
                 problems.append(Problem(got, "write all of them as in the log"))
         refuse("customers", problems)
         return read_table(pa.table(columns), what="customers", parse=self._parse)
 
-    def _missing(self, rows: Sequence[Row]) -> list[Problem]:
-        """Return the problems of rows without a feature.
+    def _find_missing_features(self, rows: Sequence[Row]) -> list[Problem]:
+        """Return a problem for each JSON row that lacks a feature.
 
         Null is a missing value; an absent key is an error.
         """
@@ -215,13 +215,13 @@ class RowEncoder:
         return problems
 
 
-def _is_plain(column: list[Any]) -> bool:
-    """Test if all values are numbers, booleans or missing."""
+def _are_numbers_or_missing(column: list[Any]) -> bool:
+    """Test if all values are numbers, booleans or None."""
     return set(map(type, column)) <= PLAIN_TYPES
 
 
-def _read_stamps(values: list[Any]) -> Any:
-    """Parse dates and times that are written as in CSV files; return other values unchanged.
+def _parse_timestamps(values: list[Any]) -> Any:
+    """Parse a list of texts as dates and times; return other values unchanged.
 
     The notation is 2026-01-31 or 2026-01-31 10:30.
     """
@@ -234,8 +234,8 @@ def _read_stamps(values: list[Any]) -> Any:
         return stamps
 
 
-def _read_day(text: str | None) -> float:
-    """Convert a day such as 2026-01-31 to seconds since 1970, and None to NaN.
+def _parse_day(text: str | None) -> float:
+    """Convert a date such as 2026-01-31 to seconds since 1970; None becomes NaN.
 
     Other values raise ValueError or TypeError.
     """
@@ -247,7 +247,7 @@ def _read_day(text: str | None) -> float:
 
 
 def parse_json_rows(content: Any, most: int) -> list[Row]:
-    """Return the rows of a JSON request; refuse content that is not a list of objects, or a list of more than `most`."""
+    """Return the rows of a JSON request; refuse invalid content and more than `most` rows."""
     if not isinstance(content, list) or not content or not all(isinstance(row, dict) for row in content):
         got = "an empty list" if content == [] else repr_short(content)
         hint = 'send one object for each: "customers": [{"age": 31, "city": "Oslo"}]'

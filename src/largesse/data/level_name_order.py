@@ -34,23 +34,23 @@ ARM_LABELS = {"arm", "group", "gruppe", "variant", "variante", "version", "v", "
 
 @dataclass(frozen=True)
 class LevelOrder:
-    """Level names, cheapest first, and their amounts if each name has exactly one."""
+    """Level names from cheapest to dearest, with the amounts that the names contain."""
 
     names: tuple[str, ...]
     amounts: tuple[float, ...] | None = None
 
 
-def _split_name(name: str) -> list[str]:
+def _split_name_words(name: str) -> list[str]:
     return [word for word in re.split(r"[\W_]+", name.casefold()) if word]
 
 
-def is_nothing(name: str) -> bool:
-    """Test if the name of a level means that no incentive is given.
+def means_no_incentive(name: str) -> bool:
+    """Test if a level's name (none, control, 0, …) means no incentive.
 
-    >>> [is_nothing(name) for name in ("none", "No E-Mail", "0", "kein Gutschein", "no limit", "mail")]
+    >>> [means_no_incentive(name) for name in ("none", "No E-Mail", "0", "kein Gutschein", "no limit", "mail")]
     [True, True, True, True, False, False]
     """
-    words = _split_name(name)
+    words = _split_name_words(name)
     if not words or UNLIMITED.intersection(words):
         return False
     numbers = [word for word in words if word[0].isdigit()]
@@ -60,14 +60,17 @@ def is_nothing(name: str) -> bool:
 
 
 def order_levels(names: Sequence[str]) -> LevelOrder | None:
-    """Return the names in the order that the names themselves state, or None.
+    """Order level names by the amounts or sizes in them; return None if the names state no order.
 
     >>> order_levels(["0 EUR", "10 EUR", "20 EUR", "5 EUR"])
     LevelOrder(names=('0 EUR', '5 EUR', '10 EUR', '20 EUR'), amounts=(0.0, 5.0, 10.0, 20.0))
     >>> order_levels(["mail", "call"]) is None
     True
     """
-    nothing, others = [name for name in names if is_nothing(name)], [name for name in names if not is_nothing(name)]
+    nothing, others = (
+        [name for name in names if means_no_incentive(name)],
+        [name for name in names if not means_no_incentive(name)],
+    )
     if len(nothing) > 1:
         return None
     if nothing and len(others) <= 1:
@@ -80,7 +83,7 @@ def order_levels(names: Sequence[str]) -> LevelOrder | None:
 
 
 def _order_by_amounts(names: Sequence[str]) -> LevelOrder | None:
-    """Return the order of names with one number each, whose other words are the same."""
+    """Order level names that contain one number each and are otherwise equal; else return None."""
     numbers = [re.findall(NUMBER, name) for name in names]
     others = [re.sub(PLURAL, "", re.sub(NUMBER, " ", name.casefold())) for name in names]
     rests = {" ".join(sorted(re.findall(r"\w+|[^\w\s]", other))) for other in others}
@@ -96,10 +99,10 @@ def _order_by_amounts(names: Sequence[str]) -> LevelOrder | None:
 
 
 def _order_by_sizes(names: Sequence[str]) -> LevelOrder | None:
-    """Return the order by words like small and large; all other words must be the same."""
+    """Order level names by words such as small and large; return None if other words differ."""
     ranks, rests = {}, set()
     for name in names:
-        words = _split_name(name)
+        words = _split_name_words(name)
         sizes = [SIZES[word] for word in words if word in SIZES]
         if len(sizes) != 1:
             return None

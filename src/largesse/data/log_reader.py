@@ -1,4 +1,4 @@
-"""Reading and checking of logs and customer tables from files, dataframes or arrays.
+"""Reading and checking of logs and customer tables, from files, dataframes or arrays.
 
 `table_checks` holds the rules.
 """
@@ -14,13 +14,19 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from largesse.data.arrow_columns import as_floats, as_seconds, count_words, kind_of, word_codes
-from largesse.data.column_roles import make_role_spec, read_roles
-from largesse.data.large_log import read_large
-from largesse.data.table_batches import Batches
+from largesse.data.arrow_columns import (
+    convert_to_floats,
+    convert_to_seconds,
+    count_words,
+    find_feature_kind,
+    index_words,
+)
+from largesse.data.column_roles import make_role_spec, read_role_columns
+from largesse.data.large_log_reader import read_large_log
+from largesse.data.table_batches import TableBatches
 from largesse.data.table_checks import TableChecker
-from largesse.data.table_reader import check_columns, list_reading_notes, read_table
-from largesse.data.text_parsing import parse_problems, parse_text_columns
+from largesse.data.table_reader import check_column_names, list_reading_notes, read_table
+from largesse.data.text_parsing import find_parse_setting_problems, parse_text_columns
 from largesse.errors import InputError, Problem, fail, find_response_value_problems, join_some, plural, refuse, suggest
 from largesse.levels import Levels
 from largesse.records import Array, Customers, Log, Roles
@@ -87,17 +93,17 @@ def read_log(
     """
     refuse("log", find_response_value_problems(response_value))
     spec = make_role_spec(Levels(levels) if isinstance(levels, Mapping) else levels, {**roles})
-    if most_rows is not None and (large := read_large(source, spec, most_rows, seed)) is not None:
+    if most_rows is not None and (large := read_large_log(source, spec, most_rows, seed)) is not None:
         return replace(large, response_value=response_value)
     texts = dict.fromkeys(spec.texts, "text")
-    if isinstance(source, Batches):
+    if isinstance(source, TableBatches):
         source = source.read_all()
     table = read_table(source, what="log", plain=spec.coded, parse=texts)
-    check_columns(table.column_names, len(table), "log")
+    check_column_names(table.column_names, len(table), "log")
     parsed, notes, problems = parse_text_columns(table, spec.parse, skip=spec.coded)
     notes = [*list_reading_notes(table.schema), *notes]
-    check = TableChecker(parsed, [*parse_problems(spec.parse, table.column_names), *problems], notes)
-    log = replace(read_roles(check, spec), response_value=response_value)
+    check = TableChecker(parsed, [*find_parse_setting_problems(spec.parse, table.column_names), *problems], notes)
+    log = replace(read_role_columns(check, spec), response_value=response_value)
     refuse("log", check.problems)
     known = np.isfinite(log.response)
     return log if known.all() else log.take(known)
@@ -127,24 +133,24 @@ def read_customers(
         Notations of columns, as for `read_log`.
     """
     table = read_table(source, what="customers", plain=[str(customer)], parse=parse)
-    return check_customers(table, levels=levels, customer=customer, features=features)
+    return make_checked_customers(table, levels=levels, customer=customer, features=features)
 
 
-def check_customers(
+def make_checked_customers(
     table: pa.Table,
     *,
     levels: Levels | None = None,
     customer: str | None = None,
     features: Sequence[str] | None = None,
 ) -> Customers:
-    """Check a table of customers that `read_table` has read.
+    """Check a customer table that is already an Arrow table, and return its customers.
 
     The arguments are those of `read_customers`.
     """
-    check_columns(table.column_names, len(table), "customers")
+    check_column_names(table.column_names, len(table), "customers")
     check = TableChecker(table)
     cost_columns = (levels.cost_columns if levels is not None else None) or ()
-    require_columns(table.column_names, [*([customer] if customer else []), *cost_columns, *(features or ())])
+    require_customer_columns(table.column_names, [*([customer] if customer else []), *cost_columns, *(features or ())])
     ids = None if customer is None else check.read_ids(customer, repeats=False)
     costs = None if levels is None else check.read_costs(levels)
     left = [name for name in table.column_names if name != customer and name not in cost_columns]
@@ -152,8 +158,8 @@ def check_customers(
     return Customers(table.select(list(features) if features is not None else left), ids, costs)
 
 
-def require_columns(known: Sequence[str], required: Sequence[str]) -> None:
-    """Refuse a table of customers without one of the required columns."""
+def require_customer_columns(known: Sequence[str], required: Sequence[str]) -> None:
+    """Refuse a customer table that lacks a required column."""
     missing = [name for name in required if name not in known]
     refuse("customers", [Problem(f"a column {name!r} is not in the table", suggest(name, known)) for name in missing])
 
@@ -180,30 +186,30 @@ def log_from_arrays(
     """
     import pyarrow as pa
 
-    table = feature_table(features)
+    table = make_feature_table(features)
     rows, width = table.num_rows, table.num_columns
     extras = {"level": level, "response": response, "propensity": propensity, "weight": weight, "cluster": cluster}
     extras["cost_column"] = paid
-    with _convertible("level, response or another column"):
+    with _convert_array_errors("level, response or another column"):
         arrays = {f"_{role}": np.asarray(values) for role, values in extras.items() if values is not None}
     problems = [
         Problem(
-            f"{_argument_of(role[1:])} has shape {values.shape}, features have {plural(rows, 'row')}",
+            f"{_name_role_argument(role[1:])} has shape {values.shape}, features have {plural(rows, 'row')}",
             "give one value per row",
         )
         for role, values in arrays.items()
         if values.shape != (rows,)
     ]
     missing = [role for role in ("level", "response") if extras[role] is None]
-    problems += [Problem(f"{_argument_of(role)} is None", "give one value per row") for role in missing]
+    problems += [Problem(f"{_name_role_argument(role)} is None", "give one value per row") for role in missing]
     if rows == 0 or width == 0:
         problems.append(Problem(f"features have shape ({rows}, {width})", "give at least one row and one column"))
     refuse("arrays", problems)
     for role, values in arrays.items():
-        with _convertible(_argument_of(role[1:])):
+        with _convert_array_errors(_name_role_argument(role[1:])):
             table = table.append_column(role, pa.array(values))
     if levels is None:
-        levels = Levels(costs=[float(k) for k in range(_highest(arrays["_level"]) + 1)])
+        levels = Levels(costs=[float(k) for k in range(_find_highest_level(arrays["_level"]) + 1)])
     return read_log(
         table,
         levels=levels,
@@ -212,11 +218,11 @@ def log_from_arrays(
     )
 
 
-def _argument_of(role: str) -> str:
+def _name_role_argument(role: str) -> str:
     return "paid" if role == "cost_column" else role
 
 
-def feature_table(features: Any) -> pa.Table:
+def make_feature_table(features: Any) -> pa.Table:
     """Convert features to an Arrow table.
 
     The columns of an array are named x0, x1 and so on. A list of dicts has one row each.
@@ -224,24 +230,24 @@ def feature_table(features: Any) -> pa.Table:
     import pyarrow as pa
 
     if isinstance(features, list) and features and all(isinstance(row, Mapping) for row in features):
-        with _convertible("features"):
+        with _convert_array_errors("features"):
             return read_table(pa.Table.from_pylist(features), what="features")
     if hasattr(features, "toarray"):  # of SciPy
         fail("features", Problem(f"features are a sparse matrix: {type(features).__name__}", "give X.toarray()"))
     if isinstance(features, list | np.ndarray):
-        with _convertible("features"):
+        with _convert_array_errors("features"):
             matrix = np.asarray(features)
         if matrix.ndim != 2:
             hint = "give a table or an array of shape (n, p)"
             fail("features", Problem(f"features have shape {matrix.shape}", hint))
-        with _convertible("a column of the features"):
+        with _convert_array_errors("a column of the features"):
             features = pa.table({f"x{j}": np.ascontiguousarray(matrix[:, j]) for j in range(matrix.shape[1])})
     return read_table(features, what="features")
 
 
 @contextmanager
-def _convertible(what: str) -> Iterator[None]:
-    """Convert errors of NumPy and Arrow about ragged or mixed values to an `InputError`."""
+def _convert_array_errors(what: str) -> Iterator[None]:
+    """Convert NumPy's and Arrow's errors about ragged or mixed arrays to an `InputError`."""
     import pyarrow as pa
 
     try:
@@ -251,8 +257,8 @@ def _convertible(what: str) -> Iterator[None]:
         raise InputError("arrays", [Problem(f"{what} cannot be made an array: {error}", hint)]) from error
 
 
-def _highest(level: Array) -> int:
-    """Return the highest level number, which is below the number of rows."""
+def _find_highest_level(level: Array) -> int:
+    """Return the highest level number of an array; refuse numbers that are too high."""
     if not np.issubdtype(level.dtype, np.number) and level.dtype != bool:
         hint = "give numbers 0, 1, 2 …; for names or amounts: read_log with levels=Levels(…)"
         fail("arrays", Problem(f"level does not hold numbers: {join_some(list(level[:3]))}", hint))
@@ -265,7 +271,7 @@ def _highest(level: Array) -> int:
 
 
 def digest_log(log: Log) -> str:
-    """Return a digest of the values of a log, which does not depend on the format of its file.
+    """Return a hash of all values of a log.
 
     >>> from largesse.data import log_from_arrays
     >>> one, other = (log_from_arrays([[1.0], [x]], [0, 1], [0, 1]) for x in (2.0, 3.0))
@@ -278,11 +284,11 @@ def digest_log(log: Log) -> str:
         digest.update(f"\0{log.sample.digest}\0".encode() + log.sample.rows.tobytes())
     for name in log.features.column_names:
         digest.update(f"\0{name}\0".encode("utf-8", "surrogatepass"))
-        _add_column(digest, log.features.column(name))
+        _add_column_to_digest(digest, log.features.column(name))
     if log.protected is not None:
         for name in log.protected.column_names:
             digest.update(f"\0protected {name}\0".encode("utf-8", "surrogatepass"))
-            _add_column(digest, log.protected.column(name))
+            _add_column_to_digest(digest, log.protected.column(name))
     for word in ("level", "response", "propensity", "logger", "cluster", "weight", "costs", "paid"):
         values = getattr(log, word)
         digest.update(f"\0{word}\0".encode())
@@ -291,13 +297,13 @@ def digest_log(log: Log) -> str:
     return digest.hexdigest()
 
 
-def _add_column(digest: Any, column: pa.ChunkedArray) -> None:
-    """Add the values of a column to a digest: numbers as floats, text as codes of its sorted words."""
-    kind = kind_of(column.type)
+def _add_column_to_digest(digest: Any, column: pa.ChunkedArray) -> None:
+    """Add the values of a column to a hash."""
+    kind = find_feature_kind(column.type)
     digest.update(kind.encode())
     if kind == "text":
         words = sorted(count_words(column))
         digest.update("\0".join(words).encode("utf-8", "surrogatepass"))
-        digest.update(np.asarray(word_codes(column, words), dtype=np.int64).tobytes())
+        digest.update(np.asarray(index_words(column, words), dtype=np.int64).tobytes())
     elif kind not in ("nothing", "other"):
-        digest.update((as_seconds(column) if kind == "date" else as_floats(column)).tobytes())
+        digest.update((convert_to_seconds(column) if kind == "date" else convert_to_floats(column)).tobytes())

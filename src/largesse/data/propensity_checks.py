@@ -1,4 +1,4 @@
-"""Plausibility checks of given propensities against the logged levels.
+"""Checks of given propensities against the frequencies of the logged levels.
 
 If propensities are right, the sum of 1 / propensity over the rows of a level is about the number of all rows, or less if some
 customers could not get the level, but never clearly more. And where a level was nearly certain, the other levels must have been
@@ -30,7 +30,7 @@ PROPENSITY_HINT = (
 
 @dataclass(frozen=True, eq=False)
 class GivenPropensities:
-    """Levels of a log and the propensities that it gives for them."""
+    """Logged levels, and the propensities that the log states for them."""
 
     level: Array  # (n,) in 0..K−1
     propensity: Array  # (n,) in (0, 1]
@@ -40,8 +40,8 @@ class GivenPropensities:
 
 
 @dataclass(frozen=True)
-class LevelSum:
-    """Sum of 1 / propensity over the rows of a level, divided by the number of all rows.
+class InversePropensitySum:
+    """Sum of 1 / propensity over one level's rows, divided by the number of all rows.
 
     It is about one if propensities are correct.
     """
@@ -59,17 +59,17 @@ class LevelSum:
         )
 
 
-def sum_levels(propensities: GivenPropensities, *, weighted: bool = True) -> list[LevelSum]:
-    """Return the sum of 1 / propensity for each level that has rows."""
+def sum_inverse_propensities(propensities: GivenPropensities, *, weighted: bool = True) -> list[InversePropensitySum]:
+    """Return the sum of 1 / propensity over each level's rows, relative to the number of all rows."""
     weight = propensities.weight if weighted else None
     sums = []
     for k, label in enumerate(propensities.labels):
         has_level = propensities.level == k
         if has_level.any():
             estimate = t_estimate(np.where(has_level, 1 / propensities.propensity, 0.0), weight, propensities.cluster)
-            se = np.fmax(estimate.se, _expected_se(propensities, has_level, weight))
+            se = np.fmax(estimate.se, _compute_expected_se(propensities, has_level, weight))
             sums.append(
-                LevelSum(
+                InversePropensitySum(
                     label,
                     float(has_level.mean()),
                     float(propensities.propensity[has_level].mean()),
@@ -80,56 +80,56 @@ def sum_levels(propensities: GivenPropensities, *, weighted: bool = True) -> lis
     return sums
 
 
-def _expected_se(propensities: GivenPropensities, has_level: Array, weight: Array | None) -> float:
-    """Return the standard error of a level's sum that the propensities imply.
+def _compute_expected_se(propensities: GivenPropensities, has_level: Array, weight: Array | None) -> float:
+    """Return the standard error of an inverse-propensity sum, given correct propensities.
 
     The drawn rows may vary less by chance.
     """
     p = np.where(has_level, propensities.propensity, 1.0)
     spread = np.sqrt(1 - p) / p * (1.0 if weight is None else weight)
     whole = len(p) if weight is None else float(weight.sum())
-    return _add_up(spread, propensities.cluster) / whole
+    return _compute_sum_deviation(spread, propensities.cluster) / whole
 
 
-def _add_up(spread: Array, cluster: Array | None) -> float:
-    """Return the standard deviation of a sum over rows, whose errors may be dependent within clusters."""
+def _compute_sum_deviation(spread: Array, cluster: Array | None) -> float:
+    """Return the standard deviation of a sum of rows (or clusters) from the standard deviations of the rows."""
     if cluster is not None:
         _, cluster_code = np.unique(cluster, return_inverse=True)
         spread = np.bincount(cluster_code, weights=spread)
     return float(np.sqrt(spread @ spread))
 
 
-def propensity_problems(propensities: GivenPropensities, name: str) -> list[Problem]:
-    """Return the problems of propensities that contradict the logged levels beyond chance."""
-    sums = sum_levels(propensities)
+def find_propensity_problems(propensities: GivenPropensities, name: str) -> list[Problem]:
+    """Return a problem for propensities that contradict the logged levels beyond chance."""
+    sums = sum_inverse_propensities(propensities)
     if len(sums) > 1 and (propensities.propensity >= CERTAIN_PROPENSITY).mean() >= CERTAIN_PROPENSITY:
         got = f"{name} is 1 in every row, but the log has {len(sums)} levels"
         return [Problem(f"{got}: {join_some([s.label for s in sums])}", PROPENSITY_HINT)]
-    plain = sums if propensities.weight is None else sum_levels(propensities, weighted=False)
+    plain = sums if propensities.weight is None else sum_inverse_propensities(propensities, weighted=False)
     # Weights may correct for rows that were left out, or distort: propensities are wrong only if wrong with and without them.
     high = [
         level_sum
         for level_sum, other in zip(sums, plain, strict=True)
-        if _is_far_above(level_sum) and _is_far_above(other)
+        if _is_clearly_above_one(level_sum) and _is_clearly_above_one(other)
     ]
     if high:
         what = f"{name} is too small: the sum of 1/propensity over a level's rows must be about the number of all rows"
         return [Problem(f"{what}. {join_some([str(s) for s in high], 3)}", PROPENSITY_HINT)]
-    missing, se, seen = _count_others(propensities)
+    missing, se, seen = _count_unlikely_assignments(propensities)
     if missing - seen > REFUSED_ERRORS * se and missing > REFUSED_FACTOR * seen:
         what = f"{name} is too large: by it, {missing:,.0f} rows should have got another level than the likeliest"
         return [Problem(f"{what}, and {seen:,.0f} have a propensity below one half", PROPENSITY_HINT)]
     return []
 
 
-def find_doubtful_levels(propensities: GivenPropensities) -> list[LevelSum]:
-    """Return the levels whose sums of 1 / propensity are implausible.
+def find_implausible_levels(propensities: GivenPropensities) -> list[InversePropensitySum]:
+    """Return the levels whose inverse-propensity sums differ from one beyond chance.
 
     A sum clearly above one is implausible, and one clearly below it if all rows of a level have one propensity.
 
     If propensities vary, a sum below one means little: rows with small propensities may not have been drawn.
     """
-    sums = sum_levels(propensities)
+    sums = sum_inverse_propensities(propensities)
     high = [
         level_sum for level_sum in sums if level_sum.sum - 1 > max(DOUBTED_ERRORS * level_sum.se, DOUBTED_DIFFERENCE)
     ]
@@ -139,7 +139,7 @@ def find_doubtful_levels(propensities: GivenPropensities) -> list[LevelSum]:
     if not constant:
         return high
     weight = np.ones(len(propensities.level)) if propensities.weight is None else propensities.weight
-    unit = _add_up(weight, propensities.cluster) / float(weight.sum())
+    unit = _compute_sum_deviation(weight, propensities.cluster) / float(weight.sum())
     # One propensity for all rows determines the variance of the sum, however few rows were drawn.
     return high + [
         level_sum
@@ -148,12 +148,12 @@ def find_doubtful_levels(propensities: GivenPropensities) -> list[LevelSum]:
     ]
 
 
-def _is_far_above(level_sum: LevelSum) -> bool:
+def _is_clearly_above_one(level_sum: InversePropensitySum) -> bool:
     return level_sum.sum > REFUSED_FACTOR and level_sum.sum - 1 > REFUSED_ERRORS * level_sum.se
 
 
-def _count_others(propensities: GivenPropensities) -> tuple[float, float, float]:
-    """Count the rows that did not get their likeliest level.
+def _count_unlikely_assignments(propensities: GivenPropensities) -> tuple[float, float, float]:
+    """Count the rows whose logged level was not the most probable one: expected, standard error and actual.
 
     Returns the expected number, its standard error and the actual number.
     """
@@ -161,21 +161,21 @@ def _count_others(propensities: GivenPropensities) -> tuple[float, float, float]
     likely = p > 0.5
     missing = np.where(likely, (1 - p) / p, 0.0)
     spread = np.where(likely, np.sqrt(1 - p) / p, 0.0)
-    return float(missing.sum()), _add_up(spread, propensities.cluster), float((~likely).sum())
+    return float(missing.sum()), _compute_sum_deviation(spread, propensities.cluster), float((~likely).sum())
 
 
-def propensities_by_stratum(stratum: Array, level: Array, levels: int) -> Array:
-    """Return the propensity (n,) of every row: the share of its level in its stratum."""
+def compute_stratum_propensities(stratum: Array, level: Array, levels: int) -> Array:
+    """Return the propensity (n,) of every row: the frequency of its level within its stratum."""
     cell = stratum * levels + np.maximum(level, 0)
     _, cell_code, times = np.unique(cell, return_inverse=True, return_counts=True)
     sizes = np.bincount(stratum)
     return np.asarray(times[cell_code] / sizes[stratum], dtype=np.float64)
 
 
-def share_mismatches(shares: Sequence[float], propensities: GivenPropensities) -> list[Problem]:
-    """Return the problem of propensities by level that are far from the levels' shares of the rows."""
+def find_share_mismatches(shares: Sequence[float], propensities: GivenPropensities) -> list[Problem]:
+    """Return a problem if given propensities of the levels differ from the levels' frequencies."""
     weight = np.ones(len(propensities.level)) if propensities.weight is None else propensities.weight
-    unit = _add_up(weight, propensities.cluster) / float(weight.sum())
+    unit = _compute_sum_deviation(weight, propensities.cluster) / float(weight.sum())
     off = []
     for label, p, k in zip(propensities.labels, shares, range(len(shares)), strict=True):
         share = float(weight[propensities.level == k].sum() / weight.sum())
@@ -185,8 +185,8 @@ def share_mismatches(shares: Sequence[float], propensities: GivenPropensities) -
     return [Problem(f"the propensities of the levels are not their shares: {join_some(off)}", hint)] if off else []
 
 
-def find_share_problems(shares: Sequence[Any], levels: int) -> list[Problem]:
-    """Return the problems of propensities that are given as one number per level."""
+def find_invalid_level_propensities(shares: Sequence[Any], levels: int) -> list[Problem]:
+    """Return a problem if the list of one propensity per level is invalid."""
     hint = f"give {levels} probabilities, one for each level, that add up to 1: propensities = [0.2, 0.2, 0.6]"
     numbers = all(isinstance(p, int | float | np.number) and 0 < p <= 1 for p in shares)
     if not numbers or len(shares) != levels:

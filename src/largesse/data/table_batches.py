@@ -1,4 +1,4 @@
-"""Out-of-core reading of tables: batches of rows, one at a time in memory.
+"""Reading of tables in batches of rows, for tables larger than memory.
 
 Columns, types and the number of rows are known before the first batch: from the metadata of Parquet, and for CSV from a first pass
 that settles the types (see `csv_reader`). Arrow files are read whole, one by one. Every pass gives the same rows in the same
@@ -14,21 +14,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from largesse.data.csv_reader import DelimitedSource, infer_types, iterate_text
+from largesse.data.csv_reader import DelimitedSource, infer_column_types, iterate_text_blocks
 from largesse.data.table_reader import (
     STREAMED_KINDS,
     check_input_file,
-    describe_csv,
-    encode_text,
+    convert_to_arrow_table,
+    detect_csv_format,
+    detect_file_kind,
+    dictionary_encode_text,
     find_files,
     has_gzip_ending,
     inspect_parquet,
-    kind_of_file,
+    list_dictionary_columns,
     merge_schemas,
-    open_file,
+    open_for_arrow,
     read_file,
-    table_from_memory,
-    text_columns,
     validate_table,
     wrap_read_error,
 )
@@ -45,8 +45,8 @@ MAX_PIECE_ROWS = 500_000
 
 
 @dataclass(frozen=True, eq=False)
-class Batches:
-    """Table that is read in batches of rows.
+class TableBatches:
+    """Table whose rows are read in batches.
 
     Text is dictionary-encoded as in `read_table`.
     """
@@ -59,11 +59,11 @@ class Batches:
     )
 
     def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield all rows in order in batches, with all or only the named columns."""
+        """Yield all rows in batches; `columns` selects columns."""
         return self.passes(columns)
 
     def map(self, task: RowTask, columns: Sequence[str], wanted: Array) -> Iterator[Array]:
-        """Yield the results of a task for the rows in the mask `wanted` (n,), batch by batch.
+        """Apply a task to the selected rows batch by batch, and yield the results.
 
         Results are in the order of the rows, and computed where the rows are.
         """
@@ -86,8 +86,8 @@ class Batches:
 
 def open_batches(
     source: Any, *, what: str = "table", plain: Collection[str] = (), texts: Collection[str] = ()
-) -> Batches:
-    """Open a path, a glob, a folder or a table in memory for reading in batches.
+) -> TableBatches:
+    """Open a file, a folder, a glob or a table in memory for reading in batches.
 
     The columns `plain` stay plain text; `texts` of a CSV are text, even where they hold digits; `what` names the table in errors.
 
@@ -95,33 +95,33 @@ def open_batches(
     >>> batches.rows, batches.schema.names, [len(batch) for batch in batches.read(["age"])]
     (2, ['age', 'city'], [2])
     """
-    if isinstance(source, Batches):
+    if isinstance(source, TableBatches):
         return source
     if not isinstance(source, str | os.PathLike):
-        table = encode_text(table_from_memory(source, what), plain)
-        return Batches(table.schema, table.num_rows, partial(_slice, table))
+        table = dictionary_encode_text(convert_to_arrow_table(source, what), plain)
+        return TableBatches(table.schema, table.num_rows, partial(_slice_table, table))
     parts = [_inspect_file(file, what, plain, texts) for file in find_files(source, what)]
-    schemas = [encode_text(part.schema.empty_table(), plain).schema for part in parts]
+    schemas = [dictionary_encode_text(part.schema.empty_table(), plain).schema for part in parts]
     schema = schemas[0] if len(parts) == 1 else merge_schemas([part.file for part in parts], schemas, what)
     rows = sum(part.rows for part in parts)
-    return Batches(schema, rows, partial(_read_all, parts, schema, what, plain))
+    return TableBatches(schema, rows, partial(_read_all_files, parts, schema, what, plain))
 
 
-def bound_size(source: Any, what: str = "table") -> tuple[float, float]:
-    """Return upper bounds of the numbers of values and rows of a table, from metadata or file sizes."""
-    if isinstance(source, Batches):
+def bound_table_size(source: Any, what: str = "table") -> tuple[float, float]:
+    """Return upper bounds of a table's numbers of values and rows, without reading the table."""
+    if isinstance(source, TableBatches):
         return source.rows * len(source.schema), source.rows
     if not isinstance(source, str | os.PathLike):
-        table = table_from_memory(source, what)
+        table = convert_to_arrow_table(source, what)
         return table.num_rows * table.num_columns, table.num_rows
-    bounds = [_bound_cells(file, what) for file in find_files(source, what)]
+    bounds = [_bound_file_values(file, what) for file in find_files(source, what)]
     return sum(cells for cells, _ in bounds), sum(cells / max(columns, 1) for cells, columns in bounds)
 
 
-def _bound_cells(file: Path, what: str) -> tuple[float, int]:
+def _bound_file_values(file: Path, what: str) -> tuple[float, int]:
     with wrap_read_error(file, what):
         check_input_file(file, what)
-        kind, size = kind_of_file(file, what), file.stat().st_size
+        kind, size = detect_file_kind(file, what), file.stat().st_size
         if kind == "parquet":
             schema, rows, _ = inspect_parquet(file)
             return rows * len(schema), len(schema)
@@ -129,12 +129,12 @@ def _bound_cells(file: Path, what: str) -> tuple[float, int]:
             ratio = MAX_GZIP_RATIO if kind in ("zip", "excel", "spss", "json") else MAX_ARROW_CELLS
             return ratio * size, 1
         # A field takes a byte at least: its separator.
-        return size * (MAX_GZIP_RATIO if has_gzip_ending(file) else 1), describe_csv(file, ()).columns
+        return size * (MAX_GZIP_RATIO if has_gzip_ending(file) else 1), detect_csv_format(file, ()).columns
 
 
 @dataclass(frozen=True, eq=False)
-class _File:
-    """One file of a table, with its schema, its number of rows and its state on disk."""
+class _InspectedFile:
+    """File of a table, with its schema, number of rows, size and modification time."""
 
     file: Path
     schema: pa.Schema
@@ -145,71 +145,73 @@ class _File:
     kind: str = "parquet"
 
 
-def _inspect_file(file: Path, what: str, plain: Collection[str], texts: Collection[str]) -> _File:
-    """Return the schema and the number of rows of a file; refuse an unreadable file."""
+def _inspect_file(file: Path, what: str, plain: Collection[str], texts: Collection[str]) -> _InspectedFile:
+    """Read the schema and the number of rows of a file; refuse an unreadable file."""
     with wrap_read_error(file, what):
         check_input_file(file, what)
-        kind, state = kind_of_file(file, what), _read_state(file)
+        kind, state = detect_file_kind(file, what), _read_file_state(file)
         if kind == "csv":
-            text = infer_types(describe_csv(file, texts, whole=False))
-            return _File(file, text.schema, text.rows, state, text, kind=kind)
+            text = infer_column_types(detect_csv_format(file, texts, whole=False))
+            return _InspectedFile(file, text.schema, text.rows, state, text, kind=kind)
         if kind not in STREAMED_KINDS:
             table = read_file(file, what, plain, texts)
-            return _File(file, table.schema, table.num_rows, state, kind=kind)
+            return _InspectedFile(file, table.schema, table.num_rows, state, kind=kind)
         schema, rows, _ = inspect_parquet(file)
-        return _File(file, schema, rows, state, words=tuple(text_columns(schema, plain)))
+        return _InspectedFile(file, schema, rows, state, words=tuple(list_dictionary_columns(schema, plain)))
 
 
-def _read_state(file: Path) -> tuple[int, int]:
+def _read_file_state(file: Path) -> tuple[int, int]:
     status = file.stat()
     return status.st_size, status.st_mtime_ns
 
 
-def _read_all(
-    parts: Sequence[_File], schema: pa.Schema, what: str, plain: Collection[str], columns: Sequence[str] | None
+def _read_all_files(
+    parts: Sequence[_InspectedFile], schema: pa.Schema, what: str, plain: Collection[str], columns: Sequence[str] | None
 ) -> Iterator[pa.Table]:
-    """Yield the rows of all files in batches, with the schema that the files share."""
+    """Yield the rows of several files in batches with a common schema."""
     import pyarrow as pa
 
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     for part in parts:
-        _check_same(part, what)
+        _refuse_changed_file(part, what)
         rows = 0
-        for batch in _merge_small(_read_file(part, what, plain, columns)):
+        for batch in _merge_small_batches(_read_file_batches(part, what, plain, columns)):
             rows += len(batch)
-            yield _conform(batch, wanted)
-        _check_same(part, what, rows)
+            yield _convert_to_schema(batch, wanted)
+        _refuse_changed_file(part, what, rows)
 
 
-def _check_same(file: _File, what: str, rows: int | None = None) -> None:
-    """Refuse a file that has changed since it was inspected."""
+def _refuse_changed_file(file: _InspectedFile, what: str, rows: int | None = None) -> None:
+    """Refuse a file that was changed during reading."""
     try:
-        same = _read_state(file.file) == file.state and rows in (None, file.rows)
+        same = _read_file_state(file.file) == file.state and rows in (None, file.rows)
     except OSError:  # the file does not exist any more
         same = False
     if not same:
         fail(what, Problem(f"{file.file} changed while it was read", "try again when nothing writes to it"))
 
 
-def _read_file(file: _File, what: str, plain: Collection[str], columns: Sequence[str] | None) -> Iterator[pa.Table]:
+def _read_file_batches(
+    file: _InspectedFile, what: str, plain: Collection[str], columns: Sequence[str] | None
+) -> Iterator[pa.Table]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if file.kind not in STREAMED_KINDS:
-        table = encode_text(read_file(file.file, what, plain), plain)
-        yield from _slice(table, columns)
+        table = dictionary_encode_text(read_file(file.file, what, plain), plain)
+        yield from _slice_table(table, columns)
         return
     with wrap_read_error(file.file, what):
         if file.text is not None:
-            for batch in iterate_text(file.text, columns):
-                yield from _slice(encode_text(validate_table(pa.Table.from_batches([batch])), plain))
+            for batch in iterate_text_blocks(file.text, columns):
+                yield from _slice_table(dictionary_encode_text(validate_table(pa.Table.from_batches([batch])), plain))
             return
-        with open_file(file.file) as stream, pq.ParquetFile(stream, read_dictionary=file.words) as opened:
+        with open_for_arrow(file.file) as stream, pq.ParquetFile(stream, read_dictionary=file.words) as opened:
             for batch in opened.iter_batches(READ_BATCH_ROWS, columns=None if columns is None else list(columns)):
-                yield encode_text(validate_table(pa.Table.from_batches([batch])), plain)
+                yield dictionary_encode_text(validate_table(pa.Table.from_batches([batch])), plain)
 
 
-def _merge_small(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+def _merge_small_batches(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Merge small batches into larger ones."""
     import pyarrow as pa
 
@@ -223,14 +225,14 @@ def _merge_small(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(held).unify_dictionaries()
 
 
-def _slice(table: pa.Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+def _slice_table(table: pa.Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
     if columns is not None:
         table = table.select(list(columns))
     return (table.slice(start, READ_BATCH_ROWS) for start in range(0, table.num_rows, READ_BATCH_ROWS))
 
 
-def _conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a batch with the columns and types of the common schema of all files."""
+def _convert_to_schema(batch: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Convert a batch to the common schema of all files."""
     import pyarrow as pa
 
     if batch.schema.equals(schema):
@@ -250,7 +252,7 @@ def _conform(batch: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 class FilePiece(NamedTuple):
-    """Piece of a table: a file, or some row groups of a Parquet file."""
+    """Part of a table that one worker reads: a whole file, or some row groups of a Parquet file."""
 
     path: str
     first: int = 0  # row group
@@ -258,16 +260,16 @@ class FilePiece(NamedTuple):
     rows: int = -1  # −1 if unknown before the file is read
 
 
-def split_file(file: Path, what: str) -> list[FilePiece]:
-    """Split a file into pieces, in the order of its rows; refuse an unreadable file."""
+def split_into_pieces(file: Path, what: str) -> list[FilePiece]:
+    """Split a file into parts that workers can read separately."""
     import pyarrow.parquet as pq
 
     path = str(file.absolute())
     with wrap_read_error(file, what):
         check_input_file(file, what)
-        if kind_of_file(file, what) != "parquet":
+        if detect_file_kind(file, what) != "parquet":
             return [FilePiece(path)]
-        with open_file(file) as stream, pq.ParquetFile(stream) as opened:
+        with open_for_arrow(file) as stream, pq.ParquetFile(stream) as opened:
             sizes = [opened.metadata.row_group(k).num_rows for k in range(opened.metadata.num_row_groups)]
     if not sum(sizes):
         return [FilePiece(path, rows=0)]  # a file without rows still has columns
@@ -282,7 +284,7 @@ def split_file(file: Path, what: str) -> list[FilePiece]:
 def read_piece(
     piece: FilePiece, what: str, plain: Collection[str] = (), texts: Collection[str] = ()
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a piece of a file in batches, as `read_table` reads those of a file."""
+    """Yield the rows of one part of a file in batches."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -292,8 +294,8 @@ def read_piece(
         yield from batches.read() if batches.rows else [batches.schema.empty_table()]
         return
     with wrap_read_error(file, what):
-        words = text_columns(inspect_parquet(file)[0], plain)
+        words = list_dictionary_columns(inspect_parquet(file)[0], plain)
         groups = range(piece.first, piece.first + piece.groups)
-        with open_file(file) as stream, pq.ParquetFile(stream, read_dictionary=words) as opened:
+        with open_for_arrow(file) as stream, pq.ParquetFile(stream, read_dictionary=words) as opened:
             for batch in opened.iter_batches(READ_BATCH_ROWS, row_groups=groups):
-                yield encode_text(validate_table(pa.Table.from_batches([batch])), plain)
+                yield dictionary_encode_text(validate_table(pa.Table.from_batches([batch])), plain)

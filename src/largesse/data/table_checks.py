@@ -1,4 +1,4 @@
-"""Rules for logs and customer tables, whose violations are all reported together."""
+"""Checks of log and customer tables, which report all problems together."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.data.arrow_columns import (
-    as_comparable,
-    as_floats,
+    convert_to_comparable,
+    convert_to_floats,
     count_words,
     decode_dictionary,
-    is_number,
-    is_text,
-    is_unusable,
-    skip_reason,
-    values_as_text,
+    find_skip_reason,
+    format_values,
+    is_number_type,
+    is_text_type,
+    is_unusable_type,
 )
 from largesse.data.propensity_checks import PROPENSITY_HINT
-from largesse.data.text_parsing import detect_number_notation, map_words, parse_numbers, reads_as_number
+from largesse.data.text_parsing import detect_number_notation, is_plain_number, parse_numbers, replace_words
 from largesse.errors import Problem, join_some, percent, plural, suggest
 from largesse.levels import Levels
 from largesse.records import Array
@@ -38,7 +38,7 @@ MAX_MISSING_RESPONSES = 0.2  # share of the rows; with more, missing values prob
 
 @dataclass
 class TableChecker:
-    """Checker of one table: each method reads a column, returns its values and collects its problems."""
+    """Checker of one table: its methods read columns by role and collect all problems."""
 
     table: pa.Table
     problems: list[Problem] = field(default_factory=list)
@@ -48,22 +48,22 @@ class TableChecker:
     )  # short columns in place of features, for logs larger than memory
 
     def add_problem(self, what: str, hint: str) -> None:
-        """Add a problem and its hint to the list."""
+        """Add a problem and its hint to the list of problems."""
         self.problems.append(Problem(what, hint))
 
-    def require(self, name: str, role: str) -> None:
-        """Add a problem if a column does not exist."""
+    def require_column(self, name: str, role: str) -> None:
+        """Add a problem if the table lacks a column."""
         if name not in self.table.column_names:
             self.add_problem(f"the {role} column {name!r} is not in the table", suggest(name, self.table.column_names))
 
     def check_roles(self, named: dict[str, str], levels: Levels, features: Sequence[str] | None) -> None:
-        """Check that all named columns exist, and that no column has two roles that exclude each other."""
+        """Check that all named columns exist and have compatible roles."""
         for role, column in named.items():
-            self.require(column, role.removesuffix("_column"))
+            self.require_column(column, role.removesuffix("_column"))
         for column in levels.cost_columns or ():
-            self.require(column, "cost")
+            self.require_column(column, "cost")
         for column in features or ():
-            self.require(column, "feature")
+            self.require_column(column, "feature")
         seen: dict[str, str] = {}
         for role, column in named.items():
             # One column may be customer and cluster: repeated customers are their own cluster.
@@ -86,46 +86,46 @@ class TableChecker:
             self.add_problem("there is only one level", "a choice needs at least two levels with their costs")
 
     def check_protected(self, protected: Sequence[str], named: dict[str, str]) -> None:
-        """Check that protected columns exist, can be grouped and have no other role."""
+        """Check that the protected columns exist, can be grouped and have no other role."""
         roles = {column: role for role, column in named.items()}
         for name in protected:
-            self.require(name, "protected")
+            self.require_column(name, "protected")
             if name in roles:
                 role = roles[name].removesuffix("_column")
                 self.add_problem(f"{name!r} is named both as {role} and as protected", "each role needs its own column")
-            elif name in self.table.column_names and is_unusable(self.table.column(name).type):
+            elif name in self.table.column_names and is_unusable_type(self.table.column(name).type):
                 kind = self.table.column(name).type
                 self.add_problem(f"the protected column {name!r} holds {kind}", "write numbers, text or dates")
 
     def read_level(self, name: str, levels: Levels) -> tuple[Array, Levels]:
-        """Return the level numbers (n,) of the rows, and the levels as they are written in the log.
+        """Return the level number (n,) of each row, and the levels in the log's notation.
 
         Unknown values get −1.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        column = as_comparable(self.table.column(name))
+        column = convert_to_comparable(self.table.column(name))
         if column.null_count:
             self.add_problem(
                 f"the level column {name!r} is missing in {plural(column.null_count, 'row')}",
                 "write the level they got (the lowest, if nothing was given)",
             )
-        if not (is_text(column.type) or is_number(column.type) or pa.types.is_null(column.type)):
+        if not (is_text_type(column.type) or is_number_type(column.type) or pa.types.is_null(column.type)):
             self.add_problem(f"the level column {name!r} holds {column.type}", "levels are numbers, amounts or names")
             return np.zeros(len(column), dtype=np.int64), levels
-        column = _text_as_numbers(column, levels)
+        column = _convert_numeric_levels(column, levels)
         distinct = pc.unique(column).drop_null()
-        words = is_text(distinct.type)
-        levels = _costs_as_doses(levels, distinct, words)
-        values: Sequence[Any] = levels.labels if words else _written_numbers(levels)
+        words = is_text_type(distinct.type)
+        levels = _set_costs_as_doses(levels, distinct, words)
+        values: Sequence[Any] = levels.labels if words else _list_level_numbers(levels)
         lookup = pa.array(values, type=pa.string() if words else pa.float64())
         keys = column if words else column.cast(pa.float64(), safe=False)
         index = pc.fill_null(pc.index_in(keys, value_set=lookup), -1)
         codes = np.asarray(index, dtype=np.int64)
         odd = column.filter(pa.array(codes < 0)).drop_null()
         if len(odd):
-            unknown = sorted(values_as_text(pc.unique(odd)))
+            unknown = sorted(format_values(pc.unique(odd)))
             known = join_some([f"{v:g}" if isinstance(v, float) else v for v in values], 12)
             self.add_problem(
                 f"{name!r} holds a level that is not in the list in {plural(len(odd), 'row')}: {join_some(unknown)}",
@@ -134,7 +134,7 @@ class TableChecker:
         return codes, levels
 
     def read_response(self, name: str, *, may_be_constant: bool = False) -> Array:
-        """Return the responses (n,) of the rows, with NaN for missing ones.
+        """Return the response (n,) of each row; a missing response is NaN.
 
         They must be finite, mostly present, and not constant unless `may_be_constant`.
         """
@@ -171,7 +171,7 @@ class TableChecker:
         return values
 
     def read_propensity(self, name: str) -> Array | None:
-        """Return the propensities (n,) of the rows, which must lie in (0, 1]."""
+        """Return the propensity (n,) of each row, which must lie in (0, 1]."""
         values = self.read_numbers(name, "propensity")
         if values is None:
             return None
@@ -214,7 +214,7 @@ class TableChecker:
         return values
 
     def _check_effective_rows(self, name: str, weight: Array) -> None:
-        """Add a problem if weights (n,) leave too few effective rows."""
+        """Add a problem if the row weights (n,) leave too small an effective sample size."""
         effective = float(weight.sum()) ** 2 / float(weight @ weight)
         if effective < min(MIN_WEIGHTED_ROWS, len(weight) / 2):
             top = np.argsort(-weight, kind="stable")[:3]
@@ -226,11 +226,11 @@ class TableChecker:
             )
 
     def read_groups(self, name: str, role: str) -> Array:
-        """Return the group numbers (n,) of the rows, in the order in which groups appear."""
+        """Return the group number (n,) of each row, numbered by first appearance."""
         import pyarrow.compute as pc
 
-        column = as_comparable(self.table.column(name))
-        if self._refuse_type(name, role, column.type):
+        column = convert_to_comparable(self.table.column(name))
+        if self._refuse_incomparable_type(name, role, column.type):
             return np.zeros(len(column), dtype=np.int64)
         if column.null_count:
             self.add_problem(
@@ -240,11 +240,11 @@ class TableChecker:
         return np.asarray(pc.fill_null(pc.index_in(column, value_set=pc.unique(column)), -1), dtype=np.int64)
 
     def read_ids(self, name: str, *, repeats: bool) -> pa.Array:
-        """Return the customer ids (n,), which must not be missing, nor repeat unless `repeats` is true."""
+        """Return the customer ids (n,); missing ids are a problem, and so are repeated ids unless allowed."""
         import pyarrow.compute as pc
 
-        column = as_comparable(self.table.column(name)).combine_chunks()
-        if self._refuse_type(name, "customer", column.type):
+        column = convert_to_comparable(self.table.column(name)).combine_chunks()
+        if self._refuse_incomparable_type(name, "customer", column.type):
             return column
         if column.null_count:
             self.add_problem(
@@ -253,22 +253,22 @@ class TableChecker:
         tally = pc.value_counts(column.drop_null())
         twice = tally.filter(pc.greater(tally.field("counts"), 1))
         if len(twice) and not repeats:
-            examples = join_some(values_as_text(twice.field("values")), 3)
+            examples = join_some(format_values(twice.field("values")), 3)
             hint = f"keep one row per customer, or, in a log, name {name!r} as the cluster too"
             self.add_problem(f"the customer id {name!r} repeats {plural(len(twice), 'customer')}: {examples}", hint)
         return column
 
-    def _refuse_type(self, name: str, role: str, kind: pa.DataType) -> bool:
-        """Add a problem and return True if values of a type cannot be compared with each other."""
+    def _refuse_incomparable_type(self, name: str, role: str, kind: pa.DataType) -> bool:
+        """Add a problem, and return True, if a column has a type without comparison."""
         import pyarrow.types as types
 
-        if not is_unusable(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
+        if not is_unusable_type(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
             return False
         self.add_problem(f"the {role} column {name!r} holds {kind}", "write numbers or text")
         return True
 
     def read_costs(self, levels: Levels) -> Array | None:
-        """Return the costs (n, K) of customers; None if costs are common to all.
+        """Return each customer's costs (n, K); None if all customers have the same costs.
 
         They must be zero or more, and non-decreasing in the level.
         """
@@ -294,7 +294,7 @@ class TableChecker:
         return costs
 
     def check_support(self, codes: Array, outcome: Array, levels: Levels, weight: Array | None) -> None:
-        """Check that every level has rows with a positive weight."""
+        """Check that every level has logged rows with a positive weight."""
         if self.problems:
             return
         seen = np.isfinite(outcome) & (codes >= 0)
@@ -311,7 +311,7 @@ class TableChecker:
             self.add_problem(f"all rows with level {join_some(light)} have weight zero, or nearly zero", hint)
 
     def resolve_costs(self, levels: Levels, named: bool) -> Levels:
-        """Return the levels with observed costs if a column of observed costs is named."""
+        """Return the levels, marked as having observed costs if a cost column is named."""
         if levels.observed and not named:
             hint = "name the column with what each row cost: cost_column=…"
             self.problems.append(Problem("costs are observed, but no column with the paid costs is named", hint))
@@ -331,7 +331,7 @@ class TableChecker:
         return replace(levels, observed=True)
 
     def read_observed_costs(self, name: str, outcome: Array) -> Array | None:
-        """Return the observed costs (n,) of the rows.
+        """Return the observed cost (n,) of each row.
 
         They must be zero or more, and not all zero; rows without a response need none.
         """
@@ -353,86 +353,86 @@ class TableChecker:
         return values
 
     def select_features(self, listed: Sequence[str] | None, taken: set[str]) -> pa.Table:
-        """Return the feature columns: the listed ones, or all usable ones without another role."""
+        """Return the feature columns: the listed columns, or all usable columns without a role."""
         names = list(listed) if listed is not None else [n for n in self.table.column_names if n not in taken]
         selected = []
         for name in names:
             column = self.stand_ins.get(name, self.table.column(name))
-            if listed is not None and is_unusable(column.type):
+            if listed is not None and is_unusable_type(column.type):
                 hint = "features are numbers, booleans, text, dates or times"
                 self.add_problem(f"the feature {name!r} holds {column.type}", hint)
-            elif listed is None and (reason := skip_reason(name, column)):
+            elif listed is None and (reason := find_skip_reason(name, column)):
                 self.notes.append(f"column {name!r} left out: {reason}")
             else:
                 selected.append(name)
-                self.notes += _describe_feature(name, column)
+                self.notes += _note_doubtful_feature(name, column)
         if not selected and not self.problems:
             self.add_problem("there is no column left to learn from", "the log needs at least one feature")
         return self.table.select(selected)
 
     def read_numbers(self, name: str, role: str) -> Array | None:
-        """Return a column as float64 (n,), with NaN for missing values; None if it is not numeric."""
+        """Return a column as float64 (n,) with NaN for missing values; None if the column is not numeric."""
         import pyarrow as pa
 
         column = decode_dictionary(self.table.column(name))
         kind = column.type
         if pa.types.is_null(kind):
             return np.full(len(column), np.nan)
-        words = list(count_words(column)) if is_text(kind) else []
+        words = list(count_words(column)) if is_text_type(kind) else []
         if values := parse_numbers(words):  # numbers, yes or no as text
             examples = join_some([f"{word!r} is {value:g}" for word, value in zip(words, values, strict=True)], 2)
             self.notes.append(f"the {role} {name!r} is text, read as numbers: {examples}")
-            return as_floats(map_words(column, words, values))
-        if not is_number(kind):
+            return convert_to_floats(replace_words(column, words, values))
+        if not is_number_type(kind):
             self.add_problem(*_describe_non_numbers(name, role, column))
             return None
-        return as_floats(column)
+        return convert_to_floats(column)
 
 
 def _describe_non_numbers(name: str, role: str, column: pa.ChunkedArray) -> tuple[str, str]:
-    """Describe the values of a column that are not numbers, and the remedy.
+    """Describe the non-numeric values of a column, and suggest a remedy.
 
     Of a mostly numeric column, only the other words are named.
     """
     key = f'"{name}"'
-    if is_text(column.type):
+    if is_text_type(column.type):
         tally = count_words(column)
         style = detect_number_notation(list(tally))
         rows = sum(tally[word] for word in style.odd)
         if style.way != "none" and 0 < rows < len(column) / 2:
             got = f"the {role} column {name!r} holds text in {plural(rows, 'row')}: {join_some([repr(w) for w in style.odd])}"
             return got, "write numbers there; leave the cell empty where there is none"
-    examples = join_some(values_as_text(column.slice(0, 3)))
+    examples = join_some(format_values(column.slice(0, 3)))
     return (
         f"the {role} column {name!r} does not hold numbers but {column.type}: {examples}",
         f'give numbers, or name the notation: parse = {{{key} = "decimal comma"}} or {{{key} = {{yes = 1, no = 0}}}}',
     )
 
 
-def _text_as_numbers(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray:
-    """Convert levels that are numbers written as text to numbers, unless the levels have names."""
+def _convert_numeric_levels(column: pa.ChunkedArray, levels: Levels) -> pa.ChunkedArray:
+    """Convert a level column with numbers written as text to numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if levels.names is not None or not is_text(column.type):
+    if levels.names is not None or not is_text_type(column.type):
         return column
     words = pc.unique(column).drop_null()
     texts = words.to_pylist()
     if not all(re.search("[0-9]", text) for text in texts):  # "yes" and "no" are names of levels
         return column
-    values = [float(t) for t in texts] if all(map(reads_as_number, texts)) else parse_numbers(texts)
+    values = [float(t) for t in texts] if all(map(is_plain_number, texts)) else parse_numbers(texts)
     if values is None:
         return column
     numbers = pa.array(values, type=pa.float64())
     return numbers.take(pc.index_in(column, value_set=words).combine_chunks())
 
 
-def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
-    """Return the levels with their costs as doses if the log holds costs instead of level numbers."""
+def _set_costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
+    """Return the levels with their costs as doses if the log holds costs in place of level numbers."""
     common = None if levels.cost_columns else np.asarray(levels.costs, dtype=np.float64)
     if words or levels.doses is not None or common is None or len(set(common.tolist())) < len(common):
         return levels
-    if levels.names is not None and all(reads_as_number(name) for name in levels.names):
+    if levels.names is not None and all(is_plain_number(name) for name in levels.names):
         return levels
     logged = {float(value) for value in distinct.to_pylist()}
     if logged <= set(range(len(levels))) or not logged <= set(common.tolist()):
@@ -440,24 +440,24 @@ def _costs_as_doses(levels: Levels, distinct: pa.Array, words: bool) -> Levels:
     return replace(levels, doses=tuple(common.tolist()))
 
 
-def _written_numbers(levels: Levels) -> list[float]:
-    """Return the number by which the log denotes each level: a dose, a numeric name, or 0..K−1."""
+def _list_level_numbers(levels: Levels) -> list[float]:
+    """Return the number that denotes each level in the log: dose, numeric name or 0..K−1."""
     if levels.doses is not None:
         return list(levels.doses)
-    if levels.names is not None and all(reads_as_number(name) for name in levels.names):
+    if levels.names is not None and all(is_plain_number(name) for name in levels.names):
         return [float(name) for name in levels.names]
     return [float(k) for k in range(len(levels))]
 
 
-def _describe_feature(name: str, column: pa.ChunkedArray) -> list[str]:
+def _note_doubtful_feature(name: str, column: pa.ChunkedArray) -> list[str]:
     """Return notes on a feature that is empty, constant or like an identifier."""
     import pyarrow.compute as pc
 
     if column.null_count == len(column):
         return [f"column {name!r} is empty: it has no information"]
-    if reason := skip_reason(name, column):
+    if reason := find_skip_reason(name, column):
         return [f"column {name!r} is listed as a feature: {reason}"]
     if len(column) > 1 and all(len(pc.unique(part)) == 1 for part in (column.slice(0, 1000), column)):
-        value = join_some(values_as_text(decode_dictionary(column).slice(0, 1)))
+        value = join_some(format_values(decode_dictionary(column).slice(0, 1)))
         return [f"column {name!r} is {value} in every row: it has no information"]
     return []

@@ -1,10 +1,9 @@
-"""Reader of tables from files or memory into one Arrow table.
+"""Reader of tables: files, folders or dataframes as one Arrow table.
 
-Files: Parquet, CSV (also .gz, also ; or tab separated), Arrow/Feather, those of `file_formats`, a zip of one file, a glob or a folder
-of them. In memory: pyarrow,
-pandas, polars, a dict of columns, and any object with the Arrow C stream. Text is dictionary-encoded: a million rows of a few
-thousand words then take four bytes each. Every buffer is validated before use, because Arrow itself trusts the offsets, lengths
-and codes of a file. Nothing is memory-mapped.
+Files: Parquet, CSV (also .gz, also ; or tab separated), Arrow/Feather, those of `optional_format_readers`, a zip of one file, a
+glob or a folder of them. In memory: pyarrow, pandas, polars, a dict of columns, and any object with the Arrow C stream. Text is
+dictionary-encoded: a million rows of a few thousand words then take four bytes each. Every buffer is validated before use, because
+Arrow itself trusts the offsets, lengths and codes of a file. Nothing is memory-mapped.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from largesse.data.arrow_columns import is_text, is_unusable
+from largesse.data.arrow_columns import is_text_type, is_unusable_type
 from largesse.data.csv_reader import (
     MAX_ROW_BYTES,
     NOTE_KEY,
     DelimitedSource,
-    decode_head,
-    describe_text,
-    read_text,
+    decode_first_bytes,
+    detect_text_format,
+    read_delimited_text,
 )
-from largesse.data.file_formats import QUERIED_KINDS, READERS, QueriedFile, convert_file
-from largesse.data.text_parsing import parse_problems, parse_text_columns
+from largesse.data.optional_format_readers import QUERIED_KINDS, READERS, QueriedFile, read_optional_format
+from largesse.data.text_parsing import find_parse_setting_problems, parse_text_columns
 from largesse.errors import InputError, Problem, fail, find_path_problems, join_some, plural, refuse
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ DEFAULT_MEMORY_BYTES = 1 << 40
 def read_table(
     source: Any, *, what: str = "table", plain: Collection[str] = (), parse: Mapping[str, Any] | None = None
 ) -> pa.Table:
-    """Read a path, a glob, a folder or a table in memory into one Arrow table.
+    """Read a file, a folder, a glob or a dataframe as one Arrow table.
 
     Text is dictionary-encoded, except in the `plain` columns (ids). `what` names the table in errors; `parse` gives the notation
     of columns (see `read_log`).
@@ -75,12 +74,12 @@ def read_table(
     ['age', 'city']
     """
     parse = parse or {}
-    refuse(what, parse_problems(parse))
+    refuse(what, find_parse_setting_problems(parse))
     if isinstance(source, str | os.PathLike):
         texts = [name for name, way in parse.items() if way == "text"]
         table = _read_files(find_files(source, what), what, plain, texts)
     else:
-        table = encode_text(table_from_memory(source, what), plain)
+        table = dictionary_encode_text(convert_to_arrow_table(source, what), plain)
     if not parse:
         return table
     table, _, problems = parse_text_columns(table, parse, None)
@@ -100,22 +99,22 @@ def find_files(source: str | os.PathLike[str], what: str) -> list[Path]:
     path = expand_home(text)
     try:
         if path.is_dir():
-            return _files_in(path, what)
+            return _list_folder_tables(path, what)
         if path.exists():
             return [path]
         # Path.glob refuses absolute patterns; glob takes both.
         matches = sorted(map(Path, glob.glob(str(path), recursive=True))) if re.search(r"[*?\[]", text) else []  # noqa: PTH207
         if not matches:
-            fail(what, Problem(f"there is no file {text}", _neighbours(path)))
+            fail(what, Problem(f"there is no file {text}", _write_path_hint(path)))
         files = [match for match in matches if match.is_file()]
-        return files or [file for folder in matches for file in _files_in(folder, what)]
+        return files or [file for folder in matches for file in _list_folder_tables(folder, what)]
     except OSError as error:  # a name that is too long, a folder that may not be read
         short = text if len(text) <= 80 else f"{text[:77]}…"
         raise InputError(what, [Problem(f"{short!r} cannot be opened: {error.strerror}", "give a path")]) from error
 
 
 def is_remote(text: str) -> bool:
-    """Test if a source is a URL or the name of a Spark table rather than a path.
+    """Test if a source is a URL or the name of a Spark table, not a local path.
 
     >>> is_remote("s3a://shop/log"), is_remote("table:shop.log"), is_remote("log.parquet")
     (True, True, False)
@@ -124,25 +123,25 @@ def is_remote(text: str) -> bool:
 
 
 def expand_home(text: str) -> Path:
-    """Expand ~ in a path.
+    """Expand the home folder (~) in a path.
 
     Unlike `Path.expanduser`, it leaves the ~ of an unknown user unchanged.
     """
     return Path(os.path.expanduser(text))  # noqa: PTH111
 
 
-def _files_in(folder: Path, what: str) -> list[Path]:
-    tables = sorted(p for p in folder.iterdir() if is_table(p) and not p.name.startswith((".", "_")))
+def _list_folder_tables(folder: Path, what: str) -> list[Path]:
+    tables = sorted(p for p in folder.iterdir() if is_table_file(p) and not p.name.startswith((".", "_")))
     if not tables:
         fail(what, Problem(f"the folder {folder} holds no table", f"known kinds: {KNOWN_KINDS}"))
     return tables
 
 
-def _neighbours(path: Path) -> str:
+def _write_path_hint(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"the folder {folder} does not exist either"
-    names = sorted(p.name for p in folder.iterdir() if is_table(p))
+    names = sorted(p.name for p in folder.iterdir() if is_table_file(p))
     return (
         f"tables in {folder}: {join_some(names)}" if names else f"{folder} holds no table; known kinds: {KNOWN_KINDS}"
     )
@@ -151,7 +150,7 @@ def _neighbours(path: Path) -> str:
 def _read_files(files: list[Path], what: str, plain: Collection[str], texts: Collection[str]) -> pa.Table:
     import pyarrow as pa
 
-    tables = [encode_text(read_file(file, what, plain, texts), plain) for file in files]
+    tables = [dictionary_encode_text(read_file(file, what, plain, texts), plain) for file in files]
     if len(tables) == 1:
         return tables[0]
     merge_schemas(files, [table.schema for table in tables], what)
@@ -159,10 +158,10 @@ def _read_files(files: list[Path], what: str, plain: Collection[str], texts: Col
 
 
 def merge_schemas(files: Sequence[Path], schemas: Sequence[pa.Schema], what: str) -> pa.Schema:
-    """Return the common schema of several files; refuse files with different columns or types."""
+    """Return the common schema of several files; refuse incompatible columns or types."""
     import pyarrow as pa
 
-    refuse(what, _column_mismatches(files, [set(schema.names) for schema in schemas]))
+    refuse(what, _find_column_mismatches(files, [set(schema.names) for schema in schemas]))
     try:
         return pa.unify_schemas(schemas, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -172,7 +171,7 @@ def merge_schemas(files: Sequence[Path], schemas: Sequence[pa.Schema], what: str
         raise InputError(what, [Problem(f"{which} has different types in the {len(files)} files", hint)]) from error
 
 
-def _column_mismatches(files: Sequence[Path], columns: Sequence[set[str]]) -> list[Problem]:
+def _find_column_mismatches(files: Sequence[Path], columns: Sequence[set[str]]) -> list[Problem]:
     problems = []
     for file, names in zip(files[1:], columns[1:], strict=True):
         odd = sorted(columns[0] ^ names)
@@ -198,23 +197,27 @@ def read_file(file: Path, what: str, plain: Collection[str] = (), texts: Collect
     """
     with wrap_read_error(file, what):
         check_input_file(file, what)
-        kind = kind_of_file(file, what)
+        kind = detect_file_kind(file, what)
         if kind == "csv":
-            return validate_table(read_text(describe_csv(file, texts)))
+            return validate_table(read_delimited_text(detect_csv_format(file, texts)))
         if kind == "parquet":
             return _read_parquet(file, what, plain)
         if kind == "arrow":
             return _read_arrow(file, what)
         if kind == "zip":
             return _read_zip(file, what, plain, texts)
-        return validate_table(table_from_memory(convert_file(file, kind, what), what))
+        return validate_table(convert_to_arrow_table(read_optional_format(file, kind, what), what))
 
 
 def _read_zip(file: Path, what: str, plain: Collection[str], texts: Collection[str]) -> pa.Table:
-    """Read the only table in a zip file."""
+    """Read the only table of a zip file."""
     try:
         with zipfile.ZipFile(file) as archive, TemporaryDirectory(prefix="largesse-") as folder:
-            inner = [info for info in archive.infolist() if is_table(Path(info.filename)) and not _is_hidden(info)]
+            inner = [
+                info
+                for info in archive.infolist()
+                if is_table_file(Path(info.filename)) and not _is_hidden_member(info)
+            ]
             if len(inner) != 1:
                 listed = join_some([repr(info.filename) for info in inner])
                 got = f"{file} holds {plural(len(inner), 'table')}" + (f": {listed}" if inner else "")
@@ -228,20 +231,20 @@ def _read_zip(file: Path, what: str, plain: Collection[str], texts: Collection[s
         raise InputError(what, [Problem(f"{file} is no readable zip file: {error}", "write it again")]) from error
 
 
-def _is_hidden(info: zipfile.ZipInfo) -> bool:
+def _is_hidden_member(info: zipfile.ZipInfo) -> bool:
     return info.is_dir() or any(part.startswith((".", "__")) for part in Path(info.filename).parts)
 
 
-def _read_queried(source: QueriedFile, what: str) -> pa.Table:
-    """Read the table that a query selects from a file."""
+def _read_query_result(source: QueriedFile, what: str) -> pa.Table:
+    """Read the result of a query on a file as a table."""
     files = find_files(source.path, what)
     file = files[0]
     with wrap_read_error(file, what):
         check_input_file(file, what)
-        kind = kind_of_file(file, what)
+        kind = detect_file_kind(file, what)
         if len(files) > 1 or kind not in READERS:
             fail(what, Problem(f"{source.path} takes no query", f"a query selects from {join_some(QUERIED_KINDS)}"))
-        return validate_table(table_from_memory(convert_file(file, kind, what, source.query), what))
+        return validate_table(convert_to_arrow_table(read_optional_format(file, kind, what, source.query), what))
 
 
 def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
@@ -252,7 +255,10 @@ def _read_parquet(file: Path, what: str, plain: Collection[str]) -> pa.Table:
     _check_memory(file, what, max(unpacked, rows * sum(_min_byte_width(field.type) for field in schema)), rows)
     # Pages are decoded straight into dictionary codes: the plain strings never exist in memory. pq.read_table would fail on
     # two columns of one name before an error could name them.
-    with open_file(file) as stream, pq.ParquetFile(stream, read_dictionary=text_columns(schema, plain)) as opened:
+    with (
+        open_for_arrow(file) as stream,
+        pq.ParquetFile(stream, read_dictionary=list_dictionary_columns(schema, plain)) as opened,
+    ):
         return validate_table(opened.read())
 
 
@@ -267,15 +273,15 @@ def inspect_parquet(file: Path) -> tuple[pa.Schema, int, int]:
     """Return the schema, the number of rows and the uncompressed size in bytes of a Parquet file."""
     import pyarrow.parquet as pq
 
-    with open_file(file) as stream, pq.ParquetFile(stream) as opened:
+    with open_for_arrow(file) as stream, pq.ParquetFile(stream) as opened:
         metadata = opened.metadata
         pages = sum(metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups))
         return opened.schema_arrow, metadata.num_rows, pages
 
 
-def text_columns(schema: pa.Schema, plain: Collection[str]) -> list[str]:
-    """Return the names of text columns that are read as dictionaries."""
-    return [field.name for field in schema if is_text(field.type) and field.name not in plain]
+def list_dictionary_columns(schema: pa.Schema, plain: Collection[str]) -> list[str]:
+    """Return the names of the text columns to be read with dictionary encoding."""
+    return [field.name for field in schema if is_text_type(field.type) and field.name not in plain]
 
 
 def _read_arrow(file: Path, what: str) -> pa.Table:
@@ -298,13 +304,15 @@ def _read_arrow(file: Path, what: str) -> pa.Table:
 
 
 def _check_memory(file: Path, what: str, size: float, rows: int) -> None:
-    if size > memory_limit():
-        got = f"{file} takes at least {format_size(size)} for {plural(rows, 'row')}, and this machine has {format_size(memory_limit())}"
+    limit = read_memory_limit()
+    if size > limit:
+        rows_text = plural(rows, "row")
+        got = f"{file} takes at least {format_size(size)} for {rows_text}, and this machine has {format_size(limit)}"
         fail(what, Problem(got, "read fewer rows at a time"))
 
 
 def check_input_file(file: Path, what: str) -> None:
-    """Refuse a path that is not a regular file with content."""
+    """Refuse a path that is not a regular, non-empty file."""
     if not file.is_file():
         fail(what, Problem(f"{file} is not a regular file", "give a file or a folder of files"))
     if file.stat().st_size == 0:
@@ -312,7 +320,7 @@ def check_input_file(file: Path, what: str) -> None:
 
 
 def validate_table(table: pa.Table) -> pa.Table:
-    """Validate all names, offsets, lengths and codes of a table, and return it."""
+    """Check an Arrow table for corrupt names, offsets and codes, and return the table."""
     import pyarrow as pa
 
     _ = [field.name for field in table.schema]  # a name that is not UTF-8 raises here
@@ -326,13 +334,13 @@ def validate_table(table: pa.Table) -> pa.Table:
     return table
 
 
-def is_table(file: Path) -> bool:
-    """Test if a file name has the ending of a table."""
+def is_table_file(file: Path) -> bool:
+    """Test if a file name ends like a table file, such as .csv or .parquet."""
     return file.name.lower().endswith(tuple(ending for kind in READABLE_ENDINGS.values() for ending in kind))
 
 
-def kind_of_file(file: Path, what: str) -> str:
-    """Return the kind of a table file, by the ending of its name or by its first bytes."""
+def detect_file_kind(file: Path, what: str) -> str:
+    """Detect the kind of a table file from its name or its first bytes."""
     name = file.name.lower()
     for kind, endings in READABLE_ENDINGS.items():
         if name.endswith(endings):
@@ -348,7 +356,7 @@ def kind_of_file(file: Path, what: str) -> str:
 
 @contextmanager
 def wrap_read_error(file: Path, what: str) -> Iterator[None]:
-    """Convert errors of Arrow's readers to an `InputError` that names the file."""
+    """Convert Arrow's read errors to an `InputError` that names the file."""
     import pyarrow as pa
 
     try:
@@ -356,10 +364,10 @@ def wrap_read_error(file: Path, what: str) -> Iterator[None]:
     except PermissionError as error:
         raise InputError(what, [Problem(f"{file} may not be read", "check its permissions")]) from error
     except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(what, [_diagnosis(file, str(error))]) from error
+        raise InputError(what, [_diagnose_read_error(file, str(error))]) from error
 
 
-def _diagnosis(file: Path, message: str) -> Problem:
+def _diagnose_read_error(file: Path, message: str) -> Problem:
     ragged = re.search(r"Expected (\d+) columns, got (\d+)", message)
     if ragged:
         where = re.search(r"Row #(\d+)", message)
@@ -382,24 +390,24 @@ def _diagnosis(file: Path, message: str) -> Problem:
     return Problem(f"{file} is damaged or cut off: {first}", "write the file again; was the export interrupted?")
 
 
-def describe_csv(file: Path, texts: Collection[str], *, whole: bool = True) -> DelimitedSource:
-    """Detect the separator, decimal point and columns of codes of a CSV file.
+def detect_csv_format(file: Path, texts: Collection[str], *, whole: bool = True) -> DelimitedSource:
+    """Detect the separator, the decimal point and the code columns of a CSV file.
 
     With `whole`, an unpacked gzip file must fit into memory.
     """
-    head, encoding = decode_head(_read_head(file))
-    return describe_text(lambda: open_file(file, whole=whole), head, texts, encoding)
+    head, encoding = decode_first_bytes(_read_head(file))
+    return detect_text_format(lambda: open_for_arrow(file, whole=whole), head, texts, encoding)
 
 
-def open_file(file: Path, *, whole: bool = True) -> Any:
-    """Open a file for Arrow's readers.
+def open_for_arrow(file: Path, *, whole: bool = True) -> Any:
+    """Open a file, unpacking gzip, as a stream for Arrow's readers.
 
     With `whole`, an unpacked gzip file must fit into memory.
     """
     import pyarrow as pa
 
     if has_gzip_ending(file):
-        return pa.PythonFile(_GzipFile(file, memory_limit() if whole else None), mode="r")
+        return pa.PythonFile(_GzipFile(file, read_memory_limit() if whole else None), mode="r")
     try:
         str(file).encode()
     except UnicodeEncodeError:  # Arrow knows only names in UTF-8
@@ -408,14 +416,14 @@ def open_file(file: Path, *, whole: bool = True) -> Any:
 
 
 class _GzipFile(gzip.GzipFile):
-    """Gzip file with a limit on its unpacked bytes."""
+    """Gzip file with a limit on the number of unpacked bytes."""
 
     def __init__(self, file: Path, max_size: int | None) -> None:
         super().__init__(file, "rb")
         self._file, self._max_size = file, max_size
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return at most `size` of the next bytes."""
+        """Return the next unpacked bytes, at most `size`."""
         content = super().read(size)
         if self._max_size is not None and self.tell() > self._max_size:
             got = f"{self._file} unpacks to more than the {format_size(self._max_size)} of memory of this machine"
@@ -424,7 +432,7 @@ class _GzipFile(gzip.GzipFile):
 
 
 def has_gzip_ending(file: Path) -> bool:
-    """Test if a file name has the ending of gzip."""
+    """Test if a file name ends in .gz."""
     return file.name.lower().endswith(".gz")
 
 
@@ -436,12 +444,12 @@ def _read_head(file: Path) -> bytes:
 # -- tables in memory --------------------------------------------------------------------------------------------------
 
 
-def table_from_memory(source: Any, what: str) -> pa.Table:
-    """Convert a table in memory, or the table that a query selects, to an Arrow table."""
+def convert_to_arrow_table(source: Any, what: str) -> pa.Table:
+    """Convert a dataframe or another table in memory to an Arrow table."""
     import pyarrow as pa
 
     if isinstance(source, QueriedFile):
-        return _read_queried(source, what)
+        return _read_query_result(source, what)
     try:
         if isinstance(source, pa.Table):
             return source
@@ -450,8 +458,8 @@ def table_from_memory(source: Any, what: str) -> pa.Table:
         if isinstance(source, dict):
             return pa.table({str(name): values for name, values in source.items()})
         if type(source).__module__.split(".")[0] == "pandas" and hasattr(source, "columns"):
-            frame = _plain_frame(source)
-            refuse(what, _repeated_names(list(frame.columns)))
+            frame = _flatten_pandas_frame(source)
+            refuse(what, _find_repeated_columns(list(frame.columns)))
             return pa.Table.from_pandas(frame, preserve_index=False)
         if hasattr(source, "collect") and not hasattr(source, "__arrow_c_stream__"):
             source = source.collect()  # a polars LazyFrame
@@ -460,12 +468,12 @@ def table_from_memory(source: Any, what: str) -> pa.Table:
     except InputError:
         raise
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-        raise InputError(what, [_conversion_problem(error)]) from error
+        raise InputError(what, [_describe_conversion_error(error)]) from error
     got = "None" if source is None else type(source).__name__
     raise InputError(what, [Problem(f"not a table: got {got}", "give a path, or a pandas, polars or pyarrow table")])
 
 
-def _conversion_problem(error: Exception) -> Problem:
+def _describe_conversion_error(error: Exception) -> Problem:
     message = " ".join(str(argument) for argument in error.args).strip() or type(error).__name__
     column = re.search(r"Conversion failed for column (.+) with type", message)
     if column:
@@ -480,8 +488,8 @@ def _conversion_problem(error: Exception) -> Problem:
     )
 
 
-def _plain_frame(frame: Any) -> Any:
-    """Return a pandas frame with text as column names, and named indices as columns."""
+def _flatten_pandas_frame(frame: Any) -> Any:
+    """Return a pandas dataframe with text column names and with its named indices as columns."""
     named = [name for name in frame.index.names if name is not None and name not in frame.columns]
     if named:
         frame = frame.reset_index(level=named)
@@ -490,15 +498,15 @@ def _plain_frame(frame: Any) -> Any:
     return frame.set_axis([str(name) for name in frame.columns], axis=1)
 
 
-def encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
-    """Dictionary-encode the text columns of a table, except the `plain` ones.
+def dictionary_encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
+    """Dictionary-encode the text columns of a table, except the columns in `plain`.
 
     Each column has one dictionary; plain columns become strings.
     """
     import pyarrow as pa
 
     columns = [
-        _encode_column(column, plain=name in plain)
+        _dictionary_encode_column(column, plain=name in plain)
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
     encoded = pa.Table.from_arrays(columns, names=table.column_names).unify_dictionaries()
@@ -506,32 +514,32 @@ def encode_text(table: pa.Table, plain: Collection[str]) -> pa.Table:
 
 
 def list_reading_notes(schema: pa.Schema) -> list[str]:
-    """Return the remarks about the way in which a table was read."""
+    """Return the notes for the user on a table's encoding, which the reader stored in the schema."""
     note = (schema.metadata or {}).get(NOTE_KEY)
     return [] if note is None else [note.decode()]
 
 
-def _encode_column(column: pa.ChunkedArray, *, plain: bool) -> pa.ChunkedArray:
-    """Dictionary-encode a text column; convert other categories (numbers, dates) to their values."""
+def _dictionary_encode_column(column: pa.ChunkedArray, *, plain: bool) -> pa.ChunkedArray:
+    """Dictionary-encode a text column; decode a dictionary of numbers or dates."""
     import pyarrow as pa
 
     kind, wanted = column.type, pa.dictionary(pa.int32(), pa.string())
-    if is_text(kind):
+    if is_text_type(kind):
         return column.cast(pa.string()) if plain else column.cast(pa.string()).dictionary_encode()
     if not pa.types.is_dictionary(kind) or kind == wanted:
         return column
-    if is_text(kind.value_type):  # polars and pandas have their own sizes of codes and kinds of text
+    if is_text_type(kind.value_type):  # polars and pandas have their own sizes of codes and kinds of text
         parts = [
             pa.DictionaryArray.from_arrays(chunk.indices.cast(pa.int32()), chunk.dictionary.cast(pa.string()))
             for chunk in column.chunks
         ]
         return pa.chunked_array(parts, type=wanted)
-    return column if is_unusable(kind) else column.cast(kind.value_type)
+    return column if is_unusable_type(kind) else column.cast(kind.value_type)
 
 
-def check_columns(names: Sequence[str], rows: int, what: str) -> None:
+def check_column_names(names: Sequence[str], rows: int, what: str) -> None:
     """Refuse a table with repeated column names or without rows."""
-    problems = _repeated_names(names)
+    problems = _find_repeated_columns(names)
     if rows == 0:
         problems.append(
             Problem(f"it has {plural(len(names), 'column')} but no rows", "was the export filtered to nothing?")
@@ -539,7 +547,7 @@ def check_columns(names: Sequence[str], rows: int, what: str) -> None:
     refuse(what, problems)
 
 
-def _repeated_names(names: Sequence[str]) -> list[Problem]:
+def _find_repeated_columns(names: Sequence[str]) -> list[Problem]:
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     return [Problem(f"two columns have the same name: {join_some(twice)}", "rename one of them")] if twice else []
 
@@ -548,8 +556,8 @@ def _repeated_names(names: Sequence[str]) -> list[Problem]:
 
 
 @cache
-def memory_limit() -> int:
-    """Return the memory of this machine or container in bytes."""
+def read_memory_limit() -> int:
+    """Return the memory of this machine or container, in bytes."""
     limits = [DEFAULT_MEMORY_BYTES]
     if hasattr(os, "sysconf") and {"SC_PHYS_PAGES", "SC_PAGE_SIZE"} <= set(os.sysconf_names):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -559,7 +567,7 @@ def memory_limit() -> int:
 
 
 def format_size(size: float) -> str:
-    """Format a number of bytes with a unit.
+    """Format a number of bytes with a unit such as MB.
 
     >>> format_size(3_200_000_000)
     '3.2 GB'

@@ -1,4 +1,4 @@
-"""Parser of numbers and dates that are written as text.
+"""Parsing of text columns that hold numbers or dates, with detection of the notation.
 
 A column that can be read in one way only (15,09 or 1.234,56 or 5 EUR or 31.12.2024) is parsed, with a note. An ambiguous column
 (1,234) stays text, with a note that asks for `parse`. Only the digits 0 to 9 make numbers.
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.data.arrow_columns import (
-    as_floats,
+    convert_to_floats,
     count_words,
     decode_dictionary,
-    is_number,
-    is_text,
-    kind_of,
-    values_as_text,
+    find_feature_kind,
+    format_values,
+    is_number_type,
+    is_text_type,
 )
 from largesse.errors import Problem, join_some, percent
 
@@ -64,7 +64,7 @@ SAMPLED_CELLS = 1000  # values that are inspected before a whole column
 
 @dataclass(frozen=True)
 class NumberNotation:
-    """Notation of the numbers in a column, and the words that do not fit it."""
+    """Number notation of a text column (decimal point, decimal comma), with the words that are not numbers."""
 
     way: str  # decimal point, decimal comma, plain, ambiguous or none
     unit: str = ""
@@ -73,12 +73,12 @@ class NumberNotation:
 
     @property
     def certain(self) -> bool:
-        """True if every word has exactly one reading and the words are not all plain digits."""
+        """True if every word is a number in exactly one notation."""
         return not self.odd and (self.way in GROUP_MARKS or (self.way == "plain" and bool(self.unit)))
 
 
-def parse_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Problem]:
-    """Return the problems of the setting `parse`, which names the notations of columns."""
+def find_parse_setting_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Problem]:
+    """Return a problem for each invalid entry of the `parse` setting (column → notation)."""
     hint = f"give one of {', '.join(NOTATIONS)}; or the number for each word: {{yes = 1, no = 0}}"
     if not isinstance(parse, Mapping):
         return [Problem(f"parse is {parse!r}", 'give a notation for each column: parse={"price": "decimal comma"}')]
@@ -97,7 +97,7 @@ def parse_problems(parse: Any, columns: Sequence[str] | None = None) -> list[Pro
 def parse_text_columns(
     table: pa.Table, parse: Mapping[str, Any], skip: Collection[str] | None
 ) -> tuple[pa.Table, list[str], list[Problem]]:
-    """Parse numbers and dates in text columns, by `parse` or where only one notation fits.
+    """Parse text columns as numbers or dates, by given notations or where only one notation fits.
 
     Returns the table, notes and problems.
 
@@ -111,33 +111,33 @@ def parse_text_columns(
     skip = table.column_names if skip is None else skip
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in parse:
-            column = parse_as(name, column, parse[name], problems)
-        elif name not in skip and kind_of(column.type) == "text":
-            column, note = _recognise(name, column)
+            column = parse_column(name, column, parse[name], problems)
+        elif name not in skip and find_feature_kind(column.type) == "text":
+            column, note = _parse_if_unambiguous(name, column)
             notes += note
-        elif name not in skip and looks_like_excel(name, column):
-            notes.append(excel_note(name))
+        elif name not in skip and may_hold_excel_dates(name, column):
+            notes.append(write_excel_date_note(name))
         columns.append(column)
     return pa.Table.from_arrays(columns, names=table.column_names), notes, problems
 
 
-def excel_note(name: str) -> str:
-    """Return the note on a numeric column that may hold Excel's day numbers."""
+def write_excel_date_note(name: str) -> str:
+    """Write the note that a numeric column may hold Excel's day numbers."""
     return f'column {name!r} is read as numbers; if they are Excel\'s days: parse it as "excel date"'
 
 
-def match_kinds(table: pa.Table, expected: Mapping[str, str]) -> pa.Table:
-    """Parse text columns where numbers or dates are expected, if only one notation fits."""
+def parse_expected_kinds(table: pa.Table, expected: Mapping[str, str]) -> pa.Table:
+    """Parse text columns that are expected to hold numbers or dates."""
     for name, kind in expected.items():
         position = table.schema.get_field_index(name)  # −1 for a name that is not there, or there twice
-        if kind in ("number", "date") and position >= 0 and kind_of(table.column(position).type) == "text":
-            column, _ = _recognise(name, table.column(position))
+        if kind in ("number", "date") and position >= 0 and find_feature_kind(table.column(position).type) == "text":
+            column, _ = _parse_if_unambiguous(name, table.column(position))
             table = table.set_column(position, name, column)
     return table
 
 
 def detect_number_notation(words: Sequence[str]) -> NumberNotation:
-    """Detect the number notation of words.
+    """Detect the notation of numbers that are written as words.
 
     >>> detect_number_notation(["15,09", "7"]).way, detect_number_notation(["1,234"]).way, detect_number_notation(["5 EUR", "10 EUR"]).unit
     ('decimal comma', 'ambiguous', 'EUR')
@@ -146,7 +146,7 @@ def detect_number_notation(words: Sequence[str]) -> NumberNotation:
     odd = [word for word, shape in shapes.items() if shape is None]
     bodies = {word: (shape[1] + shape[3]).strip() for word, shape in shapes.items() if shape is not None}
     units = {(shape[2] or "") + (shape[4] or "") for shape in shapes.values() if shape is not None}
-    fits = {way: [w for w, body in bodies.items() if not _fits(body, way)] for way in GROUP_MARKS}
+    fits = {way: [w for w, body in bodies.items() if not _fits_notation(body, way)] for way in GROUP_MARKS}
     best = min(fits, key=lambda way: len(fits[way]))
     odd += fits[best]
     share = 1 - len(odd) / max(len(words), 1)
@@ -161,24 +161,24 @@ def detect_number_notation(words: Sequence[str]) -> NumberNotation:
     return NumberNotation(best, unit, tuple(odd), share)
 
 
-def _fits(body: str, way: str) -> bool:
+def _fits_notation(body: str, way: str) -> bool:
     return NUMBER_PATTERNS[way].fullmatch(body.replace("−", "-")) is not None
 
 
 def parse_number(word: str, way: str) -> float:
-    """Parse a word as a number in one notation; return NaN if it does not fit."""
+    """Parse a word as a number in a given notation; return NaN if it is not one."""
     shape = NUMBER_SHAPE.fullmatch(word)
     if shape is None:
         return float("nan")
     text = re.sub(f"[{GROUP_SPACES}]", "", (shape[1] + shape[3]).replace("−", "-"))
-    if not _fits((shape[1] + shape[3]).strip(), way):
+    if not _fits_notation((shape[1] + shape[3]).strip(), way):
         return float("nan")
     text = text.replace(GROUP_MARKS[way], "").replace(",", ".")
     return float(text) / (100 if "%" in (shape[2], shape[4]) else 1)
 
 
-def reads_as_number(text: str) -> bool:
-    """Test if a text is a plain number.
+def is_plain_number(text: str) -> bool:
+    """Test if a text is a number, with an optional decimal point and exponent.
 
     Python's `float` also accepts 1_0, ５ and infinity.
     """
@@ -186,7 +186,7 @@ def reads_as_number(text: str) -> bool:
 
 
 def parse_numbers(words: Sequence[str]) -> list[float] | None:
-    """Parse words as numbers if only one notation fits, else return None.
+    """Parse words as numbers; return None unless exactly one notation fits all of them.
 
     Yes and no become 1 and 0.
     """
@@ -199,8 +199,8 @@ def parse_numbers(words: Sequence[str]) -> list[float] | None:
     return [parse_number(word, style.way if style.way in GROUP_MARKS else "decimal point") for word in words]
 
 
-def map_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.ChunkedArray:
-    """Replace each word of a column by its value."""
+def replace_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.ChunkedArray:
+    """Replace each word of a text column by its parsed value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -211,31 +211,31 @@ def map_words(column: pa.ChunkedArray, words: Sequence[str], values: Any) -> pa.
 # -------------------------------------------------------------------------------------------------------- by themselves
 
 
-def _recognise(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:
-    """Convert a text column to numbers or dates if exactly one notation fits; return it and notes."""
+def _parse_if_unambiguous(name: str, column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, list[str]]:
+    """Parse a text column as numbers or dates if exactly one notation fits, and return notes for the user."""
     step = max(len(column) // SAMPLED_CELLS, 1)
     some_words = list(count_words(column.take(np.arange(0, len(column), step))))
-    if not look_like_values(some_words):
+    if not look_like_numbers_or_dates(some_words):
         return column, []
     words = list(count_words(column))
-    way, notes = recognise_words(name, words, some_words)
-    return (column if way is None else map_words(column, words, read_words(words, way))), notes
+    way, notes = detect_word_notation(name, words, some_words)
+    return (column if way is None else replace_words(column, words, convert_words(words, way))), notes
 
 
-def look_like_values(words: Sequence[str]) -> bool:
+def look_like_numbers_or_dates(words: Sequence[str]) -> bool:
     """Test if some of the words look like numbers or dates."""
     return any(NUMBER_SHAPE.fullmatch(word) or DAY_MONTH_DATE.fullmatch(word) for word in words)
 
 
-def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the notation of a column's words if only one fits, else None; and notes for the user.
+def detect_word_notation(name: str, words: list[str], some_words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Detect the number or date notation of a column's words; None unless exactly one fits.
 
     `words` are sorted by frequency.
 
     `some_words` come from rows spread over the column.
     """
     if any(DAY_MONTH_DATE.fullmatch(word) for word in some_words):
-        return _recognise_dates(name, words)
+        return _detect_date_notation(name, words)
     style = detect_number_notation(words)
     example = words[0]
     if style.certain:
@@ -257,13 +257,13 @@ def recognise_words(name: str, words: list[str], some_words: Sequence[str]) -> t
     return None, []
 
 
-def read_words(words: Sequence[str], way: str) -> list[Any]:
-    """Convert words to numbers or dates, in a notation that `recognise_words` returned."""
+def convert_words(words: Sequence[str], way: str) -> list[Any]:
+    """Convert words to numbers or dates in a known notation."""
     dates = way in ("day first", "month first")
-    return [_to_date(word, way) if dates else parse_number(word, way) for word in words]
+    return [_parse_date(word, way) if dates else parse_number(word, way) for word in words]
 
 
-def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]]:
+def _detect_date_notation(name: str, words: list[str]) -> tuple[str | None, list[str]]:
     parts = [DAY_MONTH_DATE.fullmatch(word) for word in words]
     odd = [word for word, value in zip(words, parts, strict=True) if value is None]
     if odd:
@@ -275,14 +275,14 @@ def _recognise_dates(name: str, words: list[str]) -> tuple[str | None, list[str]
         return None, [
             f'column {name!r} is read as text: {words[0]!r} may start with day or month; parse it as "day first" or "month first"'
         ]
-    values = read_words(words, way)
+    values = convert_words(words, way)
     if None in values:
         return None, [f"column {name!r} is read as text: some of its dates do not exist"]
     return way, [f"column {name!r} is read as {NOTATIONS[way]}: {words[0]!r} is {values[0]}"]
 
 
 def detect_date_order(words: Sequence[str]) -> str | None:
-    """Return the notation of dates, "day first" or "month first"; None if both are possible."""
+    """Return the order of day and month in dates, "day first" or "month first"; None if both are possible."""
     parts = [match for match in map(DAY_MONTH_DATE.fullmatch, words) if match]
     first, second = max(int(p[1]) for p in parts), max(int(p[3]) for p in parts)
     if first > 12 >= second or (all(p[2] == "." for p in parts) and second <= 12):
@@ -290,7 +290,7 @@ def detect_date_order(words: Sequence[str]) -> str | None:
     return "month first" if second > 12 >= first else None
 
 
-def _to_date(word: str, way: str) -> Any:
+def _parse_date(word: str, way: str) -> Any:
     import datetime as dt
 
     match, iso = DAY_MONTH_DATE.fullmatch(word), ISO_DATE.fullmatch(word)
@@ -306,11 +306,11 @@ def _to_date(word: str, way: str) -> Any:
         return None
 
 
-def looks_like_excel(name: str, column: pa.ChunkedArray) -> bool:
-    """Test if a numeric column with the name of a date may hold Excel's day numbers."""
-    if not is_number(column.type) or not DATE_NAME.search(name):
+def may_hold_excel_dates(name: str, column: pa.ChunkedArray) -> bool:
+    """Test if a numeric column, named like a date, may hold Excel's day numbers."""
+    if not is_number_type(column.type) or not DATE_NAME.search(name):
         return False
-    values = as_floats(column)
+    values = convert_to_floats(column)
     known = values[np.isfinite(values)]
     return bool(len(known) and known.min() >= EXCEL_DAYS[0] and known.max() <= EXCEL_DAYS[1])
 
@@ -318,40 +318,40 @@ def looks_like_excel(name: str, column: pa.ChunkedArray) -> bool:
 # ------------------------------------------------------------------------------------------------------------ as asked
 
 
-def parse_as(name: str, column: pa.ChunkedArray, way: Any, problems: list[Problem]) -> pa.ChunkedArray:
-    """Parse a column in a given notation, and add values that do not fit to the problems."""
+def parse_column(name: str, column: pa.ChunkedArray, way: Any, problems: list[Problem]) -> pa.ChunkedArray:
+    """Parse a column in a given notation, and collect the values that do not fit as problems."""
     import pyarrow as pa
 
-    if way in DATE_NOTATIONS and kind_of(column.type) == "date":
+    if way in DATE_NOTATIONS and find_feature_kind(column.type) == "date":
         return column
     if way == "text":
         texts = decode_dictionary(column)
-        return (texts if is_text(texts.type) else texts.cast(pa.string())).dictionary_encode()
+        return (texts if is_text_type(texts.type) else texts.cast(pa.string())).dictionary_encode()
     if way == "excel date":
-        days = as_floats(column) if is_number(column.type) else np.full(len(column), np.nan)
+        days = convert_to_floats(column) if is_number_type(column.type) else np.full(len(column), np.nan)
         dates = np.datetime64("1899-12-30", "D") + np.where(np.isfinite(days), np.floor(days), 0).astype("m8[D]")
         return pa.chunked_array([pa.array(dates, mask=~np.isfinite(days))])
-    if way == "percent" and is_number(column.type):
-        return pa.chunked_array([pa.array(as_floats(column) / 100, from_pandas=True)])
-    if not isinstance(way, Mapping) and is_number(column.type):
+    if way == "percent" and is_number_type(column.type):
+        return pa.chunked_array([pa.array(convert_to_floats(column) / 100, from_pandas=True)])
+    if not isinstance(way, Mapping) and is_number_type(column.type):
         return column
-    words = values_as_text(decode_dictionary(column).cast(pa.string()).unique().drop_null())
+    words = format_values(decode_dictionary(column).cast(pa.string()).unique().drop_null())
     values, wrong = parse_words(name, words, way)
     problems += wrong
-    return column if wrong else map_words(column, words, values)
+    return column if wrong else replace_words(column, words, values)
 
 
 def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[Problem]]:
-    """Parse words in a given notation; return their values and the problems."""
+    """Parse words in a given notation, and return their values and problems."""
     if isinstance(way, Mapping):
         known = {str(word).strip().casefold(): float(value) for word, value in way.items()}
         values: list[Any] = [known.get(word.strip().casefold()) for word in words]
-        if None in values and all(reads_as_number(word) and float(word) in known.values() for word in words):
+        if None in values and all(is_plain_number(word) and float(word) in known.values() for word in words):
             values = [float(word) for word in words]  # the next log contains the numbers themselves
     elif way in ("day first", "month first"):
-        values = [_to_date(word, way) for word in words]
+        values = [_parse_date(word, way) for word in words]
     else:
-        values = _numbers_as(words, way)
+        values = _parse_numbers_in_notation(words, way)
     odd = [w for w, v in zip(words, values, strict=True) if v is None and w.strip().casefold() not in MISSING_WORDS]
     if not odd:
         return values, []
@@ -364,7 +364,7 @@ def parse_words(name: str, words: list[str], way: Any) -> tuple[list[Any], list[
     return values, [Problem(got, hint)]
 
 
-def _numbers_as(words: list[str], way: str) -> list[float | None]:
+def _parse_numbers_in_notation(words: list[str], way: str) -> list[float | None]:
     mark = way if way in GROUP_MARKS else "decimal point"
     numbers = [parse_number(word, mark) for word in words]
     share = 100 if way == "percent" else 1
@@ -378,42 +378,44 @@ def _numbers_as(words: list[str], way: str) -> list[float | None]:
 
 
 @dataclass(frozen=True)
-class Suggestion:
-    """Notations that fit a column; if there are several, the user must choose."""
+class NotationSuggestion:
+    """Number or date notations that fit a text column."""
 
     ways: tuple[Any, ...]  # values of `parse`
     example: str  # a word of the column
 
 
-def suggest_parse(column: pa.ChunkedArray) -> Suggestion | None:
-    """Return the notations in which a text column can be parsed; None if it is plain text.
+def suggest_notations(column: pa.ChunkedArray) -> NotationSuggestion | None:
+    """Return the number or date notations that fit a text column; None for other text.
 
     >>> import pyarrow as pa
-    >>> suggest_parse(pa.chunked_array([["15,09", "7"]])).ways, suggest_parse(pa.chunked_array([["1,234"]])).ways
+    >>> suggest_notations(pa.chunked_array([["15,09", "7"]])).ways, suggest_notations(pa.chunked_array([["1,234"]])).ways
     (('decimal comma',), ('decimal comma', 'decimal point'))
-    >>> suggest_parse(pa.chunked_array([["Yes", "No"]])).ways
+    >>> suggest_notations(pa.chunked_array([["Yes", "No"]])).ways
     ({'No': 0, 'Yes': 1},)
     """
-    if kind_of(column.type) != "text" or not _may_hold_numbers(column):
+    if find_feature_kind(column.type) != "text" or not _may_hold_numbers(column):
         return None
     words = list(count_words(column))
     folded = {word: word.strip().casefold() for word in words}
     if set(folded.values()) <= {*YES_WORDS, *NO_WORDS}:
-        return Suggestion(({word: (YES_WORDS | NO_WORDS)[fold] for word, fold in sorted(folded.items())},), words[0])
+        return NotationSuggestion(
+            ({word: (YES_WORDS | NO_WORDS)[fold] for word, fold in sorted(folded.items())},), words[0]
+        )
     if all(DAY_MONTH_DATE.fullmatch(word) for word in words):
         way = detect_date_order(words)
-        return Suggestion((way,) if way else ("day first", "month first"), words[0])
+        return NotationSuggestion((way,) if way else ("day first", "month first"), words[0])
     style = detect_number_notation(words)
     if style.certain:
         plain = "percent" if style.unit == "%" else "number"
-        return Suggestion((style.way if style.way in GROUP_MARKS else plain,), words[0])
+        return NotationSuggestion((style.way if style.way in GROUP_MARKS else plain,), words[0])
     if style.way == "ambiguous" and not style.odd:
-        return Suggestion(("decimal comma", "decimal point"), words[0])
+        return NotationSuggestion(("decimal comma", "decimal point"), words[0])
     return None
 
 
 def _may_hold_numbers(column: pa.ChunkedArray) -> bool:
-    """Test if some of a sample of the words look like numbers or dates."""
+    """Test if some sampled words of a text column look like numbers or dates."""
     sample = column.take(np.arange(0, len(column), max(len(column) // SAMPLED_CELLS, 1)))
     return any(
         NUMBER_SHAPE.fullmatch(word)
@@ -423,12 +425,12 @@ def _may_hold_numbers(column: pa.ChunkedArray) -> bool:
     )
 
 
-def read_suggested(table: pa.Table) -> tuple[pa.Table, dict[str, Suggestion]]:
-    """Parse the columns that only one notation fits.
+def parse_unambiguous_columns(table: pa.Table) -> tuple[pa.Table, dict[str, NotationSuggestion]]:
+    """Parse the text columns that exactly one number or date notation fits.
 
     Returns the table and the suggestions for its text columns.
     """
-    ways = {name: suggest_parse(table.column(name)) for name in table.column_names}
+    ways = {name: suggest_notations(table.column(name)) for name in table.column_names}
     suggestions = {name: way for name, way in ways.items() if way is not None}
     unambiguous = {name: suggestion.ways[0] for name, suggestion in suggestions.items() if len(suggestion.ways) == 1}
     parsed, _, _ = parse_text_columns(table, unambiguous, None)
@@ -436,6 +438,6 @@ def read_suggested(table: pa.Table) -> tuple[pa.Table, dict[str, Suggestion]]:
     remaining = {
         name: suggestion
         for name, suggestion in suggestions.items()
-        if name not in unambiguous or kind_of(parsed.column(name).type) != "text"
+        if name not in unambiguous or find_feature_kind(parsed.column(name).type) != "text"
     }
     return parsed, remaining

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import as_floats, find_grouping, kind_of
+from largesse.data import convert_to_floats, find_feature_kind, find_grouping_rule
 from largesse.records import Array, ColumnDrift
 from largesse.stats import sample_rows
 
@@ -47,17 +47,17 @@ def _thin(table: pa.Table, cluster: Array | None, seed: int) -> pa.Table:
 
 def _compare(before: pa.ChunkedArray, after: pa.ChunkedArray) -> tuple[float, float]:
     """Return the population stability index of two samples of a column, and the p-value of no change."""
-    if kind_of(before.type) != kind_of(after.type):
+    if find_feature_kind(before.type) != find_feature_kind(after.type):
         return float("inf"), 0.0
-    grouping = find_grouping(before, N_GROUPS)
-    codes = grouping.code(before), grouping.code(after)
+    grouping = find_grouping_rule(before, N_GROUPS)
+    codes = grouping.assign_groups(before), grouping.assign_groups(after)
     counts = np.stack([np.bincount(code, minlength=len(grouping.labels)) for code in codes])
     counts = counts[:, counts.sum(axis=0) > 0]
     p = _test_counts(counts)
-    if kind_of(before.type) == "number":
+    if find_feature_kind(before.type) == "number":
         from scipy.stats import ks_2samp
 
-        old, new = (values[np.isfinite(values)] for values in map(as_floats, (before, after)))
+        old, new = (values[np.isfinite(values)] for values in map(convert_to_floats, (before, after)))
         if len(old) and len(new):
             p = min(2 * min(p, float(ks_2samp(old, new, method="asymp").pvalue)), 1.0)
     return _measure_psi(counts), p

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import as_floats, as_seconds, decode_dictionary, kind_of, match_kinds, word_codes
+from largesse.data import (
+    convert_to_floats,
+    convert_to_seconds,
+    decode_dictionary,
+    find_feature_kind,
+    index_words,
+    parse_expected_kinds,
+)
 from largesse.errors import join_some, percent, plural
 from largesse.evaluation.column_drift import measure_drift
 from largesse.levels import Levels
@@ -58,7 +65,9 @@ def compare_customers(log: Log, features: pa.Table, seed: int = 0) -> tuple[Cust
     (0.25, 'x0', array([ True,  True, False,  True]))
     """
     seen = log.seen.features
-    features = match_kinds(features, {name: kind_of(seen.column(name).type) for name in seen.column_names})
+    features = parse_expected_kinds(
+        features, {name: find_feature_kind(seen.column(name).type) for name in seen.column_names}
+    )
     features = features.take(sample_rows(len(features), MAX_MATCHED_CUSTOMERS, seed))
     unknown, values = np.zeros(len(features), dtype=bool), []
     for name in seen.column_names:
@@ -102,13 +111,13 @@ def _find_unknown(seen: pa.ChunkedArray, column: pa.ChunkedArray) -> tuple[Array
 
     Text with many rare words always has unknown ones: as many as its words that occur once suggest (Good and Turing).
     """
-    kind = kind_of(seen.type)
+    kind = find_feature_kind(seen.type)
     missing = np.asarray(column.is_null(nan_is_null=True))
     unknown = missing & (seen.null_count == 0) if kind == "text" else np.zeros(len(column), dtype=bool)
     if kind == "text":
         counts = decode_dictionary(seen).value_counts()
         words = {str(count["values"].as_py()): count["counts"].as_py() for count in counts}
-        others = ~missing & (word_codes(column, tuple(words)) >= len(words))
+        others = ~missing & (index_words(column, tuple(words)) >= len(words))
         expected = sum(times == 1 for times in words.values()) / max(len(seen), 1)
         if others.mean() > expected + 4 * np.sqrt(expected / max(len(column), 1)):
             unknown = unknown | others
@@ -116,7 +125,7 @@ def _find_unknown(seen: pa.ChunkedArray, column: pa.ChunkedArray) -> tuple[Array
         return unknown, tuple("missing" if name is None else str(name) for name in names[:MAX_EXAMPLES])
     if kind not in ("number", "date"):
         return unknown, ()
-    values, known = (as_seconds(part) if kind == "date" else as_floats(part) for part in (column, seen))
+    values, known = (convert_to_seconds(part) if kind == "date" else convert_to_floats(part) for part in (column, seen))
     known = known[np.isfinite(known)]
     if len(known) < len(seen):  # the log has missing values, too
         missing = np.zeros(len(column), dtype=bool)
@@ -140,8 +149,11 @@ def _stack(log: Log, curves: Array, customers: CustomerSample) -> Log:
     import pyarrow as pa
 
     names, tables = log.features.column_names, []
-    kinds = {name: kind_of(log.features.column(name).type) for name in names}
-    for table, expected in ((log.features, curves), (match_kinds(customers.features, kinds), customers.curves)):
+    kinds = {name: find_feature_kind(log.features.column(name).type) for name in names}
+    for table, expected in (
+        (log.features, curves),
+        (parse_expected_kinds(customers.features, kinds), customers.curves),
+    ):
         columns = {name: decode_dictionary(table.column(name)) for name in names}
         columns |= {
             f"expected response {k}": pa.array(values.astype(np.float64)) for k, values in enumerate(expected.T)

@@ -150,7 +150,7 @@ def trace_features(log: Log, scores: Scores, levels: Array) -> tuple[FeatureResp
         scores = replace(scores, weight=weight)
     traced = []
     for chosen in choose_features(features, levels[rows])[:MAX_CURVE_FEATURES]:
-        codes, labels = chosen.grouping.code(features.column(chosen.feature)), chosen.grouping.labels
+        codes, labels = chosen.grouping.assign_groups(features.column(chosen.feature)), chosen.grouping.labels
         curves, sizes = trace_groups(scores, rows, codes, len(labels)), np.bincount(codes, minlength=len(labels))
         groups = zip(labels, sizes.tolist(), curves, strict=True)
         curves_of_groups = tuple(GroupResponseCurve(label, n, tuple(points)) for label, n, points in groups if points)

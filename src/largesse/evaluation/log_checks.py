@@ -15,7 +15,7 @@ from math import comb
 
 import numpy as np
 
-from largesse.data import GivenPropensities, find_doubtful_levels, group_column
+from largesse.data import GivenPropensities, find_implausible_levels, group_column_values
 from largesse.errors import join_some, percent, plural
 from largesse.evaluation.level_mean_responses import Fall, MeanCurve, measure_curve
 from largesse.evaluation.monotonicity_check import GroupFall, find_group_fall, states_order
@@ -285,7 +285,7 @@ def _check_propensity_sums(log: Log) -> list[Finding]:
     """Check that given propensities agree with the frequencies of the levels; no finding if they do."""
     if log.propensity is None:
         return []
-    doubts = find_doubtful_levels(
+    doubts = find_implausible_levels(
         GivenPropensities(log.level, log.propensity, log.levels.titles, log.weight, log.cluster)
     )
     if not doubts:
@@ -572,7 +572,7 @@ def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
         targets["cost"] = log.paid[rows][:, None]
     leaks = []
     for name in log.features.column_names:
-        code = group_column(log.features.column(name).take(rows), N_LEAK_GROUPS).code
+        code = group_column_values(log.features.column(name).take(rows), N_LEAK_GROUPS).code
         for of, target in targets.items():
             if of == "level" and named_unit == name:
                 continue  # its values are known to have had one level

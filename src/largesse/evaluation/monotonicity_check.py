@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import find_grouping, name_value, order_levels
+from largesse.data import find_grouping_rule, format_group_limit, order_levels
 from largesse.evaluation.level_mean_responses import Fall, bound_share_variance, measure_curve
 from largesse.levels import Levels
 from largesse.records import MIN_LEVEL_ROWS, Array, Log
@@ -81,15 +81,15 @@ def find_group_fall(log: Log, propensity: Array, seed: int = 0) -> GroupFall | N
 
 def _list_groups(column: pa.ChunkedArray) -> Iterator[tuple[str, Array]]:
     """Yield the groups of a feature with their rows: the two sides of every cut through numbers or dates, or single words."""
-    grouping = find_grouping(column, N_FALL_GROUPS)
-    code = grouping.code(column)
+    grouping = find_grouping_rule(column, N_FALL_GROUPS)
+    code = grouping.assign_groups(column)
     if grouping.kind == "words":
         yield from ((repr(word), code == place) for place, word in enumerate(grouping.words))
     elif grouping.kind != "nothing":
         cuts = grouping.numbers if grouping.kind != "values" else grouping.numbers[:-1]
         known = code < len(cuts) + 1
         for place, cut in enumerate(cuts):
-            text = str(np.datetime64(int(cut), "s"))[:10] if grouping.kind == "dates" else name_value(cut)
+            text = str(np.datetime64(int(cut), "s"))[:10] if grouping.kind == "dates" else format_group_limit(cut)
             yield f"up to {text}", code <= place
             yield f"over {text}", known & (code > place)
 

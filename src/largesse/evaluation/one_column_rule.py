@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import Grouping, Groups, find_grouping, group_column, name_groups
+from largesse.data import GroupingRule, ValueGroups, drop_empty_groups, find_grouping_rule, group_column_values
 from largesse.evaluation.estimators import gives_levels
 from largesse.evaluation.policy_estimates import describe_mix
 from largesse.levels import Levels
@@ -63,7 +63,7 @@ class FoldRules:
 def learn_rules(log: Log, scores: Scores, policy: Array) -> FoldRules | None:
     """Return simple rules with the expected cost of a policy; None where no column has two groups."""
     rows, table = _sample_rows(log)
-    grouped = {name: group_column(table.column(name), RULE_GROUPS) for name in table.column_names}
+    grouped = {name: group_column_values(table.column(name), RULE_GROUPS) for name in table.column_names}
     grouped = {name: groups for name, groups in grouped.items() if len(np.unique(groups.code)) > 1}
     if not grouped:
         return None
@@ -99,18 +99,20 @@ def _sample_rows(log: Log) -> tuple[Array, pa.Table]:
     return log.sample.rows[rows], seen.features.take(rows)
 
 
-def _group_all(log: Log, names: list[str]) -> dict[str, Groups]:
+def _group_all(log: Log, names: list[str]) -> dict[str, ValueGroups]:
     """Group all rows by each named column; a large log takes the group limits from its sample."""
     if log.sample is None:
-        return {name: group_column(log.features.column(name), RULE_GROUPS) for name in names}
-    groupings = {name: find_grouping(log.sample.log.features.column(name), RULE_GROUPS) for name in names}
+        return {name: group_column_values(log.features.column(name), RULE_GROUPS) for name in names}
+    groupings = {name: find_grouping_rule(log.sample.log.features.column(name), RULE_GROUPS) for name in names}
     codes = np.concatenate(list(log.sample.map(partial(_code_columns, groupings), names, np.arange(len(log)))))
-    return {name: name_groups(groupings[name], codes[:, k]) for k, name in enumerate(names)}
+    return {name: drop_empty_groups(groupings[name], codes[:, k]) for k, name in enumerate(names)}
 
 
-def _code_columns(groupings: Mapping[str, Grouping], table: pa.Table) -> Array:
+def _code_columns(groupings: Mapping[str, GroupingRule], table: pa.Table) -> Array:
     """Return the group of every row (n, columns) by each of the columns."""
-    return np.column_stack([grouping.code(table.column(name)) for name, grouping in groupings.items()]).astype(np.int8)
+    return np.column_stack([grouping.assign_groups(table.column(name)) for name, grouping in groupings.items()]).astype(
+        np.int8
+    )
 
 
 def _split_folds(fold: Array) -> list[Array]:
@@ -118,7 +120,7 @@ def _split_folds(fold: Array) -> list[Array]:
     return [np.arange(len(fold)), *(np.flatnonzero(fold == f) for f in np.unique(fold))]
 
 
-def _find_column(scores: Scores, policy: Array, rows: Array, grouped: Mapping[str, Groups], places: Array) -> str:
+def _find_column(scores: Scores, policy: Array, rows: Array, grouped: Mapping[str, ValueGroups], places: Array) -> str:
     """Return the column whose rule has the largest predicted value on some rows; `places` are the rows' places in `grouped`."""
     spend, predicted = _expect_spend(scores, policy, rows), {}
     for name, groups in grouped.items():

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from largesse.allocation import BudgetPoint, count_levels_of_plans
-from largesse.data import Grouping, find_grouping
+from largesse.data import GroupingRule, find_grouping_rule
 from largesse.records import (
     Array,
     BudgetSize,
@@ -47,7 +47,7 @@ class GroupedFeature:
     """A feature that explains the planned levels, and its groups."""
 
     feature: str
-    grouping: Grouping
+    grouping: GroupingRule
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +81,8 @@ def choose_features(features: pa.Table, levels: Array) -> tuple[GroupedFeature, 
     """
     K, candidates = int(levels.max(initial=0)) + 1, []
     for name in features.column_names:
-        grouping = find_grouping(features.column(name), N_FEATURE_GROUPS)
-        code, size = grouping.code(features.column(name)), len(grouping.labels)
+        grouping = find_grouping_rule(features.column(name), N_FEATURE_GROUPS)
+        code, size = grouping.assign_groups(features.column(name)), len(grouping.labels)
         share = measure_separation(np.bincount(code * K + levels, minlength=size * K).reshape(size, K))
         if share >= MIN_SEPARATION:
             candidates.append((-share, name, grouping))
@@ -93,7 +93,7 @@ def choose_features(features: pa.Table, levels: Array) -> tuple[GroupedFeature, 
 def number_groups(features: Sequence[GroupedFeature], table: pa.Table) -> tuple[Array, int]:
     """Number the groups (n, features + 1) of customers consecutively, and count them; the last group holds everyone."""
     starts = np.cumsum([0, *(len(feature.grouping.labels) for feature in features)])
-    codes = [feature.grouping.code(table.column(feature.feature)) for feature in features]
+    codes = [feature.grouping.assign_groups(table.column(feature.feature)) for feature in features]
     numbered = [np.asarray(code, dtype=np.int64) + start for code, start in zip(codes, starts, strict=False)]
     return np.column_stack([*numbered, np.full(len(table), starts[-1])]), int(starts[-1]) + 1
 

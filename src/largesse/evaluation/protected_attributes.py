@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.data import find_grouping
+from largesse.data import find_grouping_rule
 from largesse.evaluation.influence_functions import Influence
 from largesse.evaluation.policy_estimates import compare_mix, measure_level_influence, measure_policy_influence
 from largesse.records import Array, Estimate, Log, ProtectedAttribute, ProtectedGroup, Scores
@@ -42,8 +42,8 @@ def compare_protected(log: Log, scores: Scores, policy: Array, estimator: str = 
 
     attributes = []
     for column in seen.protected.column_names:
-        grouping = find_grouping(seen.protected.column(column), MAX_PROTECTED_GROUPS)
-        code, groups = grouping.code(seen.protected.column(column)), []
+        grouping = find_grouping_rule(seen.protected.column(column), MAX_PROTECTED_GROUPS)
+        code, groups = grouping.assign_groups(seen.protected.column(column)), []
         for k, label in enumerate(grouping.labels):
             members = np.flatnonzero(code == k)
             if len(members) and weight[members].sum() > 0:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import group_column
+from largesse.data import group_column_values
 from largesse.records import Array, IndependenceTest, RandomisedStrata
 from largesse.stats import limit_to_one_thread, sample_rows, standardise
 
@@ -97,7 +97,7 @@ def find_strata(
     level_of = level if unit is None else _find_common(level, unit)
     scored = []
     for name in features.column_names:
-        grouping = group_column(features.column(name), MAX_STRATA)
+        grouping = group_column_values(features.column(name), MAX_STRATA)
         if (
             len(grouping.labels) > MAX_STRATA
             or not len(np.unique(grouping.code)) >= 2

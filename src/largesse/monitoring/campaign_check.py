@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data import GivenPropensities, as_floats, find_doubtful_levels, group_column, kind_of
+from largesse.data import (
+    GivenPropensities,
+    convert_to_floats,
+    find_feature_kind,
+    find_implausible_levels,
+    group_column_values,
+)
 from largesse.errors import join_some, percent, plural
 from largesse.evaluation import compute_paid_costs, measure_drift, measure_explained_share
 from largesse.monitoring.plan_prediction import Prediction
@@ -242,7 +248,9 @@ def _check_propensities(log: Log, prediction: Prediction) -> list[Finding]:
             return []
         text = "The plan drew its levels, but the new log does not hold their propensities: copy them from the plan."
         return [Finding("propensities", "note", text)]
-    off = find_doubtful_levels(GivenPropensities(log.level, log.propensity, log.levels.titles, log.weight, log.cluster))
+    off = find_implausible_levels(
+        GivenPropensities(log.level, log.propensity, log.levels.titles, log.weight, log.cluster)
+    )
     if off:
         reasons = join_some([str(problem) for problem in off], 3)
         text = f"The propensities of the new log do not agree with how often levels were given. {reasons}."
@@ -333,10 +341,10 @@ class _Column:
 
     @classmethod
     def read(cls, column: pa.ChunkedArray) -> _Column:
-        code = group_column(column, MAX_LEAK_GROUPS).code
-        if kind_of(column.type) != "number":
+        code = group_column_values(column, MAX_LEAK_GROUPS).code
+        if find_feature_kind(column.type) != "number":
             return cls(code, None)
-        values = as_floats(column)
+        values = convert_to_floats(column)
         known = np.isfinite(values)
         return cls(code, np.where(known, values, (values[known] / known.sum()).sum()) if known.any() else None)
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.campaign import Planning
-from largesse.data import as_floats, check_columns, check_customers, format_size, kind_of, memory_limit, require_columns
+from largesse.data import (
+    check_column_names,
+    convert_to_floats,
+    find_feature_kind,
+    format_size,
+    make_checked_customers,
+    read_memory_limit,
+    require_customer_columns,
+)
 from largesse.errors import Problem, fail, refuse, suggest
 from largesse.levels import Levels
 from largesse.records import Array, Customers
@@ -27,10 +35,10 @@ def find_suspects(table: pa.Table, customer: str | None, costs: Sequence[str]) -
     if customer in table.column_names:
         suspect |= np.asarray(table.column(customer).is_null(nan_is_null=True))
     columns = [table.column(name) for name in costs if name in table.column_names]
-    if not all(kind_of(column.type) == "number" for column in columns):
+    if not all(find_feature_kind(column.type) == "number" for column in columns):
         return np.ones(len(table), dtype=bool)
     if columns:
-        paid = np.column_stack([as_floats(column) for column in columns])
+        paid = np.column_stack([convert_to_floats(column) for column in columns])
         suspect |= ~(np.isfinite(paid) & (paid >= 0)).all(axis=1) | (np.diff(paid, axis=1) < 0).any(axis=1)
     return suspect
 
@@ -49,7 +57,7 @@ def list_memory_reasons(planning: Planning) -> list[Problem]:
 
 def check_memory(rows: int, columns: int, levels: int, reasons: Sequence[Problem]) -> None:
     """Refuse customers who are needed in memory at once, for these reasons, and do not fit into it."""
-    size, limit = rows * (columns + levels) * BYTES_PER_VALUE, MEMORY_SHARE * memory_limit()
+    size, limit = rows * (columns + levels) * BYTES_PER_VALUE, MEMORY_SHARE * read_memory_limit()
     if reasons and size > limit:
         needed = " and ".join(reason.what for reason in reasons)
         got = f"{needed}: all customers are needed in memory at once; {rows:,} customers take about {format_size(size)}"
@@ -60,7 +68,7 @@ def check_memory(rows: int, columns: int, levels: int, reasons: Sequence[Problem
 def check_customer_table(table: pa.Table, levels: Levels, customer: str | None, features: Sequence[str]) -> Customers:
     """Check a table of customers that must have these features, and their ids if it has that column."""
     named = find_id_column(table.column_names, customer, features)
-    customers = check_customers(table, levels=levels, customer=named)
+    customers = make_checked_customers(table, levels=levels, customer=named)
     _refuse_missing(features, customers.features.column_names)
     return customers
 
@@ -68,8 +76,8 @@ def check_customer_table(table: pa.Table, levels: Levels, customer: str | None, 
 def check_schema(schema: pa.Schema, levels: Levels, customer: str | None, features: Sequence[str]) -> str | None:
     """Check the columns of a table of customers before its rows are read; return the id column, or None."""
     named, costs = find_id_column(schema.names, customer, features), levels.cost_columns or ()
-    check_columns(schema.names, 1, "customers")
-    require_columns(schema.names, [*([named] if named else []), *costs])
+    check_column_names(schema.names, 1, "customers")
+    require_customer_columns(schema.names, [*([named] if named else []), *costs])
     _refuse_missing(features, [name for name in schema.names if name != named and name not in costs])
     return named
 

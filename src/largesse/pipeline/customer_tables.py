@@ -11,14 +11,14 @@ import numpy as np
 
 from largesse.campaign import Campaign
 from largesse.data import (
-    Batches,
-    as_floats,
-    bound_size,
-    check_customers,
-    is_text,
-    kind_of,
+    TableBatches,
+    bound_table_size,
+    convert_to_floats,
+    find_feature_kind,
+    find_parse_setting_problems,
+    is_text_type,
+    make_checked_customers,
     open_batches,
-    parse_problems,
     parse_text_columns,
     read_table,
 )
@@ -86,7 +86,7 @@ def make_log_source(log: Log, sample: LogSample) -> CustomerSource:
 class CustomerStream:
     """A table that is larger than memory, whose rows are checked when they are scored."""
 
-    batches: Batches
+    batches: TableBatches
     levels: Levels
     customer: str | None  # the column with the ids
     parse: Mapping[str, Any]
@@ -115,7 +115,9 @@ class CustomerStream:
         """Yield all customers with their own costs, if they have any, and which rows (n,) may break a rule."""
         for table in self._tables([*self._id_column, *self.costs, *features]):
             suspect = find_suspects(table, self.customer, self.costs)
-            costs = np.column_stack([as_floats(table.column(name)) for name in self.costs]) if self.costs else None
+            costs = (
+                np.column_stack([convert_to_floats(table.column(name)) for name in self.costs]) if self.costs else None
+            )
             yield Customers(table.select(list(features)), self._ids(table), costs), suspect
 
     def refuse_rows(self, repeated: Array) -> None:
@@ -129,7 +131,7 @@ class CustomerStream:
                 ids = table.column(self.customer).combine_chunks()
                 suspect[np.asarray(ids.is_valid())] |= np.isin(hash_customers(ids), repeated)
             suspects.append(table.filter(suspect))
-        check_customers(pa.concat_tables(suspects), levels=self.levels, customer=self.customer)
+        make_checked_customers(pa.concat_tables(suspects), levels=self.levels, customer=self.customer)
 
     @property
     def _id_column(self) -> list[str]:
@@ -156,7 +158,7 @@ def choose_customers(campaign: Campaign, log: Log, engine: Engine) -> Any:
     Customers of the log who have several rows are planned by the last of them.
     """
     if campaign.customers is not None:
-        kinds: dict[str, str] = {field.name: kind_of(field.type) for field in log.seen.features.schema}
+        kinds: dict[str, str] = {field.name: find_feature_kind(field.type) for field in log.seen.features.schema}
         return engine.open_customers(campaign, campaign.customers, kinds)
     if log.sample is not None:
         names = log.seen.features.column_names
@@ -179,8 +181,8 @@ def open_table(
     A table without the id column is numbered by its rows.
     """
     customer, parse = campaign.columns.get("customer"), campaign.roles.get("parse") or {}
-    if isinstance(source, str | os.PathLike) and bound_size(source, "customers")[1] > max_rows:
-        refuse("customers", parse_problems(parse))
+    if isinstance(source, str | os.PathLike) and bound_table_size(source, "customers")[1] > max_rows:
+        refuse("customers", find_parse_setting_problems(parse))
         stream = _open_stream(source, campaign.levels, customer, features, parse)
         if stream is not None:
             columns, reasons = len(stream.batches.schema), list_memory_reasons(campaign.planning)
@@ -206,7 +208,9 @@ def _open_stream(
         return None
     named = check_schema(batches.schema, levels, customer, list(features))
     numbers = [*(name for name, kind in features.items() if kind in ("number", "date")), *(levels.cost_columns or ())]
-    written = [name for name in numbers if kind_of(batches.schema.field(name).type) == "text" and name not in parse]
+    written = [
+        name for name in numbers if find_feature_kind(batches.schema.field(name).type) == "text" and name not in parse
+    ]
     kind = None if named is None else batches.schema.field(named).type
-    plain = kind is None or pa.types.is_integer(kind) or is_text(kind)
+    plain = kind is None or pa.types.is_integer(kind) or is_text_type(kind)
     return CustomerStream(batches, levels, named, parse) if plain and not written and named not in parse else None

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from largesse.campaign import CAMPAIGN_SECTIONS, Campaign, parse_campaign, read_campaign
-from largesse.data import read_table, table_from_memory
+from largesse.data import convert_to_arrow_table, read_table
 from largesse.errors import Problem, fail, refuse, suggest
 from largesse.levels import Levels
 from largesse.pipeline import commands
@@ -159,14 +159,14 @@ def _read_source(source: Any, table: Any, settings: dict[str, Any]) -> tuple[Cam
             fail("run", Problem("a log and a table are both given", "give the log alone"))
         if isinstance(source, str | os.PathLike):
             return make_campaign(settings, source), None
-        return make_campaign(settings), table_from_memory(source, "log")
+        return make_campaign(settings), convert_to_arrow_table(source, "log")
     if settings:
         hint = "change the campaign itself, or give a log with level=…, response=…"
         fail("run", Problem(f"a campaign and {', '.join(sorted(settings))} are both given", hint))
     campaign = source if isinstance(source, Campaign) else read_campaign(Path(source))
     if table is None:
         return campaign, None
-    return campaign.with_log(files.LOG_FILE), table_from_memory(table, "log")
+    return campaign.with_log(files.LOG_FILE), convert_to_arrow_table(table, "log")
 
 
 def make_campaign(settings: Mapping[str, Any], log: str | os.PathLike[str] | None = None) -> Campaign:
@@ -215,7 +215,7 @@ def _write_customers(folder: Path, customers: Any) -> Iterator[str | None]:
         return
     path = folder.absolute().with_name(f"{folder.name}-customers.parquet")
     files.check_output_file(path)
-    table = table_from_memory(customers, "customers")
+    table = convert_to_arrow_table(customers, "customers")
     earlier = path.with_name(f".{path.name}.earlier")
     if path.exists():
         path.replace(earlier)

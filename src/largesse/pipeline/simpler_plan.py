@@ -6,7 +6,7 @@ import numpy as np
 
 from largesse.allocation import mix_two_levels
 from largesse.campaign import Campaign
-from largesse.data import find_grouping
+from largesse.data import find_grouping_rule
 from largesse.errors import Problem, fail, suggest
 from largesse.evaluation import RULE_GROUPS
 from largesse.exploration import RESERVE, draw_within, measure_deviation
@@ -68,11 +68,11 @@ def _apply_rule(rule: RuleTable | None, campaign: Campaign, customers: Customers
     """Return the probabilities (n, K) of customers' levels by a rule; its groups are those of the log's column."""
     if rule is None:
         fail("plan", Problem("the evaluation of this run has no simple rule", "take the mix: --as mix"))
-    grouping = find_grouping(engine.read_log(campaign).seen.features.column(rule.column), RULE_GROUPS)
+    grouping = find_grouping_rule(engine.read_log(campaign).seen.features.column(rule.column), RULE_GROUPS)
     shares = dict(zip(rule.groups, rule.shares, strict=True))
     others = np.mean(rule.shares, axis=0)  # of groups that the log does not have
     table = np.array([shares.get(label, others) for label in grouping.labels])
-    return np.asarray(table[grouping.code(customers.features.column(rule.column))])
+    return np.asarray(table[grouping.assign_groups(customers.features.column(rule.column))])
 
 
 def _keep_budget(probabilities: Array, costs: Array, budget: float) -> Array:

@@ -20,7 +20,7 @@ from largesse.allocation import (
     find_cost_correction,
     penalise_unsupported_levels,
 )
-from largesse.data import feature_table, read_customers
+from largesse.data import make_feature_table, read_customers
 from largesse.errors import (
     Problem,
     fail,
@@ -425,7 +425,7 @@ class Policy:
     def onnx_inputs(self, customers: Any) -> dict[str, Array]:
         """Return customers, given as for `decide`, as inputs (n, 1) of the ONNX model."""
         read = self._read(customers)
-        table = read.features if isinstance(read, Customers) else feature_table(read)
+        table = read.features if isinstance(read, Customers) else make_feature_table(read)
         names = self.levels.cost_columns or ()
         costs = dict(zip(names, getattr(read, "costs", np.zeros((0, 0))).T, strict=True)) if names else {}
         return onnx_inputs(self.model.encoder_, table, costs)
@@ -511,7 +511,7 @@ def _widen(amounts: Array, curves: Array) -> Array:
 
 def _take_features(customers: Any) -> pa.Table:
     """Return the features of customers in any form but encoded ones."""
-    return customers.features if isinstance(customers, Customers) else feature_table(customers)
+    return customers.features if isinstance(customers, Customers) else make_feature_table(customers)
 
 
 def _check_policy(policy: Policy) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from largesse.allocation import allocate, decide_at_price
-from largesse.data import SECONDS_PER_DAY, Encoder, feature_table, plain_columns, require_columns
+from largesse.data import SECONDS_PER_DAY, Encoder, make_feature_table, make_raw_arrays, require_customer_columns
 from largesse.errors import (
     BudgetError,
     Problem,
@@ -152,9 +152,9 @@ class PolicyTree(DisplayMixin):
 
     def decide(self, customers: Any) -> Array:
         """Return the level (n,) of each customer of `Customers`, a `Log` or a table with the features of the conditions."""
-        table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
-        require_columns(table.column_names, tuple(self.kinds))
-        return follow(self.tree, plain_columns(table, self.kinds), table.num_rows)
+        table = customers.features if isinstance(customers, Customers | Log) else make_feature_table(customers)
+        require_customer_columns(table.column_names, tuple(self.kinds))
+        return follow(self.tree, make_raw_arrays(table, self.kinds), table.num_rows)
 
     def to_sql(
         self, dialect: str = "duckdb", *, table: str | Sequence[str] = "customers", customer: str | None = "customer"
@@ -320,7 +320,7 @@ class TreeData:
 
 def make_tree_data(encoder: Encoder, customers: Any, curves: Array, costs: Array, seed: int) -> TreeData:
     """Return raw features and outcomes of all customers, or of a random sample of many customers."""
-    table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
+    table = customers.features if isinstance(customers, Customers | Log) else make_feature_table(customers)
     if len(curves) < 2 * LOSS_FOLDS:
         fail("policy tree", Problem(f"there are {len(curves)} customers", "give a few hundred at least"))
     rows = sample_rows(len(curves), MAX_TREE_ROWS, seed)
@@ -495,7 +495,7 @@ def _measure_expected(data: TreeData, settings: TreeSettings) -> TreeLoss:
 def _measure_held_out(held: OutOfFoldPolicy, kinds: dict[str, Any], settings: TreeSettings) -> TreeLoss:
     """Return the loss on held-out rows; each fold's tree is learnt from curves of a model fitted without the fold."""
     scores = held.scores
-    plain = plain_columns(held.customers.features, kinds)
+    plain = make_raw_arrays(held.customers.features, kinds)
     data = TreeData(plain, kinds, scores.curves, scores.expected_costs)
     levels = np.empty(len(held.levels), dtype=np.int64)
     for fold in np.unique(scores.fold):

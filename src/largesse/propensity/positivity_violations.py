@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from largesse.data import as_floats, as_seconds, count_words, kind_of, name_value, word_codes
+from largesse.data import (
+    convert_to_floats,
+    convert_to_seconds,
+    count_words,
+    find_feature_kind,
+    format_group_limit,
+    index_words,
+)
 from largesse.records import MIN_LEVEL_ROWS, Array, CellCondition, Log, UnsupportedCell, UnsupportedCells
 from largesse.stats import sample_rows
 
@@ -95,11 +102,13 @@ def _find_cell_rows(cell: UnsupportedCell, table: pa.Table) -> Array:
     for condition in cell.conditions:
         column = table.column(condition.feature)
         if condition.kind == "words":
-            inside &= word_codes(column, condition.words) < len(condition.words)
-        elif condition.kind == "missing" and kind_of(column.type) == "text":
+            inside &= index_words(column, condition.words) < len(condition.words)
+        elif condition.kind == "missing" and find_feature_kind(column.type) == "text":
             inside &= np.asarray(column.is_null())
         else:
-            values = as_seconds(column) if kind_of(column.type) == "date" else as_floats(column)
+            values = (
+                convert_to_seconds(column) if find_feature_kind(column.type) == "date" else convert_to_floats(column)
+            )
             inside &= _mark_values_inside(condition, values)
     return inside
 
@@ -176,12 +185,12 @@ def _group_feature(name: str, log: Log) -> _GroupedFeature | None:
     import pyarrow as pa
 
     column = log.features.column(name)
-    kind = kind_of(column.type)
+    kind = find_feature_kind(column.type)
     if kind in ("nothing", "other"):
         return None
     if kind == "text":
         words = tuple(list(count_words(column))[:MAX_CELL_WORDS])
-        code = word_codes(column, words)
+        code = index_words(column, words)
         code[np.asarray(column.is_null())] = len(words) + 1
         if (code == code[0]).all():
             return None
@@ -190,7 +199,7 @@ def _group_feature(name: str, log: Log) -> _GroupedFeature | None:
             groups.append(np.where(code == len(words) + 1, few, np.where(code < few, code, few + 1)))
             sizes.append(few + 1)
         return _GroupedFeature(name, "words", code, groups[0], groups[1], (0, 0), (sizes[0], sizes[1]), words)
-    values = as_seconds(column) if kind == "date" else as_floats(column)
+    values = convert_to_seconds(column) if kind == "date" else convert_to_floats(column)
     values = np.where(np.isfinite(values), values, np.nan)
     known = values[~np.isnan(values)]
     if not len(known) or (len(known) == len(values) and known.min() == known.max()):
@@ -520,7 +529,7 @@ def _describe_condition(condition: CellCondition, feature: _GroupedFeature) -> C
     def name(value: float) -> str:
         if feature.flags:
             return "yes" if value else "no"
-        return str(np.datetime64(int(value), "s"))[:10] if feature.kind == "dates" else name_value(value)
+        return str(np.datetime64(int(value), "s"))[:10] if feature.kind == "dates" else format_group_limit(value)
 
     first, last = name(condition.low), name(condition.high)
     if condition.low == condition.high:

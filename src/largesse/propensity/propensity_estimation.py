@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from largesse.data import Encoder, kind_of
+from largesse.data import Encoder, find_feature_kind
 from largesse.progress import advance, track
 from largesse.propensity.covariate_balancing import MAX_PROPENSITY_ROWS, balance_propensities, fit_logit_corrections
 from largesse.propensity.positivity_violations import find_unsupported_cells, mark_supported_levels
@@ -449,7 +449,7 @@ def encode_for_levels(log: Log, max_rows: int | None = None, seed: int = 0, fold
     rows, weight = (rows, None) if sample is None else (sample.rows[rows], encoded_log.weight)
     encoder, table = Encoder(), encoded_log.confounders
     unit = seen.unit.column if seen.unit is not None and _find_assignment_units(seen) is not None else ""
-    if unit in table.column_names and kind_of(table.column(unit).type) == "text":
+    if unit in table.column_names and find_feature_kind(table.column(unit).type) == "text":
         table = table.drop_columns(unit)
     X = encoder.fit_transform(
         table, encoded_log.level, discrete=True, seed=seed, fold=None if fold is None else fold[rows]

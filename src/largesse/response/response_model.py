@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from largesse.data import EncodedRows, Encoder, feature_table, log_from_arrays, memory_limit
+from largesse.data import EncodedRows, Encoder, log_from_arrays, make_feature_table, read_memory_limit
 from largesse.errors import Problem, fail_not_fitted, refuse, suggest
 from largesse.io import Arrays, Reader, State, pack
 from largesse.progress import count_as_stage
@@ -335,7 +335,7 @@ class ResponseModel(Learner):
 
         It is 1 if fits are small, and limited by memory if they are large.
         """
-        room = memory_limit() // 2 // max(FIT_BYTES_PER_CELL * X.size, 1)
+        room = read_memory_limit() // 2 // max(FIT_BYTES_PER_CELL * X.size, 1)
         return min(count_cores(), room) if self.threads and X.size >= MIN_THREADED_CELLS else 1
 
     def fit_held_out(self, log: Log, fold: Array) -> HeldOutPredictions:
@@ -455,7 +455,7 @@ def encode_customers(encoder: Encoder, customers: Any) -> Array:
     """Encode the features of customers as the matrix (n, p) that an encoder was fitted for."""
     if isinstance(customers, EncodedRows) and customers.encoder is encoder:
         return customers.matrix
-    table = customers.features if isinstance(customers, Customers | Log) else feature_table(customers)
+    table = customers.features if isinstance(customers, Customers | Log) else make_feature_table(customers)
     if isinstance(customers, list | np.ndarray) and table.num_columns != encoder.width:
         got = f"the array has {table.num_columns} columns; the model was fitted with {encoder.width}"
         refuse("predict", [Problem(got, "give the same columns in the same order")])

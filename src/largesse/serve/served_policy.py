@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from largesse.campaign import BUDGET_KEYS, Campaign, read_campaign
-from largesse.data import Row, RowEncoder, read_customers
+from largesse.data import JsonRowEncoder, Row, read_customers
 from largesse.errors import InputError, LargesseError, Problem, fail, find_path_problems, refuse, repr_short
 from largesse.pipeline import POLICY_FILE
 from largesse.policy import Policy
@@ -55,9 +55,9 @@ class ServedPolicy:
         return self.customer or DEFAULT_ID_FIELD
 
     @cached_property
-    def encoder(self) -> RowEncoder:
+    def encoder(self) -> JsonRowEncoder:
         """Encoder of JSON rows."""
-        return RowEncoder(self.policy.model.encoder_, self.parse)
+        return JsonRowEncoder(self.policy.model.encoder_, self.parse)
 
     def encode(self, rows: Sequence[Row]) -> Any:
         """Convert rows to customers of the policy; refuse rows that the log's rules do not allow."""

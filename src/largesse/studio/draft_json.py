@@ -17,7 +17,7 @@ from largesse.campaign import (
     parse_campaign,
     unknown_columns,
 )
-from largesse.data import decode_dictionary, list_examples, skip_reason
+from largesse.data import decode_dictionary, find_skip_reason, list_example_values
 from largesse.errors import Problem, join_some, refuse, repr_short, suggest
 from largesse.records import ROLES
 
@@ -106,7 +106,7 @@ def _describe_column(name: str, inspection: CampaignDraft, role: str) -> dict[st
     column, values = inspection.columns[name], inspection.table.column(name)
     reason = None
     if role == IGNORED:
-        reason = inspection.guess.left_out.get(name) or skip_reason(name, values) or None
+        reason = inspection.guess.left_out.get(name) or find_skip_reason(name, values) or None
     elif role in inspection.guess.roles:
         reason = f"{column.distinct:,} distinct values" if role in REQUIRED_ROLES else "by its name and values"
     elif role == FEATURE and column.looks_protected:
@@ -116,7 +116,7 @@ def _describe_column(name: str, inspection: CampaignDraft, role: str) -> dict[st
         "kind": "yes/no" if column.yes_or_no else column.kind,
         "missing": values.null_count,
         "distinct": column.distinct if column.kind not in ("nothing", "other") else None,
-        "examples": list_examples(values),
+        "examples": list_example_values(values),
         "role": role,
         "reason": reason,
     }

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from largesse.data import is_table
+from largesse.data import is_table_file
 from largesse.errors import make_visible
 from largesse.pipeline import RUN_FILES, RUN_FOLDER_MARKS
 from largesse.serve import RequestError
@@ -46,7 +46,7 @@ class StudioFolder:
 
     def list_tables(self) -> list[Path]:
         """Return the tables that can be picked."""
-        tables = (path for path in self._list() if is_table(path) and _is_regular(path))
+        tables = (path for path in self._list() if is_table_file(path) and _is_regular(path))
         return sorted(tables, key=lambda path: path.name)[:MAX_LISTED_TABLES]
 
     def find_run(self, name: str) -> Path:
@@ -59,7 +59,7 @@ class StudioFolder:
     def find_table(self, name: str) -> Path:
         """Return a table by its name."""
         path = self.path / check_component(name)
-        if not (_is_regular(path) and is_table(path)):
+        if not (_is_regular(path) and is_table_file(path)):
             raise RequestError(404, f"there is no table {name!r} here", "reload the page to see which there are")
         return path
 

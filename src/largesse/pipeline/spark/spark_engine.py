@@ -19,15 +19,15 @@ from largesse.allocation import BatchPlan, PriceSums, allocate_batches
 from largesse.campaign import Campaign, read_campaign
 from largesse.data import (
     PLAIN_TEXT_ROLES,
-    Batches,
-    check_columns,
-    check_customers,
+    TableBatches,
+    check_column_names,
+    find_feature_kind,
     find_files,
-    kind_of,
+    make_checked_customers,
     merge_schemas,
     read_piece,
     read_table,
-    split_file,
+    split_into_pieces,
 )
 from largesse.errors import InputError, Problem, fail, find_row_limit_problems, refuse, suggest
 from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, PlanCounts, choose_features
@@ -194,7 +194,7 @@ def find_source(session: Any, source: Any, what: str) -> SparkTable:
         return SparkTable(_read_address(session, text, what))
     if name := _find_name(session, text, what):
         return SparkTable(session.table(name))
-    pieces = tuple(piece for file in find_files(text, what) for piece in split_file(file, what))
+    pieces = tuple(piece for file in find_files(text, what) for piece in split_into_pieces(file, what))
     # One task for each piece; the rows of this DataFrame are the numbers of pieces.
     return SparkTable(session.range(0, len(pieces), 1, len(pieces)), TableSpec((), pieces=pieces), text)
 
@@ -228,7 +228,7 @@ def _list_texts(source: SparkTable) -> list[str]:
         kinds = ("string", "char", "varchar")
         return [field.name for field in source.frame.schema if field.dataType.typeName() in kinds]
     first = next(read_piece(source.spec.pieces[0], "customers"), None)
-    return [] if first is None else [field.name for field in first.schema if kind_of(field.type) == "text"]
+    return [] if first is None else [field.name for field in first.schema if find_feature_kind(field.type) == "text"]
 
 
 # -- the engine -------------------------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ class Spark:
 
     def _fetch_log(self, frame: Any, columns: set[str] | None, plain: set[str]) -> Any:
         """Return the rows of a log as a table or, if there are many, as batches that the executors keep."""
-        check_columns(frame.columns, 1, "log")
+        check_column_names(frame.columns, 1, "log")
         if columns is not None:
             frame = frame.select(*(f"`{name}`" for name in frame.columns if name in columns))
         with explain_spark_failure("reading the log"):
@@ -301,7 +301,7 @@ class Spark:
             for content in chunks.map(job, "scoring the log", "rest"):
                 yield unpack_arrays(content)["rows"]
 
-        return Batches(schema, chunks.n, read, run_there)
+        return TableBatches(schema, chunks.n, read, run_there)
 
     def open_customers(self, campaign: Campaign, source: Any, features: Mapping[str, str]) -> Any:
         """Find a table of customers; executors check its rows when they score them.
@@ -551,4 +551,4 @@ def _refuse_repeats(chunks: ChunkedTable, customer: str) -> None:
     if hashes := b"".join(met.column("content").to_pylist()):
         found = [unpack_table(content) for content in chunks.map(partial(find_ids, hashes), doing, "rest")]
         ids = pa.concat_tables(found, promote_options="permissive")
-        check_customers(ids.rename_columns([customer]), customer=customer)
+        make_checked_customers(ids.rename_columns([customer]), customer=customer)

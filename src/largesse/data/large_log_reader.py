@@ -1,4 +1,4 @@
-"""Logs larger than memory: columns with roles for all rows, and the features of a random sample.
+"""Reader of logs larger than memory: role columns of all rows, and the features of a random sample.
 
 The first pass over the files keeps the columns with a role and collects statistics of the features, so that rules and messages
 are those of `read_log`. The second pass reads the features of a sample, drawn from every level or of whole clusters. Later
@@ -18,29 +18,29 @@ import numpy as np
 from largesse.data.arrow_columns import (
     MIN_ROWS_FOR_IDENTIFIER,
     MIN_UNIQUE_SHARE,
-    as_floats,
-    as_seconds,
+    convert_to_floats,
+    convert_to_seconds,
     decode_dictionary,
-    is_number,
-    kind_of,
+    find_feature_kind,
+    is_number_type,
 )
-from largesse.data.column_roles import RoleSpec, read_roles
-from largesse.data.table_batches import Batches, bound_size, open_batches
+from largesse.data.column_roles import RoleSpec, read_role_columns
+from largesse.data.table_batches import TableBatches, bound_table_size, open_batches
 from largesse.data.table_checks import TableChecker
-from largesse.data.table_reader import check_columns, list_reading_notes, memory_limit
+from largesse.data.table_reader import check_column_names, list_reading_notes, read_memory_limit
 from largesse.data.text_parsing import (
     DATE_NAME,
     EXCEL_DAYS,
     SAMPLED_CELLS,
-    excel_note,
-    look_like_values,
-    map_words,
-    parse_as,
-    parse_problems,
+    convert_words,
+    detect_word_notation,
+    find_parse_setting_problems,
+    look_like_numbers_or_dates,
+    parse_column,
     parse_text_columns,
     parse_words,
-    read_words,
-    recognise_words,
+    replace_words,
+    write_excel_date_note,
 )
 from largesse.errors import Problem, fail, find_row_limit_problems, join_some, plural, refuse
 from largesse.progress import advance
@@ -57,25 +57,25 @@ MIN_UNSAMPLED_PART = 6  # at least one row in six stays outside the sample
 MAX_COUNTED_VALUES = 1 << 20  # per column
 
 
-def read_large(source: Any, spec: RoleSpec, most_rows: int | str, seed: int = 0) -> Log | None:
-    """Read a log of more than `most_rows` rows, with the features of a sample; return None for a smaller log.
+def read_large_log(source: Any, spec: RoleSpec, most_rows: int | str, seed: int = 0) -> Log | None:
+    """Read a log of more than `most_rows` rows with the features of a sample; return None for a smaller log.
 
     "auto" stands for the number of rows that fit into memory.
     """
     refuse("log", find_row_limit_problems(most_rows, "most_rows"))
-    cells = FIT_MEMORY_SHARE * memory_limit() / FIT_BYTES_PER_NUMBER
-    max_cells, max_rows = bound_size(source, "log")
+    cells = FIT_MEMORY_SHARE * read_memory_limit() / FIT_BYTES_PER_NUMBER
+    max_cells, max_rows = bound_table_size(source, "log")
     if max_cells <= cells / max(ENCODED_WIDTHS.values()) if isinstance(most_rows, str) else max_rows <= most_rows:
         return None
     batches = open_batches(source, what="log", plain=spec.coded, texts=spec.texts)
-    width = sum(ENCODED_WIDTHS.get(kind_of(field.type), 1) for field in batches.schema)
+    width = sum(ENCODED_WIDTHS.get(find_feature_kind(field.type), 1) for field in batches.schema)
     max_sample = int(cells / max(width, 1)) if isinstance(most_rows, str) else int(most_rows)
     if batches.rows <= max_sample:
         return None
-    check_columns(batches.schema.names, batches.rows, "log")
-    first_pass = _scan(batches, spec)
-    log = _check(batches, spec, first_pass)
-    return _draw(log, batches, first_pass, max_sample, seed)
+    check_column_names(batches.schema.names, batches.rows, "log")
+    first_pass = _scan_columns(batches, spec)
+    log = _check_first_pass(batches, spec, first_pass)
+    return _draw_sample_log(log, batches, first_pass, max_sample, seed)
 
 
 # -- the first pass ------------------------------------------------------------------------------------------------------
@@ -83,15 +83,15 @@ def read_large(source: Any, spec: RoleSpec, most_rows: int | str, seed: int = 0)
 
 @dataclass(frozen=True, eq=False)
 class _FirstPass:
-    """Results of the first pass: columns with roles, and statistics of the features, of all rows."""
+    """Results of the first pass over a large log: role columns of all rows, and statistics of each feature."""
 
     roles: pa.Table  # (n rows) the columns that have a role
     profiles: dict[str, ColumnProfile]  # of the possible features
-    readings: dict[str, ColumnReading]
+    readings: dict[str, FeatureNotation]
 
 
-def _scan(batches: Batches, spec: RoleSpec) -> _FirstPass:
-    """Read all rows once: keep the columns with a role, and collect statistics of the features."""
+def _scan_columns(batches: TableBatches, spec: RoleSpec) -> _FirstPass:
+    """Read a large log once; keep the role columns and collect statistics of each feature."""
     import pyarrow as pa
 
     names = batches.schema.names
@@ -118,18 +118,18 @@ def _scan(batches: Batches, spec: RoleSpec) -> _FirstPass:
         done += len(batch)
         advance(done / batches.rows)
     roles = pa.concat_tables(parts).unify_dictionaries()
-    return _FirstPass(roles, profiles, {name: choose_reading(profile) for name, profile in profiles.items()})
+    return _FirstPass(roles, profiles, {name: choose_notation(profile) for name, profile in profiles.items()})
 
 
-def _check(batches: Batches, spec: RoleSpec, first_pass: _FirstPass) -> Log:
-    """Apply all rules of logs to the results of the first pass.
+def _check_first_pass(batches: TableBatches, spec: RoleSpec, first_pass: _FirstPass) -> Log:
+    """Check the role columns and the feature statistics of a large log by the rules of `read_log`.
 
     The features of the returned log are null columns.
     """
     import pyarrow as pa
 
     names = batches.schema.names
-    problems, columns = parse_problems(spec.parse, names), []
+    problems, columns = find_parse_setting_problems(spec.parse, names), []
     notes = list_reading_notes(batches.schema)
     for name in names:
         if name in first_pass.roles.column_names:
@@ -149,7 +149,7 @@ def _check(batches: Batches, spec: RoleSpec, first_pass: _FirstPass) -> Log:
         for name, profile in first_pass.profiles.items()
     }
     check = TableChecker(pa.Table.from_arrays(columns, names=names), problems, notes, stand_ins)
-    log = read_roles(check, spec)
+    log = read_role_columns(check, spec)
     refuse("log", check.problems)
     return log
 
@@ -158,25 +158,25 @@ def _check(batches: Batches, spec: RoleSpec, first_pass: _FirstPass) -> Log:
 
 
 @dataclass(frozen=True, eq=False)
-class _Features:
-    """Features of the rows with a response, read in batches."""
+class _BatchedFeatures:
+    """Features of a large log, read in batches, for the rows with a response."""
 
-    batches: Batches
+    batches: TableBatches
     first_pass: _FirstPass
     names: Sequence[str]  # the protected columns come last
     known: Array  # (rows of the table,) True where a row has a response
 
     def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield all rows in order in batches, with all or only the named features."""
+        """Yield the features of all rows in batches; `columns` selects features."""
         start, all_known = 0, bool(self.known.all())
         for batch in self.batches.read(self.names if columns is None else columns):
             known = self.known[start : start + len(batch)]
             start += len(batch)
             readings = [self.first_pass.readings[name] for name in batch.column_names]
-            yield convert_columns(batch if all_known else batch.filter(known), readings)
+            yield convert_feature_columns(batch if all_known else batch.filter(known), readings)
 
     def map(self, task: RowTask, columns: Sequence[str] | None, rows: Array) -> Iterator[Array]:
-        """Yield the results of a task for the selected rows, batch by batch.
+        """Apply a task to the selected rows batch by batch, and yield the results.
 
         Rows are rising indices among those with a response.
         """
@@ -184,7 +184,7 @@ class _Features:
         wanted = np.zeros(len(self.known), dtype=bool)
         wanted[np.flatnonzero(self.known)[rows]] = True
         readings = tuple(self.first_pass.readings[name] for name in names)
-        return self.batches.map(partial(run_on_features, task, readings), names, wanted)
+        return self.batches.map(partial(run_on_converted_features, task, readings), names, wanted)
 
     def take(self, rows: Array) -> pa.Table:
         """Return the features of the selected rows.
@@ -203,23 +203,23 @@ class _Features:
 
     @property
     def digest(self) -> str:
-        """Digest of all values of the features."""
+        """Hash of all feature values."""
         digest = hashlib.blake2b(digest_size=16)
         for name in self.names:
             digest.update(f"{self.first_pass.profiles[name].digest} {self.first_pass.readings[name].way}\0".encode())
         return digest.hexdigest()
 
 
-def _draw(log: Log, batches: Batches, first_pass: _FirstPass, max_rows: int, seed: int) -> Log:
-    """Return the log of the rows with a response, with a random sample of these rows."""
+def _draw_sample_log(log: Log, batches: TableBatches, first_pass: _FirstPass, max_rows: int, seed: int) -> Log:
+    """Return a large log with the features of a random sample of its rows."""
     known = np.isfinite(log.response)
     # The columns with roles are in the log, so the features need not keep them in memory.
     features_pass = replace(first_pass, roles=first_pass.roles.schema.empty_table())
     names = log.confounders.column_names
-    features = _Features(batches, features_pass, names, known)
+    features = _BatchedFeatures(batches, features_pass, names, known)
     log = log if known.all() else log.take(known)
     m = min(max_rows, len(log) - len(log) // MIN_UNSAMPLED_PART)
-    rows, stand_for = _draw_rows(log, m, seed)
+    rows, stand_for = _draw_sample_rows(log, m, seed)
     note = f"models learn from a random sample of {len(rows):,} of {len(log):,} rows; all rows judge them"
     learnt = log.features.column_names
     log = replace(log, features=log.features.select([]), notes=(*log.notes, note))
@@ -229,8 +229,8 @@ def _draw(log: Log, batches: Batches, first_pass: _FirstPass, max_rows: int, see
     return replace(log, sample=LogSample(sample, rows, features.read, features.map, features.digest, max_rows))
 
 
-def _draw_rows(log: Log, max_rows: int, seed: int) -> tuple[Array, Array | None]:
-    """Draw the rows of the sample; return them, and the number of rows that each one represents.
+def _draw_sample_rows(log: Log, max_rows: int, seed: int) -> tuple[Array, Array | None]:
+    """Draw the sample rows of a large log; return them with the number of rows that each one represents.
 
     The number is None if it is the same for all. A sample without one of the levels is refused.
     """
@@ -253,7 +253,7 @@ def _draw_rows(log: Log, max_rows: int, seed: int) -> tuple[Array, Array | None]
 
 @dataclass(eq=False)
 class ColumnProfile:
-    """Statistics of a feature that are collected in batches and suffice for all rules on whole columns."""
+    """Statistics of a feature, collected batch by batch, that suffice to check the whole column."""
 
     name: str
     type: pa.DataType
@@ -271,29 +271,29 @@ class ColumnProfile:
 
     @property
     def has_words(self) -> bool:
-        """True if the values of the column are words."""
-        return kind_of(self.type) == "text" or self.asked == "text" or isinstance(self.asked, Mapping)
+        """True if the column holds text."""
+        return find_feature_kind(self.type) == "text" or self.asked == "text" or isinstance(self.asked, Mapping)
 
     def add(self, column: pa.ChunkedArray) -> None:
-        """Add the next rows of the column."""
+        """Add a batch of the column to the statistics."""
         self.nulls += column.null_count
         if self.has_words:
             self._count_words(column)
-        elif DATE_NAME.search(self.name) and is_number(self.type):
-            numbers = as_floats(column)
+        elif DATE_NAME.search(self.name) and is_number_type(self.type):
+            numbers = convert_to_floats(column)
             numbers = numbers[np.isfinite(numbers)]
             low, high = self.ends
             self.ends = (min(low, numbers.min(initial=np.inf)), max(high, numbers.max(initial=-np.inf)))
         if not self.has_words:
             self._keep_values(column)
-        self._hash(column)
+        self._update_digest(column)
         self.seen += len(column)
 
     def _keep_values(self, column: pa.ChunkedArray) -> None:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if kind_of(self.type) in ("nothing", "other") or (self.values is not None and len(self.values) > 1):
+        if find_feature_kind(self.type) in ("nothing", "other") or (self.values is not None and len(self.values) > 1):
             return
         first_rows = decode_dictionary(column.slice(0, 1000))
         for values in (first_rows, decode_dictionary(column)):  # in most columns the first rows already vary
@@ -320,15 +320,15 @@ class ColumnProfile:
             self.words[word] = self.words.get(word, 0) + times
             self.known += times
 
-    def _hash(self, column: pa.ChunkedArray) -> None:
-        """Add the next values to the digest, so that it does not depend on the batches.
+    def _update_digest(self, column: pa.ChunkedArray) -> None:
+        """Add a batch of values to the column's hash.
 
         Texts add their bytes and, separately, their lengths.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        kind = kind_of(self.type)
+        kind = find_feature_kind(self.type)
         if kind == "text":
             texts = pc.fill_null(column.cast(pa.large_string()), "")
             lengths = np.where(np.asarray(column.is_null()), -1, np.asarray(pc.binary_length(texts)))
@@ -337,21 +337,23 @@ class ColumnProfile:
                 start, end = np.frombuffer(chunk.buffers()[1], np.int64)[[chunk.offset, chunk.offset + len(chunk)]]
                 self.hashes[0].update(memoryview(chunk.buffers()[2] or b"")[start:end])
         elif kind not in ("nothing", "other"):
-            self.hashes[0].update((as_seconds(column) if kind == "date" else as_floats(column)).tobytes())
+            self.hashes[0].update(
+                (convert_to_seconds(column) if kind == "date" else convert_to_floats(column)).tobytes()
+            )
 
     @property
     def digest(self) -> str:
-        """Digest of the name, kind and values of the column."""
+        """Hash of the column's name, kind and values."""
         digest = hashlib.blake2b(digest_size=16)
-        digest.update(f"{self.name}\0{kind_of(self.type)}\0{self.asked!r}".encode("utf-8", "surrogatepass"))
+        digest.update(f"{self.name}\0{find_feature_kind(self.type)}\0{self.asked!r}".encode("utf-8", "surrogatepass"))
         for values in self.hashes:
             digest.update(values.digest())
         return digest.hexdigest()
 
 
 @dataclass(frozen=True)
-class ColumnReading:
-    """Notation of a feature that is known after the first pass, with notes and problems."""
+class FeatureNotation:
+    """Number or date notation of a feature in a large log, with notes and problems."""
 
     name: str
     asked: Any = None  # the notation that `parse` names
@@ -361,9 +363,9 @@ class ColumnReading:
     problems: tuple[Problem, ...] = ()
 
 
-def choose_reading(profile: ColumnProfile) -> ColumnReading:
-    """Choose the notation that `parse_text_columns` would choose for the whole column."""
-    reading = ColumnReading(profile.name, profile.asked, bool(profile.words))
+def choose_notation(profile: ColumnProfile) -> FeatureNotation:
+    """Choose the number or date notation of a column from its statistics."""
+    reading = FeatureNotation(profile.name, profile.asked, bool(profile.words))
     if profile.asked is not None:
         is_parsed = profile.has_words and profile.asked not in ("text", "excel date")
         return replace(
@@ -373,44 +375,44 @@ def choose_reading(profile: ColumnProfile) -> ColumnReading:
     if profile.skip:
         return reading
     if profile.has_words:
-        if not look_like_values(sorted(profile.spread)):
+        if not look_like_numbers_or_dates(sorted(profile.spread)):
             return reading
         if len(profile.words) > MAX_COUNTED_VALUES:
             reason = f"it has more than {MAX_COUNTED_VALUES:,} different values; if they are numbers or dates, parse says how to read them"
             return replace(reading, notes=(f"column {profile.name!r} is read as text: {reason}",))
         words = sorted(profile.words, key=lambda word: (-profile.words[word], word))
-        way, notes = recognise_words(profile.name, words, sorted(profile.spread))
+        way, notes = detect_word_notation(profile.name, words, sorted(profile.spread))
         return replace(reading, way=way, notes=tuple(notes))
     low, high = profile.ends
     return (
-        replace(reading, notes=(excel_note(profile.name),))
+        replace(reading, notes=(write_excel_date_note(profile.name),))
         if EXCEL_DAYS[0] <= low <= high <= EXCEL_DAYS[1]
         else reading
     )
 
 
-def run_on_features(task: RowTask, readings: Sequence[ColumnReading], batch: pa.Table) -> Array:
-    """Run a task on rows whose features are first converted by their notations."""
-    return task(convert_columns(batch, readings))
+def run_on_converted_features(task: RowTask, readings: Sequence[FeatureNotation], batch: pa.Table) -> Array:
+    """Convert the features of a batch by their notations, and run a task on the batch."""
+    return task(convert_feature_columns(batch, readings))
 
 
-def convert_columns(batch: pa.Table, readings: Sequence[ColumnReading]) -> pa.Table:
-    """Convert the features of rows by the notations of their columns."""
+def convert_feature_columns(batch: pa.Table, readings: Sequence[FeatureNotation]) -> pa.Table:
+    """Convert the features of a batch to numbers or dates by their notations."""
     import pyarrow as pa
 
-    columns = [convert(column, reading) for column, reading in zip(batch.columns, readings, strict=True)]
+    columns = [convert_feature_column(column, reading) for column, reading in zip(batch.columns, readings, strict=True)]
     return pa.Table.from_arrays(columns, names=batch.column_names)
 
 
-def convert(column: pa.ChunkedArray, reading: ColumnReading) -> pa.ChunkedArray:
-    """Convert the values of one feature by the notation of its column."""
+def convert_feature_column(column: pa.ChunkedArray, reading: FeatureNotation) -> pa.ChunkedArray:
+    """Convert one feature to numbers or dates by its notation."""
     import pyarrow as pa
 
     if reading.asked is not None:
-        converted = parse_as(reading.name, column, reading.asked, [])
+        converted = parse_column(reading.name, column, reading.asked, [])
     elif reading.way is not None:
         words = column.cast(pa.string()).unique().drop_null().to_pylist()
-        converted = map_words(column, words, read_words(words, reading.way))
+        converted = replace_words(column, words, convert_words(words, reading.way))
     else:
         return column
     # A batch without words has no type of its own; it gets the type of the whole column.
@@ -420,25 +422,25 @@ def convert(column: pa.ChunkedArray, reading: ColumnReading) -> pa.ChunkedArray:
     return converted.cast(pa.date32() if dates else pa.float64())
 
 
-def summarise_as_short_column(profile: ColumnProfile, reading: ColumnReading) -> pa.ChunkedArray:
-    """Return a short column that passes and fails the same rules for features as the whole column."""
+def summarise_as_short_column(profile: ColumnProfile, reading: FeatureNotation) -> pa.ChunkedArray:
+    """Return a short column that passes or fails the same checks as the whole column."""
     import pyarrow as pa
 
     if profile.has_words:
-        if _is_identifier(profile, reading):
+        if _is_identifier_profile(profile, reading):
             return pa.chunked_array([pa.array([str(k) for k in range(MIN_ROWS_FOR_IDENTIFIER)]).dictionary_encode()])
         as_text = reading.way is None and profile.asked in (None, "text")
         words = [*list(profile.words)[: 2 if as_text else SAMPLED_CELLS], *([None] if profile.nulls else [])]
-        stand_in = convert(pa.chunked_array([pa.array(words, pa.string())]), reading)
+        stand_in = convert_feature_column(pa.chunked_array([pa.array(words, pa.string())]), reading)
     elif profile.values is None:  # empty, or nothing that can be compared
         return pa.chunked_array([pa.nulls(2, profile.type)])
     else:
-        stand_in = convert(profile.values, reading)
+        stand_in = convert_feature_column(profile.values, reading)
     return pa.chunked_array([*stand_in.chunks, *stand_in.chunks]) if len(stand_in) == 1 else stand_in
 
 
-def _is_identifier(profile: ColumnProfile, reading: ColumnReading) -> bool:
-    """Test if nearly every counted row has a text of its own."""
+def _is_identifier_profile(profile: ColumnProfile, reading: FeatureNotation) -> bool:
+    """Test if nearly every row of a column has a distinct text."""
     import pyarrow as pa
 
     coded = profile.asked == "text" or (profile.asked is None and pa.types.is_dictionary(profile.type))

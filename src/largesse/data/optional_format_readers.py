@@ -1,4 +1,4 @@
-"""Readers of Excel, JSON, Stata, SPSS, SQLite and DuckDB files, by libraries that are imported when they are used.
+"""Readers of file formats that need optional packages: Excel, JSON, Stata, SPSS, SQLite and DuckDB.
 
 Each reads a whole file into memory. A file that may hold several tables, such as a database, takes a query.
 """
@@ -21,14 +21,14 @@ MAX_SHEETS_LISTED = 8
 
 @dataclass(frozen=True)
 class QueriedFile:
-    """A table of a file with several: the result of a query, or the sheet of a workbook."""
+    """File with several tables, and the SQL query or sheet name that selects one of them."""
 
     path: str
     query: str
 
 
-def convert_file(file: Path, kind: str, what: str, query: str = "") -> Any:
-    """Return the table of a file as a dataframe or an Arrow table; `query` selects one of several tables."""
+def read_optional_format(file: Path, kind: str, what: str, query: str = "") -> Any:
+    """Read a file of an optional format (Excel, Stata, …) as a dataframe or an Arrow table."""
     reader = READERS[kind]
     if query and kind not in QUERIED_KINDS:
         fail(what, Problem(f"{file} takes no query", f"a query selects from {join_some(QUERIED_KINDS)}"))
@@ -55,19 +55,19 @@ def _read_excel(file: Path, what: str, query: str) -> Any:
         listed = join_some([repr(name) for name in filled or sheets], MAX_SHEETS_LISTED)
         got = f"{file} has {len(filled)} sheets with rows: {listed}" if filled else f"{file} has no sheet with rows"
         fail(what, Problem(got, 'name one: query = "Sheet1"'))
-    return _unmix(next(iter(filled.values())))
+    return _convert_mixed_columns(next(iter(filled.values())))
 
 
-def _unmix(frame: Any) -> Any:
-    """Return a dataframe whose columns of mixed types are text, as a spreadsheet shows them."""
+def _convert_mixed_columns(frame: Any) -> Any:
+    """Convert dataframe columns with values of mixed types to text."""
     for name in frame.columns:
         column = frame[name]
         if column.dtype == object and column.dropna().map(type).nunique() > 1:
-            frame[name] = column.map(_write_cell, na_action="ignore")
+            frame[name] = column.map(_format_spreadsheet_cell, na_action="ignore")
     return frame
 
 
-def _write_cell(value: Any) -> str:
+def _format_spreadsheet_cell(value: Any) -> str:
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
@@ -105,14 +105,14 @@ def _read_sqlite(file: Path, what: str, query: str) -> pa.Table:
 
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as database:
         tables = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
-        cursor = database.execute(query or _select_all([name for (name,) in tables], file, what))
+        cursor = database.execute(query or _write_table_query([name for (name,) in tables], file, what))
         names, rows = [column[0] for column in cursor.description or ()], cursor.fetchall()
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     return pa.Table.from_arrays([_make_array(values) for values in columns], names=names)
 
 
 def _make_array(values: Sequence[Any]) -> pa.Array:
-    """Return values as an Arrow array; those of mixed types, which SQLite allows, become text."""
+    """Convert values to an Arrow array; values of mixed types become text."""
     import pyarrow as pa
 
     try:
@@ -126,11 +126,11 @@ def _read_duckdb(file: Path, what: str, query: str) -> pa.Table:
     duckdb = require_part("duckdb", "duckdb", what)
     with duckdb.connect(str(file), read_only=True) as database:
         names = [row[0] for row in database.execute("SHOW TABLES").fetchall()]
-        return database.sql(query or _select_all(names, file, what)).to_arrow_table()
+        return database.sql(query or _write_table_query(names, file, what)).to_arrow_table()
 
 
-def _select_all(names: Sequence[str], file: Path, what: str) -> str:
-    """Return the query for the only table of a database."""
+def _write_table_query(names: Sequence[str], file: Path, what: str) -> str:
+    """Return the SQL query that selects all rows of a database's only table."""
     if len(names) != 1:
         got = f"{file} has {len(names)} tables" + (f": {join_some([repr(name) for name in names])}" if names else "")
         fail(what, Problem(got, 'say which rows to read: query = "SELECT * FROM …"'))

@@ -11,7 +11,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.data import csv_reader, digest_log, large_log, read_log, table_batches
+from largesse.data import csv_reader, digest_log, large_log_reader, read_log, table_batches
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Log
@@ -215,7 +215,7 @@ def test_the_digest_knows_features_sample_and_settings(tmp_path: Path, monkeypat
 
 
 def test_text_of_very_many_words_stays_text_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_log, "MAX_COUNTED_VALUES", 100)
+    monkeypatch.setattr(large_log_reader, "MAX_COUNTED_VALUES", 100)
     many = [f"{i // 2},5" for i in range(N)]
     log = read_log(table(price=many), levels=LEVELS, most_rows=300, **ROLES)
     assert any("'price' is read as text: it has more than 100 different values" in note for note in log.notes)

@@ -1,4 +1,4 @@
-"""Unit of assignment: the coarsest column within whose groups of rows the level never varies, such as a village of a trial.
+"""Detection of the assignment unit: the coarsest column, such as a village, within which the level never varies.
 
 Rows of such a group did not get their levels independently of each other, whether or not the log names the group as a cluster. A
 column counts if its groups agree far more often than independent levels would, and if their levels do not follow its values: a
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.data.arrow_columns import as_comparable, as_floats, as_seconds, kind_of
+from largesse.data.arrow_columns import convert_to_comparable, convert_to_floats, convert_to_seconds, find_feature_kind
 from largesse.records import Array, AssignmentUnit
 from largesse.stats import sample_rows
 
@@ -31,8 +31,8 @@ MAX_GROUP_RATIO = 1.25  # of columns with the same groups, up to ties
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidate:
-    """A column within whose groups levels are constant."""
+class _CandidateUnit:
+    """Column that may be the assignment unit, because the level is constant within each of its values."""
 
     name: str
     groups: int
@@ -46,7 +46,7 @@ def find_assignment_unit(
     features: Collection[str] = (),
     cluster: str | None = None,
 ) -> AssignmentUnit | None:
-    """Return the coarsest column of a table within whose groups levels (n,) in 0..K−1 are constant, or None.
+    """Find the coarsest column within whose values the level is constant; None if no column is.
 
     Columns in `skip`, such as the level itself, are not searched. Of columns with the same groups, the named `cluster` is preferred,
     then one that is no feature.
@@ -64,19 +64,19 @@ def find_assignment_unit(
             continue
         column = table.column(name) if len(rows) == table.num_rows else table.column(name).take(rows)
         if groups := _count_units(column, level[rows]):
-            candidates.append(_Candidate(name, groups, (name != cluster, name in features)))
+            candidates.append(_CandidateUnit(name, groups, (name != cluster, name in features)))
     if not candidates:
         return None
     fewest = min(candidate.groups for candidate in candidates)
     same = [candidate for candidate in candidates if candidate.groups <= MAX_GROUP_RATIO * fewest]
     chosen = min(same, key=lambda candidate: (candidate.rank, -candidate.groups))
-    code = group_rows(table.column(chosen.name))
+    code = number_distinct_values(table.column(chosen.name))
     return AssignmentUnit(chosen.name, code, int(code.max()) + 1)
 
 
-def group_rows(column: pa.ChunkedArray) -> Array:
-    """Return the number of each row's value (n,), in the order in which values appear; every missing value is a group of its own."""
-    values = as_comparable(column).combine_chunks().dictionary_encode()
+def number_distinct_values(column: pa.ChunkedArray) -> Array:
+    """Number the distinct values of a column (n,) by first appearance; each missing value gets a number of its own."""
+    values = convert_to_comparable(column).combine_chunks().dictionary_encode()
     missing = np.asarray(values.indices.is_null())
     code = np.asarray(values.indices.fill_null(0), dtype=np.int64)
     code[missing] = len(values.dictionary) + np.arange(int(missing.sum()))
@@ -84,11 +84,11 @@ def group_rows(column: pa.ChunkedArray) -> Array:
 
 
 def _count_units(column: pa.ChunkedArray, level: Array) -> int:
-    """Return the number of groups of a column within which levels (n,) are constant; 0 if the column is no unit of assignment."""
-    kind = kind_of(column.type)
+    """Return the number of distinct values of a column if levels (n,) are constant within each, else 0."""
+    kind = find_feature_kind(column.type)
     if kind in ("nothing", "other"):
         return 0
-    code, K = group_rows(column), int(level.max()) + 1
+    code, K = number_distinct_values(column), int(level.max()) + 1
     groups = int(code.max()) + 1
     if not max(MIN_UNITS, MIN_UNITS_PER_LEVEL * K) <= groups <= (1 - MIN_GROUPED_SHARE / 2) * len(code):
         return 0
@@ -100,28 +100,28 @@ def _count_units(column: pa.ChunkedArray, level: Array) -> int:
     constant = float((most == sizes)[several].mean())
     shares = np.bincount(level, minlength=K) / len(level)
     by_chance = float((shares[None, :] ** sizes[several][:, None]).sum(axis=1).mean())
-    if constant < MIN_CONSTANT_SHARE or several.sum() * _divergence(constant, by_chance) < -np.log(MAX_CHANCE):
+    if constant < MIN_CONSTANT_SHARE or several.sum() * _measure_divergence(constant, by_chance) < -np.log(MAX_CHANCE):
         return 0
     if kind == "text":
         return groups
-    values = as_seconds(column) if kind == "date" else as_floats(column)
+    values = convert_to_seconds(column) if kind == "date" else convert_to_floats(column)
     if kind == "number" and (values[np.isfinite(values)] % 1).any():
         return 0  # a measure: groups are named by ids, words or dates
     first = np.unique(code, return_index=True)[1]
     ordered = np.argsort(values[first], kind="stable")
-    return 0 if _follows_order(counts.argmax(axis=1)[ordered]) else groups
+    return 0 if _follows_row_order(counts.argmax(axis=1)[ordered]) else groups
 
 
-def _divergence(share: float, expected: float) -> float:
-    """Return Kullback and Leibler's divergence of a share above the expected one: Chernoff's exponent per group; 0 below it."""
+def _measure_divergence(share: float, expected: float) -> float:
+    """Return the Kullback–Leibler divergence of an observed share from a smaller expected share, else 0."""
     if share <= expected or not 0 < expected < 1:
         return 0.0
     left = (1 - share) * np.log((1 - share) / (1 - expected)) if share < 1 else 0.0
     return float(share * np.log(share / expected) + left)
 
 
-def _follows_order(level: Array) -> bool:
-    """Test if levels (m,) along an order change far less often than in a random order, as those of a rule do."""
+def _follows_row_order(level: Array) -> bool:
+    """Test if levels (m,) change far less often from row to row than randomly ordered levels."""
     changes, counts, m = int((level[1:] != level[:-1]).sum()), np.bincount(level), len(level)
     K = int(np.count_nonzero(counts))
     expected = (m - 1) * (1 - float((counts * (counts - 1)).sum()) / (m * (m - 1)))
