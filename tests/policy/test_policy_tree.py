@@ -8,7 +8,16 @@ import pytest
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.policy import Policy, PolicyTree
-from largesse.policy.policy_tree import Condition, Leaf, Split, TreeData, TreeSettings, follow, learn_tree, list_leaves
+from largesse.policy.policy_tree import (
+    Condition,
+    Leaf,
+    Split,
+    TreeData,
+    TreeSettings,
+    apply_tree,
+    learn_tree,
+    list_leaves,
+)
 from largesse.response import Linear
 from support.exports import draw_log, expect, make_policy, odd_customers, run_duckdb
 
@@ -23,7 +32,7 @@ def test_a_tree_keeps_its_budget_and_its_depth(budget: float, depth: int) -> Non
     value = np.cumsum(rng.exponential(size=(200, 3)) * rng.integers(0, 2, (200, 1)), axis=1)
     data = TreeData(plain, dict.fromkeys(plain, "number"), value, np.tile(np.arange(3.0), (200, 1)))
     tree, _ = learn_tree(data, TreeSettings(depth, budget, 0.3, 0))
-    levels = follow(tree, plain, 200)
+    levels = apply_tree(tree, plain, 200)
     assert levels.mean() <= budget * (1 + 1e-9)
     assert max(len(path) for path, _ in list_leaves(tree)) <= depth
     assert sum(leaf.share for _, leaf in list_leaves(tree)) == pytest.approx(1.0)
@@ -42,7 +51,7 @@ def test_a_policy_that_is_a_rule_is_found_again() -> None:
         np.tile([0.0, 1.0], (600, 1)),
     )
     tree, _ = learn_tree(data, TreeSettings(2, 0.3, 0.5, 0))
-    assert np.array_equal(follow(tree, plain, 600), best.astype(int))
+    assert np.array_equal(apply_tree(tree, plain, 600), best.astype(int))
 
 
 def test_a_tree_says_what_it_loses() -> None:

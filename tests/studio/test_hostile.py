@@ -142,8 +142,8 @@ def test_a_broken_upload_leaves_nothing(house: House) -> None:
 
 def test_old_tables_are_removed_and_the_one_in_use_stays(own_house: House) -> None:
     tables = own_house.studio.tables
-    used = tables.busy = tables.add(tables.prepare("used.csv", ".csv")).id
-    last = [tables.add(tables.prepare(f"{k}.csv", ".csv")) for k in range(25)][-1]
+    used = tables.busy = tables.add(tables.prepare_table("used.csv", ".csv")).id
+    last = [tables.add(tables.prepare_table(f"{k}.csv", ".csv")) for k in range(25)][-1]
     assert len(list(own_house.private.iterdir())) == 10
     assert {used, last.id} <= {path.name for path in own_house.private.iterdir()}
 

@@ -42,7 +42,7 @@ from largesse.pipeline.customer_checks import find_repeated_hashes, hash_custome
 from largesse.pipeline.customer_tables import CustomerSource, CustomerStream, make_table_source, open_table
 from largesse.pipeline.engine_protocol import PlanResult, Target
 from largesse.pipeline.table_writer import open_writer
-from largesse.policy import Policy, PolicyOptions
+from largesse.policy import AllowedLevels, Policy
 from largesse.progress import advance, report_to, start_stage
 from largesse.propensity import mark_supported_levels
 from largesse.records import Array, Customers, Log, Plan, Progress, Scores
@@ -107,7 +107,9 @@ class Local:
                 elif isinstance(customers, Customers):
                     predicted, paid = predict_curves_and_costs(policy.model, customers, tracked=True)
                     curves, costs = check_curves_and_costs(
-                        *policy.options.price(predicted, paid, policy.options.mark_allowed(customers.features))
+                        *policy.options.expect_outcomes(
+                            predicted, paid, policy.options.mark_allowed(customers.features)
+                        )
                     )
                     scored = LocalCustomers(source, curves, costs, _sample_features(policy, source))
                 elif isinstance(source, CustomerStream):
@@ -318,10 +320,10 @@ def _score_log(policy: Policy, source: CustomerSource, stack: ExitStack, near: P
 
 
 def _append_scores(
-    files: Sequence[ScratchFile], options: PolicyOptions, curves: Array, paid: Array | None, allowed: Array | None
+    files: Sequence[ScratchFile], options: AllowedLevels, curves: Array, paid: Array | None, allowed: Array | None
 ) -> Array:
     """Append curves (n, K), and expected costs if they differ between customers, to their files; return the costs."""
-    curves, costs = options.price(curves, paid, allowed)
+    curves, costs = options.expect_outcomes(curves, paid, allowed)
     for file, values in zip(files, check_curves_and_costs(curves, costs)[: costs.ndim], strict=False):
         file.append(np.ascontiguousarray(values, dtype=np.float64).data.cast("B"))
     return costs

@@ -5,8 +5,8 @@
 """
 
 from largesse.policy.export.sql import DIALECTS as DIALECTS
-from largesse.policy.policy import Expected as Expected
+from largesse.policy.policy import AllowedLevels as AllowedLevels
+from largesse.policy.policy import ExpectedOutcomes as ExpectedOutcomes
 from largesse.policy.policy import Policy as Policy
-from largesse.policy.policy import PolicyOptions as PolicyOptions
 from largesse.policy.policy_tree import PolicyTree as PolicyTree
 from largesse.policy.policy_tree import describe_planned_groups as describe_planned_groups

@@ -25,7 +25,7 @@ Decide = Callable[[ResponseModel, Customers], tuple[Array, Array]]  # levels (n,
 
 @dataclass(frozen=True, eq=False)
 class OutOfFoldPolicy:
-    """Decisions of a policy for the rows of a log, each fold by a model fitted without it, and doubly robust scores."""
+    """Out-of-fold decisions of a policy for the rows of a log, with doubly robust scores."""
 
     customers: Customers
     levels: Array  # (n,)
@@ -34,12 +34,15 @@ class OutOfFoldPolicy:
     decide_by: Decide
 
     def decide(self, customers: Customers) -> tuple[Array, Array]:
-        """Return levels (n,) and curves (n, K) of customers, each by the model of the row's fold."""
+        """Return levels (n,) and curves (n, K) of customers, predicted by the model of each row's fold."""
         return _decide_by_fold(self.models, self.scores.fold, customers, self.decide_by)
 
 
 def decide_out_of_fold(model: ResponseModel, decide: Decide, log: Log, folds: int, seed: int) -> OutOfFoldPolicy:
-    """Decide for the rows of a log; a model that was trained on the log is fitted again without each fold."""
+    """Decide the levels of a log's rows out of fold, by a policy with this model.
+
+    A model that was trained on the log is fitted again without each fold.
+    """
     seen = model.fingerprint_ in (log.fingerprint, log.seen.fingerprint)
     log = log.seen
     fold = assign_folds(log, folds, seed)
@@ -50,15 +53,18 @@ def decide_out_of_fold(model: ResponseModel, decide: Decide, log: Log, folds: in
     if log.levels.observed:
         costs = np.empty(curves.shape)
         for f, fold_model in models.items():
-            costs[fold == f] = get_customer_costs(fold_model, _take_customers(customers, fold == f))
+            costs[fold == f] = get_customer_costs(fold_model, _select_customers(customers, fold == f))
     scores = compute_scores(log, HeldOutPredictions(curves, fold, costs), estimate_propensities(log, fold, seed))
     return OutOfFoldPolicy(customers, levels, scores, models, decide)
 
 
-def measure_movers(
+def measure_feature_importance(
     model: ResponseModel, decide: Decide, price: float, log: Log, folds: int, seed: int
 ) -> list[FeatureDecisionImportance]:
-    """Measure the importance of each feature on held-out rows of a log, the most important first."""
+    """Measure the permutation importance of each feature for decisions on held-out rows of a log.
+
+    The most important feature comes first.
+    """
     held_out = decide_out_of_fold(model, decide, log, folds, seed)
     fold, scores, levels = held_out.scores.fold, held_out.scores, held_out.levels
     net, rows = replace(scores, gamma=scores.gamma - price * scores.costs), np.arange(len(fold))
@@ -67,7 +73,7 @@ def measure_movers(
         rng = np.random.default_rng([seed, place])
         probabilities = np.zeros(scores.gamma.shape)  # of levels when the feature is shuffled
         for _ in range(SHUFFLES):
-            shuffled = _shuffle(held_out.customers, feature, fold, rng)
+            shuffled = _shuffle_feature(held_out.customers, feature, fold, rng)
             probabilities[rows, held_out.decide(shuffled)[0]] += 1 / SHUFFLES
         stayed = np.average(probabilities[rows, levels], weights=scores.weight)
         loss = estimate_difference(net, levels, probabilities).value
@@ -78,22 +84,22 @@ def measure_movers(
 def _decide_by_fold(
     models: dict[Any, ResponseModel], fold: Array, customers: Customers, decide: Decide
 ) -> tuple[Array, Array]:
-    """Return levels (n,) and curves (n, K) of customers, each fold by its own model."""
-    parts = [(fold == f, *decide(model, _take_customers(customers, fold == f))) for f, model in models.items()]
+    """Return levels (n,) and curves (n, K) of customers, with a separate model for each fold."""
+    parts = [(fold == f, *decide(model, _select_customers(customers, fold == f))) for f, model in models.items()]
     levels, curves = np.empty(len(fold), dtype=np.int64), np.empty((len(fold), parts[0][2].shape[1]))
     for rows, chosen, expected in parts:
         levels[rows], curves[rows] = chosen, expected
     return levels, curves
 
 
-def _take_customers(customers: Customers, rows: Array) -> Customers:
-    """Return some customers, given by a mask (n,)."""
+def _select_customers(customers: Customers, rows: Array) -> Customers:
+    """Return the customers that a mask (n,) selects."""
     costs = None if customers.costs is None else customers.costs[rows]
     return Customers(customers.features.filter(rows), None, costs)
 
 
-def _shuffle(customers: Customers, feature: str, fold: Array, rng: np.random.Generator) -> Customers:
-    """Return customers with one feature shuffled among those of the same fold."""
+def _shuffle_feature(customers: Customers, feature: str, fold: Array, rng: np.random.Generator) -> Customers:
+    """Shuffle the values of one feature among the customers of the same fold."""
     order = np.arange(len(fold))
     for f in np.unique(fold):
         rows = np.flatnonzero(fold == f)

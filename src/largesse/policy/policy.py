@@ -1,4 +1,4 @@
-"""Policy: a response model and a price decide for customers not seen yet; saved as one small file."""
+"""Policy: a response model and a price that decide the level of each new customer; stored in one file."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ from largesse.exploration import (
 )
 from largesse.io import Reader, archive_error, atomic_file, expected_content, pack, read_archive, write_archive
 from largesse.levels import Levels
-from largesse.policy.export import onnx_inputs, policy_onnx, policy_sql
-from largesse.policy.feature_importance import decide_out_of_fold, measure_movers
+from largesse.policy.export import make_policy_onnx, onnx_inputs, write_policy_sql
+from largesse.policy.feature_importance import decide_out_of_fold, measure_feature_importance
 from largesse.policy.policy_tree import PolicyTree, TreeSettings, make_policy_tree, make_tree_data
 from largesse.propensity import find_supported_levels
 from largesse.records import (
@@ -74,7 +74,7 @@ MAX_SCALE = 1e6  # of costs, up or down: corrections are far smaller, and produc
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class ExpectedOutcomes:
     """Expected responses and costs of customers at every level, (n, K) each."""
 
     responses: Array
@@ -83,8 +83,8 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class PolicyOptions:
-    """The levels that a policy chooses among, and the kinds of customers who are barred from some of them."""
+class AllowedLevels:
+    """The levels that a policy chooses among, and the customer groups that are barred from some levels."""
 
     levels: Levels
     cells: UnsupportedCells = field(default_factory=UnsupportedCells)
@@ -93,8 +93,8 @@ class PolicyOptions:
         """Return the mask (n, K) of the levels that customers with these features may get; None if no level is barred."""
         return add_cheapest_level(find_supported_levels(self.cells, features, len(self.levels))) if self.cells else None
 
-    def price(self, curves: Array, paid: Array | None, allowed: Array | None) -> tuple[Array, Array]:
-        """Return the responses (n, K) and expected costs (K,) or (n, K) of customers' options.
+    def expect_outcomes(self, curves: Array, paid: Array | None, allowed: Array | None) -> tuple[Array, Array]:
+        """Return responses (n, K) and expected costs (K,) or (n, K); barred levels are made unattractive.
 
         `paid` are customers' own costs (n, K), if they differ. A level without support is never the best; see
         `allocation.penalise_unsupported_levels`.
@@ -182,7 +182,9 @@ class Policy:
         log: Log | None = None,
         confidence: float = BUDGET_CONFIDENCE,
     ) -> Policy:
-        """Return this policy at the price where customers like these cost `budget` on average, exploration included.
+        """Return this policy with the price at which customers like these cost `budget` on average.
+
+        The budget includes the cost of exploration.
 
         `explore` is the share of customers who get a random level. With `explore_for` ("evaluation" or "learning"), levels are
         drawn around the price instead, as by `Policy.explore`, at the same loss of expected response; `log` then provides the
@@ -195,7 +197,7 @@ class Policy:
         )
         rate = self.exploration_rate if explore is None else explore
         policy = replace(self, scale=1.0, exploration=None, exploration_rate=rate)
-        curves, costs = policy._expected(customers)
+        curves, costs = policy._predict_outcomes(customers)
         scale = find_cost_correction(curves, costs, budget, self.spending, confidence).scale
         known = self.exploration
         if explore_for is None and explore is None and known is not None:
@@ -206,14 +208,16 @@ class Policy:
             mixture = calibrate_mixture(curves, costs * scale, budget, policy.exploration_rate)
             return replace(policy, price=mixture.price, tie_probability=mixture.tie_probability, scale=scale)
         check_exploration(goal, rate, 0, log)
-        variance = self._find_variance(log, None if known is None else known.variance)
+        variance = self._find_response_variance(log, None if known is None else known.variance)
         rule = plan_exploration(curves, costs * scale, budget, variance, goal=goal, rate=rate)[1]
         assert rule is not None  # no customer is barred from any level
         drawn: Any = {"tie_probability": rule.plan.tie_probability, "exploration_rate": 0.0, "exploration": rule}
         return replace(policy, price=rule.plan.price, scale=scale, **drawn)
 
-    def _find_variance(self, log: Log | None, known: ResponseVariance | None = None, seed: int = 0) -> ResponseVariance:
-        """Return the variance of responses, learnt from the log if it is given."""
+    def _find_response_variance(
+        self, log: Log | None, known: ResponseVariance | None = None, seed: int = 0
+    ) -> ResponseVariance:
+        """Return the variance of responses, estimated from the log if it is given."""
         if log is not None:
             return learn_variance(log, self.model, seed)
         if known is None and not self.model.binary_:
@@ -223,10 +227,10 @@ class Policy:
 
     def probabilities(self, customers: Any) -> Array:
         """Return the probability (n, K) of each level for each customer."""
-        return self.mix(Expected(*self._expected(customers)))
+        return self.mix(ExpectedOutcomes(*self._predict_outcomes(customers)))
 
-    def mix(self, expected: Expected) -> Array:
-        """Return the probability (n, K) of each level from expected responses and costs."""
+    def mix(self, expected: ExpectedOutcomes) -> Array:
+        """Return the probability (n, K) of each level from the expected responses and costs of customers."""
         curves, costs = expected.responses, np.ascontiguousarray(expected.costs)
         if self.exploration is not None:
             return self.exploration.probabilities(curves, costs)
@@ -234,10 +238,10 @@ class Policy:
 
     @cached_property
     def _mixture(self) -> Mixture:
-        return Mixture(self._price(), self.tie_probability, self.exploration_rate)
+        return Mixture(self._require_price(), self.tie_probability, self.exploration_rate)
 
     def offer(self, customers: Any, *, seed: int = 0) -> DrawnLevels:
-        """Draw a level for each customer; return levels and their probabilities, which are propensities of the next log."""
+        """Draw a level for each customer at random; return levels and their propensities for the next log."""
         refuse("policy", find_integer_problems(seed, "the seed"))
         probabilities = self.probabilities(customers)
         levels = draw_levels(probabilities, seed)
@@ -255,7 +259,7 @@ class Policy:
         log: Log | None = None,
         seed: int = 0,
     ) -> Exploration:
-        """Plan for customers, and draw levels around the plan for the most informative log at a given loss.
+        """Plan levels within a budget, randomised around the plan so that the next log is informative.
 
         Parameters
         ----------
@@ -286,11 +290,11 @@ class Policy:
         ((500, 5), True, True)
         """
         check_exploration(goal, rate, seed, log, constraints)
-        variance = self._find_variance(log, seed=seed)
-        read = self._read(customers)
-        curves, costs = (self if budget is None else replace(self, scale=1.0))._expected(read)
+        variance = self._find_response_variance(log, seed=seed)
+        read = self._read_customers(customers)
+        curves, costs = (self if budget is None else replace(self, scale=1.0))._predict_outcomes(read)
         if budget is None:
-            chosen = decide_at_price(curves, costs, self._price())
+            chosen = decide_at_price(curves, costs, self._require_price())
             budget = float(np.broadcast_to(costs, curves.shape)[np.arange(len(chosen)), chosen].mean())
         else:
             refuse("explore", find_budget_problems(budget))
@@ -300,32 +304,40 @@ class Policy:
         return plan_exploration(curves, costs, budget, variance, **settings)[0]
 
     def decide(self, customers: Any, *, names: bool = False) -> Array:
-        """Return the best level (n,) at the price for `Customers`, a `Log`, a table, a path or an array (n, p).
+        """Return the best level (n,) of each customer at the policy's price.
+
+        Customers are `Customers`, a `Log`, a table, a path or an array (n, p).
 
         Levels are numbers from 0, or with `names` as in the log. Nothing is drawn at random: see `offer`.
         """
-        price = self._price()
-        levels = decide_at_price(*self._expected(customers), price)
+        price = self._require_price()
+        levels = decide_at_price(*self._predict_outcomes(customers), price)
         return np.array(self.levels.labels, dtype=object)[levels] if names else levels
 
     def explain(self, customers: Any, *, log: Log | None = None, folds: int = 3, seed: int = 0) -> Explanation:
-        """Explain the levels of customers, given as for `decide`, and the prices at which they would get other levels.
+        """Explain each customer's level, with the prices at which the customer would get other levels.
+
+        Customers are given as for `decide`.
 
         With a `log`, also measure the importance of features for decisions on its rows: a model that learnt from this log is
         fitted again without each of `folds` folds, so that every row is held out. A log that shares only some rows with the
         training log is not recognised, and the measurement is then too optimistic.
         """
-        price = self._price()
+        price = self._require_price()
         refuse("policy", [*find_integer_problems(folds, "folds", least=2), *find_integer_problems(seed, "the seed")])
         if log is not None and (not isinstance(log, Log) or len(log.levels) != len(self.levels)):  # type: ignore[redundant-expr]
             hint = f"give a log from read_log with the policy's {len(self.levels)} levels"
             fail("policy", Problem(f"decisions cannot be measured on {repr_short(log)}", hint))
-        read = self._read(customers)
-        curves, costs = self._expected(read)
+        read = self._read_customers(customers)
+        curves, costs = self._predict_outcomes(read)
         costs = np.ascontiguousarray(np.broadcast_to(costs, curves.shape))
         levels = decide_at_price(curves, costs, price)
         named = read.customer if isinstance(read, Customers) else None
-        movers = () if log is None else tuple(measure_movers(self.model, self._decide_by, price, log, folds, seed))
+        movers = (
+            ()
+            if log is None
+            else tuple(measure_feature_importance(self.model, self._decide_by_model, price, log, folds, seed))
+        )
         return Explanation(
             *(
                 curves,
@@ -340,29 +352,29 @@ class Policy:
             rows=0 if log is None else len(log.seen),
         )
 
-    def _decide_by(self, model: ResponseModel, customers: Customers) -> tuple[Array, Array]:
-        """Return levels (n,) and curves (n, K) of customers at this policy's price, by another model."""
-        curves, costs = replace(self, model=model)._expected(customers)
-        return decide_at_price(curves, costs, self._price()), curves
+    def _decide_by_model(self, model: ResponseModel, customers: Customers) -> tuple[Array, Array]:
+        """Return levels (n,) and curves (n, K) of customers at this policy's price, by another response model."""
+        curves, costs = replace(self, model=model)._predict_outcomes(customers)
+        return decide_at_price(curves, costs, self._require_price()), curves
 
-    def _price(self) -> float:
+    def _require_price(self) -> float:
         if self.price is None:
             hint = "calibrate it, or plan first: Policy(model, levels, price=plan.price)"
             fail_not_fitted("policy", Problem("it has no price yet", hint))
         return self.price
 
-    def expect(self, customers: Any) -> Expected:
+    def expect(self, customers: Any) -> ExpectedOutcomes:
         """Return the expected responses, expected costs and listed costs of customers at every level."""
-        read = self._read(customers)
-        curves, costs = self._expected(read)
+        read = self._read_customers(customers)
+        curves, costs = self._predict_outcomes(read)
         own_listed = None if self.levels.observed else get_customer_costs(self.model, read)
         listed = self.levels.common_costs if own_listed is None else own_listed
-        wide = None if listed is None else _widen(listed, curves)
-        return Expected(np.asarray(curves, dtype=np.float64), _widen(costs, curves), wide)
+        wide = None if listed is None else _broadcast_rows(listed, curves)
+        return ExpectedOutcomes(np.asarray(curves, dtype=np.float64), _broadcast_rows(costs, curves), wide)
 
-    def _expected(self, customers: Any) -> tuple[Array, Array]:
-        """Return the expected responses (n, K) and costs (K,) or (n, K) of customers in any form."""
-        customers = self._read(customers)
+    def _predict_outcomes(self, customers: Any) -> tuple[Array, Array]:
+        """Predict the responses (n, K) and the expected costs (K,) or (n, K) of customers in any form."""
+        customers = self._read_customers(customers)
         with np.errstate(all="ignore"):
             curves = self.model.predict(customers)
             finite = math.isfinite(curves.sum()) or np.isfinite(curves).all()
@@ -370,17 +382,17 @@ class Policy:
             hint = "look for features far outside the log that it learnt from"
             fail("policy", Problem("the model predicts numbers that are missing or infinite", hint))
         options = self.options
-        allowed = options.mark_allowed(_take_features(customers)) if options.cells else None
-        curves, costs = options.price(curves, get_customer_costs(self.model, customers), allowed)
+        allowed = options.mark_allowed(_read_features(customers)) if options.cells else None
+        curves, costs = options.expect_outcomes(curves, get_customer_costs(self.model, customers), allowed)
         return curves, costs if self.scale == 1.0 else costs * self.scale
 
     @cached_property
-    def options(self) -> PolicyOptions:
-        """The options of customers: levels, and the cells in which some of them are barred."""
-        return PolicyOptions(self.levels, self.unsupported if self.bar_unsupported else UnsupportedCells())
+    def options(self) -> AllowedLevels:
+        """The levels that customers may get, and the customer groups that are barred from some levels."""
+        return AllowedLevels(self.levels, self.unsupported if self.bar_unsupported else UnsupportedCells())
 
-    def _read(self, customers: Any) -> Any:
-        """Return customers as a model needs them, with their own costs if they have any."""
+    def _read_customers(self, customers: Any) -> Any:
+        """Convert customers in any form to the input of the response model, with their own costs if known."""
         if isinstance(customers, Log):
             return Customers(customers.features, customers.customer, customers.costs)
         if not isinstance(customers, Customers) and (
@@ -408,23 +420,23 @@ class Policy:
         -----
         Nothing is drawn at random: a policy that explores gives its best level at the price.
         """
-        return policy_sql(self, self._price(), dialect, table, customer)
+        return write_policy_sql(self, self._require_price(), dialect, table, customer)
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
-        """Return an ONNX model that decides like this policy, and write it to a file if a path is given.
+        """Return an ONNX model that decides like this policy; also write a file if a path is given.
 
         Its outputs are level, level_number, expected_response and expected_cost; `onnx_inputs` gives its inputs. Needs the
         package onnx: ``pip install 'largesse[export]'``.
         """
-        model = policy_onnx(self, self._price())
+        model = make_policy_onnx(self, self._require_price())
         if path is not None:
             with atomic_file(path) as unfinished:
                 unfinished.write_bytes(model)
         return model
 
     def onnx_inputs(self, customers: Any) -> dict[str, Array]:
-        """Return customers, given as for `decide`, as inputs (n, 1) of the ONNX model."""
-        read = self._read(customers)
+        """Convert customers, given as for `decide`, to the input arrays (n, 1) of the ONNX model."""
+        read = self._read_customers(customers)
         table = read.features if isinstance(read, Customers) else make_feature_table(read)
         names = self.levels.cost_columns or ()
         costs = dict(zip(names, getattr(read, "costs", np.zeros((0, 0))).T, strict=True)) if names else {}
@@ -433,28 +445,28 @@ class Policy:
     def to_tree(
         self, customers: Any, *, depth: int = 3, budget: float | None = None, folds: int = 3, seed: int = 0
     ) -> PolicyTree:
-        """Approximate this policy by a tree of at most `depth` conditions in a row, and measure its loss.
+        """Approximate this policy by a decision tree of at most `depth` conditions per path, with its loss.
 
         The tree is learnt from customers, given as for `decide`: it maximises response − price × cost at a cost of at most
         `budget` (default: the cost of the policy). With a `Log`, the loss is also measured on held-out rows, by models that are
         fitted without each of `folds` folds.
         """
-        settings = TreeSettings(depth, budget, self._price(), seed)
+        settings = TreeSettings(depth, budget, self._require_price(), seed)
         settings.check(folds)
-        read = self._read(customers.seen if isinstance(customers, Log) else customers)
-        data = make_tree_data(self.model.encoder_, read, *self._expected(read), seed)
+        read = self._read_customers(customers.seen if isinstance(customers, Log) else customers)
+        data = make_tree_data(self.model.encoder_, read, *self._predict_outcomes(read), seed)
         log = customers if isinstance(customers, Log) else None
-        held = None if log is None else decide_out_of_fold(self.model, self._decide_by, log, folds, seed)
+        held = None if log is None else decide_out_of_fold(self.model, self._decide_by_model, log, folds, seed)
         return make_policy_tree(self.levels, data, held, settings)
 
     to_score_card = to_tree  # name in version 0.1.0
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to one file; the same policy gives the same bytes."""
+        """Write the policy to one file; equal policies give equal bytes."""
         write_archive(path, POLICY_FORMAT, *self._state())
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return the manifest and the arrays of the policy's file."""
+        """Return the settings (as JSON types) and the arrays that the policy's file stores."""
         model, arrays = self.model.state()
         facts = {
             "price": self.price,
@@ -502,21 +514,21 @@ RECORDS: dict[str, Any] = {
 }  # saved with a policy
 
 
-def _widen(amounts: Array, curves: Array) -> Array:
-    """Return amounts (K,) or (n, K) with one row for each curve (n, K)."""
+def _broadcast_rows(amounts: Array, curves: Array) -> Array:
+    """Broadcast amounts (K,) or (n, K) to one row for each curve (n, K)."""
     if len(curves) == 1:
         return np.atleast_2d(amounts)
     return amounts if amounts.shape == curves.shape else np.broadcast_to(amounts, curves.shape)
 
 
-def _take_features(customers: Any) -> pa.Table:
-    """Return the features of customers in any form but encoded ones."""
+def _read_features(customers: Any) -> pa.Table:
+    """Return the feature table of customers that are not an array of encoded features."""
     return customers.features if isinstance(customers, Customers) else make_feature_table(customers)
 
 
 def _check_policy(policy: Policy) -> None:
     """Validate the fields of a policy and their consistency."""
-    refuse("policy", _list_problems(policy))
+    refuse("policy", _find_field_problems(policy))
     n_fitted = getattr(policy.model, "levels_", len(policy.levels))
     if n_fitted != len(policy.levels):
         got = f"the model was fitted with {n_fitted} levels, but {len(policy.levels)} are given"
@@ -538,8 +550,8 @@ def _check_policy(policy: Policy) -> None:
     refuse("policy", problems)
 
 
-def _list_problems(policy: Policy) -> list[Problem]:
-    """Return the problems of single fields."""
+def _find_field_problems(policy: Policy) -> list[Problem]:
+    """Return the problems of a policy's single fields: wrong types and invalid numbers."""
     problems = []
     calibrate = "let calibrate find it: policy.calibrate(customers, budget, explore_for='evaluation')"
     kinds: dict[str, tuple[Any, str]] = {

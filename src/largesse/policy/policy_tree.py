@@ -1,4 +1,4 @@
-"""Policy tree: a policy as two or three readable conditions, for people, forms and any database.
+"""Policy tree: a decision tree of a few readable conditions that approximates a policy.
 
 Conditions on raw features are the inputs of a scikit-learn decision tree for the net values (response − price × cost) of all
 levels; each leaf gets one level, by an exact plan within the budget. The loss of value against the policy is measured on other
@@ -67,7 +67,7 @@ class Condition:
     value: float | str | None
 
     def holds(self, plain: Mapping[str, Array]) -> Array:
-        """Return a mask (n,) of the customers for whom it holds."""
+        """Return a mask (n,) of the customers who meet the condition."""
         column = plain[self.feature]
         if self.kind == "text":
             return np.array([word is None for word in column]) if self.value is None else column == self.value
@@ -75,7 +75,7 @@ class Condition:
         return ~known if self.value is None else known & (np.where(known, column, 0.0) < self.value)
 
     def describe(self, holds: bool) -> str:
-        """Describe the customers for whom it holds (or does not hold)."""
+        """Describe in words the customers who meet, or do not meet, the condition."""
         if self.value is None or self.kind == "text":
             value = "missing" if self.value is None else repr(self.value)
             return f"{self.feature} is {'' if holds else 'not '}{value}"
@@ -85,12 +85,12 @@ class Condition:
         return f"{self.feature} {'below' if holds else 'not below'} {self.value:g}"
 
     def to_sql(self, column: str, dialect: str) -> str:
-        """Return the condition on a column as SQL."""
+        """Write the condition on a column as SQL."""
         if self.kind == "text":
             if self.value is None:
                 return f"{column} IS NULL"
             text = str(self.value)
-            return f"{column} = {sql.quote_text(text)}" if sql.can_hold(dialect, text) else "1 = 0"
+            return f"{column} = {sql.quote_sql_text(text)}" if sql.can_store_text(dialect, text) else "1 = 0"
         if self.value is None:
             return f"({column} IS NULL OR NOT ({column} BETWEEN -{sql.MAX_FLOAT64_SQL} AND {sql.MAX_FLOAT64_SQL}))"
         return f"{column} >= -{sql.MAX_FLOAT64_SQL} AND {column} < {sql.write_float_literal(float(self.value))}"
@@ -98,7 +98,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A group of customers and its level."""
+    """Leaf of a policy tree: a group of customers with its level, mean response and mean cost."""
 
     level: int = 0
     share: float = 0.0  # of customers
@@ -108,7 +108,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Split:
-    """An inner node: a condition and its two children."""
+    """Inner node of a policy tree: a condition and two child nodes."""
 
     condition: Condition
     yes: Node
@@ -134,7 +134,7 @@ class TreeLoss:
 
 @dataclass(frozen=True, eq=False)
 class PolicyTree(DisplayMixin):
-    """A decision rule of a few conditions, and its loss against the original policy."""
+    """Decision tree of a few conditions that approximates a policy, with its loss against the policy."""
 
     tree: Node
     levels: Levels
@@ -148,23 +148,30 @@ class PolicyTree(DisplayMixin):
         return f"PolicyTree({len(list_leaves(self.tree))} groups by {', '.join(self.kinds) or 'nothing'})"
 
     def __str__(self) -> str:
-        return "\n".join([*self._lines(self.tree, ""), "", *self.describe()])
+        return "\n".join([*self._write_lines(self.tree, ""), "", *self.describe()])
 
     def decide(self, customers: Any) -> Array:
-        """Return the level (n,) of each customer of `Customers`, a `Log` or a table with the features of the conditions."""
+        """Return the level (n,) of each customer by the tree.
+
+        Customers are `Customers`, a `Log` or a table with the features of the conditions.
+        """
         table = customers.features if isinstance(customers, Customers | Log) else make_feature_table(customers)
         require_customer_columns(table.column_names, tuple(self.kinds))
-        return follow(self.tree, make_raw_arrays(table, self.kinds), table.num_rows)
+        return apply_tree(self.tree, make_raw_arrays(table, self.kinds), table.num_rows)
 
     def to_sql(
         self, dialect: str = "duckdb", *, table: str | Sequence[str] = "customers", customer: str | None = "customer"
     ) -> str:
-        """Return one SELECT that decides like this tree (see `Policy.to_sql`), with the group's mean response and cost."""
-        path = sql.check_names(dialect, table, customer, self.kinds)
-        read = {"number": sql.read_float, "date": sql.read_seconds, "text": sql.cast_to_text}
+        """Return a SELECT query that decides like this tree, with each group's mean response and cost.
+
+        `Policy.to_sql` describes the arguments.
+        """
+        path = sql.check_sql_names(dialect, table, customer, self.kinds)
+        read = {"number": sql.cast_to_float, "date": sql.cast_to_seconds, "text": sql.cast_to_text}
         columns = {name: f"f{j}" for j, name in enumerate(self.kinds)}
         first = [
-            f"{read[kind](f'customers.{sql.quote_name(name)}')} AS {columns[name]}" for name, kind in self.kinds.items()
+            f"{read[kind](f'customers.{sql.quote_sql_name(name)}')} AS {columns[name]}"
+            for name, kind in self.kinds.items()
         ]
         leaves = [leaf for _, leaf in list_leaves(self.tree)]
         numbers = iter(range(len(leaves)))
@@ -177,41 +184,41 @@ class PolicyTree(DisplayMixin):
 
         second = [f"{write(self.tree)} AS leaf"]
         answers = {
-            "level": [sql.quote_text(self.levels.labels[leaf.level]) for leaf in leaves],
+            "level": [sql.quote_sql_text(self.levels.labels[leaf.level]) for leaf in leaves],
             "level_number": [str(leaf.level) for leaf in leaves],
             "expected_response": [sql.write_float_literal(leaf.response) for leaf in leaves],
             "expected_cost": [sql.write_float_literal(leaf.cost) for leaf in leaves],
         }
         last = [
-            f"CASE leaf {' '.join(f'WHEN {j} THEN {answer}' for j, answer in enumerate(values))} END AS {sql.quote_name(name)}"
+            f"CASE leaf {' '.join(f'WHEN {j} THEN {answer}' for j, answer in enumerate(values))} END AS {sql.quote_sql_name(name)}"
             for name, values in answers.items()
         ]
         if customer is not None:
-            first.insert(0, f"customers.{sql.quote_name(customer)} AS id")
+            first.insert(0, f"customers.{sql.quote_sql_name(customer)} AS id")
             second.insert(0, "id")
-            last.insert(0, f"id AS {sql.quote_name(customer)}")
-        source = ".".join(map(sql.quote_name, path))
+            last.insert(0, f"id AS {sql.quote_sql_name(customer)}")
+        source = ".".join(map(sql.quote_sql_name, path))
         inner = f"SELECT {', '.join(first or ['1 AS nothing'])} FROM {source} AS customers"  # noqa: S608 -- names are quoted
         outer = f"SELECT {', '.join(second)} FROM t0"  # noqa: S608
         query = f"WITH t0 AS ({inner}),\nt1 AS ({outer})\nSELECT {', '.join(last)}\nFROM t1"
-        return sql.translate(query, dialect)
+        return sql.translate_sql(query, dialect)
 
     def describe(self) -> list[str]:
-        """Return sentences on the value and the loss of the tree."""
+        """Describe the value and the loss of the tree in sentences."""
         by_model = self.expected
         lines = [
             f"Expected on {by_model.rows:,} customers that the tree was not learnt from: response "
             f"{by_model.tree_value.estimate:.4g} at a cost of {by_model.tree_spend.estimate:.4g} (the policy: "
             f"{by_model.policy_value.estimate:.4g} at {by_model.policy_spend.estimate:.4g}). "
             f"{percent(by_model.same)} get the same level. Loss of response − price × cost per customer: "
-            f"{_write_number(by_model.loss.estimate)}.",
+            f"{_format_number(by_model.loss.estimate)}.",
         ]
         if self.held_out is not None:
             held_out = self.held_out
             lines.append(
-                f"On {held_out.rows:,} held-out rows of the log: value {_write_estimate(held_out.tree_value)} at a spend of "
-                f"{held_out.tree_spend.estimate:.4g}; the policy: {_write_estimate(held_out.policy_value)} at "
-                f"{held_out.policy_spend.estimate:.4g}. Loss of value − price × spend per customer: {_write_estimate(held_out.loss)}. "
+                f"On {held_out.rows:,} held-out rows of the log: value {_format_estimate(held_out.tree_value)} at a spend of "
+                f"{held_out.tree_spend.estimate:.4g}; the policy: {_format_estimate(held_out.policy_value)} at "
+                f"{held_out.policy_spend.estimate:.4g}. Loss of value − price × spend per customer: {_format_estimate(held_out.loss)}. "
                 "Models that did not learn from these rows decide here, at the policy's price: they may spend more or less "
                 "than the policy itself."
             )
@@ -220,16 +227,16 @@ class PolicyTree(DisplayMixin):
     def card(self) -> Card:
         """Return the groups, their levels and the loss of the tree as a card."""
         head = ("customers whose", "get", "share", "expected response", "expected cost")
-        rows = [tuple((row | {"share": percent(row["share"], 1)}).values()) for row in self._groups()]
+        rows = [tuple((row | {"share": percent(row["share"], 1)}).values()) for row in self._tabulate_groups()]
         return Card("Policy tree", head, rows, self.describe())
 
     def to_arrow(self) -> pa.Table:
-        """Return a row for each group of customers."""
+        """Return an Arrow table with a row for each group of customers."""
         import pyarrow as pa
 
-        return pa.Table.from_pylist(self._groups())
+        return pa.Table.from_pylist(self._tabulate_groups())
 
-    def _groups(self) -> list[dict[str, Any]]:
+    def _tabulate_groups(self) -> list[dict[str, Any]]:
         return [
             {
                 "conditions": " and ".join(condition.describe(holds) for condition, holds in path) or "all",
@@ -241,36 +248,38 @@ class PolicyTree(DisplayMixin):
             for path, leaf in list_leaves(self.tree)
         ]
 
-    def _lines(self, node: Node, indent: str) -> list[str]:
+    def _write_lines(self, node: Node, indent: str) -> list[str]:
         if isinstance(node, Leaf):
             return [f"{indent}{self.levels.titles[node.level]} ({percent(node.share, 1)} of customers)"]
         return [
             f"{indent}if {node.condition.describe(True)}:",
-            *self._lines(node.yes, indent + "    "),
+            *self._write_lines(node.yes, indent + "    "),
             f"{indent}else ({node.condition.describe(False)}):",
-            *self._lines(node.no, indent + "    "),
+            *self._write_lines(node.no, indent + "    "),
         ]
 
 
-def _write_number(number: float) -> str:
+def _format_number(number: float) -> str:
     return f"{number:.3g}".replace("-", "−")
 
 
-def _write_estimate(estimate: Estimate) -> str:
+def _format_estimate(estimate: Estimate) -> str:
     if not (np.isfinite(estimate.low) and np.isfinite(estimate.high)):
         return f"{estimate.estimate:.4g} (no interval: too few responses)"
-    return f"{estimate.estimate:.4g} (95 % interval {_write_number(estimate.low)} to {_write_number(estimate.high)})"
+    return f"{estimate.estimate:.4g} (95 % interval {_format_number(estimate.low)} to {_format_number(estimate.high)})"
 
 
-def follow(node: Node, plain: Mapping[str, Array], n_rows: int) -> Array:
-    """Return the level (n,) of every row by a tree."""
+def apply_tree(node: Node, plain: Mapping[str, Array], n_rows: int) -> Array:
+    """Apply a tree to n rows of raw features; return the level (n,) of each row."""
     if isinstance(node, Leaf):
         return np.full(n_rows, node.level, dtype=np.int64)
-    return np.where(node.condition.holds(plain), follow(node.yes, plain, n_rows), follow(node.no, plain, n_rows))
+    return np.where(
+        node.condition.holds(plain), apply_tree(node.yes, plain, n_rows), apply_tree(node.no, plain, n_rows)
+    )
 
 
 def list_leaves(node: Node, path: Path = ()) -> list[tuple[Path, Leaf]]:
-    """Return every leaf with its path."""
+    """Return every leaf of a tree with the conditions on its path."""
     if isinstance(node, Leaf):
         return [(path, node)]
     sides = ((node.yes, True), (node.no, False))
@@ -282,7 +291,7 @@ def list_leaves(node: Node, path: Path = ()) -> list[tuple[Path, Leaf]]:
 
 @dataclass(frozen=True)
 class TreeSettings:
-    """Settings of learning a tree."""
+    """Settings of a policy tree's fit: depth, budget, price and seed."""
 
     depth: int
     budget: float | None  # None: the policy's cost
@@ -290,7 +299,7 @@ class TreeSettings:
     seed: int
 
     def check(self, folds: Any) -> None:
-        """Validate the settings, and the folds of a log."""
+        """Validate the tree's settings and the number of a log's folds."""
         problems = [*find_integer_problems(folds, "folds", least=2), *find_integer_problems(self.seed, "the seed")]
         if isinstance(self.depth, bool) or not isinstance(self.depth, int) or not 1 <= self.depth <= MAX_TREE_DEPTH:  # type: ignore[redundant-expr]
             hint = f"give a whole number from 1 to {MAX_TREE_DEPTH}; 2 or 3 can be read"
@@ -300,7 +309,7 @@ class TreeSettings:
 
 @dataclass(frozen=True, eq=False)
 class TreeData:
-    """Raw features of customers, and the response and cost of every level."""
+    """Training data of a policy tree: raw features, and the response and cost of every level, per customer."""
 
     plain: dict[str, Array]
     kinds: dict[str, Any]
@@ -308,18 +317,18 @@ class TreeData:
     cost: Array  # (n, K)
 
     def take(self, rows: Array) -> TreeData:
-        """Return some of the customers."""
+        """Return the training data of some rows."""
         plain = {name: column[rows] for name, column in self.plain.items()}
         return TreeData(plain, self.kinds, self.value[rows], self.cost[rows])
 
-    def means(self, levels: Array) -> tuple[float, float]:
-        """Return the average response and cost of levels (n,)."""
+    def average_outcomes(self, levels: Array) -> tuple[float, float]:
+        """Return the mean response and the mean cost of customers at given levels (n,)."""
         rows = np.arange(len(levels))
         return float(self.value[rows, levels].mean()), float(self.cost[rows, levels].mean())
 
 
 def make_tree_data(encoder: Encoder, customers: Any, curves: Array, costs: Array, seed: int) -> TreeData:
-    """Return raw features and outcomes of all customers, or of a random sample of many customers."""
+    """Make a policy tree's training data from all customers, or from a random sample of many customers."""
     table = customers.features if isinstance(customers, Customers | Log) else make_feature_table(customers)
     if len(curves) < 2 * LOSS_FOLDS:
         fail("policy tree", Problem(f"there are {len(curves)} customers", "give a few hundred at least"))
@@ -331,37 +340,37 @@ def make_tree_data(encoder: Encoder, customers: Any, curves: Array, costs: Array
 def make_policy_tree(
     levels: Levels, data: TreeData, held: OutOfFoldPolicy | None, settings: TreeSettings
 ) -> PolicyTree:
-    """Learn a tree and measure its loss, on held-out customers and on held-out rows of a log."""
+    """Fit a policy tree and measure its loss, on held-out customers and on held-out rows of a log."""
     tree, budget = learn_tree(data, settings)
     used = {condition.feature for path, _ in list_leaves(tree) for condition, _ in path}
     kinds = {name: kind for name, kind in data.kinds.items() if name in used}
-    held_out = None if held is None else _measure_held_out(held, data.kinds, settings)
-    return PolicyTree(tree, levels, kinds, settings.price, budget, _measure_expected(data, settings), held_out)
+    held_out = None if held is None else _measure_held_out_loss(held, data.kinds, settings)
+    return PolicyTree(tree, levels, kinds, settings.price, budget, _measure_expected_loss(data, settings), held_out)
 
 
 def learn_tree(data: TreeData, settings: TreeSettings) -> tuple[Node, float]:
-    """Return the tree with the best net value within the budget, and the budget."""
+    """Fit the tree with the best net value within the budget; return the tree and the budget."""
     chosen = decide_at_price(data.value, np.ascontiguousarray(data.cost), settings.price)
-    budget = data.means(chosen)[1] if settings.budget is None else settings.budget
+    budget = data.average_outcomes(chosen)[1] if settings.budget is None else settings.budget
     conditions = list_candidate_conditions(data.plain, data.kinds)
     holds = np.array([condition.holds(data.plain) for condition in conditions], dtype=np.float32)
     holds = holds.reshape(len(conditions), -1).T
     net, best = data.value - settings.price * data.cost, None
     for factor in PRICE_FACTORS if settings.price > 0 else (0.0,):
-        grown = _grow(conditions, holds, data.value - factor * settings.price * data.cost, settings)
+        grown = _grow_tree(conditions, holds, data.value - factor * settings.price * data.cost, settings)
         try:
-            tree = _fill(grown, data, settings.price, budget)
+            tree = _assign_leaf_levels(grown, data, settings.price, budget)
         except BudgetError:
             continue
-        levels = follow(tree, data.plain, len(net))
+        levels = apply_tree(tree, data.plain, len(net))
         worth = float(net[np.arange(len(net)), levels].mean())
         if best is None or worth > best[0] + 1e-12 * abs(best[0]):
             best = worth, tree
-    return (_fill(Leaf(), data, settings.price, budget) if best is None else best[1]), budget
+    return (_assign_leaf_levels(Leaf(), data, settings.price, budget) if best is None else best[1]), budget
 
 
 def list_candidate_conditions(columns: Mapping[str, Array], kinds: Mapping[str, str]) -> list[Condition]:
-    """Return the candidate splits of a tree: conditions that hold for neither too few nor too many customers."""
+    """Return the candidate splits of a tree: conditions that neither too few nor too many customers meet."""
     conditions = []
     for name, kind in kinds.items():
         column, values = columns[name], []
@@ -384,8 +393,8 @@ def list_candidate_conditions(columns: Mapping[str, Array], kinds: Mapping[str, 
     ]
 
 
-def _grow(conditions: Sequence[Condition], holds: Array, net: Array, settings: TreeSettings) -> Node:
-    """Grow the conditions with scikit-learn's tree on the differences of net values (n, K) between levels."""
+def _grow_tree(conditions: Sequence[Condition], holds: Array, net: Array, settings: TreeSettings) -> Node:
+    """Grow a tree's splits with scikit-learn, fitted to each level's net value (n, K) relative to the mean."""
     from sklearn.tree import DecisionTreeRegressor
 
     if not conditions:
@@ -403,8 +412,8 @@ def _grow(conditions: Sequence[Condition], holds: Array, net: Array, settings: T
     return convert(0)
 
 
-def _fill(grown: Node, data: TreeData, price: float, budget: float) -> Node:
-    """Give the leaves of a tree the levels with the best net value within the budget."""
+def _assign_leaf_levels(grown: Node, data: TreeData, price: float, budget: float) -> Node:
+    """Assign to each leaf of a tree the level with the best net value within the budget."""
     paths, n = [path for path, _ in list_leaves(grown)], len(data.value)
     leaf = np.zeros(n, dtype=np.int64)
     for number, path in enumerate(paths):
@@ -441,7 +450,7 @@ def _fill(grown: Node, data: TreeData, price: float, budget: float) -> Node:
 def describe_planned_groups(
     encoder: Encoder, features: pa.Table, levels: Array, seed: int = 0
 ) -> tuple[PlannedGroup, ...]:
-    """Return a few groups of customers that summarise any plan's levels (n,), the largest group first.
+    """Summarise a plan's levels (n,) by a few groups of customers, the largest group first.
 
     The tree has the level of as many customers as possible; customers with another level are counted.
     """
@@ -453,7 +462,7 @@ def describe_planned_groups(
     tree, _ = learn_tree(data, TreeSettings(DESCRIPTION_DEPTH, None, 0.0, seed))
     groups = [
         PlannedGroup(
-            tuple(_record_condition(condition, holds, data.plain) for condition, holds in path),
+            tuple(_make_group_condition(condition, holds, data.plain) for condition, holds in path),
             leaf.share,
             leaf.level,
             leaf.response,
@@ -463,8 +472,8 @@ def describe_planned_groups(
     return tuple(sorted(groups, key=lambda group: -group.share))
 
 
-def _record_condition(condition: Condition, holds: bool, plain: Mapping[str, Array]) -> GroupCondition:
-    """Return a condition of a group as a record of plain types."""
+def _make_group_condition(condition: Condition, holds: bool, plain: Mapping[str, Array]) -> GroupCondition:
+    """Convert a tree's condition to a `GroupCondition` record."""
     value, kind, column = condition.value, condition.kind, plain[condition.feature]
     if kind == "text" or value is None:
         return GroupCondition(condition.feature, kind, holds, word=value if isinstance(value, str) else None)
@@ -476,8 +485,11 @@ def _record_condition(condition: Condition, holds: bool, plain: Mapping[str, Arr
 # -- loss -----------------------------------------------------------------------------------------------------------------
 
 
-def _measure_expected(data: TreeData, settings: TreeSettings) -> TreeLoss:
-    """Return the loss by the model, cross-fitted: each fold is decided by a tree learnt from the other customers."""
+def _measure_expected_loss(data: TreeData, settings: TreeSettings) -> TreeLoss:
+    """Measure a tree's expected loss by the response model, cross-fitted over folds of customers.
+
+    Each fold is decided by a tree learnt from the other customers.
+    """
     n = len(data.value)
     fold_of_row = np.random.default_rng(settings.seed).permutation(n) % LOSS_FOLDS
     policy = decide_at_price(data.value, np.ascontiguousarray(data.cost), settings.price)
@@ -485,25 +497,28 @@ def _measure_expected(data: TreeData, settings: TreeSettings) -> TreeLoss:
     for fold in range(LOSS_FOLDS):
         in_fold = fold_of_row == fold
         tree, _ = learn_tree(data.take(~in_fold), settings)
-        levels[in_fold] = follow(tree, data.take(in_fold).plain, int(in_fold.sum()))
-    value, spend, tree_value, tree_spend = (*data.means(policy), *data.means(levels))
+        levels[in_fold] = apply_tree(tree, data.take(in_fold).plain, int(in_fold.sum()))
+    value, spend, tree_value, tree_spend = (*data.average_outcomes(policy), *data.average_outcomes(levels))
     loss = (value - tree_value) - settings.price * (spend - tree_spend)
     means = (Estimate(mean, np.nan, np.nan, np.nan) for mean in (value, spend, tree_value, tree_spend, loss))
     return TreeLoss(*means, float((policy == levels).mean()), n)  # type: ignore[call-arg, arg-type]
 
 
-def _measure_held_out(held: OutOfFoldPolicy, kinds: dict[str, Any], settings: TreeSettings) -> TreeLoss:
-    """Return the loss on held-out rows; each fold's tree is learnt from curves of a model fitted without the fold."""
+def _measure_held_out_loss(held: OutOfFoldPolicy, kinds: dict[str, Any], settings: TreeSettings) -> TreeLoss:
+    """Measure a tree's loss on held-out rows of a log by doubly robust scores.
+
+    Each fold's tree is learnt from curves of a model fitted without the fold.
+    """
     scores = held.scores
     plain = make_raw_arrays(held.customers.features, kinds)
     data = TreeData(plain, kinds, scores.curves, scores.expected_costs)
     levels = np.empty(len(held.levels), dtype=np.int64)
     for fold in np.unique(scores.fold):
         rows = np.flatnonzero(scores.fold == fold)
-        budget = data.take(rows).means(held.levels[rows])[1] if settings.budget is None else settings.budget
+        budget = data.take(rows).average_outcomes(held.levels[rows])[1] if settings.budget is None else settings.budget
         sample = rows[sample_rows(len(rows), MAX_TREE_ROWS, settings.seed)]
         tree, _ = learn_tree(data.take(sample), replace(settings, budget=budget))
-        levels[rows] = follow(tree, data.take(rows).plain, len(rows))
+        levels[rows] = apply_tree(tree, data.take(rows).plain, len(rows))
     net = replace(scores, gamma=scores.gamma - settings.price * scores.costs)
     loss = estimate_difference(net, held.levels, levels).value
     values = (*estimate_value(scores, held.levels), *estimate_value(scores, levels))

@@ -10,7 +10,7 @@ from typing import Any
 
 from largesse.data import parse_json_rows
 from largesse.errors import InputError, Problem, fail, join_some, repr_short
-from largesse.policy import Expected
+from largesse.policy import ExpectedOutcomes
 from largesse.serve.json_bodies import RequestError, write_json
 from largesse.serve.ledger.ledger_records import MAX_ID_LENGTH, DecisionRequest, LedgerDecisions, Reason, is_id
 from largesse.serve.ledger.money_time import MICROS
@@ -28,7 +28,7 @@ class ParsedRequest:
     served: ServedPolicy
     request: str
     ids: list[Any]  # of the customers, as given
-    expected: Expected | None  # responses and costs, without a ledger …
+    expected: ExpectedOutcomes | None  # responses and costs, without a ledger …
     for_ledger: DecisionRequest | None  # … and with one
 
 

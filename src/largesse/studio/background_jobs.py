@@ -1,4 +1,4 @@
-"""Jobs of the studio: one long task at a time, in a worker process, watched and cancelled from the page."""
+"""Background jobs of the studio: one long task at a time in a worker process, with progress and cancellation."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ logger = logging.getLogger(__name__)
 
 
 class TaskError(LargesseError):
-    """The problems of a task that was refused."""
+    """Error of a worker process: the problems of a task that it refused."""
 
 
 class WorkerProcess:
-    """A process that is started when it is needed, and can be stopped at any time.
+    """Worker process of the studio, started on its first task and restarted after a stop.
 
     Parameters
     ----------
@@ -50,10 +50,12 @@ class WorkerProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
 
-    async def ask(self, task: Mapping[str, Any], on_event: Callable[[dict[str, Any]], None] = lambda _: None) -> Any:
-        """Return the result of a task; `on_event` gets its progress."""
+    async def send_task(
+        self, task: Mapping[str, Any], on_event: Callable[[dict[str, Any]], None] = lambda _: None
+    ) -> Any:
+        """Send a task to the worker process, and return its result; `on_event` gets the progress."""
         async with self._turn:
-            process = await self._start()
+            process = await self._start_process()
             assert process.stdin is not None
             assert process.stdout is not None
             with suppress(ConnectionError):
@@ -66,7 +68,7 @@ class WorkerProcess:
                 if "error" in event:
                     problems = [
                         Problem(self._show(problem.what), self._show(problem.hint))
-                        for problem in read_problems(event["error"]["problems"])
+                        for problem in decode_problems(event["error"]["problems"])
                     ]
                     raise TaskError(event["error"]["subject"], problems)
                 on_event(event)
@@ -78,12 +80,12 @@ class WorkerProcess:
         raise InputError("work", [problem])
 
     async def warm_up(self) -> None:
-        """Start the process before its first task."""
+        """Start the worker process before its first task."""
         async with self._turn:
-            await self._start()
+            await self._start_process()
 
     async def stop(self) -> None:
-        """Stop the process; it has a few seconds to clean up."""
+        """Stop the worker process; it gets a few seconds to remove unfinished files."""
         process, self._process = self._process, None
         if process is None or process.returncode is not None:
             return
@@ -96,7 +98,7 @@ class WorkerProcess:
                 process.kill()
             await process.wait()
 
-    async def _start(self) -> asyncio.subprocess.Process:
+    async def _start_process(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:
             # -P: modules are not searched in the folder in which the studio was started.
             self._process = await asyncio.create_subprocess_exec(
@@ -109,8 +111,8 @@ class WorkerProcess:
         return self._process
 
 
-def read_problems(problems: Sequence[Mapping[str, str]]) -> list[Problem]:
-    """Return problems from their JSON types."""
+def decode_problems(problems: Sequence[Mapping[str, str]]) -> list[Problem]:
+    """Convert problems from their JSON form to `Problem` records."""
     return [Problem(problem["what"], problem["hint"]) for problem in problems]
 
 
@@ -119,7 +121,7 @@ def read_problems(problems: Sequence[Mapping[str, str]]) -> list[Problem]:
 
 @dataclass(eq=False)
 class Job:
-    """A long task and its progress."""
+    """Background job: a long task with its state, progress and result."""
 
     kind: str
     clean: Callable[[], None]  # removes the leftovers of an unfinished job
@@ -136,18 +138,18 @@ class Job:
     stopping: bool = False
 
     def describe(self) -> dict[str, Any]:
-        """Return the job as JSON types."""
+        """Return the job's state, progress and result as JSON types."""
         words = ("id", "kind", "state", "stage", "rows", "done", "left", "error", "result")
         seconds = (self.ended or time.monotonic()) - self.began
         return {**{word: getattr(self, word) for word in words}, "seconds": round(seconds, 1)}
 
     def update(self, event: Mapping[str, Any]) -> None:
-        """Record the progress of the worker."""
+        """Record the progress that the worker process reports."""
         self.stage, self.rows, self.done, self.left = (event[word] for word in ("stage", "rows", "done", "left"))
 
 
-class Jobs:
-    """The jobs of a studio; `on_done` is called with each that succeeds."""
+class JobManager:
+    """Manager of the studio's background jobs, one at a time; `on_done` is called with each job that succeeds."""
 
     def __init__(self, on_done: Callable[[Job], None], show: Callable[[str], str]) -> None:
         self.worker = WorkerProcess(JOB_PACKAGES, show)
@@ -163,25 +165,25 @@ class Jobs:
         return self._jobs[key]
 
     def check_free(self) -> None:
-        """Refuse a second job at the same time."""
+        """Refuse a new job while another one runs."""
         if self.current is not None:
             name = JOB_NAMES.get(self.current.kind, self.current.kind)
             raise RequestError(409, f"a {name} is under way", "wait for it, or cancel it")
 
     def start(self, kind: str, task: Mapping[str, Any], clean: Callable[[], None] = lambda: None, key: str = "") -> Job:
-        """Start a job, under an id if one is given."""
+        """Start a job for a task, and return it; `key` is its id, by default a random one."""
         self.check_free()
         job = self.current = Job(kind, clean, key or secrets.token_hex(8))
         self._jobs[job.id] = job
         for old in list(self._jobs)[:-MAX_REMEMBERED_JOBS]:
             del self._jobs[old]
-        self._task = asyncio.create_task(self._work(job, task))
+        self._task = asyncio.create_task(self._run_job(job, task))
         return job
 
-    async def _work(self, job: Job, task: Mapping[str, Any]) -> None:
+    async def _run_job(self, job: Job, task: Mapping[str, Any]) -> None:
         job.state = "running"
         try:
-            job.result = await self.worker.ask(task, job.update)
+            job.result = await self.worker.send_task(task, job.update)
             state = "done"
         except Exception as error:
             if not isinstance(error, LargesseError):
@@ -203,7 +205,7 @@ class Jobs:
         self.current = None
 
     async def cancel(self, key: str) -> Job:
-        """Stop a job that has not ended."""
+        """Cancel a job that has not ended, and return it."""
         job = self.find(key)
         if job is self.current and not job.stopping:
             job.stopping = True
@@ -211,7 +213,7 @@ class Jobs:
         return job
 
     async def watch(self, key: str, closing: asyncio.Event) -> AsyncIterator[dict[str, Any]]:
-        """Yield a job after every change, until it has ended or the studio stops."""
+        """Yield a job's state after every change, until the job ends or the studio stops."""
         job, last = self.find(key), None
         while not closing.is_set():
             now = job.describe()
@@ -223,13 +225,13 @@ class Jobs:
             await asyncio.sleep(0.2)
 
     async def wait(self, job: Job) -> Job:
-        """Wait until a job has ended."""
+        """Wait until a job has ended, and return it."""
         while job.state not in ENDED:
             await asyncio.sleep(0.05)
         return job
 
     async def stop(self) -> None:
-        """Cancel the current job, and wait until it is cleaned up."""
+        """Cancel the current job, and wait until its unfinished files are removed."""
         if self.current is not None:
             await self.cancel(self.current.id)
         if self._task is not None:

@@ -1,4 +1,4 @@
-"""Campaign drafts as JSON for the page: an inspected table with guessed roles, and the draft that becomes a campaign.
+"""Conversion of inspected tables and campaign drafts from and to the JSON of the studio's page.
 
 The rules of a campaign file also check a draft.
 """
@@ -56,7 +56,7 @@ def list_roles() -> list[dict[str, Any]]:
 
 
 def assign_roles(profile: TableProfile, roles: Mapping[str, Any]) -> tuple[CampaignDraft, list[str]]:
-    """Return the inspection of a table with the roles that a page gives, and its features."""
+    """Assign the page's column roles to a table profile; return the inspected table and its features."""
     single = {role: str(name) for role, name in roles.items() if role in SINGLE_ROLES and name is not None}
     names, features = profile.table.column_names, roles.get("features")
     hint = f"known: {join_some([*SINGLE_ROLES, 'features'])}"
@@ -76,7 +76,7 @@ def assign_roles(profile: TableProfile, roles: Mapping[str, Any]) -> tuple[Campa
 def describe_inspection(
     inspection: CampaignDraft, features: Sequence[str], protected: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return an inspected table for the page, as JSON types."""
+    """Return an inspected table as JSON types: columns, roles, levels, suggestions and problems."""
     roles, few_levels = inspection.guess.roles, _has_few_levels(inspection)
     by_column = {column: role for role, column in roles.items()} | dict.fromkeys(features, FEATURE)
     by_column |= dict.fromkeys(protected, PROTECTED)
@@ -92,8 +92,8 @@ def describe_inspection(
         "suggested_on_redemption": False,
         "suggested_unit": "",
         "suggested_title": "",
-        "notes": _list_notes(inspection),
-        "problems": describe_problems(_find_problems(inspection, features)),
+        "notes": _list_role_notes(inspection),
+        "problems": describe_problems(_find_draft_problems(inspection, features)),
         "parse": [
             {"column": name, "example": notation.example, "ways": list(notation.ways)}
             for name, notation in inspection.written.items()
@@ -125,8 +125,8 @@ def _describe_column(name: str, inspection: CampaignDraft, role: str) -> dict[st
 # -- levels ----------------------------------------------------------------------------------------------------------
 
 
-def list_levels(inspection: CampaignDraft) -> tuple[list[str], bool, str]:
-    """Return the levels (cheapest first, if their order is known), a flag for a known order, and the reason."""
+def order_draft_levels(inspection: CampaignDraft) -> tuple[list[str], bool, str]:
+    """Order a table's levels by cost; return the levels, True if the order is known, and the reason."""
     if inspection.level is None:
         return [], False, ""
     if inspection.doses is not None:
@@ -144,10 +144,10 @@ def _has_few_levels(inspection: CampaignDraft) -> bool:
 
 
 def describe_draft_levels(inspection: CampaignDraft) -> dict[str, Any]:
-    """Return the levels with their rows, mean responses and suggested costs."""
+    """Return the levels of a table as JSON types: rows, mean response and suggested cost of each level."""
     if not _has_few_levels(inspection):
         return {"levels": None, "order_known": False, "order_reason": "", "suggested_costs": None}
-    names, known, reason = list_levels(inspection)
+    names, known, reason = order_draft_levels(inspection)
     tally = inspection.count_levels()
     rows = [{"name": name, "rows": tally[name][0], "mean_response": tally[name][1]} for name in names if name in tally]
     return {"levels": rows, "order_known": known, "order_reason": reason, "suggested_costs": inspection.suggest_costs()}
@@ -156,7 +156,7 @@ def describe_draft_levels(inspection: CampaignDraft) -> dict[str, Any]:
 # -- notes and problems ------------------------------------------------------------------------------------------------
 
 
-def _list_notes(inspection: CampaignDraft) -> list[str]:
+def _list_role_notes(inspection: CampaignDraft) -> list[str]:
     notes = []
     others = inspection.guess.others.get("cost_column", ())
     if others:
@@ -169,7 +169,7 @@ def _list_notes(inspection: CampaignDraft) -> list[str]:
     return notes
 
 
-def _find_problems(inspection: CampaignDraft, features: Sequence[str]) -> list[Problem]:
+def _find_draft_problems(inspection: CampaignDraft, features: Sequence[str]) -> list[Problem]:
     problems = [
         Problem(f"no column is the {role} ({meaning})", "choose it in the list of columns")
         for role, meaning in REQUIRED_ROLES.items()
@@ -184,12 +184,12 @@ def _find_problems(inspection: CampaignDraft, features: Sequence[str]) -> list[P
 
 
 def describe_problems(problems: Sequence[Problem]) -> list[dict[str, str]]:
-    """Return problems as JSON types."""
+    """Convert problems to their JSON form."""
     return [{"what": problem.what, "hint": problem.hint} for problem in problems]
 
 
 def list_segments(profile: TableProfile, names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the columns that can define segments, each with its values, the most common first."""
+    """Return the columns that can define customer segments, each with its values by frequency."""
     segments = {}
     for name in names:
         column, values = profile.columns[name], profile.table.column(name)
@@ -203,8 +203,8 @@ def list_segments(profile: TableProfile, names: Sequence[str]) -> dict[str, list
 # -- drafts --------------------------------------------------------------------------------------------------------------
 
 
-def draft_campaign(draft: Mapping[str, Any], profile: TableProfile, log: str, *, checkup: bool = False) -> Campaign:
-    """Return the campaign of a draft; a `checkup` ignores costs and budget."""
+def convert_draft(draft: Mapping[str, Any], profile: TableProfile, log: str, *, checkup: bool = False) -> Campaign:
+    """Convert a draft from the page to a campaign; a `checkup` ignores costs and budget."""
     refuse("draft", _find_shape_problems(draft))
     inspection, features = assign_roles(profile, draft.get("roles") or {})
     roles = inspection.guess.roles
@@ -217,7 +217,7 @@ def draft_campaign(draft: Mapping[str, Any], profile: TableProfile, log: str, *,
     settings |= {
         "log": log,
         "columns": columns,
-        "levels": _draft_levels(draft.get("levels") or {}, inspection, checkup=checkup),
+        "levels": _make_levels_section(draft.get("levels") or {}, inspection, checkup=checkup),
         "model": {"name": draft.get("model") or "auto", "seed": draft.get("seed") or 0},
     }
     if checkup:
@@ -227,7 +227,7 @@ def draft_campaign(draft: Mapping[str, Any], profile: TableProfile, log: str, *,
 
 
 def _find_shape_problems(draft: Mapping[str, Any]) -> list[Problem]:
-    """Return the unknown keys and the values of a wrong type."""
+    """Return the problems of a draft's shape: unknown keys and values of a wrong type."""
     problems = [
         Problem(f"{key!r} is not a part of a draft", suggest(key, DRAFT_KEYS)) for key in draft if key not in DRAFT_KEYS
     ]
@@ -253,9 +253,9 @@ def _is_list_of_text(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _draft_levels(levels: Mapping[str, Any], inspection: CampaignDraft, *, checkup: bool) -> dict[str, Any]:
-    """Return the section [levels]; the names of amounts become amounts again."""
-    order, known, _ = list_levels(inspection)
+def _make_levels_section(levels: Mapping[str, Any], inspection: CampaignDraft, *, checkup: bool) -> dict[str, Any]:
+    """Convert a draft's levels to the section [levels] of a campaign; doses become numbers."""
+    order, known, _ = order_draft_levels(inspection)
     names: Sequence[str] = levels.get("names") or (order if known else [])
     section: dict[str, Any] = {key: levels[key] for key in LEVEL_KEYS if key != "names" and levels.get(key) is not None}
     if inspection.doses is None:

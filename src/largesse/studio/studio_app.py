@@ -1,4 +1,4 @@
-"""The web application of the studio, and its start."""
+"""Web application of the studio: routes, access policy and start of the server."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def open_studio(
 
 
 def make_studio_app(studio: Studio) -> Starlette:
-    """Return the application of a studio."""
+    """Make the web application of a studio: its routes and error handlers."""
     from starlette.applications import Starlette
     from starlette.routing import Route
 
@@ -79,27 +79,27 @@ def make_studio_app(studio: Studio) -> Starlette:
         await studio.stop()
 
     addresses = [
-        ("GET", "/", studio.page),
-        ("GET", "/static/{name}", studio.page_file),
-        ("GET", "/api/state", studio.state),
-        ("POST", "/api/tables", studio.upload),
-        ("POST", "/api/tables/pick", studio.pick),
-        ("GET", "/api/tables/{key}", studio.table),
-        ("DELETE", "/api/tables/{key}", studio.drop),
-        ("POST", "/api/tables/{key}/look", studio.inspect),
-        ("POST", "/api/campaign", studio.campaign),
-        ("POST", "/api/doctor", studio.doctor),
-        ("GET", "/api/runs", studio.runs),
-        ("POST", "/api/runs", studio.run),
-        ("GET", "/api/runs/{name}", studio.describe),
-        ("GET", "/api/runs/{name}/files/{part}", studio.download),
-        ("POST", "/api/runs/{name}/what-if", studio.what_if),
-        ("GET", "/api/runs/{name}/what-if/{key}/{part}", studio.download_what_if),
-        ("POST", "/api/runs/{name}/what-if/{key}/keep", studio.keep),
-        ("GET", "/runs/{name}/report.html", studio.report),
-        ("GET", "/api/jobs/{key}", studio.job),
-        ("DELETE", "/api/jobs/{key}", studio.cancel),
-        ("GET", "/api/jobs/{key}/events", studio.events),
+        ("GET", "/", studio.get_page),
+        ("GET", "/static/{name}", studio.get_page_file),
+        ("GET", "/api/state", studio.get_state),
+        ("POST", "/api/tables", studio.upload_table),
+        ("POST", "/api/tables/pick", studio.pick_table),
+        ("GET", "/api/tables/{key}", studio.get_table),
+        ("DELETE", "/api/tables/{key}", studio.drop_table),
+        ("POST", "/api/tables/{key}/look", studio.inspect_with_roles),
+        ("POST", "/api/campaign", studio.get_campaign_file),
+        ("POST", "/api/doctor", studio.start_checkup),
+        ("GET", "/api/runs", studio.get_runs),
+        ("POST", "/api/runs", studio.start_run),
+        ("GET", "/api/runs/{name}", studio.get_run),
+        ("GET", "/api/runs/{name}/files/{part}", studio.download_run_file),
+        ("POST", "/api/runs/{name}/what-if", studio.start_what_if),
+        ("GET", "/api/runs/{name}/what-if/{key}/{part}", studio.download_what_if_file),
+        ("POST", "/api/runs/{name}/what-if/{key}/keep", studio.keep_what_if),
+        ("GET", "/runs/{name}/report.html", studio.get_report),
+        ("GET", "/api/jobs/{key}", studio.get_job),
+        ("DELETE", "/api/jobs/{key}", studio.cancel_job),
+        ("GET", "/api/jobs/{key}/events", studio.stream_job_states),
     ]
     routes = [Route(path, handler, methods=[method]) for method, path, handler in addresses]
     handlers = make_error_handlers("there is nothing at this address", "reload the page")
@@ -109,7 +109,7 @@ def make_studio_app(studio: Studio) -> Starlette:
 
 
 def make_access_policy(token: str, port: int, code: str | None = None) -> AccessPolicy:
-    """Return the access policy of a studio: access only from this machine, through the address with the token."""
+    """Make the access policy of a studio: only this machine, with the token of the printed address."""
     hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost"))
     # Cookies do not depend on the port: the name keeps two studios apart.
     return AccessPolicy(
@@ -124,7 +124,7 @@ def make_access_policy(token: str, port: int, code: str | None = None) -> Access
 
 
 def find_studio_folder(run: Path | None, folder: Path | None) -> tuple[Path, str | None]:
-    """Return the folder of the studio, and the name of the run that is open first."""
+    """Return the studio's folder, and the name of the run that the page shows first."""
     home = resolve_links(folder or (resolve_links(run).parent if run is not None else Path()))
     if not home.is_dir():
         fail("studio", Problem(f"{home} is not a folder", "give the folder for run folders as --folder"))
@@ -140,6 +140,6 @@ def find_studio_folder(run: Path | None, folder: Path | None) -> tuple[Path, str
 
 
 def can_open_browser() -> bool:
-    """Return True if a browser can be opened."""
+    """Return True if this machine can open a browser window."""
     variables = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     return not sys.platform.startswith("linux") or any(os.environ.get(name) for name in variables)

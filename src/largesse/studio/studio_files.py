@@ -1,4 +1,7 @@
-"""Files that the studio may read and write: names inside its folder, and uploaded tables. Links are not followed."""
+"""Files that the studio may read and write: run folders and tables in its folder, and uploaded tables.
+
+Links are not followed.
+"""
 
 from __future__ import annotations
 
@@ -35,62 +38,62 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @dataclass(frozen=True)
 class StudioFolder:
-    """The studio's folder, and a private one inside it that is removed when the studio stops."""
+    """The studio's folder of runs and tables, with a private subfolder that is removed at the end."""
 
     path: Path
     private: Path
 
     def list_runs(self) -> list[Path]:
-        """Return the run folders."""
-        return [path for path in self._list() if is_run(path)]
+        """Return the paths of the run folders."""
+        return [path for path in self._list_entries() if is_run_folder(path)]
 
     def list_tables(self) -> list[Path]:
-        """Return the tables that can be picked."""
-        tables = (path for path in self._list() if is_table_file(path) and _is_regular(path))
+        """Return the paths of the tables that the page offers."""
+        tables = (path for path in self._list_entries() if is_table_file(path) and _is_regular_file(path))
         return sorted(tables, key=lambda path: path.name)[:MAX_LISTED_TABLES]
 
     def find_run(self, name: str) -> Path:
-        """Return a run folder by its name."""
-        path = self.path / check_component(name)
-        if not is_run(path):
+        """Return the path of a run folder by its name; refuse an unknown name."""
+        path = self.path / check_file_name(name)
+        if not is_run_folder(path):
             raise RequestError(404, f"there is no run {name!r} here", "reload the page to see which there are")
         return path
 
     def find_table(self, name: str) -> Path:
-        """Return a table by its name."""
-        path = self.path / check_component(name)
-        if not (_is_regular(path) and is_table_file(path)):
+        """Return the path of a table by its name; refuse an unknown name."""
+        path = self.path / check_file_name(name)
+        if not (_is_regular_file(path) and is_table_file(path)):
             raise RequestError(404, f"there is no table {name!r} here", "reload the page to see which there are")
         return path
 
-    def new_run(self, name: object) -> Path:
-        """Return the path of a new run; an existing file or folder of this name is an error."""
+    def make_run_path(self, name: object) -> Path:
+        """Return the path of a new run folder; refuse the name of an existing file or folder."""
         path = self.path / check_run_name(name)
         if os.path.lexists(path):
             raise RequestError(409, f"{path.name!r} is there already", "choose another name: nothing is replaced")
         return path
 
-    def _list(self) -> list[Path]:
+    def _list_entries(self) -> list[Path]:
         with os.scandir(self.path) as entries:
             return [Path(entry.path) for entry in entries if not entry.name.startswith(".")]
 
 
-def is_run(path: Path) -> bool:
-    """Return True for a run folder that is not a link."""
+def is_run_folder(path: Path) -> bool:
+    """Return True if a path is a run folder, and not a link to one."""
     try:
         folder = stat.S_ISDIR(path.lstat().st_mode)
     except (OSError, ValueError):
         return False
-    return folder and all(_is_regular(path / mark) for mark in RUN_FOLDER_MARKS)
+    return folder and all(_is_regular_file(path / mark) for mark in RUN_FOLDER_MARKS)
 
 
-def list_parts(run: Path) -> list[str]:
-    """Return the readable files of a run, by name."""
-    return sorted(name for name in RUN_FILES if _is_regular(run / name))
+def list_run_files(run: Path) -> list[str]:
+    """Return the names of a run's readable files, sorted."""
+    return sorted(name for name in RUN_FILES if _is_regular_file(run / name))
 
 
-def open_part(run: Path, name: str) -> tuple[IO[bytes], int]:
-    """Open a regular file of a run; return it with its size."""
+def open_run_file(run: Path, name: str) -> tuple[IO[bytes], int]:
+    """Open a regular file of a run for reading; return it with its size in bytes."""
     missing = RequestError(404, f"the run has no {name}", "run largesse again, or choose another file")
     if name not in RUN_FILES:
         raise missing
@@ -106,7 +109,7 @@ def open_part(run: Path, name: str) -> tuple[IO[bytes], int]:
 
 
 def check_run_name(name: object) -> str:
-    """Return a valid name of a new run; raise an error for any other."""
+    """Return the name of a new run if it is valid; refuse it otherwise."""
     hint = f"use up to {MAX_RUN_NAME_LETTERS} letters, digits, spaces and - _ . and begin with a letter or digit"
     if not isinstance(name, str):
         raise RequestError(400, "the run has no name", hint)
@@ -117,15 +120,15 @@ def check_run_name(name: object) -> str:
     return name
 
 
-def check_component(name: str) -> str:
-    """Return the name of one file or folder; raise an error for a path."""
+def check_file_name(name: str) -> str:
+    """Return the name of one file or folder; refuse a path with several parts."""
     invalid = not name or name.startswith(".") or any(mark in name for mark in ("/", "\\", "\0", os.sep))
     if invalid or len(os.fsencode(name)) > 255 or Path(name).name != name:
         raise RequestError(404, f"{name[:MAX_RUN_NAME_LETTERS]!r} is not a name in this folder", "reload the page")
     return name
 
 
-def _is_regular(path: Path) -> bool:
+def _is_regular_file(path: Path) -> bool:
     try:
         return stat.S_ISREG(path.lstat().st_mode)
     except (OSError, ValueError):
@@ -137,7 +140,7 @@ def _is_regular(path: Path) -> bool:
 
 @dataclass(eq=False)
 class StudioTable:
-    """A table and the result of its inspection."""
+    """A table that was chosen or uploaded on the page, with the result of its inspection."""
 
     name: str
     path: Path
@@ -146,12 +149,12 @@ class StudioTable:
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def describe(self) -> dict[str, Any]:
-        """Return the table as JSON types."""
+        """Return the table's name, size and inspection as JSON types."""
         return {"id": self.id, "name": self.name, "bytes": self.path.stat().st_size, **self.inspection}
 
 
 class TableStore:
-    """The tables of a studio. Each uploaded one lies in a folder of its own inside the private folder."""
+    """Store of the tables chosen or uploaded on the page; each table has its own private folder."""
 
     def __init__(self, private: Path, max_bytes: int = MAX_UPLOAD_BYTES) -> None:
         self._private, self._max_bytes = private, max_bytes
@@ -160,40 +163,40 @@ class TableStore:
         self.busy: str | None = None  # the table of the run that was started last
 
     def find(self, key: object) -> StudioTable:
-        """Return a table by its id."""
+        """Return a table by its id; refuse an unknown id."""
         if not isinstance(key, str) or key not in self._tables:
             raise RequestError(404, "there is no such table any more", "choose it again")
         return self._tables[key]
 
-    def show_names(self, text: str) -> str:
-        """Replace the paths of tables in a message by their names."""
+    def replace_paths(self, text: str) -> str:
+        """Replace the paths of tables in a message by the tables' names."""
         for table in self._tables.values():
             text = text.replace(str(table.path), table.name)
         return text
 
-    def upload_limit(self) -> int:
+    def find_upload_limit(self) -> int:
         """Return the number of bytes that may be uploaded now; some disk space stays free."""
         return max(min(self._max_bytes, shutil.disk_usage(self._private).free - MIN_FREE_BYTES), 0)
 
-    def home(self, table: StudioTable) -> Path:
-        """Return the folder of a table inside the private one."""
+    def find_folder(self, table: StudioTable) -> Path:
+        """Return the private folder of a table."""
         return self._private / table.id
 
     def add(self, table: StudioTable) -> StudioTable:
-        """Add a table; if there are too many, drop the oldest that is not in use."""
+        """Add a table; if there are too many, remove the oldest that is not in use."""
         self._tables[table.id] = table
         for old in [key for key in self._tables if key != self.busy][: max(len(self._tables) - MAX_KEPT_TABLES, 0)]:
             self.drop(old)
         return table
 
     def drop(self, key: str) -> None:
-        """Drop a table, and remove its file if it was uploaded."""
+        """Remove a table from the store, and delete its file if it was uploaded."""
         table = self.find(key)
         del self._tables[key]
-        shutil.rmtree(self.home(table), ignore_errors=True)
+        shutil.rmtree(self.find_folder(table), ignore_errors=True)
 
-    def prepare(self, name: str, ending: str) -> StudioTable:
-        """Return a table whose file is still to be written."""
+    def prepare_table(self, name: str, ending: str) -> StudioTable:
+        """Make the private folder of a new table, and return the table without its file."""
         if self._n_uploads >= MAX_UPLOADS_AT_ONCE:
             raise RequestError(409, f"{self._n_uploads} tables are being uploaded already", "wait for one of them")
         if not 0 < len(name) <= MAX_TABLE_NAME_LETTERS:
@@ -204,59 +207,59 @@ class TableStore:
             raise RequestError(400, f"{make_visible(name)} is a spreadsheet", hint)
         # The name is only shown: it never becomes a path.
         table = StudioTable(make_visible(name).replace("\n", " "), Path(), uploaded=True)
-        self.home(table).mkdir(mode=0o700)
-        table.path = self.home(table) / f"table{ending}"
+        self.find_folder(table).mkdir(mode=0o700)
+        table.path = self.find_folder(table) / f"table{ending}"
         return table
 
-    async def receive(self, name: str, length: str | None, body: AsyncIterator[bytes]) -> StudioTable:
-        """Write an upload to the disk in pieces; a table that is too large or incomplete is removed."""
-        limit = self.upload_limit()
+    async def receive_upload(self, name: str, length: str | None, body: AsyncIterator[bytes]) -> StudioTable:
+        """Write an uploaded table to the disk; delete it if it is too large or incomplete."""
+        limit = self.find_upload_limit()
         if length is not None and (not length.isdigit() or len(length) > 18 or int(length) > limit):
-            raise _too_large(limit)
-        table = self.prepare(name, find_ending(name))
+            raise _make_upload_size_error(limit)
+        table = self.prepare_table(name, find_file_ending(name))
         self._n_uploads += 1
         try:
             with table.path.open("wb") as file:
-                size = await self._write(file, body, limit)
+                size = await self._write_pieces(file, body, limit)
             if size == 0:
                 raise RequestError(400, f"{table.name} is empty (0 bytes)", "was the export interrupted?")
         except BaseException as error:
-            shutil.rmtree(self.home(table), ignore_errors=True)
+            shutil.rmtree(self.find_folder(table), ignore_errors=True)
             if isinstance(error, OSError) and error.errno in DISK_FULL:
-                raise _too_large(0) from error
+                raise _make_upload_size_error(0) from error
             raise
         finally:
             self._n_uploads -= 1
         return table
 
-    async def _write(self, file: IO[bytes], body: AsyncIterator[bytes], limit: int) -> int:
-        """Write pieces as they arrive; return their size."""
+    async def _write_pieces(self, file: IO[bytes], body: AsyncIterator[bytes], limit: int) -> int:
+        """Write the pieces of an upload as they arrive; return their total size in bytes."""
         size, waiting, pieces = 0, 0, []
         async for piece in body:
             size += len(piece)
             if size > limit:
-                raise _too_large(limit)
+                raise _make_upload_size_error(limit)
             pieces.append(piece)
             waiting += len(piece)
             if waiting >= WRITE_BYTES:
                 await asyncio.to_thread(file.writelines, pieces)
                 waiting, pieces = 0, []
-                if self.upload_limit() == 0:
-                    raise _too_large(size)
+                if self.find_upload_limit() == 0:
+                    raise _make_upload_size_error(size)
         await asyncio.to_thread(file.writelines, pieces)
         return size
 
 
-def find_ending(name: str) -> str:
-    """Return the ending of a table's name, which names its format; empty if unknown.
+def find_file_ending(name: str) -> str:
+    """Return the ending of a table's file name (".csv", ".parquet", …); empty if unknown.
 
-    >>> find_ending("Log 2026.CSV.gz"), find_ending("log")
+    >>> find_file_ending("Log 2026.CSV.gz"), find_file_ending("log")
     ('.csv.gz', '')
     """
     return next((ending for ending in UPLOAD_ENDINGS if name.lower().endswith(ending)), "")
 
 
-def _too_large(limit: int) -> RequestError:
+def _make_upload_size_error(limit: int) -> RequestError:
     size = f"{limit / 1e9:,.1f} GB" if limit >= 1e9 else f"{limit / 1e6:,.1f} MB"
     hint = "put the file into the studio's folder and pick it there, or free some space on the disk"
     return RequestError(413, f"the table is larger than the {size} that can be uploaded now", hint)

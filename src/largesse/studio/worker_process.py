@@ -1,4 +1,4 @@
-"""The worker process: one task after the other, in lines of JSON over standard input and output.
+"""Worker process of the studio: tasks read from standard input, results and progress written to standard output.
 
 The studio can stop it at any time: it leaves its task by an exception, so that half-written folders are cleaned up. It also
 stops when its input ends, because then the studio has gone. Tasks call the functions of the command line.
@@ -30,12 +30,12 @@ from largesse.serve import write_json
 from largesse.studio.background_jobs import STOP_SECONDS
 from largesse.studio.draft_json import (
     assign_roles,
+    convert_draft,
     describe_inspection,
     describe_problems,
-    draft_campaign,
     list_segments,
 )
-from largesse.studio.run_list import list_level_shares
+from largesse.studio.runs_and_what_ifs import list_level_shares
 
 MAX_PROFILE_BYTES = 1 << 27  # of a table that is read only to offer its columns for rules
 REPORT_SECONDS = 0.2  # between two reports of progress
@@ -45,33 +45,33 @@ REPORT_SECONDS = 0.2  # between two reports of progress
 
 
 @lru_cache(maxsize=1)
-def _inspect_cached(path: str, _size: int, _changed: int) -> TableProfile:
+def _inspect_cached_table(path: str, _size: int, _changed: int) -> TableProfile:
     return inspect_table(path)
 
 
-def load_profile(path: str) -> TableProfile:
-    """Inspect a table; the last one is cached, because a page asks for it several times."""
+def load_table_profile(path: str) -> TableProfile:
+    """Return the profile of a table (column types and values); the last one is cached."""
     status = Path(path).stat()
-    return _inspect_cached(path, status.st_size, status.st_mtime_ns)
+    return _inspect_cached_table(path, status.st_size, status.st_mtime_ns)
 
 
 def inspect_file(path: str, roles: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Inspect a table; without `roles`, guess those of its columns."""
+    """Inspect a table with given column roles, by default guessed ones; return it as JSON types."""
     start_stage("looking at the table")
-    profile = load_profile(path)
+    profile = load_table_profile(path)
     if roles is not None:
         return describe_inspection(*assign_roles(profile, roles), roles.get("protected") or ())
     guessed = profile.guess()
     return describe_inspection(guessed, guessed.features)
 
 
-def write_example(path: str) -> dict[str, Any]:
+def write_example_log(path: str) -> dict[str, Any]:
     """Write the demo's log to a path and inspect it, with the settings of the demo's campaign."""
     import pyarrow.parquet as pq
 
     campaign, table = pipeline.demo_campaign()
     pq.write_table(table, path)
-    return _inspect_log(path, campaign) | {
+    return _inspect_campaign_log(path, campaign) | {
         "suggested_costs": list(campaign.levels.costs),
         "suggested_budget": campaign.planning.budget,
         "suggested_on_redemption": bool(campaign.levels.on_redemption),
@@ -80,8 +80,8 @@ def write_example(path: str) -> dict[str, Any]:
     }
 
 
-def inspect_again(path: str, folder: str) -> dict[str, Any]:
-    """Inspect the log of a run, with the settings of the run as a draft of the page."""
+def inspect_run_log(path: str, folder: str) -> dict[str, Any]:
+    """Inspect the log of an earlier run; the run's settings become a draft of the page."""
     campaign = read_campaign(Path(folder))
     plan = tomllib.loads(campaign.text)["plan"]
     spent = {key: plan.pop(key) for key in ("budget", "total") if key in plan}
@@ -105,26 +105,26 @@ def inspect_again(path: str, folder: str) -> dict[str, Any]:
         "title": campaign.title,
         "parse": dict(campaign.roles.get("parse") or {}),
         "labels": "\n".join(f"{name} = {label}" for name, label in campaign.labels.items()),
-        "customers": _name_beside(campaign.customers, folder),
+        "customers": _find_customers_file(campaign.customers, folder),
         "plan": plan,
     }
-    return _inspect_log(path, campaign) | {"draft": draft}
+    return _inspect_campaign_log(path, campaign) | {"draft": draft}
 
 
-def _name_beside(table: str | None, folder: str) -> str:
-    """Return the name of a table of customers in the studio's folder; empty without one there."""
+def _find_customers_file(table: str | None, folder: str) -> str:
+    """Return the name of a run's customer table if it lies in the studio's folder; empty otherwise."""
     return Path(table).name if table is not None and Path(table).parent == Path(folder).absolute().parent else ""
 
 
 def write_simpler_plan(folder: str, kind: str, out: str) -> dict[str, Any]:
-    """Write the simple rule or the uniform mix of a run as a plan, in CSV."""
+    """Write the simple rule or the uniform mix of a run as a plan in a CSV file."""
     with report_to(None) as progress:
         pipeline.plan(folder, kind=kind, out=out, progress=progress)
     return {"file": out}
 
 
-def _inspect_log(path: str, campaign: Campaign) -> dict[str, Any]:
-    """Inspect the log of a campaign, with its roles and the order of its levels."""
+def _inspect_campaign_log(path: str, campaign: Campaign) -> dict[str, Any]:
+    """Inspect the log of a campaign, with the campaign's column roles and order of levels."""
     roles: dict[str, Any] = dict(campaign.roles)
     listed = {word: list(roles.get(word) or ()) for word in ("features", "protected")}
     inspection = inspect_file(path, {**campaign.columns, **listed})
@@ -134,9 +134,12 @@ def _inspect_log(path: str, campaign: Campaign) -> dict[str, Any]:
 
 
 def check_draft(path: str, draft: dict[str, Any], keeps_log: bool, checkup: bool = False) -> dict[str, Any]:
-    """Check a draft; return the campaign file for a run folder that keeps the log, and for the log's present place."""
+    """Check a draft; return its campaign file as text, for two places of the log, or its problems.
+
+    `toml` is for a run folder that keeps the log, `now` for the log's present place.
+    """
     try:
-        campaign = draft_campaign(draft, load_profile(path), path, checkup=checkup)
+        campaign = convert_draft(draft, load_table_profile(path), path, checkup=checkup)
     except InputError as error:
         return {"toml": None, "now": None, "problems": describe_problems(error.problems)}
     moved = campaign.with_log(pipeline.LOG_FILE) if keeps_log else campaign
@@ -144,7 +147,7 @@ def check_draft(path: str, draft: dict[str, Any], keeps_log: bool, checkup: bool
 
 
 def examine_log(toml: str) -> dict[str, Any]:
-    """Check a log before a campaign."""
+    """Check the log of a campaign before a run; return the findings as JSON types."""
     with report_to(None) as progress:
         numbers = pipeline.examine(parse_campaign(tomllib.loads(toml)), progress=progress)
     return {
@@ -168,7 +171,7 @@ def examine_log(toml: str) -> dict[str, Any]:
 
 
 def run_campaign(toml: str, out: str, private: str, keeps_log: bool) -> dict[str, Any]:
-    """Run a campaign; with `keeps_log`, its log moves into the run folder."""
+    """Run a campaign in a new run folder; with `keeps_log`, its log moves into the run folder."""
     campaign, folder, log = parse_campaign(tomllib.loads(toml)), Path(out), None
     pipeline.refuse_existing(folder)
     if keeps_log:
@@ -179,13 +182,16 @@ def run_campaign(toml: str, out: str, private: str, keeps_log: bool) -> dict[str
     return {"run": folder.name}
 
 
-def describe_customers(folder: str) -> dict[str, Any]:
-    """Return the columns that a run's rules can name, and the values of columns with few values; none for a large table."""
+def describe_rule_columns(folder: str) -> dict[str, Any]:
+    """Return the columns that a run's constraints can name, and the values of those with few values.
+
+    Both are empty for a large table.
+    """
     campaign = read_campaign(Path(folder))
     path = Path(campaign.customers or campaign.log)
     if not path.is_file() or path.stat().st_size > MAX_PROFILE_BYTES:
         return {"columns": [], "segments": {}}
-    profile = load_profile(str(path))
+    profile = load_table_profile(str(path))
     # A plan for a log's own customers knows its features alone.
     features = list(campaign.roles.get("features") or ()) if campaign.customers is None else None
     taken = {*campaign.columns.values(), *(campaign.levels.cost_columns or ())}
@@ -194,7 +200,7 @@ def describe_customers(folder: str) -> dict[str, Any]:
 
 
 def plan_what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]:
-    """Plan by other rules with the model of a run."""
+    """Plan a run again under other constraints, with the run's model; return the plan as JSON types."""
     with report_to(None) as progress:
         numbers = pipeline.try_plan(folder, Path(out), rules, progress=progress)
     campaign, log = read_campaign(Path(out)), Path(folder) / pipeline.LOG_FILE
@@ -211,7 +217,7 @@ def plan_what_if(folder: str, out: str, rules: dict[str, Any]) -> dict[str, Any]
 
 
 def keep_what_if(folder: str, tried: str, out: str) -> dict[str, Any]:
-    """Make a run folder of a trial plan."""
+    """Save a what-if plan as a new run folder."""
     with report_to(None) as progress:
         pipeline.keep_plan(folder, Path(tried), Path(out), progress=progress)
     return {"run": Path(out).name}
@@ -219,15 +225,15 @@ def keep_what_if(folder: str, tried: str, out: str) -> dict[str, Any]:
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "inspect": inspect_file,
-    "example": write_example,
-    "again": inspect_again,
+    "example": write_example_log,
+    "again": inspect_run_log,
     "campaign": check_draft,
     "doctor": examine_log,
     "run": run_campaign,
     "what-if": plan_what_if,
     "keep": keep_what_if,
     "simpler": write_simpler_plan,
-    "describe": describe_customers,
+    "describe": describe_rule_columns,
 }
 
 
@@ -235,11 +241,11 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def main() -> None:
-    """Do tasks until the input ends."""
+    """Run the tasks from standard input until it ends."""
     # Standard output belongs to the results: other output goes to standard error.
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, _exit_on_signal)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lock = threading.Lock()
 
@@ -250,17 +256,17 @@ def main() -> None:
                 line = line[out.write(line) or 0 :]
 
     tasks: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(tasks,), daemon=True).start()
+    threading.Thread(target=_queue_tasks, args=(tasks,), daemon=True).start()
     for package in sys.argv[1:]:
         if tasks.empty():
             with suppress(ImportError):
                 importlib.import_module(package)
     while (line := tasks.get()) is not None:
-        send(_run(json.loads(line), send))
+        send(_run_task(json.loads(line), send))
 
 
-def _run(task: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """Do a task; return its result, or its problems."""
+def _run_task(task: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Run a task; return its result, or its problems, as JSON types."""
     tracker, next_time = Tracker(), 0.0
 
     def report(stage: str, done: float) -> None:
@@ -276,11 +282,11 @@ def _run(task: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> dict[s
     except LargesseError as error:
         subject, problems = error.subject, list(error.problems)
     except Exception as error:
-        subject, problems = "work", [_explain_failure(error)]
+        subject, problems = "work", [_explain_error(error)]
     return {"error": {"subject": subject, "problems": describe_problems(problems)}}
 
 
-def _explain_failure(error: Exception) -> Problem:
+def _explain_error(error: Exception) -> Problem:
     if isinstance(error, MemoryError):
         return Problem("there is not enough memory for this", "use a smaller table, or fewer columns")
     if isinstance(error, OSError):
@@ -289,8 +295,8 @@ def _explain_failure(error: Exception) -> Problem:
     return Problem("something went wrong here", "this is a mistake of ours: the terminal shows the details")
 
 
-def _listen(tasks: queue.SimpleQueue[str | None]) -> None:
-    """Queue every line; at the end of the input, leave the current task."""
+def _queue_tasks(tasks: queue.SimpleQueue[str | None]) -> None:
+    """Put every line of standard input on a queue; at its end, cancel the current task."""
     for line in sys.stdin:
         tasks.put(line)
     tasks.put(None)
@@ -299,7 +305,7 @@ def _listen(tasks: queue.SimpleQueue[str | None]) -> None:
     os._exit(1)
 
 
-def _leave(*_: object) -> None:
+def _exit_on_signal(*_: object) -> None:
     sys.unraisablehook = lambda _: None
     sys.exit(143)
 

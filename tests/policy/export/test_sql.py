@@ -11,7 +11,7 @@ from largesse.data import log_from_arrays, read_log
 from largesse.errors import InputError, NotFittedError
 from largesse.levels import Levels
 from largesse.policy import Policy
-from largesse.policy.export.compiler import COMPILERS
+from largesse.policy.export.graph_compiler import COMPILERS
 from largesse.policy.export.sql import DIALECTS, VELTKAMP_FACTOR
 from largesse.records import Customers
 from largesse.response import Additive, Boosting, Linear, Thresholds, model_classes

@@ -36,7 +36,7 @@ from largesse.pipeline.spark.chunked_tables import (
     pack_table,
     unpack_table,
 )
-from largesse.policy import PolicyOptions
+from largesse.policy import AllowedLevels
 from largesse.records import Array, Customers, RowTask
 from largesse.response import ModelScorer
 from largesse.stats import limit_to_one_thread
@@ -89,7 +89,7 @@ class TableSpec:
 
 
 def score_customer_rows(
-    scorer: ModelScorer, options: PolicyOptions, spec: TableSpec, batches: Iterator[pa.RecordBatch]
+    scorer: ModelScorer, options: AllowedLevels, spec: TableSpec, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Score the customers of this task, chunk by chunk; report each part's schema and invalid rows."""
     with limit_to_one_thread():
@@ -135,7 +135,7 @@ def check_customer_rows(table: pa.Table, levels: Levels, spec: TableSpec) -> Cus
 
 
 def _score(
-    scorer: ModelScorer, options: PolicyOptions, customers: Customers, features: Sequence[str]
+    scorer: ModelScorer, options: AllowedLevels, customers: Customers, features: Sequence[str]
 ) -> Iterator[tuple[int, bytes, bytes, bytes]]:
     """Yield chunks of customers: their number, sums over each level, curves and own costs, ids and features."""
     import pyarrow as pa
@@ -143,7 +143,9 @@ def _score(
     K = len(options.levels)
     scored = scorer(customers.features)
     curves, paid = scored[:, :K], scored[:, K:] if scored.shape[1] > K else customers.costs
-    curves, costs = check_curves_and_costs(*options.price(curves, paid, options.mark_allowed(customers.features)))
+    curves, costs = check_curves_and_costs(
+        *options.expect_outcomes(curves, paid, options.mark_allowed(customers.features))
+    )
     columns: dict[str, Any] = {} if customers.customer is None else {"customer": customers.customer}
     columns |= {FEATURE + name: customers.features.column(name) for name in features}
     rest = pa.table(columns) if columns else None
@@ -156,7 +158,7 @@ def _score(
         yield len(part), pack_arrays(vars(sum_at_prices(part, own, ()))), scores, others
 
 
-def common_costs(options: PolicyOptions) -> tuple[float, ...] | None:
+def common_costs(options: AllowedLevels) -> tuple[float, ...] | None:
     """Return the costs of the levels if all customers have the same; None otherwise."""
     levels = options.levels
     if levels.on_redemption or levels.observed or levels.cost_columns is not None or options.cells:
@@ -298,7 +300,7 @@ def survey_chunk(
 class PlanTask:
     """The plan of any customers, as executors make it."""
 
-    plan: PlanResult  # whose policy is `PolicyOptions`: tables of a plan need no more
+    plan: PlanResult  # whose policy is `AllowedLevels`: tables of a plan need no more
     costs: ChunkCosts
     ids: pa.DataType | None  # None: customers are numbered by their rows
     features: tuple[GroupedFeature, ...] = ()  # whose groups are counted

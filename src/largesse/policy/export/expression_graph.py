@@ -22,7 +22,7 @@ MIN_EXPONENT = -700.0  # below, some databases report an error
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A node of the graph: its operation, its operands and its number of columns.
+    """Node of the expression graph: an operation, its operands and its number of columns.
 
     Sources: `number`, `seconds`, `text` (a column of the table), `constant`. `inside` is one where a source meets a condition.
     Encodings: `scaled`, `wave`, `words`, `means`.
@@ -37,25 +37,25 @@ class Value:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __add__(self, other: Any) -> Value:
-        return _join_widths("add", self, other)
+        return _make_elementwise_node("add", self, other)
 
     def __sub__(self, other: Any) -> Value:
-        return _join_widths("sub", self, other)
+        return _make_elementwise_node("sub", self, other)
 
     def __mul__(self, other: Any) -> Value:
         if self.step == "affine" and isinstance(other, float):
             # ONNX Runtime would fuse product and factor, and round the factor to float32.
             return affine(self.needs[0], self.facts["weights"] * other, self.facts["bias"] * other)
-        return _join_widths("mul", self, other)
+        return _make_elementwise_node("mul", self, other)
 
     def __truediv__(self, other: Any) -> Value:
         if self.step == "affine" and isinstance(other, float):
             return affine(self.needs[0], self.facts["weights"] / other, self.facts["bias"] / other)
-        return _join_widths("div", self, other)
+        return _make_elementwise_node("div", self, other)
 
 
 def constant(row: Any) -> Value:
-    """Return a constant row (q,)."""
+    """Make a node with the same constant row (q,) for every customer."""
     values = np.atleast_1d(np.asarray(row, dtype=np.float64))
     return Value("constant", (), len(values), {"row": values})
 
@@ -64,24 +64,24 @@ def _as_value(operand: Any) -> Value:
     return operand if isinstance(operand, Value) else constant(operand)
 
 
-def _join_widths(step: str, *operands: Any) -> Value:
+def _make_elementwise_node(step: str, *operands: Any) -> Value:
     needs = tuple(_as_value(value) for value in operands)
     return Value(step, needs, max(value.width for value in needs))
 
 
 def larger(a: Any, b: Any) -> Value:
-    """Return the larger of two values, column by column."""
-    return _join_widths("max", a, b)
+    """Return the elementwise maximum of two values."""
+    return _make_elementwise_node("max", a, b)
 
 
 def smaller(a: Any, b: Any) -> Value:
-    """Return the smaller of two values, column by column."""
-    return _join_widths("min", a, b)
+    """Return the elementwise minimum of two values."""
+    return _make_elementwise_node("min", a, b)
 
 
 def where_less(a: Any, b: Any, then: Any, other: Any) -> Value:
-    """Return one of two values: the first where a < b."""
-    return _join_widths("where_less", a, b, then, other)
+    """Return the elementwise choice between two values: `then` where a < b, otherwise `other`."""
+    return _make_elementwise_node("where_less", a, b, then, other)
 
 
 def clip(value: Value, low: float, high: float) -> Value:
@@ -90,38 +90,38 @@ def clip(value: Value, low: float, high: float) -> Value:
 
 
 def exp(value: Value) -> Value:
-    """Return the exponential; of very negative numbers it is tiny instead of zero."""
+    """Return the exponential of a value; the exponent is limited, because some databases refuse underflow."""
     return Value("exp", (larger(value, MIN_EXPONENT),), value.width)
 
 
 def log(value: Value) -> Value:
-    """Return the natural logarithm."""
+    """Return the natural logarithm of a value."""
     return Value("log", (value,), value.width)
 
 
-def join(parts: Sequence[Value]) -> Value:
-    """Return values side by side."""
+def join_columns(parts: Sequence[Value]) -> Value:
+    """Join several values side by side into one value with all their columns."""
     return parts[0] if len(parts) == 1 else Value("join", tuple(parts), sum(value.width for value in parts))
 
 
-def pick(value: Value, columns: Sequence[int]) -> Value:
-    """Return some columns of a value, in the given order."""
+def pick_columns(value: Value, columns: Sequence[int]) -> Value:
+    """Select columns of a value by their indices, in the given order."""
     chosen = tuple(int(column) for column in columns)
     return value if chosen == tuple(range(value.width)) else Value("pick", (value,), len(chosen), {"columns": chosen})
 
 
-def columns_of(value: Value) -> list[Value]:
-    """Return every column of a value as a value of its own."""
-    return [pick(value, [k]) for k in range(value.width)]
+def split_columns(value: Value) -> list[Value]:
+    """Split a value into one value for each column."""
+    return [pick_columns(value, [k]) for k in range(value.width)]
 
 
-def take(table: Value, place: Value) -> Value:
-    """Return for each row the column of a table with the index `place`."""
+def take_indexed_column(table: Value, place: Value) -> Value:
+    """Select one entry of each row of a table by a column index (n, 1)."""
     return Value("take", (table, place), 1)
 
 
 def affine(value: Value, weights: Array, bias: Any = 0.0) -> Value:
-    """Return value @ weights (p, q) + bias (q,)."""
+    """Return the affine map value @ weights (p, q) + bias (q,)."""
     weights = np.asarray(weights, dtype=np.float64)
     shift = np.broadcast_to(np.asarray(bias, dtype=np.float64), (weights.shape[1],))
     if not value.width:
@@ -132,19 +132,19 @@ def affine(value: Value, weights: Array, bias: Any = 0.0) -> Value:
     return Value("affine", (value,), weights.shape[1], {"weights": weights, "bias": shift})
 
 
-def cumulate(value: Value) -> Value:
-    """Return running sums over the columns."""
+def cumulate_columns(value: Value) -> Value:
+    """Return the running sums over the columns of a value."""
     return affine(value, np.triu(np.ones((value.width, value.width))))
 
 
 def mean_columns(value: Value) -> Value:
-    """Return the mean of the columns (n, 1)."""
+    """Return the mean (n, 1) over the columns of a value."""
     return affine(value, np.ones((value.width, 1))) / float(value.width)
 
 
-def largest(value: Value) -> Value:
-    """Return the largest of the columns (n, 1)."""
-    return reduce(larger, columns_of(value))
+def find_row_maximum(value: Value) -> Value:
+    """Return the maximum (n, 1) over the columns of a value."""
+    return reduce(larger, split_columns(value))
 
 
 def sigmoid(score: Value) -> Value:
@@ -159,18 +159,21 @@ def logit(probability: Value) -> Value:
 
 
 def softmax(scores: Value) -> Value:
-    """Return the softmax of scores."""
-    odds = exp(scores - largest(scores))
+    """Return the softmax of scores over their columns."""
+    odds = exp(scores - find_row_maximum(scores))
     return odds / affine(odds, np.ones((scores.width, 1)))
 
 
 def isotonic(curves: Value) -> Value:
-    """Return the isotonic regression of curves, as `response.make_monotone` computes it; rising curves are unchanged."""
+    """Return the isotonic regression of response curves over the levels; rising curves stay unchanged.
+
+    The result is that of `response.make_monotone`.
+    """
     K = curves.width
     if K == 1:
         return curves
-    levels = columns_of(curves)
-    sums = [constant(0.0), *columns_of(cumulate(curves))]
+    levels = split_columns(curves)
+    sums = [constant(0.0), *split_columns(cumulate_columns(curves))]
     best: list[Value | None] = [None] * K
     for first in range(K):
         lowest: Value | None = None
@@ -184,4 +187,4 @@ def isotonic(curves: Value) -> Value:
         assert value is not None
         raised.append(larger(raised[-1], value) if raised else value)
     least = reduce(smaller, [later - earlier for earlier, later in pairwise(levels)])
-    return where_less(least, 0.0, join(raised), curves)
+    return where_less(least, 0.0, join_columns(raised), curves)

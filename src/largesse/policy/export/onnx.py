@@ -15,8 +15,8 @@ import numpy as np
 
 from largesse.data import MAX_STANDARD_DEVIATIONS, Encoder
 from largesse.errors import require_part
-from largesse.policy.export.compiler import OUTPUT, DecisionGraph, compile_policy
 from largesse.policy.export.expression_graph import Value
+from largesse.policy.export.graph_compiler import OUTPUT, DecisionGraph, compile_policy
 from largesse.records import Array
 from largesse.version import __version__
 
@@ -38,17 +38,17 @@ ELEMENTWISE_OPERATORS = {
 }
 
 
-def policy_onnx(policy: Any, price: float) -> bytes:
-    """Return an ONNX model that decides like a policy at a price."""
+def make_policy_onnx(policy: Any, price: float) -> bytes:
+    """Return an ONNX model that makes the decisions of a policy at a price."""
     onnx = require_part("onnx", "export", "export")
-    writer = OnnxWriter(onnx, missing_text(policy.model.encoder_))
+    writer = OnnxWriter(onnx, choose_missing_word(policy.model.encoder_))
     facts = {"version": __version__, "price": price, "levels": policy.levels.labels}
-    model: bytes = writer.finish(compile_policy(policy, price), facts).SerializeToString(deterministic=True)
+    model: bytes = writer.make_onnx_model(compile_policy(policy, price), facts).SerializeToString(deterministic=True)
     return model
 
 
-def missing_text(encoder: Encoder) -> str:
-    """Return the word that represents missing text: the empty one, or another that no feature has."""
+def choose_missing_word(encoder: Encoder) -> str:
+    """Choose the word that represents missing text in ONNX inputs: a word that no text feature contains."""
     mark, words = "", _list_words(encoder)
     while mark in words:
         mark = MARK if not mark else f"<{mark}>"
@@ -59,14 +59,14 @@ def _list_words(encoder: Encoder) -> set[str]:
     return {word for column in encoder.columns for word in getattr(column, "words", ())}
 
 
-def input_name(feature: str) -> str:
-    """Return the name of a feature's input: its own, unless it is empty or the name of an output."""
+def make_input_name(feature: str) -> str:
+    """Make the ONNX input name of a feature; a prefix avoids empty names and the names of outputs."""
     return f"feature {feature}" if feature in OUTPUT or not feature else feature
 
 
 def onnx_inputs(encoder: Encoder, features: Any, costs: Mapping[str, Array]) -> dict[str, Array]:
-    """Return a table of features, and costs (n,) by column, as the inputs of an exported model."""
-    mark = missing_text(encoder)
+    """Convert a table of features, and costs (n,) by column, to the input arrays of an exported ONNX model."""
+    mark = choose_missing_word(encoder)
     unseen = f"{mark}'"  # an unused word for customers whose text is the mark itself
     while unseen in _list_words(encoder):
         unseen += "'"
@@ -75,12 +75,12 @@ def onnx_inputs(encoder: Encoder, features: Any, costs: Mapping[str, Array]) -> 
         if values.dtype == object:
             replacements = {None: mark, mark: unseen}
             values = np.array([replacements.get(word, word) for word in values], dtype=object)
-        inputs[input_name(name)] = values.reshape(-1, 1)
+        inputs[make_input_name(name)] = values.reshape(-1, 1)
     return inputs
 
 
 class OnnxWriter:
-    """Writer of values as tensors (n, width) of an ONNX graph."""
+    """Writer of an expression graph as ONNX operators on tensors (n, width)."""
 
     def __init__(self, onnx: Any, mark: str) -> None:
         self.onnx, self.mark = onnx, mark
@@ -90,26 +90,26 @@ class OnnxWriter:
         self.known: dict[int, str] = {}
 
     def write(self, value: Value) -> str:
-        """Return the name of a value's tensor."""
+        """Write a graph node and its operands as ONNX operators; return the name of the result tensor."""
         if id(value) not in self.known:
             write = ONNX_WRITERS.get(value.step)
             self.known[id(value)] = (
                 write(self, value)
                 if write
-                else self.add(ELEMENTWISE_OPERATORS[value.step], [self.write(need) for need in value.needs])
+                else self.add_node(ELEMENTWISE_OPERATORS[value.step], [self.write(need) for need in value.needs])
             )
         return self.known[id(value)]
 
-    def add(self, op: str, needs: Sequence[str], *, domain: str = "", **facts: Any) -> str:
-        """Add a node, and return the name of its output."""
+    def add_node(self, op: str, needs: Sequence[str], *, domain: str = "", **facts: Any) -> str:
+        """Add an ONNX operator, and return the name of its output tensor."""
         name = f"largesse/{len(self.nodes)}"
         self.nodes.append(
             self.onnx.helper.make_node(op, list(needs), [name], name=f"{op}/{name}", domain=domain, **facts)
         )
         return name
 
-    def hold(self, values: Any) -> str:
-        """Return the name of a constant tensor."""
+    def add_constant(self, values: Any) -> str:
+        """Add a constant tensor, and return its name."""
         name = f"largesse/held/{len(self.held)}"
         array = np.asarray(values)
         if array.dtype.kind in "US":
@@ -119,43 +119,47 @@ class OnnxWriter:
             self.held.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
-    def take_input(self, name: str, kind: str) -> str:
-        """Return the name of a feature's input."""
-        tensor = input_name(name)
+    def add_input(self, name: str, kind: str) -> str:
+        """Declare a feature as an input of the ONNX model, and return the input's name."""
+        tensor = make_input_name(name)
         proto = self.onnx.TensorProto
         element = proto.STRING if kind == "text" else proto.DOUBLE
         self.inputs[tensor] = (self.onnx.helper.make_tensor_value_info(tensor, element, ["n", 1]), kind)
         return tensor
 
     def cast(self, name: str, kind: str) -> str:
-        """Return a tensor as another type: FLOAT, DOUBLE or INT64."""
-        return self.add("Cast", [name], to=getattr(self.onnx.TensorProto, kind))
+        """Cast a tensor to FLOAT, DOUBLE or INT64, and return the name of the result."""
+        return self.add_node("Cast", [name], to=getattr(self.onnx.TensorProto, kind))
 
     def round_to_float32(self, name: str) -> str:
-        """Return a tensor rounded to float32, as float64."""
+        """Round a float64 tensor to the precision of float32, and return the name of the result."""
         return self.cast(self.cast(name, "FLOAT"), "DOUBLE")
 
-    def is_known(self, name: str) -> str:
-        """Return a mask of the finite numbers of a tensor."""
-        return self.add("LessOrEqual", [self.add("Abs", [name]), self.hold(np.float64(MAX_FLOAT64))])
+    def mark_finite(self, name: str) -> str:
+        """Compute a mask of the finite numbers in a tensor, and return its name."""
+        return self.add_node("LessOrEqual", [self.add_node("Abs", [name]), self.add_constant(np.float64(MAX_FLOAT64))])
 
-    def finish(self, decision: DecisionGraph, facts: Mapping[str, Any]) -> Any:
-        """Return the model that decides the level of each customer."""
+    def make_onnx_model(self, decision: DecisionGraph, facts: Mapping[str, Any]) -> Any:
+        """Return the ONNX model that gives the level, expected response and expected cost of each customer."""
         helper, proto = self.onnx.helper, self.onnx.TensorProto
         level, response, cost = (self.write(value) for value in (decision.level, decision.response, decision.cost))
         number = self.cast(level, "INT64")
-        known = [self._is_cost(self.write(value)) for value in decision.own_costs]
+        known = [self._mark_valid_costs(self.write(value)) for value in decision.own_costs]
         for is_cost in known:
-            number = self.add("Where", [is_cost, number, self.hold(np.int64(-1))])
-        place = self.add(
+            number = self.add_node("Where", [is_cost, number, self.add_constant(np.int64(-1))])
+        place = self.add_node(
             "Where",
-            [self.add("Less", [number, self.hold(np.int64(0))]), self.hold(np.int64(len(decision.labels))), number],
+            [
+                self.add_node("Less", [number, self.add_constant(np.int64(0))]),
+                self.add_constant(np.int64(len(decision.labels))),
+                number,
+            ],
         )
-        names = self.add("Gather", [self.hold(np.array([*decision.labels, ""])), place], axis=0)
+        names = self.add_node("Gather", [self.add_constant(np.array([*decision.labels, ""])), place], axis=0)
         outputs = []
         kinds = (proto.STRING, proto.INT64, proto.DOUBLE, proto.DOUBLE)
         for name, tensor, kind in zip(OUTPUT, (names, number, response, cost), kinds, strict=True):
-            self.nodes.append(helper.make_node("Reshape", [tensor, self.hold(np.array([-1]))], [name]))
+            self.nodes.append(helper.make_node("Reshape", [tensor, self.add_constant(np.array([-1]))], [name]))
             outputs.append(helper.make_tensor_value_info(name, kind, ["n"]))
         inputs = [info for info, _ in self.inputs.values()]
         graph = helper.make_graph(self.nodes, "largesse", inputs, outputs, self.held)
@@ -166,67 +170,67 @@ class OnnxWriter:
         helper.set_model_props(model, {"largesse": json.dumps(metadata, sort_keys=True)})
         return model
 
-    def _is_cost(self, name: str) -> str:
-        not_negative = self.add("LessOrEqual", [self.hold(np.float64(0.0)), name])
-        return self.add("And", [not_negative, self.is_known(name)])
+    def _mark_valid_costs(self, name: str) -> str:
+        not_negative = self.add_node("LessOrEqual", [self.add_constant(np.float64(0.0)), name])
+        return self.add_node("And", [not_negative, self.mark_finite(name)])
 
 
 # -- steps that are more than one operator ----------------------------------------------------------------------------------
 
 
-def _write_scaled(writer: OnnxWriter, value: Value) -> str:
+def _write_scaled_number(writer: OnnxWriter, value: Value) -> str:
     scale, unit = value.facts["scale"], value.facts["unit"]
     raw = writer.write(value.needs[0])
-    known, columns = writer.is_known(raw), []
+    known, columns = writer.mark_finite(raw), []
     if scale.spread > 0:
-        days = raw if unit == 1.0 else writer.add("Div", [raw, writer.hold(np.float64(unit))])
-        deviations = writer.add("Sub", [days, writer.hold(np.float64(scale.centre))])
-        deviations = writer.add("Div", [deviations, writer.hold(np.float64(scale.spread))])
-        clipped = writer.add(
+        days = raw if unit == 1.0 else writer.add_node("Div", [raw, writer.add_constant(np.float64(unit))])
+        deviations = writer.add_node("Sub", [days, writer.add_constant(np.float64(scale.centre))])
+        deviations = writer.add_node("Div", [deviations, writer.add_constant(np.float64(scale.spread))])
+        clipped = writer.add_node(
             "Clip",
             [
                 deviations,
-                writer.hold(np.float64(-MAX_STANDARD_DEVIATIONS)),
-                writer.hold(np.float64(MAX_STANDARD_DEVIATIONS)),
+                writer.add_constant(np.float64(-MAX_STANDARD_DEVIATIONS)),
+                writer.add_constant(np.float64(MAX_STANDARD_DEVIATIONS)),
             ],
         )
-        wide = writer.add("Where", [known, clipped, writer.hold(np.float64(0.0))])
+        wide = writer.add_node("Where", [known, clipped, writer.add_constant(np.float64(0.0))])
         columns.append(writer.round_to_float32(wide))
     if scale.missing:
-        columns.append(writer.cast(writer.add("Not", [known]), "DOUBLE"))
-    return columns[0] if len(columns) == 1 else writer.add("Concat", columns, axis=1)
+        columns.append(writer.cast(writer.add_node("Not", [known]), "DOUBLE"))
+    return columns[0] if len(columns) == 1 else writer.add_node("Concat", columns, axis=1)
 
 
-def _write_inside(writer: OnnxWriter, value: Value) -> str:
+def _write_condition_test(writer: OnnxWriter, value: Value) -> str:
     condition, raw = value.facts["condition"], writer.write(value.needs[0])
     if value.needs[0].step == "text":
         words = [*condition.words] if condition.kind == "words" else [writer.mark]
         codes: dict[str, Any] = {"keys_strings": words, "values_int64s": [1] * len(words), "default_int64": 0}
-        return writer.cast(writer.add("LabelEncoder", [raw], domain="ai.onnx.ml", **codes), "DOUBLE")
-    known = writer.is_known(raw)
+        return writer.cast(writer.add_node("LabelEncoder", [raw], domain="ai.onnx.ml", **codes), "DOUBLE")
+    known = writer.mark_finite(raw)
     if condition.kind == "missing":
-        return writer.cast(writer.add("Not", [known]), "DOUBLE")
-    above = writer.add("LessOrEqual", [writer.hold(np.float64(condition.low)), raw])
-    below = writer.add("LessOrEqual", [raw, writer.hold(np.float64(condition.high))])
-    return writer.cast(writer.add("And", [known, writer.add("And", [above, below])]), "DOUBLE")
+        return writer.cast(writer.add_node("Not", [known]), "DOUBLE")
+    above = writer.add_node("LessOrEqual", [writer.add_constant(np.float64(condition.low)), raw])
+    below = writer.add_node("LessOrEqual", [raw, writer.add_constant(np.float64(condition.high))])
+    return writer.cast(writer.add_node("And", [known, writer.add_node("And", [above, below])]), "DOUBLE")
 
 
-def _write_wave(writer: OnnxWriter, value: Value) -> str:
+def _write_cyclic_feature(writer: OnnxWriter, value: Value) -> str:
     raw = writer.write(value.needs[0])
-    seconds = writer.add("Where", [writer.is_known(raw), raw, writer.hold(np.float64(0.0))])
-    angle = writer.add("Mul", [seconds, writer.hold(np.float64(value.facts["per_second"]))])
+    seconds = writer.add_node("Where", [writer.mark_finite(raw), raw, writer.add_constant(np.float64(0.0))])
+    angle = writer.add_node("Mul", [seconds, writer.add_constant(np.float64(value.facts["per_second"]))])
     if value.facts["wave"] == "sin":
-        return writer.round_to_float32(writer.add("Sin", [angle]))
+        return writer.round_to_float32(writer.add_node("Sin", [angle]))
     # ONNX Runtime has no cosine of float64: it is 1 − 2 sin² of half the angle.
-    half = writer.add("Sin", [writer.add("Mul", [angle, writer.hold(np.float64(0.5))])])
-    square = writer.add("Mul", [writer.add("Mul", [half, half]), writer.hold(np.float64(2.0))])
-    return writer.round_to_float32(writer.add("Sub", [writer.hold(np.float64(1.0)), square]))
+    half = writer.add_node("Sin", [writer.add_node("Mul", [angle, writer.add_constant(np.float64(0.5))])])
+    square = writer.add_node("Mul", [writer.add_node("Mul", [half, half]), writer.add_constant(np.float64(2.0))])
+    return writer.round_to_float32(writer.add_node("Sub", [writer.add_constant(np.float64(1.0)), square]))
 
 
-def _write_code(writer: OnnxWriter, value: Value, missing: int, unseen: int) -> str:
-    """Return the index (n, 1) of every word among the known ones, with given codes for missing and unseen text."""
+def _write_word_index(writer: OnnxWriter, value: Value, missing: int, unseen: int) -> str:
+    """Write the lookup of each word's index (n, 1), with fixed indices for missing and unseen text."""
     words = value.facts["column"].words
-    return writer.add(
+    return writer.add_node(
         "LabelEncoder",
         [writer.write(value.needs[0])],
         domain="ai.onnx.ml",
@@ -236,66 +240,78 @@ def _write_code(writer: OnnxWriter, value: Value, missing: int, unseen: int) -> 
     )
 
 
-def _write_words(writer: OnnxWriter, value: Value) -> str:
+def _write_word_indicators(writer: OnnxWriter, value: Value) -> str:
     column = value.facts["column"]
-    code = _write_code(writer, value, -1, len(column.words))
+    code = _write_word_index(writer, value, -1, len(column.words))
     wanted = [*range(len(column.shown)), *[len(column.words)] * column.other, *[-1] * column.missing]
-    return writer.cast(writer.add("Equal", [code, writer.hold(np.array([wanted], dtype=np.int64))]), "DOUBLE")
+    return writer.cast(
+        writer.add_node("Equal", [code, writer.add_constant(np.array([wanted], dtype=np.int64))]), "DOUBLE"
+    )
 
 
-def _write_means(writer: OnnxWriter, value: Value) -> str:
+def _write_word_means(writer: OnnxWriter, value: Value) -> str:
     column = value.facts["column"]
-    code = _write_code(writer, value, len(column.words), len(column.table) - 1)
-    flat = writer.add("Reshape", [code, writer.hold(np.array([-1]))])
+    code = _write_word_index(writer, value, len(column.words), len(column.table) - 1)
+    flat = writer.add_node("Reshape", [code, writer.add_constant(np.array([-1]))])
     table = np.asarray(column.table, dtype=np.float32).astype(np.float64)
-    return writer.add("Gather", [writer.hold(table), flat], axis=0)
+    return writer.add_node("Gather", [writer.add_constant(table), flat], axis=0)
 
 
-def _write_pick(writer: OnnxWriter, value: Value) -> str:
-    columns = writer.hold(np.array(value.facts["columns"], dtype=np.int64))
-    return writer.add("Gather", [writer.write(value.needs[0]), columns], axis=1)
+def _write_picked_columns(writer: OnnxWriter, value: Value) -> str:
+    columns = writer.add_constant(np.array(value.facts["columns"], dtype=np.int64))
+    return writer.add_node("Gather", [writer.write(value.needs[0]), columns], axis=1)
 
 
-def _write_take(writer: OnnxWriter, value: Value) -> str:
+def _write_indexed_column(writer: OnnxWriter, value: Value) -> str:
     table, place = (writer.write(need) for need in value.needs)
-    levels = writer.hold(np.arange(value.needs[0].width, dtype=np.float64)[None, :])
-    chosen = writer.add("Where", [writer.add("Equal", [place, levels]), table, writer.hold(np.float64(0.0))])
-    return writer.add("ReduceSum", [chosen, writer.hold(np.array([1]))], keepdims=1)
+    levels = writer.add_constant(np.arange(value.needs[0].width, dtype=np.float64)[None, :])
+    chosen = writer.add_node(
+        "Where", [writer.add_node("Equal", [place, levels]), table, writer.add_constant(np.float64(0.0))]
+    )
+    return writer.add_node("ReduceSum", [chosen, writer.add_constant(np.array([1]))], keepdims=1)
 
 
 def _write_affine(writer: OnnxWriter, value: Value) -> str:
-    product = writer.add("MatMul", [writer.write(value.needs[0]), writer.hold(value.facts["weights"])])
+    product = writer.add_node("MatMul", [writer.write(value.needs[0]), writer.add_constant(value.facts["weights"])])
     bias = value.facts["bias"]
-    return writer.add("Add", [product, writer.hold(bias[None, :])]) if bias.any() else product
+    return writer.add_node("Add", [product, writer.add_constant(bias[None, :])]) if bias.any() else product
 
 
 def _write_where_less(writer: OnnxWriter, value: Value) -> str:
     a, b, then, other = (writer.write(need) for need in value.needs)
-    return writer.add("Where", [writer.add("Less", [a, b]), then, other])
+    return writer.add_node("Where", [writer.add_node("Less", [a, b]), then, other])
 
 
 def _write_trees(writer: OnnxWriter, value: Value) -> str:
-    """Return the sums (n, K) of trees; trees that do not depend on the level are one more target, added to all."""
+    """Write boosted trees as one TreeEnsemble operator that sums the trees at each level (n, K).
+
+    Trees that do not depend on the level are one more target, added to all.
+    """
     trees, K = value.facts["trees"], value.width
-    arrays = TreeArrays(trees, value.needs[0].width)
+    arrays = OnnxTreeEnsemble(trees, value.needs[0].width)
     bias = np.full(K, float(value.facts["baseline"]))
     for root in trees.roots:
         same = arrays.ignores_level(int(root))
         for k in [0] if same else range(K):
             place = slice(None) if same else slice(k, k + 1)
-            bias[place] += arrays.plant(int(root), k, K if same else k)
+            bias[place] += arrays.add_tree(int(root), k, K if same else k)
     if not arrays.roots:
-        return writer.hold(bias[None, :])
-    sums = writer.add(
-        "TreeEnsemble", [writer.write(value.needs[0])], domain="ai.onnx.ml", **arrays.facts(writer.onnx, K + 1)
+        return writer.add_constant(bias[None, :])
+    sums = writer.add_node(
+        "TreeEnsemble",
+        [writer.write(value.needs[0])],
+        domain="ai.onnx.ml",
+        **arrays.make_attributes(writer.onnx, K + 1),
     )
-    level_sums = writer.add("Gather", [sums, writer.hold(np.arange(K))], axis=1)
-    common_sums = writer.add("Gather", [sums, writer.hold(np.array([K]))], axis=1)
-    return writer.add("Add", [writer.add("Add", [level_sums, common_sums]), writer.hold(bias[None, :])])
+    level_sums = writer.add_node("Gather", [sums, writer.add_constant(np.arange(K))], axis=1)
+    common_sums = writer.add_node("Gather", [sums, writer.add_constant(np.array([K]))], axis=1)
+    return writer.add_node(
+        "Add", [writer.add_node("Add", [level_sums, common_sums]), writer.add_constant(bias[None, :])]
+    )
 
 
-class TreeArrays:
-    """Trees without splits on the level, as arrays of ONNX's TreeEnsemble."""
+class OnnxTreeEnsemble:
+    """Boosted trees, resolved at fixed levels, as the attribute arrays of ONNX's TreeEnsemble operator."""
 
     def __init__(self, trees: Any, features: int) -> None:
         self.trees, self.features = trees, features
@@ -304,42 +320,42 @@ class TreeArrays:
         self.leaves: list[tuple[int, float]] = []  # target, value
 
     def ignores_level(self, node: int) -> bool:
-        """Test if a tree is the same at every level."""
+        """Test if a tree has no split on the level."""
         if self.trees.left[node] < 0:
             return True
         on_feature = int(self.trees.feature[node]) != self.features
         return on_feature and all(self.ignores_level(int(side[node])) for side in (self.trees.left, self.trees.right))
 
-    def plant(self, root: int, level: int, target: int) -> float:
-        """Add a tree at a level and return 0; of a tree without a split, only return the value."""
-        node = self._settle(root, level)
+    def add_tree(self, root: int, level: int, target: int) -> float:
+        """Add a tree at a fixed level, and return 0; a tree without splits only returns its constant value."""
+        node = self._skip_level_splits(root, level)
         if self.trees.left[node] < 0:
             return float(self.trees.value[node])
-        self.roots.append(self._add(node, level, target)[0])
+        self.roots.append(self._add_subtree(node, level, target)[0])
         return 0.0
 
-    def _settle(self, node: int, level: int) -> int:
-        """Follow splits on the level from a node."""
+    def _skip_level_splits(self, node: int, level: int) -> int:
+        """Follow splits on the level from a node to the next split on a feature or leaf."""
         while self.trees.left[node] >= 0 and int(self.trees.feature[node]) == self.features:
             side = self.trees.left if level <= self.trees.threshold[node] else self.trees.right
             node = int(side[node])
         return node
 
-    def _add(self, node: int, level: int, target: int) -> tuple[int, int]:
-        """Add a node and its descendants; return its index, and 1 for a leaf."""
-        node = self._settle(node, level)
+    def _add_subtree(self, node: int, level: int, target: int) -> tuple[int, int]:
+        """Add a tree node and its descendants; return the node's index, and 1 for a leaf."""
+        node = self._skip_level_splits(node, level)
         if self.trees.left[node] < 0:
             self.leaves.append((target, float(self.trees.value[node])))
             return len(self.leaves) - 1, 1
         index = len(self.nodes)
         self.nodes.append((0, 0.0, 0, 0, 0, 0))
-        left = self._add(int(self.trees.left[node]), level, target)
-        right = self._add(int(self.trees.right[node]), level, target)
+        left = self._add_subtree(int(self.trees.left[node]), level, target)
+        right = self._add_subtree(int(self.trees.right[node]), level, target)
         self.nodes[index] = (int(self.trees.feature[node]), float(self.trees.threshold[node]), *left, *right)
         return index, 0
 
-    def facts(self, onnx: Any, targets: int) -> dict[str, Any]:
-        """Return the attributes of the operator."""
+    def make_attributes(self, onnx: Any, targets: int) -> dict[str, Any]:
+        """Return the attributes of the TreeEnsemble operator by name."""
         feature, split, left, left_leaf, right, right_leaf = (list(part) for part in zip(*self.nodes, strict=True))
         target, value = (list(part) for part in zip(*self.leaves, strict=True))
         as_tensor = onnx.numpy_helper.from_array
@@ -362,19 +378,19 @@ class TreeArrays:
 
 ONNX_WRITERS: Mapping[str, Callable[[OnnxWriter, Value], str]] = MappingProxyType(
     {
-        "constant": lambda writer, value: writer.hold(value.facts["row"][None, :]),
+        "constant": lambda writer, value: writer.add_constant(value.facts["row"][None, :]),
         **dict.fromkeys(
-            ("number", "seconds", "text"), lambda writer, value: writer.take_input(value.facts["name"], value.step)
+            ("number", "seconds", "text"), lambda writer, value: writer.add_input(value.facts["name"], value.step)
         ),
-        "inside": _write_inside,
-        "scaled": _write_scaled,
-        "wave": _write_wave,
-        "words": _write_words,
-        "means": _write_means,
-        "join": lambda writer, value: writer.add("Concat", [writer.write(need) for need in value.needs], axis=1),
-        "pick": _write_pick,
+        "inside": _write_condition_test,
+        "scaled": _write_scaled_number,
+        "wave": _write_cyclic_feature,
+        "words": _write_word_indicators,
+        "means": _write_word_means,
+        "join": lambda writer, value: writer.add_node("Concat", [writer.write(need) for need in value.needs], axis=1),
+        "pick": _write_picked_columns,
         "network": lambda writer, value: writer.write(value.needs[0]),
-        "take": _write_take,
+        "take": _write_indexed_column,
         "affine": _write_affine,
         "where_less": _write_where_less,
         "trees": _write_trees,

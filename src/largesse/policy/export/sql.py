@@ -17,8 +17,8 @@ import numpy as np
 
 from largesse.data import MAX_STANDARD_DEVIATIONS
 from largesse.errors import Problem, fail, refuse, repr_short, require_part, suggest
-from largesse.policy.export.compiler import OUTPUT, USE_TREE, DecisionGraph, compile_policy
 from largesse.policy.export.expression_graph import Value
+from largesse.policy.export.graph_compiler import OUTPUT, USE_TREE, DecisionGraph, compile_policy
 
 DIALECTS = {"duckdb": "duckdb", "postgresql": "postgres", "spark": "spark", "bigquery": "bigquery"}  # → name in sqlglot
 MAX_LENGTH = {"bigquery": 1_000_000}  # characters of a query, the database's limit
@@ -36,74 +36,74 @@ SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 FUNCTIONS = {"max": "GREATEST", "min": "LEAST", "exp": "EXP", "log": "LN", "tanh": "TANH"}
 
 
-def policy_sql(policy: Any, price: float, dialect: str, table: str | Sequence[str], customer: str | None) -> str:
-    """Return one SELECT that decides like a policy at a price."""
+def write_policy_sql(policy: Any, price: float, dialect: str, table: str | Sequence[str], customer: str | None) -> str:
+    """Write a SELECT query that makes the decisions of a policy at a price."""
     names = [*policy.model.encoder_.features, *(policy.levels.cost_columns or ())]
-    path = check_names(dialect, table, customer, names)
+    path = check_sql_names(dialect, table, customer, names)
     graph = compile_policy(policy, price)
     writer = SqlWriter(graph, dialect)
     level, response, cost = (writer.write(value)[0] for value in (graph.level, graph.response, graph.cost))
-    return translate(writer.finish(path, customer, (level, response, cost)), dialect)
+    return translate_sql(writer.write_query(path, customer, (level, response, cost)), dialect)
 
 
 # -- names, text and numbers ----------------------------------------------------------------------------------------------
 
 
-def quote_name(name: str) -> str:
-    """Quote the name of a column or table."""
+def quote_sql_name(name: str) -> str:
+    """Quote the name of a column or table for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def quote_text(text: str) -> str:
-    """Quote text."""
+def quote_sql_text(text: str) -> str:
+    """Quote a text as an SQL literal."""
     parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
     return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
 
 
-def can_hold(dialect: str, text: str) -> bool:
+def can_store_text(dialect: str, text: str) -> bool:
     """Test if a database can hold this text: PostgreSQL and BigQuery have no zero byte."""
     return "\0" not in text or dialect in ("duckdb", "spark")
 
 
 def write_float_literal(number: float) -> str:
-    """Write a float64 exactly."""
+    """Write a float64 as an SQL literal, without loss of digits."""
     text = repr(min(max(float(number), -float(MAX_FLOAT64_SQL)), float(MAX_FLOAT64_SQL)))
     return text if "e" in text else text + "e0"
 
 
-def read_float(column: str) -> str:
-    """Return a column of numbers or booleans as float64."""
+def cast_to_float(column: str) -> str:
+    """Write the SQL that casts a column of numbers or booleans to float64."""
     return f"CAST({column} AS DOUBLE)"
 
 
 def cast_to_text(column: str) -> str:
-    """Return a column as text."""
+    """Write the SQL that casts a column to text."""
     return f"CAST({column} AS VARCHAR)"
 
 
-def read_seconds(column: str) -> str:
-    """Return a column of dates or times as seconds since 1970."""
+def cast_to_seconds(column: str) -> str:
+    """Write the SQL that converts a column of dates or times to seconds since 1970."""
     return f"epoch_us({column}) / 1e6"
 
 
-def check_names(dialect: Any, table: Any, customer: Any, columns: Collection[str]) -> list[str]:
-    """Return the parts of a table's name; refuse an unknown dialect and invalid or clashing names."""
+def check_sql_names(dialect: Any, table: Any, customer: Any, columns: Collection[str]) -> list[str]:
+    """Check the dialect and the names of table and columns; return the parts of the table's name."""
     if not isinstance(dialect, str) or dialect not in DIALECTS:
         fail("export", Problem(f"dialect {repr_short(dialect)} is not known", suggest(str(dialect), DIALECTS)))
     path = table.split(".") if isinstance(table, str) else list(table) if isinstance(table, Sequence) else []
     problems = []
-    if not path or not all(_is_name(dialect, part) for part in path):
+    if not path or not all(_is_valid_name(dialect, part) for part in path):
         problems.append(
             Problem(f"the table is {repr_short(table)}", "name it: table='customers', or table='shop.customers'")
         )
-    if customer is not None and not _is_name(dialect, customer):
+    if customer is not None and not _is_valid_name(dialect, customer):
         problems.append(Problem(f"the customer column is {repr_short(customer)}", "name it, or give None for none"))
     if isinstance(customer, str) and customer.casefold() in OUTPUT:
         problems.append(
             Problem(f"the customer column is called {customer!r}", "the query gives that name to its answer")
         )
     for name in columns:
-        if not _is_name(dialect, name):
+        if not _is_valid_name(dialect, name):
             got = f"{dialect} cannot have a column of the name {repr_short(name)}"
             problems.append(Problem(got, "rename it in the log, and fit again"))
     alike: defaultdict[str, list[str]] = defaultdict(list)
@@ -117,7 +117,7 @@ def check_names(dialect: Any, table: Any, customer: Any, columns: Collection[str
     return path
 
 
-def _is_name(dialect: str, name: Any) -> bool:
+def _is_valid_name(dialect: str, name: Any) -> bool:
     """Test if a name is valid in a database: text without NUL or surrogates; in BigQuery, also without quotes."""
     if not isinstance(name, str) or name == "" or any(c == "\0" or "\ud800" <= c <= "\udfff" for c in name):
         return False
@@ -127,20 +127,20 @@ def _is_name(dialect: str, name: Any) -> bool:
 # -- other databases ------------------------------------------------------------------------------------------------------
 
 
-def translate(query: str, dialect: str) -> str:
+def translate_sql(query: str, dialect: str) -> str:
     """Translate a query for DuckDB into another dialect."""
     limit = MAX_LENGTH.get(dialect, MAX_ANY_LENGTH)
     if len(query) <= limit and dialect != "duckdb":
         sqlglot = require_part("sqlglot", "export", "export")
-        tree = sqlglot.parse_one(query, read="duckdb").transform(lambda node: _adapt(node, dialect), copy=False)
+        tree = sqlglot.parse_one(query, read="duckdb").transform(lambda node: _adapt_node(node, dialect), copy=False)
         query = tree.sql(dialect=DIALECTS[dialect], pretty=False)
     if len(query) > limit:
-        _refuse_length(dialect, limit)
+        _refuse_long_query(dialect, limit)
     return query
 
 
-def _adapt(node: Any, dialect: str) -> Any:
-    """Adapt a node of the parsed query where sqlglot's own translation is not exact."""
+def _adapt_node(node: Any, dialect: str) -> Any:
+    """Replace a node of a parsed query if sqlglot's own translation of it is not exact."""
     from sqlglot import exp, parse_one
 
     def parse(text: str, **parts: Any) -> Any:
@@ -180,7 +180,7 @@ def _adapt(node: Any, dialect: str) -> Any:
     return node
 
 
-def _refuse_length(dialect: str, limit: int) -> NoReturn:
+def _refuse_long_query(dialect: str, limit: int) -> NoReturn:
     got = f"as SQL the policy is longer than the {limit:,} characters that are sensible in {dialect}"
     fail("export", Problem(got, f"{USE_TREE}; or policy.to_onnx()"))
 
@@ -189,24 +189,24 @@ def _refuse_length(dialect: str, limit: int) -> NoReturn:
 
 
 @dataclass(frozen=True)
-class Term:
-    """Expression: its text, the columns it needs, and a flag if it needs no brackets."""
+class SqlExpression:
+    """SQL expression: its text, the columns it reads, and a flag for text that needs no brackets."""
 
     text: str
     needs: frozenset[str] = frozenset()
     whole: bool = True
 
     @property
-    def inner(self) -> str:
-        """The text as a part of another expression."""
+    def bracketed(self) -> str:
+        """The expression's text, in brackets unless it needs none as an operand."""
         return self.text if self.whole else f"({self.text})"
 
 
-Layer: TypeAlias = list[tuple[str, Term]]  # columns that are computed together
+Layer: TypeAlias = list[tuple[str, SqlExpression]]  # columns that are computed together
 
 
 class SqlWriter:
-    """Writer of values as columns of layers."""
+    """Writer of an expression graph as a chain of SELECTs, each with a layer of computed columns."""
 
     def __init__(self, graph: DecisionGraph, dialect: str) -> None:
         self.graph, self.dialect = graph, dialect
@@ -215,24 +215,25 @@ class SqlWriter:
         self.layers: list[Layer] = [[]]
         self.place: dict[str, int] = {}  # the layer of every column
         self.size = 0
-        self.known: dict[int, list[Term]] = {}
+        self.known: dict[int, list[SqlExpression]] = {}
         self.uses = _count_uses([graph.level, graph.response, graph.cost])
 
     # -- values -------------------------------------------------------------------------------------------------------
 
-    def write(self, value: Value) -> list[Term]:
-        """Return the expressions of a value's columns, each computed once."""
+    def write(self, value: Value) -> list[SqlExpression]:
+        """Return the SQL expressions of a graph node's columns; each node is written once."""
         if id(value) not in self.known:
             write = SQL_WRITERS.get(value.step)
-            terms = write(self, value) if write else self._elementwise(value)
+            terms = write(self, value) if write else self._write_elementwise(value)
             is_reused = self.uses[id(value)] > 1
             self.known[id(value)] = [
-                self.named(term) if is_reused or len(term.text) > MAX_INLINE_LENGTH else term for term in terms
+                self.add_layer_column(term) if is_reused or len(term.text) > MAX_INLINE_LENGTH else term
+                for term in terms
             ]
         return self.known[id(value)]
 
-    def named(self, term: Term, *, early: bool = False) -> Term:
-        """Give an expression a column of the last layer, or, if `early`, of the first that can compute it.
+    def add_layer_column(self, term: SqlExpression, *, early: bool = False) -> SqlExpression:
+        """Add an expression as a column of the last SELECT, or, if `early`, of the first one possible.
 
         A number or a column is returned unchanged.
         """
@@ -247,69 +248,71 @@ class SqlWriter:
         self.size += len(term.text)
         limit = MAX_LENGTH.get(self.dialect, MAX_ANY_LENGTH)
         if self.size > limit:
-            _refuse_length(self.dialect, limit)
-        return Term(name, frozenset([name]))
+            _refuse_long_query(self.dialect, limit)
+        return SqlExpression(name, frozenset([name]))
 
-    def _elementwise(self, value: Value) -> list[Term]:
-        needs = [self._spread(operand, value.width) for operand in value.needs]
-        return [self._combine(value.step, parts) for parts in zip(*needs, strict=True)]
+    def _write_elementwise(self, value: Value) -> list[SqlExpression]:
+        needs = [self._repeat_column(operand, value.width) for operand in value.needs]
+        return [self._apply_operation(value.step, parts) for parts in zip(*needs, strict=True)]
 
-    def _spread(self, value: Value, width: int) -> list[Term]:
-        """Return the columns of a value; a single column is repeated."""
+    def _repeat_column(self, value: Value, width: int) -> list[SqlExpression]:
+        """Return the column expressions of a graph node; a single column is repeated `width` times."""
         terms = self.write(value)
         if len(terms) == width:
             return terms
-        return [self.named(terms[0])] * width
+        return [self.add_layer_column(terms[0])] * width
 
-    def _combine(self, step: str, parts: Sequence[Term]) -> Term:
+    def _apply_operation(self, step: str, parts: Sequence[SqlExpression]) -> SqlExpression:
         needs = frozenset().union(*(term.needs for term in parts))
         if step in SIGNS:
-            return Term(f" {SIGNS[step]} ".join(term.inner for term in parts), needs, whole=False)
+            return SqlExpression(f" {SIGNS[step]} ".join(term.bracketed for term in parts), needs, whole=False)
         if step == "where_less":
-            a, b, then, other = (term.inner for term in parts)
-            return Term(f"CASE WHEN {a} < {b} THEN {then} ELSE {other} END", needs)
-        return Term(f"{FUNCTIONS[step]}({', '.join(term.text for term in parts)})", needs)
+            a, b, then, other = (term.bracketed for term in parts)
+            return SqlExpression(f"CASE WHEN {a} < {b} THEN {then} ELSE {other} END", needs)
+        return SqlExpression(f"{FUNCTIONS[step]}({', '.join(term.text for term in parts)})", needs)
 
     # -- sources ------------------------------------------------------------------------------------------------------
 
-    def add_source(self, name: str, kind: Callable[[str], str]) -> Term:
-        """Return the column of the first layer with a column of the table."""
-        text = kind(f"customers.{quote_name(name)}")
+    def add_source_column(self, name: str, kind: Callable[[str], str]) -> SqlExpression:
+        """Add a converted column of the customer table to the first SELECT, and return its expression."""
+        text = kind(f"customers.{quote_sql_name(name)}")
         column = next((column for column, known in self.source.items() if known == text), None)
-        return self.add_joined(text) if column is None else Term(column, frozenset([column]))
+        return self.add_first_layer_column(text) if column is None else SqlExpression(column, frozenset([column]))
 
-    def add_joined(self, text: str) -> Term:
-        """Return a new column of the first layer."""
+    def add_first_layer_column(self, text: str) -> SqlExpression:
+        """Add an SQL expression as a new column of the first SELECT."""
         column = f"f{len(self.source)}"
         self.source[column] = text
-        return Term(column, frozenset([column]))
+        return SqlExpression(column, frozenset([column]))
 
     # -- the query ----------------------------------------------------------------------------------------------------
 
-    def finish(self, table: Sequence[str], customer: str | None, chosen: tuple[Term, Term, Term]) -> str:
-        """Return the whole query."""
-        level, response, cost = (self.named(term) for term in chosen)
+    def write_query(
+        self, table: Sequence[str], customer: str | None, chosen: tuple[SqlExpression, SqlExpression, SqlExpression]
+    ) -> str:
+        """Write the whole query: id, level, expected response and expected cost of each customer."""
+        level, response, cost = (self.add_layer_column(term) for term in chosen)
         guards = [self.write(value)[0] for value in self.graph.own_costs]
         used = frozenset().union(level.needs, response.needs, cost.needs, *(guard.needs for guard in guards))
         first = [f"{text} AS {name}" for name, text in self.source.items()]
         carried = [] if customer is None else ["id"]
         if customer is not None:
-            first.insert(0, f"customers.{quote_name(customer)} AS id")
-        source = ".".join(quote_name(part) for part in table)
+            first.insert(0, f"customers.{quote_sql_name(customer)} AS id")
+        source = ".".join(quote_sql_name(part) for part in table)
         joins = "".join(f"\n  {line}" for line in self.joins)
-        parts = [_select(first or ["1 AS nothing"], f"{source} AS customers{joins}")]
-        for j, (layer, earlier) in enumerate(zip(self.layers, self._carried(used), strict=True)):
+        parts = [_write_select(first or ["1 AS nothing"], f"{source} AS customers{joins}")]
+        for j, (layer, earlier) in enumerate(zip(self.layers, self._find_carried_columns(used), strict=True)):
             earlier = [*carried, *earlier]
             added = [f"{term.text} AS {name}" for name, term in layer]
-            parts.append(_select([*earlier, *added] or ["1 AS nothing"], f"t{j}"))
+            parts.append(_write_select([*earlier, *added] or ["1 AS nothing"], f"t{j}"))
         # Without MATERIALIZED, a database may inline a column wherever it is used; DuckDB needs it in the last layer only.
         last = len(parts) - 1
         kinds = ["MATERIALIZED " if j == last or self.dialect == "postgresql" else "" for j in range(len(parts))]
         steps = ",\n".join(f"t{j} AS {kind}({part})" for j, (kind, part) in enumerate(zip(kinds, parts, strict=True)))
-        return f"WITH {steps}\n{self._last(customer, (level, response, cost), guards, last)}"
+        return f"WITH {steps}\n{self._write_last_select(customer, (level, response, cost), guards, last)}"
 
-    def _carried(self, used: frozenset[str]) -> list[list[str]]:
-        """Return for every layer the earlier columns that a later layer needs."""
+    def _find_carried_columns(self, used: frozenset[str]) -> list[list[str]]:
+        """Return, for each SELECT, the earlier columns that later SELECTs need."""
         later, needed = set(used), []
         for layer in reversed(self.layers):
             needed.append(frozenset(later))
@@ -321,27 +324,33 @@ class SqlWriter:
             before = [*before, *(name for name, _ in layer)]
         return carried
 
-    def _last(self, customer: str | None, chosen: tuple[Term, Term, Term], guards: Sequence[Term], layer: int) -> str:
+    def _write_last_select(
+        self,
+        customer: str | None,
+        chosen: tuple[SqlExpression, SqlExpression, SqlExpression],
+        guards: Sequence[SqlExpression],
+        layer: int,
+    ) -> str:
         level, response, cost = chosen
         names = " ".join(
-            f"WHEN {write_float_literal(k)} THEN {quote_text(label)}" for k, label in enumerate(self.graph.labels)
+            f"WHEN {write_float_literal(k)} THEN {quote_sql_text(label)}" for k, label in enumerate(self.graph.labels)
         )
         columns = [f"CASE {level.text} {names} END", f"CAST({level.text} AS INTEGER)", response.text, cost.text]
         if guards:
             costs_known = " AND ".join(f"{guard.text} BETWEEN 0e0 AND {MAX_FLOAT64_SQL}" for guard in guards)
             columns = [f"CASE WHEN {costs_known} THEN {column} END" for column in columns]
-        lines = [f"{column} AS {quote_name(name)}" for column, name in zip(columns, OUTPUT, strict=True)]
+        lines = [f"{column} AS {quote_sql_name(name)}" for column, name in zip(columns, OUTPUT, strict=True)]
         if customer is not None:
-            lines.insert(0, f"id AS {quote_name(customer)}")
+            lines.insert(0, f"id AS {quote_sql_name(customer)}")
         return "SELECT\n  " + ",\n  ".join(lines) + f"\nFROM t{layer}"
 
 
-def _select(columns: Sequence[str], source: str) -> str:
+def _write_select(columns: Sequence[str], source: str) -> str:
     return "\n  SELECT " + ",\n    ".join(columns) + f"\n  FROM {source}\n"  # noqa: S608 -- names are quoted
 
 
 def _count_uses(outputs: Sequence[Value]) -> Counter[int]:
-    """Count the uses of each value; a use by several columns counts twice."""
+    """Count the uses of each graph node, to inline expressions used once; several columns count as two uses."""
     uses: Counter[int] = Counter()
     seen: set[int] = set()
     waiting = list(outputs)
@@ -364,23 +373,23 @@ def _count_uses(outputs: Sequence[Value]) -> Counter[int]:
 # -- operations that are not elementwise ---------------------------------------------------------------
 
 
-def _is_known(column: str) -> str:
+def _write_finite_test(column: str) -> str:
     return f"{column} BETWEEN -{MAX_FLOAT64_SQL} AND {MAX_FLOAT64_SQL}"
 
 
 def _round_to_float32(column: str) -> str:
-    """Round a float64 to float32."""
+    """Write the SQL that rounds a float64 to float32."""
     return f"CAST(CAST({column} AS REAL) AS DOUBLE)"
 
 
-def _write_network(_writer: SqlWriter, _value: Value) -> NoReturn:
+def _refuse_network(_writer: SqlWriter, _value: Value) -> NoReturn:
     fail("export", Problem("a network is not written as SQL", f"use policy.to_onnx(); or {USE_TREE}"))
 
 
-def _write_scaled(writer: SqlWriter, value: Value) -> list[Term]:
+def _write_scaled_number(writer: SqlWriter, value: Value) -> list[SqlExpression]:
     scale, unit = value.facts["scale"], value.facts["unit"]
     raw = writer.write(value.needs[0])[0]
-    known, terms = _is_known(raw.text), []
+    known, terms = _write_finite_test(raw.text), []
     if scale.spread > 0:
         # Clipped beyond the encoder's own limits, so that no difference overflows.
         reach = 2 * MAX_STANDARD_DEVIATIONS * scale.spread
@@ -392,63 +401,71 @@ def _write_scaled(writer: SqlWriter, value: Value) -> list[Term]:
         text = (
             f"CASE WHEN {known} THEN LEAST(GREATEST({deviations}, {near}), {far}) ELSE {write_float_literal(0.0)} END"
         )
-        wide = writer.named(Term(text, raw.needs), early=True)
-        terms.append(writer.named(Term(_round_to_float32(wide.text), wide.needs), early=True))
+        wide = writer.add_layer_column(SqlExpression(text, raw.needs), early=True)
+        terms.append(writer.add_layer_column(SqlExpression(_round_to_float32(wide.text), wide.needs), early=True))
     if scale.missing:
         text = f"CASE WHEN {known} THEN {write_float_literal(0.0)} ELSE {write_float_literal(1.0)} END"
-        terms.append(Term(text, raw.needs))
+        terms.append(SqlExpression(text, raw.needs))
     return terms
 
 
-def _write_inside(writer: SqlWriter, value: Value) -> list[Term]:
+def _write_condition_test(writer: SqlWriter, value: Value) -> list[SqlExpression]:
     condition, raw = value.facts["condition"], writer.write(value.needs[0])[0]
     if condition.kind == "words":
-        words = [quote_text(word) for word in condition.words if can_hold(writer.dialect, word)]
+        words = [quote_sql_text(word) for word in condition.words if can_store_text(writer.dialect, word)]
         test = f"{raw.text} IN ({', '.join(words)})" if words else "FALSE"
     elif condition.kind == "missing":
         test = f"{raw.text} IS NULL"
         if value.needs[0].step != "text":  # NaN is missing, too
-            test = f"{test} OR NOT ({_is_known(raw.text)})"
+            test = f"{test} OR NOT ({_write_finite_test(raw.text)})"
     else:
         test = f"{raw.text} BETWEEN {write_float_literal(condition.low)} AND {write_float_literal(condition.high)}"
-    return [Term(f"CASE WHEN {test} THEN {write_float_literal(1.0)} ELSE {write_float_literal(0.0)} END", raw.needs)]
+    return [
+        SqlExpression(
+            f"CASE WHEN {test} THEN {write_float_literal(1.0)} ELSE {write_float_literal(0.0)} END", raw.needs
+        )
+    ]
 
 
-def _write_wave(writer: SqlWriter, value: Value) -> list[Term]:
+def _write_cyclic_feature(writer: SqlWriter, value: Value) -> list[SqlExpression]:
     raw = writer.write(value.needs[0])[0]
     per, zero = write_float_literal(value.facts["per_second"]), write_float_literal(0.0)
-    known = f"CASE WHEN {_is_known(raw.text)} THEN {raw.text} ELSE {zero} END"
-    wide = writer.named(Term(f"{value.facts['wave'].upper()}({known} * {per})", raw.needs), early=True)
-    return [writer.named(Term(_round_to_float32(wide.text), wide.needs), early=True)]
+    known = f"CASE WHEN {_write_finite_test(raw.text)} THEN {raw.text} ELSE {zero} END"
+    wide = writer.add_layer_column(
+        SqlExpression(f"{value.facts['wave'].upper()}({known} * {per})", raw.needs), early=True
+    )
+    return [writer.add_layer_column(SqlExpression(_round_to_float32(wide.text), wide.needs), early=True)]
 
 
-def _write_words(writer: SqlWriter, value: Value) -> list[Term]:
+def _write_word_indicators(writer: SqlWriter, value: Value) -> list[SqlExpression]:
     column = value.facts["column"]
     raw = writer.write(value.needs[0])[0]
     yes, no = write_float_literal(1.0), write_float_literal(0.0)
-    literals = [quote_text(word) for word in column.words if can_hold(writer.dialect, word)]
+    literals = [quote_sql_text(word) for word in column.words if can_store_text(writer.dialect, word)]
 
-    def indicator(condition: str) -> Term:
-        return Term(f"CASE WHEN {condition} THEN {yes} ELSE {no} END", raw.needs)
+    def write_indicator(condition: str) -> SqlExpression:
+        return SqlExpression(f"CASE WHEN {condition} THEN {yes} ELSE {no} END", raw.needs)
 
     terms = [
-        indicator(f"{raw.text} = {quote_text(word)}") if can_hold(writer.dialect, word) else Term(no)
+        write_indicator(f"{raw.text} = {quote_sql_text(word)}")
+        if can_store_text(writer.dialect, word)
+        else SqlExpression(no)
         for word in column.shown
     ]
     if column.other:
         listed = f" AND {raw.text} NOT IN ({', '.join(literals)})" if literals else ""
-        terms.append(indicator(f"{raw.text} IS NOT NULL{listed}"))
+        terms.append(write_indicator(f"{raw.text} IS NOT NULL{listed}"))
     if column.missing:
-        terms.append(indicator(f"{raw.text} IS NULL"))
+        terms.append(write_indicator(f"{raw.text} IS NULL"))
     return terms
 
 
-def _write_means(writer: SqlWriter, value: Value) -> list[Term]:
-    """Return the means of a word, from a CASE or a joined table of words, with cases for unseen and missing text."""
+def _write_word_means(writer: SqlWriter, value: Value) -> list[SqlExpression]:
+    """Write the encoding of text by one mean per word, as a CASE or as a joined table of words."""
     column = value.facts["column"]
     table = np.asarray(column.table, dtype=np.float32).astype(np.float64)
-    rows = [j for j, word in enumerate(column.words) if can_hold(writer.dialect, word)]
-    words = [quote_text(column.words[j]) for j in rows]
+    rows = [j for j, word in enumerate(column.words) if can_store_text(writer.dialect, word)]
+    words = [quote_sql_text(column.words[j]) for j in rows]
     raw = writer.write(value.needs[0])[0]
     terms = []
     joined = f"w{len(writer.joins)}"
@@ -456,13 +473,13 @@ def _write_means(writer: SqlWriter, value: Value) -> list[Term]:
         missing, unseen = write_float_literal(table[len(column.words), j]), write_float_literal(table[-1, j])
         rest = unseen if missing == unseen else f"CASE WHEN {raw.text} IS NULL THEN {missing} ELSE {unseen} END"
         if len(rows) > MAX_LISTED_WORDS:
-            joined_mean = writer.add_joined(f"{joined}.m{j}")
-            terms.append(Term(f"COALESCE({joined_mean.text}, {rest})", joined_mean.needs | raw.needs))
+            joined_mean = writer.add_first_layer_column(f"{joined}.m{j}")
+            terms.append(SqlExpression(f"COALESCE({joined_mean.text}, {rest})", joined_mean.needs | raw.needs))
         else:
             listed = " ".join(
                 f"WHEN {word} THEN {write_float_literal(table[row, j])}" for word, row in zip(words, rows, strict=True)
             )
-            terms.append(Term(f"CASE {raw.text} {listed} ELSE {rest} END" if listed else rest, raw.needs))
+            terms.append(SqlExpression(f"CASE {raw.text} {listed} ELSE {rest} END" if listed else rest, raw.needs))
     if len(rows) > MAX_LISTED_WORDS:
         numbers = [[write_float_literal(table[row, j]) for row in rows] for j in range(value.width)]
         heads = ", ".join(["word", *(f"m{j}" for j in range(value.width))])
@@ -472,53 +489,58 @@ def _write_means(writer: SqlWriter, value: Value) -> list[Term]:
     return terms
 
 
-def _write_take(writer: SqlWriter, value: Value) -> list[Term]:
+def _write_indexed_column(writer: SqlWriter, value: Value) -> list[SqlExpression]:
     table, place = writer.write(value.needs[0]), writer.write(value.needs[1])[0]
     listed = " ".join(f"WHEN {write_float_literal(k)} THEN {term.text}" for k, term in enumerate(table))
     needs = frozenset().union(place.needs, *(term.needs for term in table))
-    return [Term(f"CASE {place.text} {listed} END", needs)]
+    return [SqlExpression(f"CASE {place.text} {listed} END", needs)]
 
 
-def _write_affine(writer: SqlWriter, value: Value) -> list[Term]:
+def _write_affine(writer: SqlWriter, value: Value) -> list[SqlExpression]:
     terms, weights, bias = writer.write(value.needs[0]), value.facts["weights"], value.facts["bias"]
     columns_out = []
     for column, shift in zip(weights.T, bias, strict=True):
         parts = [
-            term.inner if weight == 1.0 else f"{term.inner} * {write_float_literal(weight)}"
+            term.bracketed if weight == 1.0 else f"{term.inner} * {write_float_literal(weight)}"
             for term, weight in zip(terms, column, strict=True)
             if weight != 0.0
         ]
         needs = frozenset().union(*(term.needs for term, weight in zip(terms, column, strict=True) if weight != 0.0))
         parts += [write_float_literal(shift)] if shift != 0.0 or not parts else []
-        columns_out.append(Term(" + ".join(parts), needs, whole=len(parts) == 1 and parts[0] in needs))
+        columns_out.append(SqlExpression(" + ".join(parts), needs, whole=len(parts) == 1 and parts[0] in needs))
     return columns_out
 
 
-def _write_trees(writer: SqlWriter, value: Value) -> list[Term]:
-    """Return the sums (K) of trees: trees are columns of a layer, and the next layer adds them in their order."""
+def _write_trees(writer: SqlWriter, value: Value) -> list[SqlExpression]:
+    """Write the sum of boosted trees at each level (K), in the order in which the model adds the trees.
+
+    Trees are columns of a layer, and the next layer adds them.
+    """
     terms, trees, K = writer.write(value.needs[0]), value.facts["trees"], value.width
-    sums = [Term(write_float_literal(value.facts["baseline"]))] * K
+    sums = [SqlExpression(write_float_literal(value.facts["baseline"]))] * K
     for first in range(0, len(trees.roots), TREES_PER_LAYER):
-        parts: list[list[Term]] = [[total] for total in sums]
+        parts: list[list[SqlExpression]] = [[total] for total in sums]
         for root in trees.roots[first : first + TREES_PER_LAYER]:
-            tree_columns: dict[str, Term] = {}
+            tree_columns: dict[str, SqlExpression] = {}
             for k in range(K):
                 tree = _write_tree(writer, terms, trees, int(root), k)
                 if tree.text not in tree_columns:
-                    tree_columns[tree.text] = writer.named(tree)
+                    tree_columns[tree.text] = writer.add_layer_column(tree)
                 parts[k].append(tree_columns[tree.text])
-        sums = [writer.named(_sum(part)) for part in parts]
+        sums = [writer.add_layer_column(_write_sum(part)) for part in parts]
     return sums
 
 
-def _sum(parts: Sequence[Term]) -> Term:
-    return Term(" + ".join(term.inner for term in parts), frozenset().union(*(term.needs for term in parts)), False)
+def _write_sum(parts: Sequence[SqlExpression]) -> SqlExpression:
+    return SqlExpression(
+        " + ".join(term.bracketed for term in parts), frozenset().union(*(term.needs for term in parts)), False
+    )
 
 
-def _write_tree(writer: SqlWriter, terms: Sequence[Term], trees: Any, node: int, level: int) -> Term:
-    """Return the subtree below a node at a level as an expression."""
+def _write_tree(writer: SqlWriter, terms: Sequence[SqlExpression], trees: Any, node: int, level: int) -> SqlExpression:
+    """Write the subtree below a node, at a fixed level, as nested CASE expressions."""
     if trees.left[node] < 0:
-        return Term(write_float_literal(trees.value[node]))
+        return SqlExpression(write_float_literal(trees.value[node]))
     feature, threshold = int(trees.feature[node]), float(trees.threshold[node])
     left, right = int(trees.left[node]), int(trees.right[node])
     if feature == len(terms):
@@ -528,24 +550,24 @@ def _write_tree(writer: SqlWriter, terms: Sequence[Term], trees: Any, node: int,
         return below
     feature_term = terms[feature]
     text = f"CASE WHEN {feature_term.text} <= {write_float_literal(threshold)} THEN {below.text} ELSE {above.text} END"
-    return Term(text, below.needs | above.needs | feature_term.needs)
+    return SqlExpression(text, below.needs | above.needs | feature_term.needs)
 
 
-SQL_WRITERS: Mapping[str, Callable[[SqlWriter, Value], list[Term]]] = MappingProxyType(
+SQL_WRITERS: Mapping[str, Callable[[SqlWriter, Value], list[SqlExpression]]] = MappingProxyType(
     {
-        "constant": lambda _, value: [Term(write_float_literal(number)) for number in value.facts["row"]],
-        "number": lambda writer, value: [writer.add_source(value.facts["name"], read_float)],
-        "seconds": lambda writer, value: [writer.add_source(value.facts["name"], read_seconds)],
-        "text": lambda writer, value: [writer.add_source(value.facts["name"], cast_to_text)],
-        "inside": _write_inside,
-        "scaled": _write_scaled,
-        "wave": _write_wave,
-        "words": _write_words,
-        "means": _write_means,
-        "network": _write_network,
+        "constant": lambda _, value: [SqlExpression(write_float_literal(number)) for number in value.facts["row"]],
+        "number": lambda writer, value: [writer.add_source_column(value.facts["name"], cast_to_float)],
+        "seconds": lambda writer, value: [writer.add_source_column(value.facts["name"], cast_to_seconds)],
+        "text": lambda writer, value: [writer.add_source_column(value.facts["name"], cast_to_text)],
+        "inside": _write_condition_test,
+        "scaled": _write_scaled_number,
+        "wave": _write_cyclic_feature,
+        "words": _write_word_indicators,
+        "means": _write_word_means,
+        "network": _refuse_network,
         "join": lambda writer, value: [term for need in value.needs for term in writer.write(need)],
         "pick": lambda writer, value: [writer.write(value.needs[0])[column] for column in value.facts["columns"]],
-        "take": _write_take,
+        "take": _write_indexed_column,
         "affine": _write_affine,
         "trees": _write_trees,
     }

@@ -1,4 +1,4 @@
-"""Compiler of encoders, fitted models and the decision into the expression graph."""
+"""Compiler of a policy (feature encoder, response model and price) into an expression graph."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from largesse.policy.export.expression_graph import (
     Value,
     affine,
     clip,
-    columns_of,
     constant,
-    cumulate,
+    cumulate_columns,
     exp,
+    find_row_maximum,
     isotonic,
-    join,
+    join_columns,
     larger,
-    largest,
     log,
     logit,
     mean_columns,
-    pick,
+    pick_columns,
     sigmoid,
     smaller,
     softmax,
-    take,
+    split_columns,
+    take_indexed_column,
     where_less,
 )
 from largesse.records import Array, CellCondition
@@ -64,7 +64,7 @@ USE_TREE = "make a policy tree, which every database can run: policy.to_tree(log
 
 @dataclass(frozen=True, eq=False)
 class DecisionGraph:
-    """Outputs of an exported policy for each customer, and its inputs besides the features."""
+    """Expression graph of a policy: the level, expected response and expected cost of each customer."""
 
     level: Value  # (n, 1) a whole number
     response: Value  # (n, 1) expected at that level
@@ -76,23 +76,23 @@ class DecisionGraph:
 
 
 def compile_policy(policy: Any, price: float) -> DecisionGraph:
-    """Return the graph of a policy's decision at a price."""
+    """Compile a policy at a price into an expression graph that decides the level of each customer."""
     X = compile_features(policy.model.encoder_)
-    curves = compile_curves(policy.model, X)
-    columns = tuple(number(name) for name in policy.levels.cost_columns or ())
+    curves = compile_response_curves(policy.model, X)
+    columns = tuple(read_number_column(name) for name in policy.levels.cost_columns or ())
     costs = _compile_costs(policy, curves, X, columns)
-    level = _decide(curves, costs, price, _compile_barred(policy))
-    chosen = take(curves, level), take(costs, level)
+    level = _compile_decision(curves, costs, price, _compile_barred_levels(policy))
+    chosen = take_indexed_column(curves, level), take_indexed_column(costs, level)
     return DecisionGraph(level, *chosen, curves, costs, columns, policy.levels.labels)
 
 
 def _compile_costs(policy: Any, curves: Value, X: Value, columns: tuple[Value, ...]) -> Value:
-    """Return expected costs (n, K): `allocation.expected_costs` times the policy's scale."""
+    """Compile the expected costs (n, K) of customers, multiplied by the policy's cost correction."""
     levels = policy.levels
     if isinstance(policy.model, WithCosts):
-        face = larger(compile_curves(policy.model.costs_, X), 0.0)
+        face = larger(compile_response_curves(policy.model.costs_, X), 0.0)
     elif columns:
-        face = join(columns)
+        face = join_columns(columns)
     else:
         face = constant(np.asarray(levels.common_costs))
     paid = face * larger(curves, 0.0) if levels.on_redemption else face
@@ -101,8 +101,8 @@ def _compile_costs(policy: Any, curves: Value, X: Value, columns: tuple[Value, .
     return paid if policy.scale == 1.0 else paid * policy.scale
 
 
-def _compile_barred(policy: Any) -> Value | None:
-    """Return the levels (n, K) that customers may not get, as ones; None if no level is barred."""
+def _compile_barred_levels(policy: Any) -> Value | None:
+    """Compile a mask (n, K) with ones at the levels that a customer may not get; None if no level is barred."""
     cells, kinds = policy.options.cells.cells, policy.model.encoder_.kinds
     if not cells:
         return None
@@ -115,37 +115,40 @@ def _compile_barred(policy: Any) -> Value | None:
             known = barred[level]
             barred[level] = inside if known is None else larger(known, inside)
     barred[0] = None  # the cheapest is never barred
-    return join([inside * 0.0 if part is None else part for part in barred])
+    return join_columns([inside * 0.0 if part is None else part for part in barred])
 
 
 def _compile_condition(condition: CellCondition, kind: str) -> Value:
-    """Return one for customers who meet a condition, and zero for all others."""
+    """Compile a feature condition into a column with 1 for customers who meet the condition, and 0 for others."""
     source = (
-        number(condition.feature)
+        read_number_column(condition.feature)
         if kind == "number"
         else Value(FEATURE_SOURCES[kind], (), 1, {"name": condition.feature})
     )
     return Value("inside", (source,), 1, {"condition": condition})
 
 
-def _decide(curves: Value, costs: Value, price: float, barred: Value | None) -> Value:
-    """Return the best level (n, 1) at a price, the cheapest of ties, as `allocation.decide_at_price` does."""
-    charge = _charge(costs, price)
+def _compile_decision(curves: Value, costs: Value, price: float, barred: Value | None) -> Value:
+    """Compile the choice of the best level (n, 1) at a price; among tied levels, the cheapest is chosen.
+
+    The rule is that of `allocation.decide_at_price`.
+    """
+    charge = _multiply_by_price(costs, price)
     worth = curves - charge
     if barred is not None:
         worth = where_less(0.5, barred, -MAX_COST, worth)
-    size = largest(larger(curves, constant(0.0) - curves))
-    enough = largest(worth) - (size + largest(charge)) * TIE
+    size = find_row_maximum(larger(curves, constant(0.0) - curves))
+    enough = find_row_maximum(worth) - (size + find_row_maximum(charge)) * TIE
     # A level below the best worth gets a prohibitive cost.
-    paid = columns_of(where_less(worth, enough, MAX_COST, costs))
+    paid = split_columns(where_less(worth, enough, MAX_COST, costs))
     level, cost = constant(0.0), paid[0]
     for k, level_cost in enumerate(paid[1:], start=1):
         level, cost = where_less(level_cost, cost, float(k), level), smaller(cost, level_cost)
     return level
 
 
-def _charge(costs: Value, price: float) -> Value:
-    """Return price × costs, folded if costs are constant."""
+def _multiply_by_price(costs: Value, price: float) -> Value:
+    """Multiply costs by the price; constant costs stay a constant of the graph."""
     if costs.step == "constant":
         row: Array = price * costs.facts["row"]
         return constant(row)
@@ -156,25 +159,25 @@ def _charge(costs: Value, price: float) -> Value:
 
 
 def compile_features(encoder: Encoder) -> Value:
-    """Return the encoded features (n, p)."""
-    blocks = [block for column in encoder.columns for block in _encode(column) if block.width]
-    return join(blocks) if blocks else Value("constant", (), 0, {"row": constant(0.0).facts["row"][:0]})
+    """Compile a feature encoder into the encoded features (n, p)."""
+    blocks = [block for column in encoder.columns for block in _compile_feature(column) if block.width]
+    return join_columns(blocks) if blocks else Value("constant", (), 0, {"row": constant(0.0).facts["row"][:0]})
 
 
-def number(name: str) -> Value:
-    """Return a raw column of numbers."""
+def read_number_column(name: str) -> Value:
+    """Return the graph node that reads a numeric column of the customer table."""
     return Value("number", (), 1, {"name": name})
 
 
-def _encode(column: Any) -> list[Value]:
-    """Return the encoded columns of a feature."""
+def _compile_feature(column: Any) -> list[Value]:
+    """Compile the encoding of one feature into its encoded columns."""
     name, width = column.name, len(column.names)
     if column.encoding in ("words", "means"):
         text = Value("text", (), 1, {"name": name})
         return [Value(column.encoding, (text,), width, {"column": column})]
     scale = column.scale
     if column.encoding == "number":
-        return [Value("scaled", (number(name),), width, {"scale": scale, "unit": 1.0})]
+        return [Value("scaled", (read_number_column(name),), width, {"scale": scale, "unit": 1.0})]
     seconds = Value("seconds", (), 1, {"name": name})
     day = Value("scaled", (seconds,), len(scale.names(name)), {"scale": scale, "unit": SECONDS_PER_DAY})
     waves = [
@@ -188,8 +191,8 @@ def _encode(column: Any) -> list[Value]:
 # -- models --------------------------------------------------------------------------------------------------------------
 
 
-def compile_curves(model: ResponseModel, X: Value) -> Value:
-    """Return the curves (n, K) of a fitted model for encoded features (n, p); refuse a model that cannot be exported."""
+def compile_response_curves(model: ResponseModel, X: Value) -> Value:
+    """Compile a fitted model into response curves (n, K); refuse a model that cannot be exported."""
     compile_model = COMPILERS.get(type(model))
     if compile_model is None:
         got = f"{type(model).__name__} cannot be written as steps that a database or ONNX Runtime knows"
@@ -200,11 +203,14 @@ def compile_curves(model: ResponseModel, X: Value) -> Value:
 def _compile_linear(model: Any, X: Value) -> Value:
     fit = model.fit_
     score = affine(X, fit.coef[:, None], fit.intercept) + fit.level_effects
-    return _times_amounts(_respond(score, fit.binary), model.amounts_, X)
+    return _multiply_by_amounts(_apply_inverse_link(score, fit.binary), model.amounts_, X)
 
 
 def _compile_additive(model: Any, X: Value) -> Value:
-    """Return lines and hinges; the line subtracted from every hinge goes into the coefficient of its feature."""
+    """Compile an additive model: the sum of lines and hinge functions of the features.
+
+    The line subtracted from every hinge goes into the coefficient of its feature.
+    """
     fit, shape = model.fit_, model.shape_
     coef, intercept, p = fit.coef, fit.intercept, X.width
     lines, bends = coef[:p].copy(), None
@@ -213,23 +219,23 @@ def _compile_additive(model: Any, X: Value) -> Value:
         weights = shape.scale * coef[p:].reshape(hinges.knots.shape)  # (m, q)
         np.subtract.at(lines, hinges.columns, (weights * hinges.slope).sum(axis=0))
         intercept = intercept - float((weights * hinges.intercept).sum())
-        bent = pick(X, hinges.columns)
-        bends = affine(join([larger(bent - knots, 0.0) for knots in hinges.knots]), weights.reshape(-1, 1))
+        bent = pick_columns(X, hinges.columns)
+        bends = affine(join_columns([larger(bent - knots, 0.0) for knots in hinges.knots]), weights.reshape(-1, 1))
     base = affine(X, lines[:, None], intercept)
     score = (base if bends is None else base + bends) + fit.level_effects
-    return _times_amounts(_respond(score, fit.binary), model.amounts_, X)
+    return _multiply_by_amounts(_apply_inverse_link(score, fit.binary), model.amounts_, X)
 
 
 def _compile_boosting(model: Any, X: Value) -> Value:
     trees = {"baseline": model.trees_.baseline, "trees": model.trees_.trees}
-    return _respond(Value("trees", (X,), model.levels_, trees), model.binary_)
+    return _apply_inverse_link(Value("trees", (X,), model.levels_, trees), model.binary_)
 
 
 def _compile_thresholds(model: Any, X: Value) -> Value:
     low, high = model.range_
     begins = softmax(affine(X, model.lines_.coef, model.lines_.intercept))
     begins = where_less(begins, TINY_PROBABILITY, 0.0, begins)  # exponentials underflow at different numbers
-    reached = smaller(cumulate(pick(begins, range(model.levels_))), 1.0)
+    reached = smaller(cumulate_columns(pick_columns(begins, range(model.levels_))), 1.0)
     return reached if (low, high) == (0.0, 1.0) else reached * (high - low) + low
 
 
@@ -239,46 +245,46 @@ def _compile_proportional(model: Any, X: Value) -> Value:
 
 
 def _compile_with_costs(model: Any, X: Value) -> Value:
-    return compile_curves(model.model_, X)
+    return compile_response_curves(model.model_, X)
 
 
 def _compile_hurdle(model: Any, X: Value) -> Value:
-    return _times_amounts(compile_curves(model.chance_, X), model.amounts_, X)
+    return _multiply_by_amounts(compile_response_curves(model.chance_, X), model.amounts_, X)
 
 
 def _compile_stack(model: Any, X: Value) -> Value:
     link, whole = model.blend_.link, model.whole_
     members = {
-        m: _mean_scores(model.members_[m] if whole[m] is None else [whole[m]], X, link)
+        m: _average_model_scores(model.members_[m] if whole[m] is None else [whole[m]], X, link)
         for m in model.blend_.used_models
     }
-    return _times_amounts(_blend(model.blend_, members), model.amounts_, X)
+    return _multiply_by_amounts(_compile_blend(model.blend_, members), model.amounts_, X)
 
 
 def _compile_network(model: Any, X: Value) -> Value:
     curves = compile_networks(model.fit_, X)
-    return _times_amounts(Value("network", (curves,), curves.width), model.amounts_, X)
+    return _multiply_by_amounts(Value("network", (curves,), curves.width), model.amounts_, X)
 
 
 # -- parts ----------------------------------------------------------------------------------------------------------------
 
 
-def _respond(score: Value, binary: bool) -> Value:
+def _apply_inverse_link(score: Value, binary: bool) -> Value:
     return sigmoid(score) if binary else score
 
 
-def _mean_scores(models: Sequence[ResponseModel], X: Value, link: Any) -> Value:
-    """Return the mean over models of their scores on the scale of a link."""
+def _average_model_scores(models: Sequence[ResponseModel], X: Value, link: Any) -> Value:
+    """Average the predictions of several models on the scale of a link function."""
     total = constant(0.0)
     for model in models:
-        curves = compile_curves(model, X)
+        curves = compile_response_curves(model, X)
         score = logit(curves) if link.binary else curves / link.unit
         total = score if model is models[0] else total + score
     return total / float(len(models))
 
 
-def _blend(blend: Any, members: dict[int, Value]) -> Value:
-    """Return the curves of a blend from its members' scores (n, K)."""
+def _compile_blend(blend: Any, members: dict[int, Value]) -> Value:
+    """Compile the weighted blend of stacked models from the scores (n, K) of each model."""
     bases = {m: mean_columns(scores) for m, scores in members.items()}
     base = constant(0.0)
     for m, base_m in bases.items():
@@ -295,12 +301,12 @@ def _blend(blend: Any, members: dict[int, Value]) -> Value:
     return sigmoid(scores) if blend.link.binary else scores * blend.link.unit
 
 
-def _times_amounts(curves: Value, amounts: Any, X: Value) -> Value:
+def _multiply_by_amounts(curves: Value, amounts: Any, X: Value) -> Value:
     if amounts is None:
         return curves
     base: Value = constant(amounts.intercept)
     if amounts.model is not None:
-        score = pick(compile_curves(amounts.model, X), [0])
+        score = pick_columns(compile_response_curves(amounts.model, X), [0])
         base = clip(score, amounts.low, amounts.high) * amounts.slope + amounts.intercept
     return curves * exp(base + amounts.effects)
 
@@ -323,14 +329,15 @@ COMPILERS: dict[type[ResponseModel], Callable[[Any, Value], Value]] = {
 
 
 def compile_networks(fit: Any, X: Value) -> Value:
-    """Return the curves (n, K) of `FoldNetworks`: the mean score of all networks, calibrated, as responses."""
+    """Compile an ensemble of neural networks (`FoldNetworks`) into calibrated response curves (n, K)."""
     models = [{name: np.asarray(array[m]) for name, array in fit.params.items()} for m in range(len(fit.gate))]
-    hidden = [_represent(fit.shape, params, X) for params in models]
+    hidden = [_compile_representation(fit.shape, params, X) for params in models]
     scores = [
-        _scores(fit.shape, params, z, X, float(gate)) for params, z, gate in zip(models, hidden, fit.gate, strict=True)
+        _compile_head_scores(fit.shape, params, z, X, float(gate))
+        for params, z, gate in zip(models, hidden, fit.gate, strict=True)
     ]
     concave = fit.shape.head == "concave" and fit.shape.bounded
-    mean = _mean([sigmoid(score) for score in scores] if concave else scores)
+    mean = _average_values([sigmoid(score) for score in scores] if concave else scores)
     if concave:
         mean = log(mean) - log(constant(1.0) - mean)
     slope, middle = fit.calibration.slope, fit.calibration.middle
@@ -339,18 +346,18 @@ def compile_networks(fit: Any, X: Value) -> Value:
     curves = sigmoid(mean) if fit.scale.bounded else mean * fit.scale.deviation + fit.scale.mean
     if fit.correction is None:
         return curves
-    moved = curves + _correction(fit.correction, hidden[: fit.folds], curves.width)
+    moved = curves + _compile_correction(fit.correction, hidden[: fit.folds], curves.width)
     return isotonic(clip(moved, 0.0, 1.0) if fit.scale.bounded else moved)
 
 
-def _mean(parts: list[Value]) -> Value:
+def _average_values(parts: list[Value]) -> Value:
     total = parts[0]
     for term in parts[1:]:
         total = total + term
     return total / float(len(parts))
 
 
-def _represent(shape: Any, params: dict[str, Any], X: Value) -> Value:
+def _compile_representation(shape: Any, params: dict[str, Any], X: Value) -> Value:
     z = X
     for j in range(shape.depth):
         score = affine(z, params[f"w{j}"], params[f"b{j}"])
@@ -358,27 +365,32 @@ def _represent(shape: Any, params: dict[str, Any], X: Value) -> Value:
     return z
 
 
-def _scores(shape: Any, params: dict[str, Any], z: Value, X: Value, gate: float) -> Value:
-    """Return scores (n, K) of representations; see `response.networks.layers` for the heads."""
+def _compile_head_scores(shape: Any, params: dict[str, Any], z: Value, X: Value, gate: float) -> Value:
+    """Compile a network's output layer into scores (n, K) of the levels.
+
+    `response.networks.layers` defines the kinds of output layers.
+    """
     head, K = shape.head, shape.levels
     base = affine(X, params["skip"][:, None]) if shape.skip else constant(0.0)
     if head == "minmax":
-        return _minmax(params, z, K) + base
+        return _compile_minmax_scores(params, z, K) + base
     out = affine(z, params["head_w"], params["head_b"])
     if head == "free":
         return out + base
     if head == "cdf":
-        return _cdf(out, K) + base
+        return _compile_cdf_logits(out, K) + base
     if head == "concave" and shape.bounded:
-        return _concave_logits(join([pick(out, range(K)), pick(out, [K]) - base]), K)
-    first = pick(out, [0]) + base
+        return _compile_concave_logits(join_columns([pick_columns(out, range(K)), pick_columns(out, [K]) - base]), K)
+    first = pick_columns(out, [0]) + base
     if K == 1:
         return first
-    steps = _increments(head, params, pick(out, range(1, K)) * gate if head != "elastic" else pick(out, [1]) * gate, K)
-    return join([first, cumulate(steps) + first])
+    steps = _compile_increments(
+        head, params, pick_columns(out, range(1, K)) * gate if head != "elastic" else pick_columns(out, [1]) * gate, K
+    )
+    return join_columns([first, cumulate_columns(steps) + first])
 
 
-def _increments(head: str, params: dict[str, Any], deviation: Value, K: int) -> Value:
+def _compile_increments(head: str, params: dict[str, Any], deviation: Value, K: int) -> Value:
     if head == "shrunk":
         return _softplus(deviation + np.asarray(params["steps"], dtype=np.float64))
     if head == "elastic":
@@ -388,39 +400,39 @@ def _increments(head: str, params: dict[str, Any], deviation: Value, K: int) -> 
     if head != "concave":
         return steps
     backwards = range(K - 2, -1, -1)
-    return pick(cumulate(pick(steps, backwards)), backwards)
+    return pick_columns(cumulate_columns(pick_columns(steps, backwards)), backwards)
 
 
-def _cdf(out: Value, K: int) -> Value:
-    """Return the logit of P(threshold ≤ k) from K+1 logits."""
+def _compile_cdf_logits(out: Value, K: int) -> Value:
+    """Compute logit P(threshold ≤ level) of each level from the K + 1 logits of a softmax."""
     mass = softmax(out)
-    below = cumulate(pick(mass, range(K)))
-    backwards = pick(mass, range(K, 0, -1))
-    above = pick(cumulate(backwards), range(K - 1, -1, -1))
+    below = cumulate_columns(pick_columns(mass, range(K)))
+    backwards = pick_columns(mass, range(K, 0, -1))
+    above = pick_columns(cumulate_columns(backwards), range(K - 1, -1, -1))
     return log(below) - log(above)
 
 
-def _concave_logits(out: Value, K: int) -> Value:
+def _compile_concave_logits(out: Value, K: int) -> Value:
     mass = softmax(out)
-    curve = pick(mass, [0])
+    curve = pick_columns(mass, [0])
     if K > 1:
-        spread = pick(mass, range(1, K)) / np.arange(1.0, K)
+        spread = pick_columns(mass, range(1, K)) / np.arange(1.0, K)
         backwards = range(K - 2, -1, -1)
-        steps = pick(cumulate(pick(spread, backwards)), backwards)
-        curve = join([curve, cumulate(steps) + curve])
+        steps = pick_columns(cumulate_columns(pick_columns(spread, backwards)), backwards)
+        curve = join_columns([curve, cumulate_columns(steps) + curve])
     inside = curve * (1 - 2 * CONCAVE_EDGE) + CONCAVE_EDGE
     return log(inside) - log(constant(1.0) - inside)
 
 
-def _minmax(params: dict[str, Any], z: Value, K: int) -> Value:
+def _compile_minmax_scores(params: dict[str, Any], z: Value, K: int) -> Value:
     hidden = affine(z, params["head_w"], params["head_b"])
     step, out = np.abs(params["level_w"]).astype(np.float64), np.abs(params["out_w"])[:, None]
     scores = [affine(_elu(hidden + (k + 1) * step), out, float(params["out_b"])) for k in range(K)]
-    return join(scores)
+    return join_columns(scores)
 
 
-def _correction(correction: Any, hidden: list[Value], K: int) -> Value:
-    """Return the correction of curves by the second stage."""
+def _compile_correction(correction: Any, hidden: list[Value], K: int) -> Value:
+    """Compile the correction that a network's second fitting stage adds to its response curves."""
     if len(hidden) != len(correction.coef):
         fail("export", Problem("the second stage does not fit the networks", "fit the model again"))
     level = np.arange(K) - (K - 1) / 2
@@ -435,7 +447,7 @@ def _correction(correction: Any, hidden: list[Value], K: int) -> Value:
                 weights = weights + (coefficients / scale)[:, None] * direction
                 bias = bias - float((coefficients / scale) @ centre) * direction
         parts.append(affine(z, weights, bias))
-    return _mean(parts)
+    return _average_values(parts)
 
 
 def _elu(value: Value) -> Value:

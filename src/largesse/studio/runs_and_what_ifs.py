@@ -1,4 +1,4 @@
-"""List of runs on the studio page, and trial plans of a run under changed constraints."""
+"""Summaries of run folders for the studio's page, and what-if plans of a run under changed constraints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from largesse.errors import LargesseError, Problem, refuse, repr_short, suggest
 from largesse.levels import Levels
 from largesse.serve import RequestError
 from largesse.studio.draft_json import describe_problems
-from largesse.studio.studio_files import list_parts
+from largesse.studio.studio_files import list_run_files
 
 NUMBER_FILES = ("fit.json", "plan.json", "evaluation.json")
 NUMBER_KEYS = ("headline", "verdict", "spend", "value", "value_interval", "customers")
@@ -30,15 +30,15 @@ WHAT_IF_FILES = ("plan.csv", "plan.parquet", "campaign.toml")
 
 
 def list_runs(paths: list[Path]) -> list[dict[str, Any]]:
-    """Describe runs, the newest first."""
+    """Describe run folders as JSON types, the newest run first."""
     return sorted(map(describe_listed_run, paths), key=lambda run: (run["made"], run["name"]), reverse=True)
 
 
 def describe_listed_run(path: Path) -> dict[str, Any]:
-    """Describe a run by its folder; missing or damaged numbers are None."""
-    files = list_parts(path)
+    """Describe a run folder as JSON types; missing or damaged numbers are None."""
+    files = list_run_files(path)
     times = tuple(read_change_time(path / name) for name in (pipeline.CAMPAIGN_FILE, *NUMBER_FILES))
-    return {**_read(path, times), "files": sorted([*files, "plan.csv"]) if pipeline.PLAN_FILE in files else files}
+    return {**_read_run(path, times), "files": sorted([*files, "plan.csv"]) if pipeline.PLAN_FILE in files else files}
 
 
 def read_change_time(path: Path) -> int:
@@ -50,14 +50,14 @@ def read_change_time(path: Path) -> int:
 
 
 @lru_cache(maxsize=512)
-def _read(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
+def _read_run(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
     made = datetime.fromtimestamp(max(times) / 1e9, tz=UTC).isoformat(timespec="seconds")
     run: dict[str, Any] = {"name": path.name, "made": made, "problems": [], "kept": False}
     run |= dict.fromkeys(("title", "budget", "unit", "model", *NUMBER_KEYS))
     try:
         campaign = read_campaign(path)
         run |= {key: getattr(campaign, key) for key in ("title", "unit", "model", "response_unit")}
-        run |= {"budget": campaign.planning.budget, "kept": _has_tables(campaign)}
+        run |= {"budget": campaign.planning.budget, "kept": _has_input_tables(campaign)}
         numbers = pipeline.read_report_numbers(path)
         value, spend, profit = (numbers[key] for key in ("value", "spend", "profit"))
         run |= {
@@ -85,30 +85,33 @@ def _read(path: Path, times: tuple[int, ...]) -> dict[str, Any]:
 
 
 def list_simpler_plans(numbers: Mapping[str, Any], campaign: Campaign) -> list[str]:
-    """Return the kinds of plans that a run can write besides its own: "rule" and "mix"; none under rules of the campaign."""
+    """Return the simpler plans that a run can write: "rule" (simple rule) and "mix" (uniform mix).
+
+    A campaign with constraints has none.
+    """
     if campaign.planning.constrained:
         return []
     return [*(["rule"] if numbers["safety"]["rule"] is not None else []), *(["mix"] if numbers["versus"] else [])]
 
 
 def list_level_shares(numbers: Mapping[str, Any], levels: Levels) -> list[dict[str, Any]]:
-    """Return the customers of each level, with its name in rules and its title for people."""
+    """Return the number and share of customers at each level of a plan, with the level's name and title."""
     return [
         {"name": label, "title": level["name"], "share": level["share"], "customers": level["customers"]}
         for label, level in zip(levels.labels, numbers["money"]["levels"], strict=True)
     ]
 
 
-def _has_tables(campaign: Campaign) -> bool:
-    """Return True if the tables that a new plan needs still exist."""
+def _has_input_tables(campaign: Campaign) -> bool:
+    """Return True if the log and the customer table of a campaign still exist."""
     try:
         return all(find_files(source, "table") for source in (campaign.log, campaign.customers) if source is not None)
     except LargesseError:
         return False
 
 
-def find_log(path: Path) -> Path:
-    """Return the log of a run; refuse one that is gone, or in several files."""
+def find_run_log(path: Path) -> Path:
+    """Return the path of a run's log; refuse a log that is missing or in several files."""
     campaign = read_campaign(path)
     try:
         files = find_files(campaign.log, "table")
@@ -119,8 +122,8 @@ def find_log(path: Path) -> Path:
     return Path(files[0])
 
 
-def describe_rules(path: Path) -> dict[str, Any]:
-    """Return the levels' costs and the rules of a run's campaign; empty if its file is damaged."""
+def describe_campaign_rules(path: Path) -> dict[str, Any]:
+    """Return the constraints and level costs of a run's campaign; empty if the campaign file is damaged."""
     try:
         campaign = read_campaign(path)
     except LargesseError:
@@ -134,7 +137,7 @@ def describe_rules(path: Path) -> dict[str, Any]:
 
 
 def read_campaign_text(path: Path) -> str:
-    """Return the text of a run's campaign file."""
+    """Read the text of a run's campaign file."""
     with (path / pipeline.CAMPAIGN_FILE).open("rb") as file:
         return file.read(MAX_SHOWN_BYTES).decode("utf-8", "replace")
 
@@ -144,7 +147,7 @@ def read_campaign_text(path: Path) -> str:
 
 @dataclass(eq=False)
 class WhatIf:
-    """A plan that was tried with a run."""
+    """What-if plan of a run: changed constraints, a folder for its files, and its result."""
 
     run: str
     folder: Path
@@ -154,14 +157,14 @@ class WhatIf:
 
 
 @dataclass(eq=False)
-class WhatIfs:
-    """The trial plans of a studio."""
+class WhatIfStore:
+    """Store of the studio's what-if plans, removed when the studio stops."""
 
     private: Path
     _trials: dict[str, WhatIf] = field(default_factory=dict)
 
     def begin(self, run: str, described: Mapping[str, Any]) -> WhatIf:
-        """Return a trial plan that is still to be computed."""
+        """Add a what-if plan of a run that is still to be computed, and return it."""
         key = secrets.token_hex(8)
         planned = {**(described.get("planned") or {}), "budget": described["budget"]}
         before = {"planned": planned, "levels": described.get("levels")}
@@ -171,32 +174,32 @@ class WhatIfs:
         return trial
 
     def complete(self, key: str, result: dict[str, Any]) -> dict[str, Any]:
-        """Return the result of a trial plan with its id, and the run's own plan for comparison."""
+        """Store the result of a what-if plan; return it with the run's own plan for comparison."""
         trial = self._trials[key]
         trial.result = {"id": key, **result, "before": trial.before}
         return trial.result
 
     def drop(self, key: str) -> None:
-        """Drop a trial plan."""
+        """Remove a what-if plan and its files."""
         trial = self._trials.pop(key, None)
         if trial is not None:
             shutil.rmtree(trial.folder, ignore_errors=True)
 
     def find(self, run: str, key: str) -> WhatIf:
-        """Return a computed trial plan of a run."""
+        """Return a computed what-if plan of a run by its id."""
         trial = self._trials.get(key)
         if trial is None or trial.run != run or trial.result is None:
             raise RequestError(404, "there is no such plan any more", "plan again")
         return trial
 
     def list_results(self, run: str) -> list[dict[str, Any]]:
-        """Return the trial plans of a run, the newest first."""
+        """Return the results of a run's what-if plans, the newest first."""
         trials = (trial for trial in reversed(self._trials.values()) if trial.run == run)
         return [trial.result for trial in trials if trial.result is not None]
 
 
-def read_rules(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the rules of a request as settings of [plan]."""
+def parse_what_if_rules(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert a what-if request to settings of the campaign section [plan]."""
     plan: Any = {} if request.get("plan") is None else request["plan"]
     problems = [
         Problem(f"{key!r} is not a part of a what-if", suggest(key, WHAT_IF_KEYS))
