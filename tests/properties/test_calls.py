@@ -310,8 +310,8 @@ def plan_price(rng: Rng) -> None:
         season=pick(rng, seasons, (1,) * 7, 0.4),
         exploration_rate=pick(rng, NUMBERS, 0.1),
     )
-    assert np.isfinite(plan.begin(terms)).all()
-    assert plan.is_sound
+    assert np.isfinite(plan.make_first_state(terms)).all()
+    assert plan.is_valid_plan
 
 
 def draw_offers(rng: Rng) -> None:

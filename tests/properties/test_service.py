@@ -382,7 +382,7 @@ def test_requests_are_decided_as_the_policy_does_or_refused(
 def check_current_policy(service: Any, app: Any, file: Path) -> None:
     """Check a service whose policy was replaced: what is refused changes nothing, what is not is what decides."""
     before = service.store.current.version
-    service.store.refresh()
+    service.store.reload_if_changed()
     now, problem = service.store.current.version, service.store.problem
     health = knock(app, "/healthz", headers=SOUND)
     assert (health.status, health.json["policy"]) == (200, now)

@@ -26,7 +26,7 @@ def served_metrics() -> set[str]:
     metrics = Metrics()
     metrics.count_answer("/v1/decide", 200, 0.01)
     metrics.count_decisions([{"level": "none"}])
-    text = metrics.write(dict.fromkeys(GAUGES, 1.0), "version").decode()
+    text = metrics.format_metrics(dict.fromkeys(GAUGES, 1.0), "version").decode()
     return set(re.findall(r"^(largesse_\w+)", text, re.MULTILINE))
 
 

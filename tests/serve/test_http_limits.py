@@ -17,8 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from largesse.serve import AccessPolicy, AuthMiddleware, http_limits, listen, make_error_handlers
-from largesse.serve.server_process import MAX_LOG_RECORDS, _configure, configure_logging
+from largesse.serve import AccessPolicy, AuthMiddleware, http_limits, make_error_handlers, open_listening_socket
+from largesse.serve.server_process import MAX_LOG_RECORDS, _make_server_config, configure_logging
 
 HEAD = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
@@ -40,9 +40,9 @@ class Running:
     def __init__(self) -> None:
         routes = [Route("/", echo, methods=["POST"]), Route("/wait", wait, methods=["POST"])]
         app = AuthMiddleware(Starlette(routes=routes, exception_handlers=make_error_handlers("", "")), AccessPolicy())
-        self.bound = listen(0, 0)
+        self.bound = open_listening_socket(0, 0)
         self.address = self.bound.getsockname()
-        config = _configure(app)
+        config = _make_server_config(app)
         config.timeout_graceful_shutdown = 0
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, args=([self.bound],), daemon=True)

@@ -22,11 +22,11 @@ def test_a_changed_policy_is_loaded_and_a_broken_one_is_not(run_copy: Path, cust
         ask = connect(service)
         before = ask("/healthz").json()["policy"]
         plan(run_copy, budget=0.5)
-        service.store.refresh()
+        service.store.reload_if_changed()
         health = ask("/healthz").json()
         assert (health["status"], health["policy"] != before) == ("ok", True)
         path.write_bytes(b"broken")
-        service.store.refresh()
+        service.store.reload_if_changed()
         broken = ask("/healthz").json()
         assert (broken["status"], broken["policy"]) == ("outdated", health["policy"])
         assert str(run_copy) not in broken["problem"]  # it is for the operator's log: no token is needed to read this
@@ -62,12 +62,12 @@ def test_the_old_policy_goes_on_whatever_error_the_new_one_raises(
         patch.setattr("largesse.serve.served_policy.load_policy", run_out)
         (run_copy / "policy.largesse").touch()
         for _ in range(3):
-            store.refresh()
+            store.reload_if_changed()
     assert "MemoryError" in str(store.problem)
     assert len(loads) == 1
     assert store.current is before
     store._retry_at = 0.0  # the error has passed: the policy is read again, although the file is the same
-    store.refresh()
+    store.reload_if_changed()
     assert (store.problem, store.reloads) == (None, 1)
 
 
@@ -81,7 +81,7 @@ def test_a_policy_that_a_ledger_cannot_count_does_not_take_over(run_copy: Path, 
             ({"on_redemption": True}, "maximum cost"),
         ):
             replace(policy, levels=replace(policy.levels, **change)).save(path)  # type: ignore[arg-type]
-            service.store.refresh()
+            service.store.reload_if_changed()
             assert service.store.current is before
             assert words in str(service.store.problem)
 

@@ -131,7 +131,7 @@ def test_exploration_for_evaluation_is_served_alone_and_with_a_ledger(
         assert service.ledger.standing().spent <= 600_000_000
     assert len({round(share, 6) for share in propensity}) > 100
     assert 0 < min(propensity) < 0.2
-    with serve(run_copy, ledger=before.existing) as (ask, service):
+    with serve(run_copy, ledger=before.without_terms) as (ask, service):
         assert "--ledger" in str(list_startup_warnings(service.store.current, service.ledger))
         answer = ask("/v1/decide", asked).json()
     assert {decision["propensity"] for decision in answer["decisions"]} == {1.0}
@@ -212,12 +212,14 @@ def test_who_may_ask_for_what(ask: Ask, status: int, path: str, headers: dict[st
 def test_broken_and_endless_bodies(ran: Path, capsys: pytest.CaptureFixture[str]) -> None:
     headers = [("Host", "127.0.0.1:8000"), ("Authorization", f"Bearer {TOKEN}"), ("Content-Type", "application/json")]
     with load_service(ServiceSettings(ran)) as service:
-        app = AuthMiddleware(make_service_app(service), ServiceSettings(ran).access(TOKEN, 8000))
+        app = AuthMiddleware(make_service_app(service), ServiceSettings(ran).make_access_policy(TOKEN, 8000))
         send = {"method": "POST", "headers": headers}
         assert knock(app, "/v1/decide", **send, body=[b"x" * (1 << 20)] * 17).status == 413  # type: ignore[arg-type]
         assert knock(app, "/v1/decide", **send, body=[b"{"], breaks_off=True).status in (0, 400)  # type: ignore[arg-type]
     assert "Traceback" not in capsys.readouterr().err
-    far = ServiceSettings(Path(), host="0.0.0.0").access("x" * 20, 8000)  # any host, but only with the token
+    far = ServiceSettings(Path(), host="0.0.0.0").make_access_policy(
+        "x" * 20, 8000
+    )  # any host, but only with the token
     assert (far.hosts, far.open_paths) == (None, {"/healthz"})
 
 

@@ -18,7 +18,15 @@ import numpy as np
 
 from largesse.errors import percent
 from largesse.records import Array, Progress
-from largesse.serve import PACING_METHODS, Stream, compare_offline, draw_stream, pace_stream, plan_offline, plan_stream
+from largesse.serve import (
+    PACING_METHODS,
+    Stream,
+    compare_with_offline_plan,
+    draw_stream,
+    pace_stream,
+    plan_offline,
+    plan_stream,
+)
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_table
@@ -58,7 +66,7 @@ def _pace(stream: Stream) -> dict[str, Any]:
     base = results["pace"].base
     ways = {
         method: {
-            **compare_offline(result, offline),
+            **compare_with_offline_plan(result, offline),
             "kept": result.within_budget and result.spent <= result.total and result.committed <= result.total,
             "bound": result.value / offline.bound,
         }

@@ -169,7 +169,7 @@ class Policy:
 
     @property
     def draws(self) -> bool:
-        """True if levels are drawn at random."""
+        """True if the policy draws levels at random."""
         return self.exploration is not None or self.tie_probability > 0 or self.exploration_rate > 0
 
     def calibrate(

@@ -176,13 +176,13 @@ class PolicyTree(DisplayMixin):
         leaves = [leaf for _, leaf in list_leaves(self.tree)]
         numbers = iter(range(len(leaves)))
 
-        def write(node: Node) -> str:
+        def write_node(node: Node) -> str:
             if isinstance(node, Leaf):
                 return str(next(numbers))
             condition = node.condition.to_sql(columns[node.condition.feature], dialect)
-            return f"CASE WHEN {condition} THEN {write(node.yes)} ELSE {write(node.no)} END"
+            return f"CASE WHEN {condition} THEN {write_node(node.yes)} ELSE {write_node(node.no)} END"
 
-        second = [f"{write(self.tree)} AS leaf"]
+        second = [f"{write_node(self.tree)} AS leaf"]
         answers = {
             "level": [sql.quote_sql_text(self.levels.labels[leaf.level]) for leaf in leaves],
             "level_number": [str(leaf.level) for leaf in leaves],
@@ -225,7 +225,7 @@ class PolicyTree(DisplayMixin):
         return lines
 
     def card(self) -> Card:
-        """Return the groups, their levels and the loss of the tree as a card."""
+        """Return a display card of the tree's customer groups, levels and loss."""
         head = ("customers whose", "get", "share", "expected response", "expected cost")
         rows = [tuple((row | {"share": percent(row["share"], 1)}).values()) for row in self._tabulate_groups()]
         return Card("Policy tree", head, rows, self.describe())
@@ -403,13 +403,13 @@ def _grow_tree(conditions: Sequence[Condition], holds: Array, net: Array, settin
     model = DecisionTreeRegressor(max_depth=settings.depth, min_samples_leaf=least, random_state=0)
     tree = model.fit(holds, net - net.mean(axis=1, keepdims=True)).tree_
 
-    def convert(node: int) -> Node:
+    def convert_node(node: int) -> Node:
         left, right = int(tree.children_left[node]), int(tree.children_right[node])
         if left < 0:
             return Leaf()
-        return Split(conditions[int(tree.feature[node])], convert(right), convert(left))  # holds: 1 > 0.5
+        return Split(conditions[int(tree.feature[node])], convert_node(right), convert_node(left))  # holds: 1 > 0.5
 
-    return convert(0)
+    return convert_node(0)
 
 
 def _assign_leaf_levels(grown: Node, data: TreeData, price: float, budget: float) -> Node:
@@ -431,10 +431,10 @@ def _assign_leaf_levels(grown: Node, data: TreeData, price: float, budget: float
     means = share, value[rows, levels] / size, cost[rows, levels] / size
     leaves = iter([Leaf(int(level), *map(float, mean)) for level, *mean in zip(levels, *means, strict=True)])
 
-    def fill(node: Node) -> Node:
+    def fill_node(node: Node) -> Node:
         if isinstance(node, Leaf):
             return next(leaves)
-        yes, no = fill(node.yes), fill(node.no)
+        yes, no = fill_node(node.yes), fill_node(node.no)
         if not (isinstance(yes, Leaf) and isinstance(no, Leaf) and yes.level == no.level):
             return Split(node.condition, yes, no)
         total = yes.share + no.share  # both sides get the same level: drop the condition
@@ -444,7 +444,7 @@ def _assign_leaf_levels(grown: Node, data: TreeData, price: float, budget: float
         )
         return Leaf(yes.level, total, response, spend)
 
-    return fill(grown)
+    return fill_node(grown)
 
 
 def describe_planned_groups(

@@ -1,4 +1,4 @@
-"""Access control: host, token and origin of a request, and the size of its body.
+"""Access control of HTTP requests: host, token, origin and size of the body.
 
 A page of another site may make the user's browser send requests to this server. Four checks stop it: the Host header must be this
 server's (another name that points here is refused), a token is required, requests that change something must come from a page of
@@ -47,7 +47,7 @@ RAW_NAMES = frozenset(name for name, _ in RAW_HEADERS)
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """Rules of access to an application.
+    """Access rules of a web application: token, allowed hosts, cookie, required header and body size.
 
     Parameters
     ----------
@@ -83,14 +83,14 @@ class AccessPolicy:
 
 
 class AuthMiddleware:
-    """An ASGI application behind an `AccessPolicy`."""
+    """ASGI middleware that enforces an `AccessPolicy`."""
 
     def __init__(self, app: App, policy: AccessPolicy) -> None:
         self.app, self.policy = app, policy
         self._code = policy.code
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass an allowed request to the application; answer any other with an error."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -109,16 +109,16 @@ class AuthMiddleware:
             await send(message)
 
         try:
-            response = self._check(scope)
+            response = self._check_request(scope)
         except RequestError as error:
             response = make_error_response(error)
             if scope["path"] == "/" and b"text/html" in dict(scope["headers"]).get(b"accept", b""):
-                response = _error_page(error)
+                response = _make_error_page(error)
             response.headers["connection"] = "close"  # a body that follows is not read
         limited = scope["path"] not in self.policy.unlimited_paths
         try:
             await (response or self.app)(
-                scope, _limit(receive, self.policy.max_bytes) if limited else receive, send_with_headers
+                scope, _limit_body_size(receive, self.policy.max_bytes) if limited else receive, send_with_headers
             )
         except asyncio.CancelledError:  # the server stops, and has waited long enough
             if started:
@@ -126,8 +126,8 @@ class AuthMiddleware:
             stopping = RequestError(503, "the service is stopping", "ask again in a moment")
             await make_error_response(stopping)(scope, receive, send_with_headers)
 
-    def _check(self, scope: Scope) -> Response | None:
-        """Refuse a request that is not let in; return a response for the address that sets the cookie."""
+    def _check_request(self, scope: Scope) -> Response | None:
+        """Refuse a request that breaks the access policy; return the response that sets the cookie, if any."""
         policy = self.policy
         headers: dict[bytes, bytes] = {}
         for name, value in scope["headers"]:
@@ -135,16 +135,16 @@ class AuthMiddleware:
                 headers[name] = value
             elif name in SINGLE_HEADERS:
                 raise RequestError(400, f"the header {name.decode()} came twice", "send it once")
-        if policy.hosts is not None and _decode(headers, b"host").lower() not in policy.hosts:
+        if policy.hosts is not None and _decode_header(headers, b"host").lower() not in policy.hosts:
             raise RequestError(421, "this address is not ours", "use the address that the command printed")
         response = self._check_token(scope, headers)
         if scope["method"] not in SAFE_METHODS:
-            origin = _decode(headers, b"origin")
+            origin = _decode_header(headers, b"origin")
             if policy.hosts is not None and origin and origin not in {f"http://{host}" for host in policy.hosts}:
                 raise RequestError(403, "another page asked for this", "ask from the page itself")
             if policy.required_header is not None:
                 name, value = policy.required_header
-                if _decode(headers, name.lower().encode()) != value:
+                if _decode_header(headers, name.lower().encode()) != value:
                     raise RequestError(403, f"the header {name}: {value} is missing", "send it with the request")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
@@ -152,7 +152,7 @@ class AuthMiddleware:
         if b"content-length" in headers and b"transfer-encoding" in headers:
             raise RequestError(400, "the body has two lengths", "send Content-Length or chunks")
         if scope["path"] not in policy.unlimited_paths and int(length[:18]) > policy.max_bytes:
-            raise _too_large(policy.max_bytes)
+            raise _make_body_size_error(policy.max_bytes)
         return response
 
     def _check_token(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Response | None:
@@ -160,7 +160,7 @@ class AuthMiddleware:
         if policy.token is None or scope["path"] in policy.open_paths:
             return None
 
-        scheme, _, bearer = _decode(headers, b"authorization").partition(" ")
+        scheme, _, bearer = _decode_header(headers, b"authorization").partition(" ")
         if scheme.lower() == "bearer" and _is_equal(bearer.strip(), policy.token):
             return None
 
@@ -176,20 +176,20 @@ class AuthMiddleware:
                     response = RedirectResponse("/", 303)
                     response.set_cookie(policy.cookie, policy.token, httponly=True, samesite="strict")
                     return response
-            if _is_equal(cookie_parser(_decode(headers, b"cookie")).get(policy.cookie, ""), policy.token):
+            if _is_equal(cookie_parser(_decode_header(headers, b"cookie")).get(policy.cookie, ""), policy.token):
                 if headers.get(b"sec-fetch-site", b"none") in (b"same-origin", b"none"):
                     return None
                 raise RequestError(403, "another page asked for this", "open the address in a window of its own")
         raise RequestError(401, "the token is missing or wrong", policy.hint)
 
 
-def _decode(headers: Mapping[bytes, bytes], name: bytes) -> str:
-    """Return the text of a header; empty if it is missing."""
+def _decode_header(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    """Return the text of a request header; empty if it is missing."""
     return headers.get(name, b"").decode("latin-1")
 
 
-def _error_page(error: RequestError) -> Response:
-    """Return an error as a page for people."""
+def _make_error_page(error: RequestError) -> Response:
+    """Return an error as an HTML page."""
     from starlette.responses import HTMLResponse
 
     problem = error.problems[0]
@@ -198,24 +198,24 @@ def _error_page(error: RequestError) -> Response:
     return HTMLResponse(f"<!doctype html><meta charset=utf-8><title>largesse</title>{body}", error.status)
 
 
-def _limit(receive: Receive, max_bytes: int) -> Receive:
-    """Return a `receive` that refuses a body that is too large."""
+def _limit_body_size(receive: Receive, max_bytes: int) -> Receive:
+    """Wrap an ASGI `receive` so that it refuses a body above `max_bytes`."""
     n_bytes = 0
 
-    async def limited() -> Message:
+    async def receive_limited() -> Message:
         nonlocal n_bytes
         message = await receive()
         n_bytes += len(message.get("body", b""))
         if n_bytes > max_bytes:
-            raise _too_large(max_bytes)
+            raise _make_body_size_error(max_bytes)
         return message
 
-    return limited
+    return receive_limited
 
 
 def _is_equal(candidate: str, token: str) -> bool:
     return secrets.compare_digest(candidate.encode("utf-8", "replace"), token.encode())
 
 
-def _too_large(max_bytes: int) -> RequestError:
+def _make_body_size_error(max_bytes: int) -> RequestError:
     return RequestError(413, f"the body is larger than {max_bytes:,} bytes", "send less")

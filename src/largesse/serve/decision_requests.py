@@ -1,4 +1,4 @@
-"""Requests for decisions: parsing, decisions by the policy alone, and answers."""
+"""Decision requests of the HTTP service: parsing, decisions without a ledger, and JSON answers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from largesse.data import parse_json_rows
 from largesse.errors import InputError, Problem, fail, join_some, repr_short
 from largesse.policy import ExpectedOutcomes
 from largesse.serve.json_bodies import RequestError, write_json
-from largesse.serve.ledger.ledger_records import MAX_ID_LENGTH, DecisionRequest, LedgerDecisions, Reason, is_id
-from largesse.serve.ledger.money_time import MICROS
+from largesse.serve.ledger.amounts_and_times import MICROS
+from largesse.serve.ledger.ledger_records import MAX_ID_LENGTH, DecisionRequest, LedgerDecisions, Reason, is_valid_id
 from largesse.serve.pacing.population import make_offers
 from largesse.serve.served_policy import ServedPolicy
 
@@ -23,7 +23,7 @@ REASONS = {int(reason): reason.name.lower() for reason in Reason}
 
 @dataclass(frozen=True, eq=False)
 class ParsedRequest:
-    """A checked request and its policy."""
+    """A checked decision request: customers' ids, with predictions or a request to the ledger."""
 
     served: ServedPolicy
     request: str
@@ -35,10 +35,10 @@ class ParsedRequest:
 def parse_request(
     served: ServedPolicy, content: dict[str, Any], for_ledger: bool, max_costs: Sequence[float] | None
 ) -> ParsedRequest:
-    """Check a request and predict the responses of its customers."""
-    check_keys(content, ("request_id", "customers"))
+    """Check the JSON of a decision request, and predict the responses and costs of its customers."""
+    check_request_keys(content, ("request_id", "customers"))
     rows = parse_json_rows(content.get("customers"), MAX_REQUEST_CUSTOMERS)
-    request = check_id(content.get("request_id"), required=for_ledger)
+    request = check_request_id(content.get("request_id"), required=for_ledger)
     customers = served.encode(rows)
     ids = served.read_ids(rows, required=for_ledger)
     if not for_ledger:
@@ -51,14 +51,20 @@ def parse_request(
     return ParsedRequest(served, request, ids, None, ledger_request)
 
 
-def decide_alone(parsed: ParsedRequest) -> dict[str, Any]:
-    """Decide without a ledger; random levels depend only on the version of the policy, the request and the customer."""
+def decide_without_ledger(parsed: ParsedRequest) -> dict[str, Any]:
+    """Decide the levels of a request without a ledger; return the answer as JSON types.
+
+    Random levels depend only on the version of the policy, the request and the customer.
+    """
     assert parsed.expected is not None
     policy, version = parsed.served.policy, parsed.served.version
     probabilities = policy.mix(parsed.expected).tolist()
     if policy.draws:
         names = [str(at) if name is None else str(name) for at, name in enumerate(parsed.ids)]
-        levels = [_draw(row, version, parsed.request, name) for row, name in zip(probabilities, names, strict=True)]
+        levels = [
+            _draw_repeatable_level(row, version, parsed.request, name)
+            for row, name in zip(probabilities, names, strict=True)
+        ]
     else:
         levels = [row.index(max(row)) for row in probabilities]
     tables = (probabilities, parsed.expected.responses.tolist(), parsed.expected.costs.tolist())
@@ -67,16 +73,16 @@ def decide_alone(parsed: ParsedRequest) -> dict[str, Any]:
         "request_id": parsed.request,
         "policy": version,
         "price": policy.price,
-        "decisions": _list(parsed, levels, *columns),
+        "decisions": _describe_customers(parsed, levels, *columns),
         "repeated": False,
     }
 
 
-def describe_decisions(parsed: ParsedRequest, decisions: LedgerDecisions) -> dict[str, Any]:
-    """Return the answer with the decisions of the ledger."""
+def describe_ledger_decisions(parsed: ParsedRequest, decisions: LedgerDecisions) -> dict[str, Any]:
+    """Return the ledger's decisions on a request as the JSON types of the answer."""
     costs = (decisions.at_once + decisions.expected) / MICROS
     arrays = (decisions.levels, decisions.propensity, decisions.responses, costs)
-    rows = _list(parsed, *(array.tolist() for array in arrays))
+    rows = _describe_customers(parsed, *(array.tolist() for array in arrays))
     for row, price, reason in zip(rows, decisions.price.tolist(), decisions.reason.tolist(), strict=True):
         row |= {"price": price, "reason": REASONS[reason]}
     return {
@@ -88,10 +94,10 @@ def describe_decisions(parsed: ParsedRequest, decisions: LedgerDecisions) -> dic
     }
 
 
-def _list(
+def _describe_customers(
     parsed: ParsedRequest, levels: list[int], propensity: list[float], responses: list[float], costs: list[float]
 ) -> list[dict[str, Any]]:
-    """Return one dict for each customer."""
+    """Return each customer's decision as JSON types."""
     labels = parsed.served.labels
     return [
         {
@@ -108,8 +114,8 @@ def _list(
     ]
 
 
-def _draw(probabilities: Sequence[float], version: str, request: str, name: str) -> int:
-    """Draw the level of a customer: the same for the same policy, request and name."""
+def _draw_repeatable_level(probabilities: Sequence[float], version: str, request: str, name: str) -> int:
+    """Draw a customer's level from the hash of policy version, request and customer id."""
     uniform, last = _hash_to_uniform(version, request, name), 0
     for level, probability in enumerate(probabilities):
         if probability:
@@ -120,23 +126,23 @@ def _draw(probabilities: Sequence[float], version: str, request: str, name: str)
 
 
 def _hash_to_uniform(version: str, request: str, customer: str) -> float:
-    """Return a pseudo-random number in [0, 1) that depends on the arguments alone."""
+    """Hash a policy version, a request and a customer to a pseudo-random number in [0, 1)."""
     digest = hashlib.blake2b(write_json([version, request, customer]), digest_size=8).digest()
     return (int.from_bytes(digest) >> 11) / 2**53
 
 
-def check_keys(content: dict[str, Any], known: tuple[str, ...]) -> None:
-    """Refuse unknown keys of a request."""
+def check_request_keys(content: dict[str, Any], known: tuple[str, ...]) -> None:
+    """Refuse unknown keys in the JSON of a request."""
     unknown = [repr_short(key) for key in content if key not in known]
     if unknown:
         fail("request", Problem(f"unknown in this request: {join_some(unknown)}", f"it has {join_some(known)}"))
 
 
-def check_id(request_id: Any, *, required: bool) -> str:
-    """Return the id of a request, or a new one if none is given and none is required."""
+def check_request_id(request_id: Any, *, required: bool) -> str:
+    """Return the id of a request; make a new one if the id is missing and optional."""
     if request_id is None and not required:
         return uuid.uuid4().hex
-    if is_id(request_id):
+    if is_valid_id(request_id):
         return str(request_id)
     hint = f"give a text of 1 to {MAX_ID_LENGTH} printable letters, another one for every request: sent again, it gets the same answer"
     raise InputError("request", [Problem(f"request_id is {repr_short(request_id)}", hint)])

@@ -1,4 +1,4 @@
-"""The ASGI application of a service: handlers for decisions, redemptions, the budget, metrics and the description.
+"""HTTP endpoints of the service: decisions, redemptions, budget, metrics, health and API description.
 
 Without a ledger a decision is a function of the policy, the request's id and the customer: repeated, it is the same. With a
 ledger it is kept there, and its costs fit into the budget, whichever process decides.
@@ -30,10 +30,10 @@ from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some
 from largesse.serve.access_control import App, Receive, Scope, Send
 from largesse.serve.decision_requests import (
     ParsedRequest,
-    check_id,
-    check_keys,
-    decide_alone,
-    describe_decisions,
+    check_request_id,
+    check_request_keys,
+    decide_without_ledger,
+    describe_ledger_decisions,
     parse_request,
 )
 from largesse.serve.json_bodies import (
@@ -44,9 +44,9 @@ from largesse.serve.json_bodies import (
     read_json,
     write_json,
 )
+from largesse.serve.ledger.amounts_and_times import convert_to_units, format_time
 from largesse.serve.ledger.ledger import Ledger, open_ledger
 from largesse.serve.ledger.ledger_records import LedgerDecisions
-from largesse.serve.ledger.money_time import convert_to_units, format_time
 from largesse.serve.ledger_batching import LedgerBatcher
 from largesse.serve.openapi import describe_api, render_docs
 from largesse.serve.pacing.controller import Pacer, plan_pace
@@ -80,7 +80,7 @@ logger = logging.getLogger(__name__)
 
 
 class Service:
-    """The handlers of a service, one coroutine for each address; `close` ends its threads and its ledger.
+    """Request handlers of the HTTP service, with its policy, ledger, metrics and threads.
 
     Parameters
     ----------
@@ -102,14 +102,14 @@ class Service:
         self._last_price: float | None = None  # of the ledger
 
     def warm_up(self) -> None:
-        """Decide for an empty customer, so that the first real one does not wait for the compiler."""
+        """Decide for an empty customer, so that the first request does not wait for compilation."""
         served = self.store.current
         customer = [dict.fromkeys(served.policy.model.encoder_.features)]
         with suppress(LargesseError):  # a customer's own costs cannot be missing
             served.policy.mix(served.policy.expect(served.encode(customer)))
 
     def close(self) -> None:
-        """Book all queued requests, then end the threads and the connection."""
+        """Process all queued requests, then stop the threads and disconnect the ledger."""
         self.store.close()
         if self._batcher is not None:
             self._batcher.stop()
@@ -124,7 +124,7 @@ class Service:
         self.close()
 
     async def decide(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Decide the levels of customers; small requests on the event loop, large ones in a thread.
+        """Answer a request for decisions; small requests run on the event loop, large ones in a thread.
 
         An ASGI application of its own: Starlette's request and response cost as much as a decision.
         """
@@ -136,61 +136,61 @@ class Service:
             answer = await work(body)
         except Exception as error:
             response = make_error_response(error)
-            self.metrics.count_answer(DECIDE_PATH, response.status_code, time.perf_counter() - start)
+            self.metrics.count_response(DECIDE_PATH, response.status_code, time.perf_counter() - start)
             await response(scope, receive, send)
             return
-        self.metrics.count_answer(DECIDE_PATH, 200, time.perf_counter() - start)
+        self.metrics.count_response(DECIDE_PATH, 200, time.perf_counter() - start)
         headers = [(b"content-length", b"%d" % len(answer)), (b"content-type", b"application/json")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": answer})
 
     async def _decide_inline(self, body: bytes) -> bytes:
-        parsed = self._parse(body)
+        parsed = self._parse_request(body)
         if self._batcher is None or parsed.for_ledger is None:
-            return self._describe_alone(parsed)
-        return self._describe_booked(parsed, await self._batcher.submit(parsed.for_ledger))
+            return self._answer_without_ledger(parsed)
+        return self._answer_from_ledger(parsed, await self._batcher.submit(parsed.for_ledger))
 
     async def _decide_in_threads(self, body: bytes) -> bytes:
-        parsed = await self._run_in_thread(partial(self._parse, body))
+        parsed = await self._run_in_thread(partial(self._parse_request, body))
         if self._batcher is None or parsed.for_ledger is None:
-            return await self._run_in_thread(partial(self._describe_alone, parsed))
+            return await self._run_in_thread(partial(self._answer_without_ledger, parsed))
         decisions = await self._batcher.submit(parsed.for_ledger)
-        return await self._run_in_thread(partial(self._describe_booked, parsed, decisions))
+        return await self._run_in_thread(partial(self._answer_from_ledger, parsed, decisions))
 
-    def _parse(self, body: bytes) -> ParsedRequest:
+    def _parse_request(self, body: bytes) -> ParsedRequest:
         return parse_request(self.store.current, read_json(body), self._batcher is not None, self._max_costs)
 
-    def _describe_alone(self, parsed: ParsedRequest) -> bytes:
-        answer = decide_alone(parsed)
+    def _answer_without_ledger(self, parsed: ParsedRequest) -> bytes:
+        answer = decide_without_ledger(parsed)
         self.metrics.count_decisions(answer["decisions"])
         self._last_price = None
         return write_json(answer)
 
-    def _describe_booked(self, parsed: ParsedRequest, decisions: LedgerDecisions) -> bytes:
-        answer = describe_decisions(parsed, decisions)
+    def _answer_from_ledger(self, parsed: ParsedRequest, decisions: LedgerDecisions) -> bytes:
+        answer = describe_ledger_decisions(parsed, decisions)
         if not decisions.repeated:
             self.metrics.count_decisions(answer["decisions"])
             self._last_price = answer["price"]
         return write_json(answer)
 
     async def redeem(self, request: Request) -> Response:
-        """Count a redemption."""
+        """Answer a request that redeems a promise in the ledger."""
         body = await request.body()
 
         def work() -> bytes:
             _require_json(request.scope)
             content, ledger = read_json(body), self._require_ledger()
-            check_keys(content, ("request_id", "customer", "amount"))
-            name = check_id(content.get("request_id"), required=True)
+            check_request_keys(content, ("request_id", "customer", "amount"))
+            name = check_request_id(content.get("request_id"), required=True)
             customer = read_customer_id(content.get("customer"), "customer")
             redemption = ledger.redeem(name, str(customer), content.get("amount"))
             answer = {"request_id": name, "customer": customer, "paid": convert_to_units(redemption.paid)}
             return write_json({**answer, "late": redemption.late, "repeated": redemption.repeated})
 
-        return await self._answer(request, self._run_in_thread(work))
+        return await self._make_response(request, self._run_in_thread(work))
 
-    async def budget(self, request: Request) -> Response:
-        """Return the current sums of the budget."""
+    async def get_budget(self, request: Request) -> Response:
+        """Return the ledger's current sums: total, spent, promised and remaining amounts."""
 
         def work() -> bytes:
             standing = self._require_ledger().standing()
@@ -198,10 +198,13 @@ class Service:
             texts = {name: format_time(micros).replace(" ", "T") for name, micros in times.items()}
             return write_json(standing.as_dict() | texts)
 
-        return await self._answer(request, self._run_in_thread(work))
+        return await self._make_response(request, self._run_in_thread(work))
 
-    async def health(self, _: Request) -> Response:
-        """Return the version of the policy, without a query of the ledger; the reason of a problem is for the operator's log."""
+    async def get_health(self, _: Request) -> Response:
+        """Return the service's health: version of the policy, price, and a failed reload if any.
+
+        It sends no query to the ledger; the reason of a problem is for the operator's log.
+        """
         served, outdated = self.store.current, self.store.problem is not None
         content: dict[str, Any] = {"status": "ok", "version": __version__, "policy": served.version}
         content |= {"price": served.policy.price, "ledger": self.ledger is not None}
@@ -209,8 +212,11 @@ class Service:
             content |= {"status": "outdated", "problem": "a newer policy cannot be served: the service's log says why"}
         return make_json_response(content)
 
-    async def measure(self, request: Request) -> Response:
-        """Return all metrics; not in the pool, whose threads may all wait for the ledger."""
+    async def get_metrics(self, request: Request) -> Response:
+        """Return all metrics as Prometheus text.
+
+        Not in the pool, whose threads may all wait for the ledger.
+        """
 
         def work() -> bytes:
             served = self.store.current
@@ -229,30 +235,32 @@ class Service:
                     amounts["total"] = standing.terms.total
                     gauges["ledger_up"] = 1.0
                     gauges |= {f"budget_{name}": convert_to_units(micros) for name, micros in amounts.items()}
-            return self.metrics.write(gauges, served.version)
+            return self.metrics.format_metrics(gauges, served.version)
 
-        return await self._answer(request, asyncio.to_thread(work), PROMETHEUS)
+        return await self._make_response(request, asyncio.to_thread(work), PROMETHEUS)
 
-    async def openapi(self, _: Request) -> Response:
-        """Return the description for programs."""
-        return make_json_response(self._describe())
+    async def get_openapi(self, _: Request) -> Response:
+        """Return the OpenAPI description of the service as JSON."""
+        return make_json_response(self._describe_service())
 
-    async def docs(self, _: Request) -> Response:
-        """Return the description for people."""
+    async def get_docs_page(self, _: Request) -> Response:
+        """Return the API description of the service as an HTML page."""
         headers = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
-        return Response(render_docs(self._describe()), 200, headers, "text/html")
+        return Response(render_docs(self._describe_service()), 200, headers, "text/html")
 
-    def _describe(self) -> dict[str, Any]:
+    def _describe_service(self) -> dict[str, Any]:
         return describe_api(self.store.current, needs_token=self._needs_token, has_ledger=self.ledger is not None)
 
-    async def _answer(self, request: Request, work: Awaitable[bytes], media_type: str = "application/json") -> Response:
-        """Await an answer, turn an error into a response, and count it."""
+    async def _make_response(
+        self, request: Request, work: Awaitable[bytes], media_type: str = "application/json"
+    ) -> Response:
+        """Await the body of an answer; return it as a response, or an error response, and count it."""
         start = time.perf_counter()
         try:
             response = Response(await work, media_type=media_type)
         except Exception as error:
             response = make_error_response(error)
-        self.metrics.count_answer(request.scope["path"], response.status_code, time.perf_counter() - start)
+        self.metrics.count_response(request.scope["path"], response.status_code, time.perf_counter() - start)
         return response
 
     async def _run_in_thread(self, work: Callable[[], Returned]) -> Returned:
@@ -266,7 +274,7 @@ class Service:
 
 
 async def read_body(receive: Receive) -> bytes:
-    """Return the body of a request."""
+    """Read the whole body of an ASGI request."""
     parts: list[bytes] = []
     while True:
         message = await receive()
@@ -278,14 +286,17 @@ async def read_body(receive: Receive) -> bytes:
 
 
 def _require_json(scope: Scope) -> None:
-    """Refuse other content types: pages of other sites cannot send this one without asking first."""
+    """Refuse a request whose content type is not JSON.
+
+    Pages of other sites cannot send this type without asking first.
+    """
     content_type = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
     if content_type != b"application/json" and content_type.partition(b";")[0].strip().lower() != b"application/json":
         raise RequestError(415, "the body is not declared as JSON", "send Content-Type: application/json")
 
 
 class Metrics:
-    """Prometheus metrics of one process: requests, decisions and their latency."""
+    """Prometheus metrics of one server process: requests, decisions and latency."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -297,34 +308,34 @@ class Metrics:
         self._seconds = Histogram("largesse_decide_seconds", about, buckets=LATENCY_BUCKETS, registry=self._registry)
         self._find_counter = lru_cache(lambda metric, *labels: metric.labels(*labels))  # a counter of some labels
 
-    def count_answer(self, path: str, status: int, seconds: float) -> None:
-        """Count an answered request."""
+    def count_response(self, path: str, status: int, seconds: float) -> None:
+        """Count an answered request by path and status, with its latency."""
         self._find_counter(self._requests, path, str(status)).inc()
         if path == DECIDE_PATH:
             self._seconds.observe(seconds)
 
     def count_decisions(self, decisions: list[dict[str, Any]]) -> None:
-        """Count customers by the level that they got."""
+        """Count decided customers by level."""
         counts: dict[str, int] = {}
         for decision in decisions:
             counts[decision["level"]] = counts.get(decision["level"], 0) + 1
         for level, n in counts.items():
             self._find_counter(self._decisions, level).inc(n)
 
-    def write(self, gauges: Mapping[str, float], version: str) -> bytes:
-        """Return all metrics as Prometheus text, with the current gauges."""
+    def format_metrics(self, gauges: Mapping[str, float], version: str) -> bytes:
+        """Return all metrics as Prometheus text, with current gauge values."""
         info = InfoMetricFamily("largesse_policy", "The version of the policy that decides.", {"version": version})
         current = CollectorRegistry()
         current.register(
-            _Collector(
+            _FixedMetricsCollector(
                 [info, *(GaugeMetricFamily(f"largesse_{name}", GAUGES[name], value) for name, value in gauges.items())]
             )
         )
         return generate_latest(self._registry) + generate_latest(current)
 
 
-class _Collector:
-    """A collector of fixed metrics."""
+class _FixedMetricsCollector:
+    """Prometheus collector of metrics with fixed values."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -337,11 +348,11 @@ class _Collector:
 
 
 def load_service(settings: ServiceSettings) -> Service:
-    """Load the policy and open the ledger."""
+    """Load the policy and open the ledger that the settings name; return the service."""
     labels: list[tuple[str, ...]] = []
 
-    def check(served: ServedPolicy) -> None:
-        """Refuse rules that a price cannot keep, and levels that the ledger cannot count or did not count before."""
+    def check_policy(served: ServedPolicy) -> None:
+        """Refuse a policy with rules that a price cannot keep, or with levels that the ledger cannot count."""
         if served.rules and not settings.without_rules:
             hint = "plan without them, or serve the policy without its rules: --without-rules"
             fail("serve", Problem(f"a served policy cannot keep the plan's rules: {join_some(served.rules)}", hint))
@@ -354,7 +365,7 @@ def load_service(settings: ServiceSettings) -> Service:
             customer = {name: [None] for name in served.policy.model.encoder_.features}
             make_population(served.policy, customer, max_costs=settings.ledger.max_costs)
 
-    store = PolicyStore(settings.source, check)
+    store = PolicyStore(settings.source, check_policy)
     labels.append(store.current.labels)
     if settings.ledger is None:
         return Service(store, None, settings)
@@ -362,7 +373,7 @@ def load_service(settings: ServiceSettings) -> Service:
 
 
 def _open_ledger(served: ServedPolicy, settings: ServiceSettings, ledger_settings: LedgerSettings) -> Ledger:
-    """Open the ledger; if it does not exist, begin it with a plan for its price."""
+    """Open the service's ledger; if it does not exist, create it with a plan for its price."""
     terms = ledger_settings.make_terms()
     address, labels = ledger_settings.address, list(served.labels)
     notice = threading.Timer(
@@ -401,7 +412,7 @@ def _open_ledger(served: ServedPolicy, settings: ServiceSettings, ledger_setting
 
 
 def make_service_app(service: Service) -> App:
-    """Return the application of a service, which closes it at the end."""
+    """Make the web application of a service: routes, error handlers and shutdown."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -410,14 +421,14 @@ def make_service_app(service: Service) -> App:
         service.close()
 
     routes = [
-        Route(DECIDE_PATH, service.docs, methods=["POST"]),  # refuses other methods; POST does not come here
+        Route(DECIDE_PATH, service.get_docs_page, methods=["POST"]),  # refuses other methods; POST does not come here
         Route("/v1/redeem", service.redeem, methods=["POST"]),
-        Route("/v1/budget", service.budget, methods=["GET"]),
-        Route("/healthz", service.health, methods=["GET"]),
-        Route("/metrics", service.measure, methods=["GET"]),
-        Route("/openapi.json", service.openapi, methods=["GET"]),
-        Route("/", service.docs, methods=["GET"]),
-        Route("/docs", service.docs, methods=["GET"]),
+        Route("/v1/budget", service.get_budget, methods=["GET"]),
+        Route("/healthz", service.get_health, methods=["GET"]),
+        Route("/metrics", service.get_metrics, methods=["GET"]),
+        Route("/openapi.json", service.get_openapi, methods=["GET"]),
+        Route("/", service.get_docs_page, methods=["GET"]),
+        Route("/docs", service.get_docs_page, methods=["GET"]),
     ]
     handlers = make_error_handlers("there is no {path}", "see / for what there is")
     others = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)

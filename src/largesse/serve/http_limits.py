@@ -1,4 +1,4 @@
-"""HTTP protocol of a service: limits on connections, on the time of a request, and on the size of its head.
+"""HTTP protocol with limits on the number of connections, the time of a request and the size of its headers.
 
 uvicorn's protocol waits for a first request, for headers and for bodies without end, and joins the pieces of a header as they come
 (quadratic time). It also closes a connection whose client has sent all it has and closed its half (shutdown), without an answer.
@@ -26,7 +26,7 @@ MAX_CONNECTIONS = 8192
 
 
 class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
-    """A connection that is closed if its request is late or its head is too large; beyond a number, the latest one is closed."""
+    """HTTP connection that is closed if its request is late, its headers are too large, or too many are open."""
 
     swept: ClassVar[WeakSet[ServerState]] = WeakSet()  # servers whose timer runs
     deadline = math.inf  # of the request that is awaited
@@ -34,36 +34,36 @@ class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
     head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Start to wait for a request; make room if there are too many connections."""
+        """Start the timeout of a new connection; close the oldest waiting one if there are too many."""
         super().connection_made(transport)
         self.deadline = self.loop.time() + REQUEST_SECONDS
         if self.server_state not in self.swept:
             self.swept.add(self.server_state)
-            self._sweep()
+            self._close_late_connections()
         if len(self.connections) > count_max_connections():
-            waiting = [each for each in self._peers() if each.awaits_client and each is not self]
+            waiting = [each for each in self._list_connections() if each.awaits_client and each is not self]
             late = min(waiting, key=lambda each: each.deadline, default=self)
             late.connections.discard(late)
             late.transport.abort()
 
     @property
     def awaits_client(self) -> bool:
-        """True if the connection waits for the client to send."""
+        """True if the connection waits for data from the client."""
         return not self.pipeline and (self.cycle is None or self.cycle.response_complete or self.cycle.more_body)
 
-    def _peers(self) -> list[LimitedProtocol]:
+    def _list_connections(self) -> list[LimitedProtocol]:
         return [cast(LimitedProtocol, each) for each in self.connections]
 
-    def _sweep(self) -> None:
-        """Close all connections whose requests are late, repeatedly, with one timer for all connections."""
+    def _close_late_connections(self) -> None:
+        """Close all connections whose requests are late, repeatedly, with one timer for all."""
         now = self.loop.time()
-        for each in self._peers():
+        for each in self._list_connections():
             if each.deadline < now and each.awaits_client:
                 each.transport.abort()
-        self.loop.call_later(SWEEP_SECONDS, self._sweep)
+        self.loop.call_later(SWEEP_SECONDS, self._close_late_connections)
 
     def data_received(self, data: bytes) -> None:
-        """Parse incoming bytes; refuse a head without end."""
+        """Parse received bytes; refuse a request with too many header bytes."""
         if self.transport.is_closing():  # after a refusal
             return
         self.unparsed += len(data)
@@ -72,43 +72,43 @@ class LimitedProtocol(HttpToolsProtocol):  # type: ignore[misc]
             self.send_400_response("The headers are too large.")
 
     def eof_received(self) -> bool:
-        """Keep a connection whose client closed its sending half, until its requests are answered."""
+        """Keep a connection whose client has finished sending, until its requests are answered."""
         if self.awaits_client:
             return False
         self.cycle.keep_alive = False
         return True
 
     def on_message_begin(self) -> None:
-        """Start to count a head."""
+        """Reset the count of header bytes at the start of a request."""
         self.unparsed = self.head_bytes = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header, or a trailer after the body."""
+        """Count the bytes of a header; refuse too many."""
         self.head_bytes += len(name) + len(value) + 4  # with ": " and the end of the line
         if self.head_bytes > MAX_HEAD_BYTES:
             raise ValueError("the headers are too large")  # the parser refuses the request
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Begin to answer."""
+        """Reset the count of unparsed bytes, and start to answer the request."""
         self.unparsed = 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Allow more time for a body that arrives."""
+        """Extend the request's deadline by the time that the received body bytes allow."""
         self.unparsed = 0
         self.deadline += len(body) / BYTES_PER_SECOND
         super().on_body(body)
 
     def on_response_complete(self) -> None:
-        """Start to wait for the next request."""
+        """Start the timeout of the connection's next request."""
         self.deadline = self.loop.time() + REQUEST_SECONDS
         super().on_response_complete()
 
 
 def count_max_connections() -> int:
-    """Return the number of connections that this process can hold."""
+    """Return the number of connections that the process's file limit allows."""
     if sys.platform == "win32":
         return MAX_CONNECTIONS
     import resource
@@ -119,7 +119,7 @@ def count_max_connections() -> int:
 
 
 def raise_file_limit() -> None:
-    """Allow as many open files as the system lets this process have, up to the number that connections need."""
+    """Raise the process's limit of open files to the number that the connections need."""
     if sys.platform == "win32":
         return
     import resource

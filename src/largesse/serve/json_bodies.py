@@ -1,4 +1,4 @@
-"""JSON bodies of requests, responses and errors."""
+"""JSON bodies of HTTP requests, responses and errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class RequestError(LargesseError):
-    """A refused request with its HTTP status."""
+    """Error of an invalid HTTP request, with the status of the response."""
 
     def __init__(self, status: int, what: str, hint: str = "") -> None:
         super().__init__("request", [Problem(what, hint)])
@@ -30,7 +30,7 @@ class RequestError(LargesseError):
 
 
 def find_http_status(error: Exception) -> int:
-    """Return the HTTP status of an error: 503 if a ledger cannot be reached, 409 if it refuses.
+    """Return the HTTP status for an error: 503 if the ledger cannot be reached, 409 if the ledger refuses.
 
     >>> find_http_status(RequestError(404, "there is no such page")), find_http_status(ValueError("a bug"))
     (404, 500)
@@ -45,7 +45,7 @@ def find_http_status(error: Exception) -> int:
 
 
 def describe_error(error: Exception) -> dict[str, Any]:
-    """Return an error as JSON types: a sentence, and each problem with its hint.
+    """Return an error as JSON types: a message, and each problem with its hint.
 
     >>> describe_error(RequestError(404, "there is no run 'x'", "reload the page"))["message"]
     "there is no run 'x'"
@@ -62,7 +62,10 @@ def describe_error(error: Exception) -> dict[str, Any]:
 
 
 def make_error_response(error: Exception) -> Response:
-    """Return the response to an error. Unexpected errors, and those of a database, are logged: only the operator sees them."""
+    """Return the HTTP response for an error.
+
+    Unexpected errors, and those of a database, are logged: only the operator sees them.
+    """
     if not isinstance(error, LargesseError):
         logger.error("a request failed", exc_info=error)
     status = find_http_status(error)
@@ -74,14 +77,14 @@ def make_error_response(error: Exception) -> Response:
 
 
 def make_json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a response that holds JSON."""
+    """Return an HTTP response with JSON content."""
     from starlette.responses import Response
 
     return Response(write_json(content), status, headers, "application/json")
 
 
 def make_error_handlers(missing: str, hint: str) -> dict[Any, Any]:
-    """Return the error handlers of an application; `missing` and `hint` are for unknown addresses and methods."""
+    """Return an application's error handlers; `missing` and `hint` form the message for unknown addresses."""
     from starlette.requests import ClientDisconnect
 
     async def refuse(_: Request, error: Exception) -> Response:
@@ -100,15 +103,17 @@ def make_error_handlers(missing: str, hint: str) -> dict[Any, Any]:
         response.headers["allow"] = error.headers["Allow"]
         return response
 
-    async def disconnected(_: Request, __: Exception) -> Response:
+    async def refuse_disconnected(_: Request, __: Exception) -> Response:
         return make_error_response(RequestError(400, "the request broke off", "send it again"))
 
-    handlers: dict[Any, Any] = {LargesseError: refuse, ClientDisconnect: disconnected, Exception: report_bug}
+    handlers: dict[Any, Any] = {LargesseError: refuse, ClientDisconnect: refuse_disconnected, Exception: report_bug}
     return {**handlers, 404: refuse_address, 405: refuse_method}
 
 
 def write_json(content: Any, *, ordered: bool = False) -> bytes:
-    """Write JSON; numbers that are not finite become null. With `ordered`, keys are sorted.
+    """Write content as JSON bytes; numbers that are not finite become null.
+
+    With `ordered`, keys are sorted.
 
     >>> write_json({"b": "é", "a": float("nan")}, ordered=True).decode()
     '{"a":null,"b":"é"}'
@@ -123,7 +128,7 @@ def write_json(content: Any, *, ordered: bool = False) -> bytes:
 
 
 def read_json(body: bytes) -> dict[str, Any]:
-    """Read a body that must be a JSON object of finite numbers, not nested too deeply.
+    """Parse a request body; refuse all but a JSON object of finite numbers with limited nesting.
 
     >>> read_json(b'{"budget": 1.5}')
     {'budget': 1.5}
@@ -146,12 +151,12 @@ def read_json(body: bytes) -> dict[str, Any]:
     if not isinstance(content, dict):
         fail("request", Problem("the body is JSON, but not an object", "send a JSON object: {…}"))
     if _count_keys(content) != body.count(b":"):  # a key came twice, or a text contains a colon
-        json.loads(body, object_pairs_hook=_refuse_doubled_keys, parse_int=str, parse_float=str)
+        json.loads(body, object_pairs_hook=_refuse_duplicate_keys, parse_int=str, parse_float=str)
     return content
 
 
 def _count_keys(value: Any, depth: int = 1) -> int:
-    """Count the keys of all objects; refuse lists and objects that are nested too deeply for recursive functions."""
+    """Count the keys of all objects in JSON content; refuse content that is nested too deeply."""
     if depth > MAX_JSON_DEPTH:
         fail("request", Problem("the body nests lists or objects too deeply", "send a flatter object"))
     n_keys, inside = (len(value), value.values()) if type(value) is dict else (0, value)
@@ -160,8 +165,11 @@ def _count_keys(value: Any, depth: int = 1) -> int:
     return n_keys
 
 
-def _refuse_doubled_keys(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse an object with the same key twice: readers differ in which one counts."""
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse a JSON object that contains a key twice.
+
+    Readers differ in which one counts.
+    """
     if len(dict(pairs)) < len(pairs):
         names = [name for name, _ in pairs]
         doubled = next(name for name in names if names.count(name) > 1)

@@ -1,4 +1,4 @@
-"""Audit of a ledger, and its decisions as a table."""
+"""Audit of a ledger's sums, and export of its decisions as a table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from largesse.errors import LedgerError, Problem, fail, plural
 from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST
 from largesse.pipeline import check_table_path, write_table
+from largesse.serve.ledger.amounts_and_times import MICROS, format_money, format_time
 from largesse.serve.ledger.ledger import Ledger, open_ledger
 from largesse.serve.ledger.ledger_records import KEPT_PROMISES, Reason
-from largesse.serve.ledger.money_time import MICROS, format_money, format_time
 from largesse.serve.ledger.sql_statements import DECISION_COLUMNS
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ TIMES = ("decided_at", "expires_at", "redeemed_at")
 
 
 def audit_ledger(address: str, total: Any = None, out: str | Path | None = None) -> dict[str, Any]:
-    """Recompute the sums of a ledger from its decisions, and return them; refuse a ledger with wrong sums.
+    """Compare the sums of a ledger with its decisions; return the sums, or raise an error if they differ.
 
     `total` then changes the budget, and `out` gets all decisions as a table.
     """
@@ -49,7 +49,7 @@ def audit_ledger(address: str, total: Any = None, out: str | Path | None = None)
 
 
 def describe_standing(standing: Mapping[str, Any]) -> str:
-    """Write the current sums of a ledger in a few lines."""
+    """Format the current sums of a ledger as a few lines of text."""
     labels = {"total": "budget", "spent": "spent", "promised": "promised, not yet redeemed", "room": "left"}
     if standing["promises"] != KEPT_PROMISES:
         labels = {"total": "budget", "spent": "spent", "promised": "promised while it lasts"}
@@ -65,7 +65,10 @@ def describe_standing(standing: Mapping[str, Any]) -> str:
 
 
 def tabulate_decisions(ledger: Ledger) -> pa.Table:
-    """Return the decisions of a ledger as a table with a row for each; its first columns are those of a plan."""
+    """Return the decisions of a ledger as an Arrow table with one row per customer.
+
+    The first columns are those of a plan.
+    """
     import pyarrow as pa
 
     rows = list(ledger.decisions())
@@ -97,7 +100,7 @@ def tabulate_decisions(ledger: Ledger) -> pa.Table:
 
 
 def read_decisions(address: str) -> pa.Table:
-    """Return the decisions of a ledger; refuse one that has none."""
+    """Read the decisions of a ledger as a table; refuse a ledger without decisions."""
     with open_ledger(address, read_only=True) as ledger:
         table, address_text = tabulate_decisions(ledger), ledger.display_address
     if not len(table):

@@ -1,4 +1,4 @@
-"""Batches of requests for a ledger.
+"""Batching of concurrent decision requests into single ledger transactions.
 
 A ledger runs one transaction at a time, and each waits for the disk (fsync). Requests that arrive meanwhile are queued and
 booked together, in one transaction.
@@ -20,7 +20,7 @@ MAX_BATCH_CUSTOMERS = 1_000
 
 
 class PendingRequest(NamedTuple):
-    """A queued request and the future of its decisions."""
+    """Queued decision request, with the future of its decisions."""
 
     request: DecisionRequest
     decisions: asyncio.Future[LedgerDecisions]
@@ -28,35 +28,35 @@ class PendingRequest(NamedTuple):
 
 
 class LedgerBatcher:
-    """Queue that books requests in batches in one background thread, which ends with `stop`."""
+    """Background thread that decides queued requests in batches, each in one ledger transaction."""
 
     def __init__(self, ledger: Ledger, chooser: LevelChooser) -> None:
         self._ledger, self._chooser = ledger, chooser
         self._queue: queue.SimpleQueue[PendingRequest | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="ledger-batches", daemon=True)
+        self._thread = threading.Thread(target=self._run_batches, name="ledger-batches", daemon=True)
         self._thread.start()
 
     async def submit(self, request: DecisionRequest) -> LedgerDecisions:
-        """Return the decisions on a request once the ledger holds them; raise the error of the ledger."""
+        """Queue a request, and return its decisions when the ledger has stored them."""
         loop = asyncio.get_running_loop()
         pending = PendingRequest(request, loop.create_future(), loop)
         self._queue.put(pending)
         return await pending.decisions
 
     def stop(self) -> None:
-        """Book all queued requests, and end the thread."""
+        """Process all queued requests, and stop the background thread."""
         self._queue.put(None)
         self._thread.join()
 
-    def _work(self) -> None:
+    def _run_batches(self) -> None:
         running = True
         while running:
-            batch, running = self._take()
+            batch, running = self._take_batch()
             if batch:
-                self._book(batch)
+                self._book_batch(batch)
 
-    def _take(self) -> tuple[list[PendingRequest], bool]:
-        """Return one or more queued requests, and False after the last batch."""
+    def _take_batch(self) -> tuple[list[PendingRequest], bool]:
+        """Take the next batch of requests from the queue; return it, and False if it is the last one."""
         batch: list[PendingRequest] = []
         n_customers = 0
         while n_customers < MAX_BATCH_CUSTOMERS:
@@ -70,7 +70,7 @@ class LedgerBatcher:
             n_customers += len(pending.request.offers)
         return batch, True
 
-    def _book(self, batch: list[PendingRequest]) -> None:
+    def _book_batch(self, batch: list[PendingRequest]) -> None:
         results: Sequence[LedgerDecisions | Exception]
         try:
             requests = [pending.request for pending in batch]
@@ -79,10 +79,10 @@ class LedgerBatcher:
             results = [error] * len(batch)
         for pending, result in zip(batch, results, strict=True):
             with suppress(RuntimeError):  # this loop is closed; other requests may still wait
-                pending.loop.call_soon_threadsafe(_resolve, pending.decisions, result)
+                pending.loop.call_soon_threadsafe(_resolve_future, pending.decisions, result)
 
 
-def _resolve(future: asyncio.Future[LedgerDecisions], result: LedgerDecisions | Exception) -> None:
+def _resolve_future(future: asyncio.Future[LedgerDecisions], result: LedgerDecisions | Exception) -> None:
     if future.done():  # the client has disconnected
         return
     if isinstance(result, Exception):

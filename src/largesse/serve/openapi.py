@@ -1,4 +1,4 @@
-"""OpenAPI description of a service, with the features of its policy, and an HTML page of it."""
+"""OpenAPI description of the service for its policy's features, as JSON and as an HTML page."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ LEDGER_PATHS = ("/v1/redeem", "/v1/budget")
 
 
 def describe_api(served: ServedPolicy, *, needs_token: bool, has_ledger: bool) -> Schema:
-    """Return the OpenAPI description of a service with this policy, with or without a token and a ledger."""
-    api: Schema = json.loads(_read("openapi.json"))
+    """Return the OpenAPI description of a service, with the features and levels of its policy."""
+    api: Schema = json.loads(_read_package_file("openapi.json"))
     policy, costs = served.policy, served.policy.levels.cost_columns or ()
     features = {column.name: column.kind for column in policy.model.encoder_.columns}
     api["info"] |= {
@@ -43,11 +43,11 @@ def describe_api(served: ServedPolicy, *, needs_token: bool, has_ledger: bool) -
     schemas["customer"] = {
         "type": "object",
         "properties": {
-            served.key: {**ids, "description": "The customer's id."},
+            served.id_field: {**ids, "description": "The customer's id."},
             **{name: FEATURE_SCHEMAS.get(kind, FEATURE_SCHEMAS["text"]) for name, kind in features.items()},
             **{name: {"type": "number", "description": "Cost of a level."} for name in costs},
         },
-        "required": [*([served.key] if has_ledger else []), *features, *costs],
+        "required": [*([served.id_field] if has_ledger else []), *features, *costs],
     }
     schemas["decision"]["properties"]["level"]["enum"] = list(served.labels)
     body = decide["requestBody"]["content"]["application/json"]
@@ -63,13 +63,13 @@ def describe_api(served: ServedPolicy, *, needs_token: bool, has_ledger: bool) -
         api["paths"] = {path: item for path, item in api["paths"].items() if path not in LEDGER_PATHS}
     if not needs_token:
         del api["security"], api["components"]["securitySchemes"]
-    body["example"]["customers"] = [{served.key: "c1", **_example_customer(served)}]
-    decide["responses"]["200"]["content"]["application/json"]["example"] = _example_answer(served)
+    body["example"]["customers"] = [{served.id_field: "c1", **_make_example_customer(served)}]
+    decide["responses"]["200"]["content"]["application/json"]["example"] = _make_example_answer(served)
     return api
 
 
-def _example_customer(served: ServedPolicy) -> Schema:
-    """Return a value for each feature, and for each cost that a customer has."""
+def _make_example_customer(served: ServedPolicy) -> Schema:
+    """Return an example value for each feature, and for each customer cost of a level."""
     example: Schema = {}
     for column in served.policy.model.encoder_.columns:
         categories, scale = getattr(column, "words", None), getattr(column, "scale", None)
@@ -80,9 +80,9 @@ def _example_customer(served: ServedPolicy) -> Schema:
     return example | dict.fromkeys(served.policy.levels.cost_columns or (), 1.0)
 
 
-def _example_answer(served: ServedPolicy) -> Schema:
+def _make_example_answer(served: ServedPolicy) -> Schema:
     price = served.policy.price or 0.0
-    expected = served.policy.expect(served.encode([_example_customer(served)]))
+    expected = served.policy.expect(served.encode([_make_example_customer(served)]))
     level = int((expected.responses[0] - price * expected.costs[0]).argmax())
     decision = {
         "customer": "c1",
@@ -97,13 +97,13 @@ def _example_answer(served: ServedPolicy) -> Schema:
 
 
 def render_docs(api: Schema) -> str:
-    """Return the description as an HTML page without external resources."""
+    """Render an OpenAPI description as an HTML page without external resources."""
     from jinja2 import Environment
 
-    template = Environment(autoescape=True, trim_blocks=True).from_string(_read("docs.html"))
+    template = Environment(autoescape=True, trim_blocks=True).from_string(_read_package_file("docs.html"))
     return template.render(api=api, to_json=lambda content: json.dumps(content, indent=2, ensure_ascii=False))
 
 
 @lru_cache
-def _read(name: str) -> str:
+def _read_package_file(name: str) -> str:
     return (files("largesse.serve") / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The served policy: loaded from a run folder or a file, and again when the file changes."""
+"""Served policy: loading from a run folder or policy file, and reloading when the file changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class ServedPolicy:
-    """A policy with a price, ready to decide for rows of JSON."""
+    """A loaded policy with a price, ready to decide for customers given as JSON rows."""
 
     policy: Policy
     version: str  # a hash of the file
@@ -46,21 +46,21 @@ class ServedPolicy:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the levels."""
+        """Names of the policy's levels."""
         return self.policy.levels.labels
 
     @property
-    def key(self) -> str:
-        """Name of the JSON field with the customer's id."""
+    def id_field(self) -> str:
+        """Name of the JSON field that holds the customer's id."""
         return self.customer or DEFAULT_ID_FIELD
 
     @cached_property
     def encoder(self) -> JsonRowEncoder:
-        """Encoder of JSON rows."""
+        """Encoder of JSON rows into the policy's features."""
         return JsonRowEncoder(self.policy.model.encoder_, self.parse)
 
     def encode(self, rows: Sequence[Row]) -> Any:
-        """Convert rows to customers of the policy; refuse rows that the log's rules do not allow."""
+        """Convert JSON rows to customers for the policy; refuse rows with invalid values."""
         encoded = self.encoder.encode(rows)
         costs = self.policy.levels.cost_columns or ()
         if not costs and not self.policy.options.cells:
@@ -70,15 +70,15 @@ class ServedPolicy:
         return read_customers(table, levels=self.policy.levels, parse=self.parse)
 
     def read_ids(self, rows: Sequence[Row], *, required: bool) -> list[Any]:
-        """Return the customers' ids as given; a missing id is None, unless ids are required."""
-        ids = [row.get(self.key) for row in rows]
+        """Return the customer ids of JSON rows; a missing id is None, or an error if required."""
+        ids = [row.get(self.id_field) for row in rows]
         if set(map(type, ids)) == {str}:
             return ids
-        return [name if name is None and not required else read_customer_id(name, self.key) for name in ids]
+        return [name if name is None and not required else read_customer_id(name, self.id_field) for name in ids]
 
 
 def read_customer_id(value: Any, key: str) -> str | int:
-    """Return the id of a customer, a text or a whole number, from JSON, where 5 and 5.0 are the same number."""
+    """Convert a customer id from JSON to text or an integer; 5 and 5.0 are the same id."""
     if isinstance(value, float) and abs(value) < 2**63 and value.is_integer():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -89,8 +89,8 @@ def read_customer_id(value: Any, key: str) -> str | int:
     return value
 
 
-def find_policy(source: Path) -> Path:
-    """Return the path of the policy file, given a run folder or the file itself."""
+def find_policy_file(source: Path) -> Path:
+    """Return the path of the policy file in a run folder, or of the given policy file."""
     refuse("serve", find_path_problems(source, "the run folder"))
     path = source / POLICY_FILE if source.is_dir() else source
     if not path.is_file():
@@ -100,23 +100,23 @@ def find_policy(source: Path) -> Path:
 
 
 def load_policy(source: Path) -> ServedPolicy:
-    """Load the policy of a run folder or a file; refuse one without a price."""
+    """Load the policy of a run folder or policy file; refuse a policy without a price."""
     while True:
-        served = _load(source)
-        if served.version == _hash(find_policy(source)):
+        served = _load_policy_file(source)
+        if served.version == _hash_file(find_policy_file(source)):
             return served  # else the file was replaced between reading its hash and its content
 
 
-def _hash(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:VERSION_DIGITS]
     except OSError as error:
         raise InputError("serve", [Problem(f"{path} cannot be read: {error.strerror}", "give another file")]) from error
 
 
-def _load(source: Path) -> ServedPolicy:
-    path = find_policy(source)
-    version, policy = _hash(path), Policy.load(path)
+def _load_policy_file(source: Path) -> ServedPolicy:
+    path = find_policy_file(source)
+    version, policy = _hash_file(path), Policy.load(path)
     if policy.price is None:
         hint = f"plan first: largesse plan {source} CUSTOMERS --budget …"
         fail("serve", Problem("the policy has no price yet", hint))
@@ -137,7 +137,7 @@ def _load(source: Path) -> ServedPolicy:
 
 
 def read_population(source: Path, policy: Policy, max_costs: Sequence[float] | None = None) -> Population:
-    """Return a sample of a run's customers with offers: from the table that was planned for, or from the log."""
+    """Read a sample of the customers that a run planned for, as a population for pacing."""
     if not source.is_dir():
         hint = "give the run folder that the policy file comes from"
         fail("serve", Problem("a policy file alone contains no customers to plan for", hint))
@@ -147,7 +147,7 @@ def read_population(source: Path, policy: Policy, max_costs: Sequence[float] | N
 def sample_population(
     campaign: Campaign, policy: Policy, max_costs: Sequence[float] | None = None, seed: int = 0
 ) -> tuple[Population, int]:
-    """Return a sample of a run's customers with offers, and the number of all customers."""
+    """Draw a sample of a campaign's customers as a population; return it with the number of customers."""
     customers = read_customer_features(campaign, policy, campaign.customers or campaign.source)
     rows = np.sort(np.random.default_rng(seed).permutation(len(customers))[:MAX_SAMPLED_CUSTOMERS])
     costs = None if customers.costs is None else customers.costs[rows]
@@ -156,13 +156,13 @@ def sample_population(
 
 
 def read_customer_features(campaign: Campaign, policy: Policy, source: Any) -> Customers:
-    """Return the customers of a table with the columns that a policy needs."""
+    """Read the customers of a table, with the columns that a policy needs."""
     names, parse = list(policy.model.encoder_.features), campaign.roles.get("parse")
     return read_customers(source, levels=policy.levels, features=names, parse=parse)
 
 
 class PolicyStore:
-    """The current policy of a run folder or a file; `watch` replaces it when its file changes.
+    """Store of the currently served policy, reloaded when the policy file changes.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class PolicyStore:
 
     def __init__(self, source: Path, check: Callable[[ServedPolicy], None] = lambda _: None) -> None:
         self._source, self._check = source, check
-        self._mark = self._read_mark()
+        self._mark = self._read_file_mark()
         self._refused, self._retry_at = self._mark, 0.0  # the error may pass: no memory, no files, a network folder
         self.current = load_policy(source)
         check(self.current)
@@ -183,21 +183,21 @@ class PolicyStore:
         self._closed = threading.Event()
 
     def watch(self) -> None:
-        """Check the file for changes in a background thread, until `close`."""
+        """Check the policy file for changes in a background thread, until `close`."""
 
         def work() -> None:
             while not self._closed.wait(RELOAD_CHECK_SECONDS):
-                self.refresh()
+                self.reload_if_changed()
 
         threading.Thread(target=work, name="policy-reload", daemon=True).start()
 
     def close(self) -> None:
-        """End the background thread."""
+        """Stop the background thread."""
         self._closed.set()
 
-    def refresh(self) -> None:
-        """Load the policy again if its file has changed; the old one stays if the new one cannot be served."""
-        mark = self._read_mark()
+    def reload_if_changed(self) -> None:
+        """Reload the policy if its file has changed; keep the old one if the new one is invalid."""
+        mark = self._read_file_mark()
         if mark == self._mark:
             self.problem = None  # another file was there, and has gone
             return
@@ -221,10 +221,10 @@ class PolicyStore:
         if loaded.version != before.version:
             logger.info("Policy %s decides now.", loaded.version)
 
-    def _read_mark(self) -> tuple[int, int, int] | None:
-        """Return inode, time and size of the file; None while it is missing."""
+    def _read_file_mark(self) -> tuple[int, int, int] | None:
+        """Return inode, modification time and size of the policy file; None if it is missing."""
         try:
-            stat = find_policy(self._source).stat()
+            stat = find_policy_file(self._source).stat()
         except (LargesseError, OSError):
             return None
         return stat.st_ino, stat.st_mtime_ns, stat.st_size

@@ -1,4 +1,4 @@
-"""Web server: a listening port, and uvicorn in one process or in several."""
+"""Web server processes: a listening socket, and uvicorn with one or several workers."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ logger = logging.getLogger("largesse.serve")
 
 
 def require_packages(extra: str, *packages: str) -> None:
-    """Require the packages of an extra."""
+    """Raise an error if any of the packages that an optional extra installs is missing."""
     for package in packages:
         require_part(package, extra, extra)
 
 
-def listen(port: int | None, default: int, host: str = LOCAL_HOSTS[0]) -> socket.socket:
-    """Return a listening socket: on the given port; else on the default one, or any that is free."""
+def open_listening_socket(port: int | None, default: int, host: str = LOCAL_HOSTS[0]) -> socket.socket:
+    """Open a listening socket on the given port; by default on a default port, or any free one."""
     if port is not None and not 0 <= port < 2**16:
         fail("port", Problem(f"the port is {port}", "give a number from 0 (any that is free) to 65535"))
     try:
-        return _bind(host, default if port is None else port)
+        return _bind_socket(host, default if port is None else port)
     except (OSError, TypeError) as error:  # TypeError: a name that no name server could be asked for
         reason = getattr(error, "strerror", None) or "it is not the name of a machine"
         if getattr(error, "errno", None) not in BUSY_PORT_ERRORS:
             hint = "give a name or an IPv4 address of this machine, or 0.0.0.0 for all of them"
             raise InputError("host", [Problem(f"nothing can be served on {host!r}: {reason}", hint)]) from error
         if port is None:
-            return _bind(host, 0)
+            return _bind_socket(host, 0)
         hint = "give another --port, or none for one that is free"
         raise InputError("port", [Problem(f"port {port} cannot be used: {reason}", hint)]) from error
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind_socket(host: str, port: int) -> socket.socket:
     # With the protocol named, asyncio sets TCP_NODELAY; without, answers wait for more to send (Nagle), 40 ms each.
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -74,7 +74,10 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = lambda: None) -> None:
-    """Serve an application on a socket until SIGINT, SIGTERM or SIGHUP; then call `stopping`, and finish requests in progress."""
+    """Run a web application on a socket until SIGINT, SIGTERM or SIGHUP.
+
+    Then `stopping` is called, and requests in progress are finished.
+    """
     import uvicorn
 
     class Server(uvicorn.Server):  # type: ignore[misc]
@@ -82,7 +85,7 @@ def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = la
             stopping()
             super().handle_exit(sig, frame)
 
-    server = Server(_configure(app))
+    server = Server(_make_server_config(app))
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         # uvicorn raises a signal again after it has stopped; these handlers ignore it.
@@ -96,7 +99,7 @@ def run_server(app: Any, bound: socket.socket, stopping: Callable[[], None] = la
             signal.signal(number, handler)
 
 
-def _configure(app: Any, **options: Any) -> Any:
+def _make_server_config(app: Any, **options: Any) -> Any:
     import uvicorn
 
     from largesse.serve.http_limits import SOCKET_BACKLOG, LimitedProtocol, raise_file_limit
@@ -118,7 +121,7 @@ def _configure(app: Any, **options: Any) -> Any:
 
 
 def open_service(settings: ServiceSettings) -> None:
-    """Run the service until SIGINT or SIGTERM."""
+    """Run the HTTP service until SIGINT or SIGTERM."""
     require_packages("serve", "starlette", "uvicorn", "httptools", "orjson", "prometheus_client")
     from largesse.serve.endpoints import load_service
 
@@ -127,7 +130,7 @@ def open_service(settings: ServiceSettings) -> None:
     token = None if settings.token_file is None else read_token(settings.token_file)
     for warning in list_settings_warnings(settings):
         logger.warning(warning)
-    with listen(settings.port, DEFAULT_PORT, settings.host) as bound:
+    with open_listening_socket(settings.port, DEFAULT_PORT, settings.host) as bound:
         host, port = bound.getsockname()[:2]
         if settings.port is None and port != DEFAULT_PORT:
             logger.warning("port %d is in use; this service is at port %d", DEFAULT_PORT, port)
@@ -136,51 +139,51 @@ def open_service(settings: ServiceSettings) -> None:
             for warning in list_startup_warnings(service.store.current, service.ledger):
                 logger.warning(warning)
             if settings.workers == 1:
-                app = _prepare(service, settings, token, port)
+                app = _prepare_app(service, settings, token, port)
                 logger.info(greeting)
                 run_server(app, bound)
         if settings.workers > 1:
             if settings.ledger is not None:  # a worker that starts later must not begin a ledger with the whole budget
-                settings = replace(settings, ledger=settings.ledger.existing)
+                settings = replace(settings, ledger=settings.ledger.without_terms)
             logger.info(greeting)
             run_workers(settings, token, bound)
         logger.info("The service has stopped.")
 
 
-def _prepare(service: Any, settings: ServiceSettings, token: str | None, port: int) -> AuthMiddleware:
+def _prepare_app(service: Any, settings: ServiceSettings, token: str | None, port: int) -> AuthMiddleware:
     from largesse.serve.endpoints import make_service_app
 
     service.warm_up()
-    return AuthMiddleware(make_service_app(service), settings.access(token, port))
+    return AuthMiddleware(make_service_app(service), settings.make_access_policy(token, port))
 
 
 def run_workers(settings: ServiceSettings, token: str | None, bound: socket.socket) -> None:
-    """Run several worker processes until SIGINT or SIGTERM; uvicorn restarts one that dies."""
+    """Run several worker processes of the service until SIGINT or SIGTERM; crashed ones are restarted."""
     from uvicorn.supervisors import Multiprocess
 
     # The token is passed on: its file may have changed when a worker is started again.
     factory = partial(make_worker_app, settings, token, bound.getsockname()[1])
-    config = _configure(factory, factory=True, workers=settings.workers)
+    config = _make_server_config(factory, factory=True, workers=settings.workers)
     if not settings.quiet:
         logging.getLogger("uvicorn.error").setLevel(logging.INFO)  # it logs the death of a worker
     Multiprocess(config, [bound]).run()
 
 
 def make_worker_app(settings: ServiceSettings, token: str | None, port: int) -> AuthMiddleware:
-    """Return the application of one worker process, which ends with the process that started it."""
+    """Make the web application of a worker process, which stops with its parent process."""
     from largesse.serve.endpoints import load_service
 
     configure_logging(quiet=settings.quiet)
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
     try:
-        return _prepare(load_service(settings), settings, token, port)
+        return _prepare_app(load_service(settings), settings, token, port)
     except LargesseError as error:  # the policy or the ledger may be missing for a moment
         logger.warning(str(error))
         time.sleep(WORKER_RESTART_SECONDS)
         sys.exit(2)
 
 
-def _follow_parent() -> None:
+def _stop_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -188,14 +191,14 @@ def _follow_parent() -> None:
 
 
 class _VisibleFormatter(logging.Formatter):
-    """Formatter that escapes control characters: messages contain names from files."""
+    """Log formatter that escapes control characters, because messages contain names from files."""
 
     def format(self, record: logging.LogRecord) -> str:
         return make_visible(super().format(record))
 
 
-class _RateLimit(logging.Filter):
-    """Filter that drops messages beyond some number in a few seconds: clients may cause them, and the disk is the ledger's."""
+class _LogRateLimit(logging.Filter):
+    """Log filter that drops messages beyond a number per time window, so that clients cannot fill the disk."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -211,11 +214,11 @@ class _RateLimit(logging.Filter):
 
 
 def configure_logging(*, quiet: bool = False) -> None:
-    """Write messages to the standard output, and warnings and errors to the standard error."""
+    """Configure logging: messages to standard output, warnings and errors to standard error."""
     messages, warnings = logging.StreamHandler(sys.stdout), logging.StreamHandler(sys.stderr)
     messages.addFilter(lambda record: record.levelno < logging.WARNING)
     messages.setFormatter(_VisibleFormatter("%(message)s"))
-    warnings.addFilter(_RateLimit())
+    warnings.addFilter(_LogRateLimit())
     warnings.setLevel(logging.WARNING)
     warnings.setFormatter(_VisibleFormatter("largesse: %(message)s"))
     for name in ("largesse", "uvicorn.error", "asyncio"):

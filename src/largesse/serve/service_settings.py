@@ -1,4 +1,4 @@
-"""Settings of a service and of its ledger, and warnings about them."""
+"""Settings of the HTTP service and its ledger, and warnings about these settings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from largesse.campaign import read_list
 from largesse.errors import InputError, Problem, fail, refuse
 from largesse.serve.access_control import AccessPolicy
+from largesse.serve.ledger.amounts_and_times import format_time, read_money
 from largesse.serve.ledger.ledger import Ledger
 from largesse.serve.ledger.ledger_records import KEPT_PROMISES, LedgerTerms, make_terms
-from largesse.serve.ledger.money_time import format_time, read_money
 from largesse.serve.served_policy import ServedPolicy
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost")
@@ -25,7 +25,7 @@ DOCS_PATHS = ("/", "/docs", "/openapi.json")  # open on this machine: a browser 
 
 @dataclass(frozen=True)
 class LedgerSettings:
-    """The address of a ledger, and the terms with which it begins if it does not exist."""
+    """Settings of a service's ledger: its address, and the terms for a new ledger."""
 
     address: str
     total: str | None = None
@@ -38,7 +38,7 @@ class LedgerSettings:
     max_costs: tuple[float, ...] | None = None  # of each level, if they do not follow from its costs
 
     def make_terms(self) -> LedgerTerms | None:
-        """Return the terms, or None if neither total nor end is given."""
+        """Make the terms of a new ledger; None if neither total nor end is given."""
         if self.total is None and self.until is None:
             return None
         missing = [option for option, value in (("--total", self.total), ("--until", self.until)) if value is None]
@@ -48,13 +48,13 @@ class LedgerSettings:
         return make_terms(self.total, self.until, starts=self.since, **promise)  # type: ignore[arg-type]
 
     @property
-    def existing(self) -> LedgerSettings:
-        """The same ledger without terms: it is opened, and never begun."""
+    def without_terms(self) -> LedgerSettings:
+        """The same settings without terms, to open an existing ledger only."""
         return replace(self, total=None, until=None)
 
 
 def parse_ledger_options(options: Mapping[str, Any]) -> LedgerSettings | None:
-    """Return the ledger settings of command-line options; None if they name no ledger."""
+    """Convert command-line options to ledger settings; None if no ledger is named."""
     settings = dict(options)
     address = settings.pop("ledger", None)
     if address is None:
@@ -68,7 +68,7 @@ def parse_ledger_options(options: Mapping[str, Any]) -> LedgerSettings | None:
 
 @dataclass(frozen=True)
 class ServiceSettings:
-    """Settings of a service.
+    """Settings of the HTTP service: policy, address, token, ledger and workers.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class ServiceSettings:
     quiet: bool = False
 
     def check(self) -> None:
-        """Check the number of workers, and the token of a public address."""
+        """Validate the number of workers, and require a token for a public address."""
         problems = []
         if not 1 <= self.workers <= MAX_WORKERS:
             problems.append(Problem(f"{self.workers} workers", f"give a number from 1 to {MAX_WORKERS}"))
@@ -107,8 +107,8 @@ class ServiceSettings:
             problems.append(Problem(f"nothing is served on {self.host} without a token", hint))
         refuse("serve", problems)
 
-    def access(self, token: str | None, port: int) -> AccessPolicy:
-        """Return the access policy; on this machine, only its own names are allowed as hosts."""
+    def make_access_policy(self, token: str | None, port: int) -> AccessPolicy:
+        """Make the access policy of the service; a local service allows only local host names."""
         local = self.host in LOCAL_HOSTS
         return AccessPolicy(
             token,
@@ -119,7 +119,7 @@ class ServiceSettings:
 
 
 def read_token(path: Path) -> str:
-    """Return the token of a file; refuse one that could be guessed."""
+    """Read the access token from a file; refuse a token that could be guessed."""
     length = f"{MIN_TOKEN_LENGTH} or more letters and digits"
     hint = f"write one line of {length}: (umask 077; openssl rand -hex 32 > {path})"
     try:
@@ -133,7 +133,7 @@ def read_token(path: Path) -> str:
 
 
 def list_settings_warnings(settings: ServiceSettings) -> list[str]:
-    """Return warnings about an insecure token file and a total budget of zero."""
+    """Return warnings about a token file that others can read, and about a total budget of zero."""
     warnings = []
     path, total = settings.token_file, None if settings.ledger is None else settings.ledger.total
     if path is not None and sys.platform != "win32":
@@ -148,7 +148,7 @@ def list_settings_warnings(settings: ServiceSettings) -> list[str]:
 
 
 def list_startup_warnings(served: ServedPolicy, ledger: Ledger | None = None) -> list[str]:
-    """Return warnings about exploration that the service cannot do, and about a ledger whose period is not now."""
+    """Return warnings about unsupported exploration, and about a ledger outside its period."""
     warnings, hint = [], ""
     standing = None if ledger is None else ledger.standing()
     if served.explores_for and served.policy.exploration is None:

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class TaskError(LargesseError):
-    """Error of a worker process: the problems of a task that it refused."""
+    """Error of a worker process that refused a task, with the task's problems."""
 
 
 class WorkerProcess:

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 from largesse.errors import Problem, fail, make_visible
 from largesse.io import private_folder, resolve_links
 from largesse.pipeline import RUN_FOLDER_MARKS
-from largesse.serve import AccessPolicy, AuthMiddleware, listen, make_error_handlers, require_packages, run_server
+from largesse.serve import (
+    AccessPolicy,
+    AuthMiddleware,
+    make_error_handlers,
+    open_listening_socket,
+    require_packages,
+    run_server,
+)
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -46,7 +53,7 @@ def open_studio(
     from largesse.studio.studio_handlers import Studio
 
     home, name = find_studio_folder(run, folder)
-    with listen(port, STUDIO_PORT) as bound, private_folder(home, PRIVATE_NAME) as private:
+    with open_listening_socket(port, STUDIO_PORT) as bound, private_folder(home, PRIVATE_NAME) as private:
         bound_port, token, code = bound.getsockname()[1], secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         studio = Studio(StudioFolder(home, private), name)
         address = f"http://127.0.0.1:{bound_port}/?token={token}"

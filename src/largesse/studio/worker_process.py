@@ -134,7 +134,7 @@ def _inspect_campaign_log(path: str, campaign: Campaign) -> dict[str, Any]:
 
 
 def check_draft(path: str, draft: dict[str, Any], keeps_log: bool, checkup: bool = False) -> dict[str, Any]:
-    """Check a draft; return its campaign file as text, for two places of the log, or its problems.
+    """Check a draft; return its problems, or its campaign file as text.
 
     `toml` is for a run folder that keeps the log, `now` for the log's present place.
     """
@@ -183,7 +183,7 @@ def run_campaign(toml: str, out: str, private: str, keeps_log: bool) -> dict[str
 
 
 def describe_rule_columns(folder: str) -> dict[str, Any]:
-    """Return the columns that a run's constraints can name, and the values of those with few values.
+    """Return the columns that a run's constraints can name, and the values of columns with few values.
 
     Both are empty for a large table.
     """
@@ -249,7 +249,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     lock = threading.Lock()
 
-    def send(event: dict[str, Any]) -> None:
+    def send_event(event: dict[str, Any]) -> None:
         line = memoryview(write_json(event) + b"\n")
         with lock, suppress(OSError):
             while line:
@@ -262,20 +262,20 @@ def main() -> None:
             with suppress(ImportError):
                 importlib.import_module(package)
     while (line := tasks.get()) is not None:
-        send(_run_task(json.loads(line), send))
+        send_event(_run_task(json.loads(line), send_event))
 
 
 def _run_task(task: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Run a task; return its result, or its problems, as JSON types."""
     tracker, next_time = Tracker(), 0.0
 
-    def report(stage: str, done: float) -> None:
+    def report_progress(stage: str, done: float) -> None:
         nonlocal next_time
         if done == 0.0 or time.monotonic() >= next_time:
             next_time = time.monotonic() + REPORT_SECONDS
             send({"stage": stage, "rows": tracker.rows, "done": done, "left": tracker.seconds_left})
 
-    tracker.listener = report
+    tracker.listener = report_progress
     try:
         with report_to(tracker):
             return {"result": TASKS[task.pop("task")](**task)}

@@ -17,14 +17,14 @@ from largesse.serve import (
     Ledger,
     LedgerStanding,
     Offers,
-    PacePlan,
     Pacer,
+    PacingPlan,
     make_population,
     open_ledger,
     plan_pace,
 )
 from largesse.serve import make_offers as make_policy_offers
-from largesse.serve.ledger.money_time import MAX_MICROS, read_money
+from largesse.serve.ledger.amounts_and_times import MAX_MICROS, read_money
 from support.ledgers import Dearest, fixed_terms, make_offers
 
 Call = Callable[[Ledger, Any], object]
@@ -149,7 +149,7 @@ def test_damaged_content_is_named(path: Path, change: str, use: Callable[[Ledger
 
 # -- the plan of the price -----------------------------------------------------------------------------------------------
 
-PLAN: dict[str, Any] = PacePlan(1.0, (0.1, 0.0), (1.0,), (1.0,), (0.1,), 100.0, 1.0).as_dict()
+PLAN: dict[str, Any] = PacingPlan(1.0, (0.1, 0.0), (1.0,), (1.0,), (0.1,), 100.0, 1.0).as_dict()
 
 
 @pytest.mark.parametrize(
@@ -167,17 +167,17 @@ PLAN: dict[str, Any] = PacePlan(1.0, (0.1, 0.0), (1.0,), (1.0,), (0.1,), 100.0, 
     ],
 )
 def test_an_absurd_plan_decides_nothing(change: dict[str, Any]) -> None:
-    assert PacePlan.from_dict(PLAN).customers == 100
+    assert PacingPlan.from_dict(PLAN).customers == 100
     with pytest.raises(InputError, match="no plan for its price"):
-        PacePlan.from_dict({**PLAN, **change})
+        PacingPlan.from_dict({**PLAN, **change})
 
 
 @pytest.mark.parametrize(("place", "value"), [(3, 1e300), (8, 1e300), (0, -1.0), (10, 0.0)])
 def test_an_impossible_state_begins_again(tmp_path: Path, place: int, value: float) -> None:
-    state = PacePlan.from_dict(PLAN).begin(fixed_terms()).tolist()
+    state = PacingPlan.from_dict(PLAN).make_first_state(fixed_terms()).tolist()
     state[place] = value
     with open_ledger(f"sqlite:///{tmp_path}/x.db", fixed_terms(), plan=PLAN) as ledger:
-        ledger._transact(lambda session: session.run("UPDATE ledger SET state = ?", (json.dumps(state),)))
+        ledger._run_transaction(lambda session: session.run("UPDATE ledger SET state = ?", (json.dumps(state),)))
         made = ledger.decide("r1", make_offers(["c1"]), Pacer(seed=0), now=fixed_terms().starts + 1)
         assert np.isfinite(made.price).all()
         assert ledger.standing().state[3] < 30  # days since the start: of the new state

@@ -9,8 +9,8 @@ import pytest
 
 from largesse.errors import InputError, LedgerError
 from largesse.serve import ChosenLevels, DecisionRequest, Ledger, LedgerDecisions, LedgerTerms, open_ledger
-from largesse.serve.ledger import money_time
-from largesse.serve.ledger.money_time import SteadyClock, now_micros
+from largesse.serve.ledger import amounts_and_times
+from largesse.serve.ledger.amounts_and_times import SteadyClock, now_micros
 from support.ledgers import DAY, START, Dearest, fixed_terms, make_offers
 
 
@@ -187,7 +187,7 @@ def test_a_clock_that_was_ahead_breaks_no_promise_while_there_is_room(ledger: Le
 
 def test_a_jump_of_the_clock_counts_once_it_has_lasted(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks, clock, minute = 10**12, SteadyClock(), 60_000_000
-    monkeypatch.setattr(money_time, "count_ticks", lambda: ticks)
+    monkeypatch.setattr(amounts_and_times, "read_uptime_micros", lambda: ticks)
     assert clock.read(START) == START
     for minutes, ahead, shown in (
         *((1, 0, 1), (2, 0.5, 2.5), (3, 20, 3.5), (4, -1000, 4.5), (5, 0.5, 5.5), (6, 20, 6.5), (7, 20.5, 7.5)),
@@ -256,14 +256,14 @@ def test_the_database_itself_refuses_to_overspend(address: str) -> None:
     for name, promises, wrong in (("a", "kept", "promised = 100000001"), ("b", "while_it_lasts", "spent = 100000001")):
         with open_ledger(address.replace("ledger", f"{name}_ledger"), fixed_terms(promises=promises)) as ledger:
             with pytest.raises(LedgerError, match=r"(?i)check"):
-                ledger._transact(lambda session, wrong=wrong: session.run(f"UPDATE ledger SET {wrong}"))  # type: ignore[misc]
+                ledger._run_transaction(lambda session, wrong=wrong: session.run(f"UPDATE ledger SET {wrong}"))  # type: ignore[misc]
             assert ledger.standing(now=START).room == 100_000_000
 
 
 def test_the_audit_finds_what_does_not_add_up(ledger: Ledger) -> None:
     decide(ledger, "1", "ab")
     assert ledger.audit().matches
-    ledger._transact(lambda session: session.run("DELETE FROM decision WHERE customer = 'a'"))
+    ledger._run_transaction(lambda session: session.run("DELETE FROM decision WHERE customer = 'a'"))
     assert ledger.audit().differences["promised"] == (20_000_000, 10_000_000)
 
 

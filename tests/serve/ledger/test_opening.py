@@ -10,8 +10,8 @@ import pytest
 
 from largesse.errors import InputError, LedgerError
 from largesse.serve import make_terms, open_ledger
+from largesse.serve.ledger.amounts_and_times import read_money
 from largesse.serve.ledger.ledger import make_store
-from largesse.serve.ledger.money_time import read_money
 from support.ledgers import START, Dearest, fixed_terms, make_offers
 from support.postgres import Server
 
@@ -28,7 +28,7 @@ def test_a_ledger_keeps_its_terms(address: str) -> None:
         for subject, terms in (("200.00", fixed_terms(200)), ("promises", fixed_terms(promises="while_it_lasts"))):
             with pytest.raises(LedgerError, match=subject):
                 open_ledger(address, terms)
-        ledger._transact(lambda session: session.run("UPDATE ledger SET format = 99"))
+        ledger._run_transaction(lambda session: session.run("UPDATE ledger SET format = 99"))
     with pytest.raises(LedgerError, match="another version"):
         open_ledger(address)
 
@@ -75,7 +75,7 @@ def test_a_transaction_that_was_stopped_for_too_long_is_repeated(server: Server)
         return int(session.fetch("SELECT total FROM ledger")[0][0])
 
     with open_ledger(server.address("stopped"), fixed_terms()) as ledger:
-        assert ledger._transact(work) == 100_000_000
+        assert ledger._run_transaction(work) == 100_000_000
     assert len(attempts) == 2
 
 
@@ -109,7 +109,7 @@ def test_a_decision_is_on_the_disk_whatever_the_database_does_by_default(server:
         for default, used in (("off", "on"), ("local", "local"), ("on", "on"), ("remote_apply", "remote_apply")):
             admin.execute(f"ALTER ROLE largesse SET synchronous_commit = {default}")
             with open_ledger(server.address("safe"), fixed_terms()) as ledger:
-                assert ledger._transact(settings) == [used, "safe"]
+                assert ledger._run_transaction(settings) == [used, "safe"]
         admin.execute("ALTER ROLE largesse RESET synchronous_commit")
 
 

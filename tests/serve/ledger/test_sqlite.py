@@ -184,7 +184,7 @@ def test_processes_write_in_turn(ledger: Ledger, path: Path) -> None:
 
         with open_ledger(f"sqlite:///{path}") as own:
             for _ in range(20):
-                own._transact(work)
+                own._run_transaction(work)
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(3)]
     for thread in threads:
@@ -237,7 +237,7 @@ def test_another_thread_is_not_waited_for_longer_than_the_timeout(ledger: Ledger
         held.set()
         release.wait(10)
 
-    thread = threading.Thread(target=ledger._transact, args=(hold,))
+    thread = threading.Thread(target=ledger._run_transaction, args=(hold,))
     thread.start()
     assert held.wait(10)
     with pytest.raises(LedgerError, match="is busy"):

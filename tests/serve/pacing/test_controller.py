@@ -17,8 +17,8 @@ from largesse.serve import (
     LedgerStanding,
     LedgerTerms,
     Offers,
-    PacePlan,
     Pacer,
+    PacingPlan,
     Population,
     make_offers,
     make_population,
@@ -50,7 +50,7 @@ def fixed_terms(total: float, valid: float | None = None, promises: str = "kept"
 
 
 def offers_of(population: Population, rows: np.ndarray) -> Offers:
-    return Offers(tuple(f"c{i}" for i in range(len(rows))), *population.take(rows).arrays[:4])
+    return Offers(tuple(f"c{i}" for i in range(len(rows))), *population.take(rows).kernel_arrays[:4])
 
 
 # -- the plan -------------------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def offers_of(population: Population, rows: np.ndarray) -> Offers:
 def test_it_starts_at_the_price_of_a_plan_for_the_same_customers() -> None:
     population = draw_population()
     plan = plan_pace(population, fixed_terms(0.8 * N), N)
-    assert plan.price == pytest.approx(allocate(population.responses, population.early, 0.8).price, rel=0.15)
+    assert plan.price == pytest.approx(allocate(population.responses, population.expected_costs, 0.8).price, rel=0.15)
     assert plan.paid[0] == pytest.approx(0.8, rel=0.02)
     ample = plan_pace(population, fixed_terms(10 * N), N)
     assert ample.price == 0
@@ -77,10 +77,10 @@ def test_less_is_promised_where_promises_stand_long() -> None:
 def test_a_plan_is_read_back_as_it_was_written() -> None:
     season = (1, 1, 1, 1, 2, 3, 1)
     plan = plan_pace(draw_population(face=True), fixed_terms(500, valid=5), N, season=season, exploration_rate=0.1)
-    assert PacePlan.from_dict(plan.as_dict()) == plan
+    assert PacingPlan.from_dict(plan.as_dict()) == plan
     for wrong in ({}, {**plan.as_dict(), "paid": [1.0]}, {**plan.as_dict(), "gains": {"speed": 1}}):
         with pytest.raises(InputError, match="holds no plan for its price"):
-            PacePlan.from_dict(wrong)
+            PacingPlan.from_dict(wrong)
 
 
 def test_everything_wrong_with_a_plan_is_named_together() -> None:
@@ -184,7 +184,7 @@ def test_the_days_that_are_left_are_counted_in_whole_weeks_as_one_by_one() -> No
         t = rng.choice([60 * rng.random(), float(rng.integers(0, 40))])
         until = t + rng.choice([50 * rng.random(), float(rng.integers(0, 30)), -1.0])
         expected = count(int(plan[k.FIRST_DAY]), state[k.WEEK : k.WEEK + 7], t, until)
-        assert k.count_days(plan, state, t, until) == pytest.approx(expected, abs=1e-12)
+        assert k.count_weighted_days(plan, state, t, until) == pytest.approx(expected, abs=1e-12)
 
 
 # -- the offers of a policy ----------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from largesse.serve import (
     LedgerStanding,
     LedgerTerms,
     Offers,
-    PacePlan,
     Pacer,
+    PacingPlan,
     Population,
     draw_stream,
     open_ledger,
@@ -42,7 +42,7 @@ POPULATION = draw_population()
 
 def derive_rule(population: Population, budget: float, goal: str) -> ExplorationRule:
     assert population.variance is not None
-    task = make_task(population.responses, population.early, population.variance, budget)
+    task = make_task(population.responses, population.expected_costs, population.variance, budget)
     expected, first = np.unique(population.responses, return_index=True)
     knots = slice(None, None, max(len(first) // 50, 1))  # offers bring the variances that are used
     variances = population.variance.ravel()[first][knots]
@@ -58,7 +58,7 @@ def rule_at(budget: float, goal: str = "evaluation") -> ExplorationRule:
 
 
 @cache
-def plan_at(budget: float, goal: str | None = "evaluation") -> PacePlan:
+def plan_at(budget: float, goal: str | None = "evaluation") -> PacingPlan:
     rule = None if goal is None else rule_at(budget, goal)
     return plan_pace(POPULATION, fixed_terms(budget * N), N, exploration=rule)
 
@@ -70,7 +70,7 @@ def fixed_terms(total: float) -> LedgerTerms:
 def make_offers(rows: Array, *, variance: bool = True) -> Offers:
     customers = POPULATION.take(rows)
     ids = tuple(f"c{i}" for i in range(len(rows)))
-    return Offers(ids, *customers.arrays[:4], customers.variance if variance else None)
+    return Offers(ids, *customers.kernel_arrays[:4], customers.variance if variance else None)
 
 
 def spread_slowly(
@@ -92,7 +92,7 @@ def spread_slowly(
     return given(brentq(lambda a: given(a).sum() - 1, 1e-14, (2 * K * spread.max()) ** 2, xtol=1e-15, rtol=1e-14))
 
 
-def decide(plan: PacePlan, total: float, rows: Array, seed: int = 0, **more: Any) -> Any:
+def decide(plan: PacingPlan, total: float, rows: Array, seed: int = 0, **more: Any) -> Any:
     standing = LedgerStanding(fixed_terms(total), START + DAY, *[0] * 11, state=(), plan=plan.as_dict())
     return Pacer(seed=seed).choose(standing, make_offers(rows, **more))
 
@@ -161,16 +161,16 @@ def test_a_ledger_keeps_the_rule_and_is_never_overspent(tmp_path: Path) -> None:
 def test_a_plan_that_explores_is_read_back() -> None:
     plan, plain = plan_at(0.5), plan_at(0.5, None)
     content = plan.as_dict()
-    assert PacePlan.from_dict(content) == plan
+    assert PacingPlan.from_dict(content) == plan
     assert plain.as_dict()["exploration"] is None
-    assert PacePlan.from_dict(plain.as_dict()).exploration is None
+    assert PacingPlan.from_dict(plain.as_dict()).exploration is None
     rule = content["exploration"]
     for wrong in (
         [], {}, {**rule, "goal": "fun"}, {**rule, "near": [1.0]}, {**rule, "floor": 0.0}, {**rule, "rate": 1.5},
         {**rule, "value_price": -1.0}, {**rule, "incumbent": [0.5, "x"]}, {**rule, "value_price": float("nan")},
     ):  # fmt: skip
         with pytest.raises(InputError, match="holds no plan for its price"):
-            PacePlan.from_dict({**content, "exploration": wrong})
+            PacingPlan.from_dict({**content, "exploration": wrong})
 
 
 def test_an_invalid_rule_or_variance_is_refused() -> None:
@@ -226,7 +226,7 @@ def test_on_a_stream_exploring_for_evaluation_costs_no_more_than_levels_at_rando
     )
     gains = [paced.value - paced.base for paced in (plain, aimed, at_random)]
     assert aimed.within_budget
-    assert aimed.use > plain.use - 0.05
+    assert aimed.budget_use > plain.budget_use - 0.05
     assert gains[0] - gains[1] < 1.3 * (gains[0] - gains[2])
     assert (aimed.propensity < 1).mean() > 0.9  # the others come when nothing is left
     assert (plain.propensity == 1).all()

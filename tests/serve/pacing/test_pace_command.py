@@ -14,7 +14,7 @@ from largesse.pipeline import plan
 from largesse.policy import Policy
 from largesse.report import print_pace, render_pace
 from largesse.serve import pace, parse_pace_options
-from largesse.serve.pacing.pace_command import _as_days
+from largesse.serve.pacing.pace_command import _convert_to_days
 from support.browsers import PHONE, watch
 from support.commands import Call
 
@@ -170,7 +170,7 @@ def test_times_are_the_same_in_every_type_and_zone() -> None:
         (pa.array(["1970-01-01", "1970-01-02 01:00"]).dictionary_encode(), HOURS),
         (pa.array(NIGHT), [0, 1, 1.5]),  # the hour that daylight saving repeats is two hours
     ):
-        starts, days = _as_days(pa.chunked_array([times]), "when")
+        starts, days = _convert_to_days(pa.chunked_array([times]), "when")
         assert ((days - days[0]) * 24).tolist() == pytest.approx(hours)
         assert hours is not HOURS or starts == days[0] == 0
 
@@ -190,4 +190,4 @@ def test_times_are_the_same_in_every_type_and_zone() -> None:
 )
 def test_invalid_times_are_named(times: pa.Array, subject: str) -> None:
     with pytest.raises(InputError, match=subject):
-        _as_days(pa.chunked_array([times]), "when")
+        _convert_to_days(pa.chunked_array([times]), "when")

@@ -12,8 +12,8 @@ from largesse.errors import LedgerError
 from largesse.serve import (
     PACING_METHODS,
     Offers,
-    PacePlan,
     Pacer,
+    PacingPlan,
     Stream,
     draw_stream,
     open_ledger,
@@ -26,8 +26,8 @@ from largesse.serve.pacing.stream_simulation import (
     OfflinePlan,
     PacedStream,
     count_gains,
+    draw_stream_from_pool,
     draw_traits,
-    fill_stream,
     trace_course,
 )
 from support.ledgers import DAY
@@ -43,7 +43,7 @@ def draw_small(seed: int, on_redemption: bool, customers: int = 3000, promises: 
         if on_redemption
         else make_prepaid_population(curves, np.arange(4.0))
     )
-    stream = fill_stream(pool, traits, seed)
+    stream = draw_stream_from_pool(pool, traits, seed)
     return replace(stream, terms=replace(stream.terms, promises=promises))
 
 
@@ -53,7 +53,7 @@ def pace_small(seed: int, on_redemption: bool, way: str = PACING_METHODS[0]) -> 
 
 
 @cache
-def make_small_plan(seed: int, on_redemption: bool) -> PacePlan:
+def make_small_plan(seed: int, on_redemption: bool) -> PacingPlan:
     return plan_stream(draw_small(seed, on_redemption))
 
 
@@ -86,9 +86,9 @@ def test_promises_that_hold_while_it_lasts_use_the_budget_and_are_rarely_refused
         assert paced.spent == paced.committed <= paced.total
         assert offline.value == offline.unreserved
         shares.append(paced.value / offline.value)
-        use.append(paced.use if offline.price > 0 else 1.0)
+        use.append(paced.budget_use if offline.price > 0 else 1.0)
         redeemed, refused = redeemed + paced.redeemed, refused + int(paced.refused.sum())
-        assert paced.use > pace_stream(kept).use
+        assert paced.budget_use > pace_stream(kept).budget_use
     assert np.mean(shares) > 0.97
     assert np.mean(use) > 0.985
     assert refused / redeemed < 0.01  # of larger streams fewer are: docs/results/pace_streams.md
@@ -122,14 +122,14 @@ def test_pacing_comes_close_to_the_offline_optimum_and_uses_the_budget() -> None
         np.mean([stream.value / plan.value for stream, plan in zip(way, offline, strict=True)])
         for way in (paced, fixed)
     )
-    use = [stream.use if plan.price > 0 else 1.0 for stream, plan in zip(paced, offline, strict=True)]
+    use = [stream.budget_use if plan.price > 0 else 1.0 for stream, plan in zip(paced, offline, strict=True)]
     assert shares > max(0.98, fixed_shares)
     assert np.mean(use) > 0.99
 
 
 def test_the_offline_optimum_of_known_costs_is_the_plan_of_allocate() -> None:
     stream, offline = draw_small(3, False), plan_small(3, False)
-    planned = allocate(stream.truth, stream.customers.early, total=stream.terms.total / 1e6)
+    planned = allocate(stream.truth, stream.customers.expected_costs, total=stream.terms.total / 1e6)
     assert offline.bound == pytest.approx(planned.value * len(stream), rel=1e-3)
     assert offline.price == pytest.approx(planned.price, rel=0.1)
 
@@ -150,7 +150,7 @@ def test_a_ledger_decides_a_stream_as_the_simulation_does(on_redemption: bool, p
                 except LedgerError:
                     assert promises != "kept"
                     refused += 1
-            offers = Offers(("c",), *customers.take(np.array([i])).arrays[:4])
+            offers = Offers(("c",), *customers.take(np.array([i])).kernel_arrays[:4])
             level = int(ledger.decide(str(i), offers, Pacer(), now=now).levels[0])
             levels.append(level)
             if customers.face[i, level] and stream.chance[i] < stream.redeems[i, level]:
@@ -190,7 +190,7 @@ def test_a_hundred_random_streams() -> None:
 def test_promises_that_expire_at_once_are_paced(valid: float, promises: str) -> None:
     curves = np.cumsum(np.full((40, 3), 0.1), axis=1)
     traits = replace(draw_traits(0, True), foreseen=60.0, days=7, valid=valid, delay=valid / 3)
-    stream = fill_stream(make_redeemed_population(curves, np.arange(3.0), curves), traits, 0)
+    stream = draw_stream_from_pool(make_redeemed_population(curves, np.arange(3.0), curves), traits, 0)
     stream = replace(stream, terms=replace(stream.terms, promises=promises))
     plan = plan_stream(stream)
     assert stream.terms.valid

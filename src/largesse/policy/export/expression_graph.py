@@ -54,14 +54,14 @@ class Value:
         return _make_elementwise_node("div", self, other)
 
 
-def constant(row: Any) -> Value:
+def make_constant(row: Any) -> Value:
     """Make a node with the same constant row (q,) for every customer."""
     values = np.atleast_1d(np.asarray(row, dtype=np.float64))
     return Value("constant", (), len(values), {"row": values})
 
 
 def _as_value(operand: Any) -> Value:
-    return operand if isinstance(operand, Value) else constant(operand)
+    return operand if isinstance(operand, Value) else make_constant(operand)
 
 
 def _make_elementwise_node(step: str, *operands: Any) -> Value:
@@ -125,7 +125,7 @@ def affine(value: Value, weights: Array, bias: Any = 0.0) -> Value:
     weights = np.asarray(weights, dtype=np.float64)
     shift = np.broadcast_to(np.asarray(bias, dtype=np.float64), (weights.shape[1],))
     if not value.width:
-        return constant(shift)
+        return make_constant(shift)
     if value.step in ("mul", "div") and value.needs[1].step == "constant" and value.needs[1].width == 1:
         factor = float(value.needs[1].facts["row"][0])
         return affine(value.needs[0], weights * factor if value.step == "mul" else weights / factor, shift)
@@ -155,7 +155,7 @@ def sigmoid(score: Value) -> Value:
 def logit(probability: Value) -> Value:
     """Return the log-odds of probabilities, clipped away from 0 and 1."""
     held = clip(probability, PROBABILITY_MARGIN, 1.0 - PROBABILITY_MARGIN)
-    return log(held) - log(constant(1.0) - held)
+    return log(held) - log(make_constant(1.0) - held)
 
 
 def softmax(scores: Value) -> Value:
@@ -173,7 +173,7 @@ def isotonic(curves: Value) -> Value:
     if K == 1:
         return curves
     levels = split_columns(curves)
-    sums = [constant(0.0), *split_columns(cumulate_columns(curves))]
+    sums = [make_constant(0.0), *split_columns(cumulate_columns(curves))]
     best: list[Value | None] = [None] * K
     for first in range(K):
         lowest: Value | None = None

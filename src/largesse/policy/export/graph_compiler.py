@@ -17,7 +17,6 @@ from largesse.policy.export.expression_graph import (
     Value,
     affine,
     clip,
-    constant,
     cumulate_columns,
     exp,
     find_row_maximum,
@@ -26,6 +25,7 @@ from largesse.policy.export.expression_graph import (
     larger,
     log,
     logit,
+    make_constant,
     mean_columns,
     pick_columns,
     sigmoid,
@@ -94,7 +94,7 @@ def _compile_costs(policy: Any, curves: Value, X: Value, columns: tuple[Value, .
     elif columns:
         face = join_columns(columns)
     else:
-        face = constant(np.asarray(levels.common_costs))
+        face = make_constant(np.asarray(levels.common_costs))
     paid = face * larger(curves, 0.0) if levels.on_redemption else face
     if levels.contact_cost:
         paid = paid + np.where(np.arange(len(levels)) > 0, levels.contact_cost, 0.0)
@@ -107,7 +107,7 @@ def _compile_barred_levels(policy: Any) -> Value | None:
     if not cells:
         return None
     barred: list[Value | None] = [None] * len(policy.levels)
-    inside = constant(0.0)
+    inside = make_constant(0.0)
     for cell in cells:
         conditions = [_compile_condition(condition, kinds[condition.feature]) for condition in cell.conditions]
         inside = reduce(lambda left, right: left * right, conditions)
@@ -137,11 +137,11 @@ def _compile_decision(curves: Value, costs: Value, price: float, barred: Value |
     worth = curves - charge
     if barred is not None:
         worth = where_less(0.5, barred, -MAX_COST, worth)
-    size = find_row_maximum(larger(curves, constant(0.0) - curves))
+    size = find_row_maximum(larger(curves, make_constant(0.0) - curves))
     enough = find_row_maximum(worth) - (size + find_row_maximum(charge)) * TIE
     # A level below the best worth gets a prohibitive cost.
     paid = split_columns(where_less(worth, enough, MAX_COST, costs))
-    level, cost = constant(0.0), paid[0]
+    level, cost = make_constant(0.0), paid[0]
     for k, level_cost in enumerate(paid[1:], start=1):
         level, cost = where_less(level_cost, cost, float(k), level), smaller(cost, level_cost)
     return level
@@ -151,7 +151,7 @@ def _multiply_by_price(costs: Value, price: float) -> Value:
     """Multiply costs by the price; constant costs stay a constant of the graph."""
     if costs.step == "constant":
         row: Array = price * costs.facts["row"]
-        return constant(row)
+        return make_constant(row)
     return costs * price
 
 
@@ -161,7 +161,7 @@ def _multiply_by_price(costs: Value, price: float) -> Value:
 def compile_features(encoder: Encoder) -> Value:
     """Compile a feature encoder into the encoded features (n, p)."""
     blocks = [block for column in encoder.columns for block in _compile_feature(column) if block.width]
-    return join_columns(blocks) if blocks else Value("constant", (), 0, {"row": constant(0.0).facts["row"][:0]})
+    return join_columns(blocks) if blocks else Value("constant", (), 0, {"row": make_constant(0.0).facts["row"][:0]})
 
 
 def read_number_column(name: str) -> Value:
@@ -275,7 +275,7 @@ def _apply_inverse_link(score: Value, binary: bool) -> Value:
 
 def _average_model_scores(models: Sequence[ResponseModel], X: Value, link: Any) -> Value:
     """Average the predictions of several models on the scale of a link function."""
-    total = constant(0.0)
+    total = make_constant(0.0)
     for model in models:
         curves = compile_response_curves(model, X)
         score = logit(curves) if link.binary else curves / link.unit
@@ -286,7 +286,7 @@ def _average_model_scores(models: Sequence[ResponseModel], X: Value, link: Any) 
 def _compile_blend(blend: Any, members: dict[int, Value]) -> Value:
     """Compile the weighted blend of stacked models from the scores (n, K) of each model."""
     bases = {m: mean_columns(scores) for m, scores in members.items()}
-    base = constant(0.0)
+    base = make_constant(0.0)
     for m, base_m in bases.items():
         base = base + base_m * float(blend.weights[m])
     out = base + blend.common
@@ -304,7 +304,7 @@ def _compile_blend(blend: Any, members: dict[int, Value]) -> Value:
 def _multiply_by_amounts(curves: Value, amounts: Any, X: Value) -> Value:
     if amounts is None:
         return curves
-    base: Value = constant(amounts.intercept)
+    base: Value = make_constant(amounts.intercept)
     if amounts.model is not None:
         score = pick_columns(compile_response_curves(amounts.model, X), [0])
         base = clip(score, amounts.low, amounts.high) * amounts.slope + amounts.intercept
@@ -339,7 +339,7 @@ def compile_networks(fit: Any, X: Value) -> Value:
     concave = fit.shape.head == "concave" and fit.shape.bounded
     mean = _average_values([sigmoid(score) for score in scores] if concave else scores)
     if concave:
-        mean = log(mean) - log(constant(1.0) - mean)
+        mean = log(mean) - log(make_constant(1.0) - mean)
     slope, middle = fit.calibration.slope, fit.calibration.middle
     if slope != 1.0:
         mean = mean + (mean_columns(mean) - middle) * (slope - 1.0)
@@ -371,7 +371,7 @@ def _compile_head_scores(shape: Any, params: dict[str, Any], z: Value, X: Value,
     `response.networks.layers` defines the kinds of output layers.
     """
     head, K = shape.head, shape.levels
-    base = affine(X, params["skip"][:, None]) if shape.skip else constant(0.0)
+    base = affine(X, params["skip"][:, None]) if shape.skip else make_constant(0.0)
     if head == "minmax":
         return _compile_minmax_scores(params, z, K) + base
     out = affine(z, params["head_w"], params["head_b"])
@@ -421,7 +421,7 @@ def _compile_concave_logits(out: Value, K: int) -> Value:
         steps = pick_columns(cumulate_columns(pick_columns(spread, backwards)), backwards)
         curve = join_columns([curve, cumulate_columns(steps) + curve])
     inside = curve * (1 - 2 * CONCAVE_EDGE) + CONCAVE_EDGE
-    return log(inside) - log(constant(1.0) - inside)
+    return log(inside) - log(make_constant(1.0) - inside)
 
 
 def _compile_minmax_scores(params: dict[str, Any], z: Value, K: int) -> Value:
@@ -456,5 +456,5 @@ def _elu(value: Value) -> Value:
 
 
 def _softplus(value: Value) -> Value:
-    size = larger(value, constant(0.0) - value)
-    return larger(value, 0.0) + log(exp(constant(0.0) - size) + 1.0)
+    size = larger(value, make_constant(0.0) - value)
+    return larger(value, 0.0) + log(exp(make_constant(0.0) - size) + 1.0)

@@ -327,7 +327,7 @@ class OnnxTreeEnsemble:
         return on_feature and all(self.ignores_level(int(side[node])) for side in (self.trees.left, self.trees.right))
 
     def add_tree(self, root: int, level: int, target: int) -> float:
-        """Add a tree at a fixed level, and return 0; a tree without splits only returns its constant value."""
+        """Add a tree at a fixed level, and return 0; only return the value of a tree without splits."""
         node = self._skip_level_splits(root, level)
         if self.trees.left[node] < 0:
             return float(self.trees.value[node])

@@ -233,7 +233,9 @@ class SqlWriter:
         return self.known[id(value)]
 
     def add_layer_column(self, term: SqlExpression, *, early: bool = False) -> SqlExpression:
-        """Add an expression as a column of the last SELECT, or, if `early`, of the first one possible.
+        """Add an expression as a computed column of a SELECT, and return the column.
+
+        It is the last SELECT, or, if `early`, the first that can compute the expression.
 
         A number or a column is returned unchanged.
         """
@@ -501,7 +503,7 @@ def _write_affine(writer: SqlWriter, value: Value) -> list[SqlExpression]:
     columns_out = []
     for column, shift in zip(weights.T, bias, strict=True):
         parts = [
-            term.bracketed if weight == 1.0 else f"{term.inner} * {write_float_literal(weight)}"
+            term.bracketed if weight == 1.0 else f"{term.bracketed} * {write_float_literal(weight)}"
             for term, weight in zip(terms, column, strict=True)
             if weight != 0.0
         ]

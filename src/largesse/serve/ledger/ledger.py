@@ -1,4 +1,4 @@
-"""Budget ledger: decisions, promises and redemptions that never exceed a total, for any number of workers.
+"""Budget ledger in a database: decisions, promises and redemptions that never exceed a total.
 
 Every change is one transaction that locks the whole ledger. A decision counts with all that it may cost: the part paid at
 once, and the face value until it is redeemed or its time is over. So the money spent and promised never exceeds the total.
@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, final
 
 from largesse.errors import LargesseError, LedgerError, Problem, fail, number_or_none, refuse, repr_short
+from largesse.serve.ledger.amounts_and_times import format_money, format_time, read_money
 from largesse.serve.ledger.ledger_records import (
     Audit,
     DecisionRequest,
@@ -30,7 +31,6 @@ from largesse.serve.ledger.ledger_records import (
     find_id_problems,
     find_time_problems,
 )
-from largesse.serve.ledger.money_time import format_money, format_time, read_money
 from largesse.serve.ledger.postgres import PostgresStore
 from largesse.serve.ledger.sql_statements import ALL_DECISIONS, CREATE, SUM_DECISIONS, SUMS, TABLES_VERSION, TERMS
 from largesse.serve.ledger.sqlite import SqliteStore
@@ -41,9 +41,9 @@ from largesse.serve.ledger.transactions import (
     read_standing,
     read_terms,
     redeem_promise,
-    refuse_damaged,
+    refuse_damaged_ledger,
     refuse_entry,
-    release_expired,
+    release_expired_promises,
     write_standing,
 )
 
@@ -57,7 +57,7 @@ ADDRESS_EXAMPLES = "sqlite:///spring.db for one machine, postgresql://user@host/
 
 @final
 class Ledger:
-    """A budget shared by any number of workers. Opened by `open_ledger`; safe to use from several threads.
+    """Budget ledger that any number of workers share; opened by `open_ledger`, safe to use from several threads.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Ledger:
         content: str | bytes | None = None,
         now: int | None = None,
     ) -> LedgerDecisions:
-        """Give each customer of a request a level that fits into the budget, and keep it; once for each request id.
+        """Decide a level for each customer of a request within the budget, and store it under the request's id.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class Ledger:
     def decide_together(
         self, requests: Sequence[DecisionRequest], chooser: LevelChooser, *, now: int | None = None
     ) -> list[LedgerDecisions | LargesseError]:
-        """Decide several requests in one transaction, one after the other: the disk confirms them together.
+        """Decide several requests, one after the other, in a single database transaction.
 
         Returns for each request its decisions or its error, which does not affect the others. See `decide`.
         """
@@ -113,10 +113,10 @@ class Ledger:
         def work(session: Session) -> list[LedgerDecisions | LargesseError]:
             return decide_requests(session, session.now() if now is None else int(now), chooser, requests)
 
-        return self._transact(work)
+        return self._run_transaction(work)
 
     def redeem(self, request: str, customer: str, amount: Any = None, *, now: int | None = None) -> Redemption:
-        """Count a redemption: a promise becomes spent. Repeated, it changes nothing.
+        """Record the redemption of a promise as spent money; a repeated redemption changes nothing.
 
         A redemption of more than is left is refused where promises hold while the budget lasts.
 
@@ -137,24 +137,24 @@ class Ledger:
         def work(session: Session) -> Redemption:
             return redeem_promise(session, session.now() if now is None else int(now), request, customer, paid)
 
-        return self._transact(work)
+        return self._run_transaction(work)
 
     def standing(self, *, now: int | None = None, timeout: float | None = None) -> LedgerStanding:
-        """Return the current sums of the budget, without expired promises; nothing is written."""
+        """Return the current sums of the ledger, with expired promises released; nothing is written."""
         refuse("ledger", find_time_problems(now))
 
         def work(session: Session) -> LedgerStanding:
             standing = read_standing(session, session.now() if now is None else int(now))
-            return release_expired(session, standing, all_requests=True, write=False)
+            return release_expired_promises(session, standing, all_requests=True, write=False)
 
-        return self._transact(work, timeout, write=False)
+        return self._run_transaction(work, timeout, write=False)
 
     def change_total(self, total: Any) -> LedgerStanding:
-        """Raise or lower the budget; the minimum is the amount spent, plus open promises if the ledger guarantees them."""
+        """Change the total budget; refuse a total below the spent and guaranteed amounts."""
         new_total = read_money(total, "the total", up=False)
 
         def work(session: Session) -> LedgerStanding:
-            standing = release_expired(session, read_standing(session, session.now()), all_requests=True)
+            standing = release_expired_promises(session, read_standing(session, session.now()), all_requests=True)
             keeps_promises = standing.terms.keeps_promises
             min_total = standing.spent + (standing.promised if keeps_promises else 0)
             if new_total < min_total:
@@ -165,35 +165,35 @@ class Ledger:
             session.run("UPDATE ledger SET total = ?", (new_total,))
             return replace(standing, terms=replace(standing.terms, total=new_total))
 
-        return self._transact(work)
+        return self._run_transaction(work)
 
     def audit(self) -> Audit:
-        """Add all decisions up again, and compare them with the sums of the ledger."""
+        """Recompute the ledger's sums from all decisions, and return the differences."""
 
         def work(session: Session) -> Audit:
             standing = read_standing(session, 0)
             try:
                 added = [int(value) for value in session.fetch(SUM_DECISIONS)[0]]
             except (TypeError, ValueError, OverflowError):
-                refuse_damaged()
+                refuse_damaged_ledger()
             pairs = {name: (getattr(standing, name), value) for name, value in zip(SUMS, added, strict=True)}
             return Audit(standing.decisions, {name: pair for name, pair in pairs.items() if pair[0] != pair[1]})
 
-        return self._transact(work, write=False)
+        return self._run_transaction(work, write=False)
 
     def decisions(self) -> Iterator[tuple[Any, ...]]:
-        """Yield all decisions, oldest first: the rows of the next log. The columns are `DECISION_COLUMNS`."""
+        """Yield all decisions as tuples of `DECISION_COLUMNS`, oldest first: the rows of the next log."""
         first, last = 0, self.standing().requests
         while first < last:
             page = (first, min(first + PAGE_REQUESTS, last))
-            rows = self._transact(lambda session, page=page: session.fetch(ALL_DECISIONS, page), write=False)  # type: ignore[misc]
+            rows = self._run_transaction(lambda session, page=page: session.fetch(ALL_DECISIONS, page), write=False)  # type: ignore[misc]
             if not rows:
-                refuse_damaged()
+                refuse_damaged_ledger()
             yield from rows
             first += PAGE_REQUESTS
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the database connection."""
         with self._lock:
             self._store.disconnect()
 
@@ -205,16 +205,19 @@ class Ledger:
 
     @property
     def display_address(self) -> str:
-        """The address without its password."""
+        """The ledger's address without the password."""
         return self._store.display_address
 
     def __repr__(self) -> str:
         return f"Ledger({self.display_address})"
 
-    def _transact(
+    def _run_transaction(
         self, work: Callable[[Session], Answer], timeout: float | None = None, *, write: bool = True
     ) -> Answer:
-        """Run a transaction, and repeat it if the database was busy or gone; repeats are safe, because ids are unique."""
+        """Run a database transaction; repeat it while the database is busy or unreachable, up to a timeout.
+
+        Repeats are safe, because ids are unique.
+        """
         seconds = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + seconds
         if not self._lock.acquire(timeout=min(seconds, threading.TIMEOUT_MAX)):
@@ -234,7 +237,7 @@ class Ledger:
 
 
 def _retry(store: Store, attempt: Callable[[], Answer], deadline: float) -> Answer:
-    """Try again at growing intervals until a deadline, while an error may be temporary; then explain it."""
+    """Repeat a database operation at growing intervals until a deadline, as long as its error may be temporary."""
     wait = FIRST_RETRY_SECONDS
     while True:
         try:
@@ -264,7 +267,7 @@ def open_ledger(
     timeout: float = TIMEOUT_SECONDS,
     read_only: bool = False,
 ) -> Ledger:
-    """Open a ledger; with terms, begin it if it does not exist.
+    """Open a ledger by its address; with terms, create it if it does not exist.
 
     Parameters
     ----------
@@ -274,7 +277,7 @@ def open_ledger(
     terms
         The terms to begin with: `make_terms`. An existing ledger must have the same.
     plan
-        The plan of the price, for a ledger that begins: `PacePlan.as_dict`.
+        The plan of the price, for a ledger that begins: `PacingPlan.as_dict`.
     timeout
         Seconds that every call waits for other threads and tries again while the database is busy or gone.
     read_only
@@ -300,7 +303,7 @@ def open_ledger(
     deadline = time.monotonic() + timeout
     try:
         _retry(store, lambda: store.prepare(() if terms is None else CREATE), deadline)
-        _retry(store, lambda: _begin(store, terms, plan_text, write=not read_only), deadline)
+        _retry(store, lambda: _begin_ledger(store, terms, plan_text, write=not read_only), deadline)
     except BaseException:
         store.disconnect()
         raise
@@ -308,7 +311,7 @@ def open_ledger(
 
 
 def make_store(address: str, *, read_only: bool = False) -> Store:
-    """Return the database of an address."""
+    """Return the storage (SQLite or PostgreSQL) that a ledger's address names."""
     scheme, _, location = address.partition("://") if isinstance(address, str) else ("", "", "")  # type: ignore[redundant-expr]
     if scheme == "sqlite" and location.startswith("/") and len(location) > 1:
         return SqliteStore(location[1:], read_only=read_only)
@@ -320,8 +323,8 @@ def make_store(address: str, *, read_only: bool = False) -> Store:
     return PostgresStore(address)
 
 
-def _begin(store: Store, terms: LedgerTerms | None, plan: str, *, write: bool) -> None:
-    """Fill a ledger that is empty; refuse one of another version, or with other terms."""
+def _begin_ledger(store: Store, terms: LedgerTerms | None, plan: str, *, write: bool) -> None:
+    """Write the terms and the plan into an empty ledger; refuse one of another version, or with other terms."""
     with store.transaction(write=write) as session:
         version = session.fetch("SELECT format FROM ledger")
         if version and version != [(TABLES_VERSION,)]:
@@ -345,13 +348,13 @@ def _begin(store: Store, terms: LedgerTerms | None, plan: str, *, write: bool) -
         try:
             ledger_terms = read_terms(rows[0])
         except ValueError:
-            refuse_damaged()
+            refuse_damaged_ledger()
     if terms is not None:
         _compare_terms(terms, ledger_terms, store)
 
 
 def _compare_terms(terms: LedgerTerms, ledger_terms: LedgerTerms, store: Store) -> None:
-    """Refuse terms that are not the ledger's; the start may differ, because it is now by default."""
+    """Refuse terms that differ from the ledger's; only the start may differ, because it is now by default."""
     problems = []
     if terms.total != ledger_terms.total:
         problem = f"the total is {format_money(terms.total)}, but the ledger has {format_money(ledger_terms.total)}"

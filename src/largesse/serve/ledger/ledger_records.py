@@ -17,12 +17,12 @@ import numpy as np
 
 from largesse.errors import Problem, find_integer_problems, join_some, number_or_none, refuse, repr_short
 from largesse.records import Array
-from largesse.serve.ledger.money_time import (
+from largesse.serve.ledger.amounts_and_times import (
     DAY_MICROS,
     MAX_MICROS,
     MAX_TIME_MICROS,
+    convert_days_to_micros,
     convert_to_units,
-    count_time,
     format_money,
     format_time,
     now_micros,
@@ -42,7 +42,7 @@ _ID = re.compile(f"(?:(?![\ud800-\udfff]){ID_LETTER})+")
 
 @dataclass(frozen=True)
 class LedgerTerms:
-    """The terms of a ledger, checked and counted exactly. Made by `make_terms`."""
+    """Terms of a ledger: total budget, period, duration of promises and late redemptions; made by `make_terms`."""
 
     total: int
     starts: int
@@ -53,25 +53,25 @@ class LedgerTerms:
 
     @property
     def keeps_promises(self) -> bool:
-        """True if every promise can be redeemed: face values are reserved."""
+        """True if the ledger reserves face values, so that every promise can be redeemed."""
         return self.promises == KEPT_PROMISES
 
     @property
     def days(self) -> float:
-        """Length of the period in days."""
+        """Length of the ledger's period in days."""
         return (self.ends - self.starts) / DAY_MICROS
 
     @property
     def promise_days(self) -> float:
-        """Days until a promise expires; the whole period if it holds until it is redeemed."""
+        """Days until a promise expires; the length of the period if promises do not expire."""
         return self.days if self.valid is None else self.valid / DAY_MICROS
 
     def counts_in_full(self, expires: int | None) -> bool:
-        """Return True if a promise is guaranteed and outlasts the period, so that its money cannot be given again."""
+        """Return True if a guaranteed promise outlasts the period, so that its whole face value counts."""
         return self.keeps_promises and (expires is None or expires > self.ends)
 
     def describe(self) -> str:
-        """Write the terms as a sentence."""
+        """Describe the terms in a sentence."""
         stands = "until it is redeemed" if self.valid is None else f"for {self.promise_days:g} days"
         period = f"from {format_time(self.starts)} until {format_time(self.ends)}"
         lasts = "" if self.keeps_promises else "; promises can be redeemed while the budget lasts"
@@ -87,7 +87,7 @@ def make_terms(
     late: str = "refuse",
     promises: str = KEPT_PROMISES,
 ) -> LedgerTerms:
-    """Check and convert the terms of a ledger.
+    """Make the terms of a ledger from its total, period and promise rules, after validation.
 
     Parameters
     ----------
@@ -124,12 +124,12 @@ def make_terms(
     if not isinstance(promises, str) or promises not in PROMISES:  # type: ignore[redundant-expr]
         problems.append(Problem(f"promises: {repr_short(promises)}", f"choose one: {', '.join(PROMISES)}"))
     refuse("ledger", problems)
-    valid = None if days is None else count_time(days)
+    valid = None if days is None else convert_days_to_micros(days)
     return LedgerTerms(read_money(total, "the total", up=False), start, end, valid, late, promises)
 
 
 class Reason(IntEnum):
-    """Reason for the level of a customer."""
+    """Reason for the level that a customer got: price, remaining budget or period."""
 
     PRICE = 0  # the best level at the price, or one that was drawn to explore
     BUDGET = 1  # a dearer one did not fit into the remaining budget
@@ -138,7 +138,7 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Offers:
-    """Levels that each customer of a request may get: expected responses and costs.
+    """Levels offered to the customers of a request: expected responses and costs of each level.
 
     A level costs `at_once` when it is given, and up to `face` when it is redeemed; `expected` of that in the mean.
     """
@@ -151,9 +151,9 @@ class Offers:
     variance: Array | None = None  # (n, K) float64 of a response: needed where levels are drawn by a rule
 
     def __post_init__(self) -> None:
-        refuse("request", self._problems())
+        refuse("request", self._find_problems())
 
-    def _problems(self) -> list[Problem]:
+    def _find_problems(self) -> list[Problem]:
         names: Any = self.customers
         if not isinstance(names, Sequence) or isinstance(names, str | bytes):
             return [Problem(f"the customers are {repr_short(names)}", "give a tuple with the name of each")]
@@ -167,7 +167,7 @@ class Offers:
         problems = []
         # As unsigned numbers, negative ones are large.
         if any(costs.dtype != np.int64 or costs.view(np.uint64).max() > MAX_MICROS for costs in arrays[1:]):
-            problems.append(Problem(f"costs are whole millionths, from 0 to {MAX_MICROS:,}", "use count_micros"))
+            problems.append(Problem(f"costs are whole millionths, from 0 to {MAX_MICROS:,}", "use convert_to_micros"))
         variance: Any = self.variance
         if variance is not None:
             fits = isinstance(variance, np.ndarray) and variance.shape == shape and variance.dtype == np.float64
@@ -188,15 +188,15 @@ class Offers:
 
 @dataclass(frozen=True, eq=False)
 class DecisionRequest:
-    """A request for `Ledger.decide_together`, with the arguments of `Ledger.decide`."""
+    """A request for `Ledger.decide_together`: id, offers, policy version and content."""
 
     request: str
     offers: Offers
     policy: str = ""
     content: str | bytes | None = None
 
-    def problems(self) -> list[Problem]:
-        """Return the problems of the request's id, the policy's version and the content."""
+    def find_problems(self) -> list[Problem]:
+        """Return the problems of the request's id, policy version and content."""
         problems = find_id_problems(self.request, "the request's id")
         if self.policy != "":
             problems += find_id_problems(self.policy, "the policy's version")
@@ -207,7 +207,7 @@ class DecisionRequest:
 
     @property
     def digest(self) -> str:
-        """A hash of the content, by default of the customers' ids."""
+        """Hash of the request's content; by default, of the customers' ids."""
         content = "\0".join(self.offers.customers) if self.content is None else self.content
         raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
         return hashlib.sha256(raw).hexdigest()[:32]
@@ -215,7 +215,7 @@ class DecisionRequest:
 
 @dataclass(frozen=True, eq=False)
 class ChosenLevels:
-    """The levels that a chooser picked for a request, and the state that it passes on."""
+    """Levels that a `LevelChooser` chose for a request, with propensities, prices, reasons and the new price state."""
 
     levels: Array  # (n,) int64
     propensity: Array  # (n,) float64: the probability of this level, after all rules
@@ -227,7 +227,7 @@ class ChosenLevels:
 
 @dataclass(frozen=True)
 class LedgerStanding:
-    """Current sums of a ledger, and the state of its price."""
+    """Current sums of a ledger (spent, promised, reserved money and counts), with the state of its price."""
 
     terms: LedgerTerms
     now: int
@@ -249,31 +249,31 @@ class LedgerStanding:
 
     @property
     def left(self) -> int:
-        """The amount that is not spent: never negative."""
+        """The total minus the spent amount, in millionths; never negative."""
         return self.terms.total - self.spent
 
     @property
     def held(self) -> int:
-        """The reservation for open promises: their face values, or their expected cost."""
+        """The amount reserved for open promises, in millionths: face values, or expected costs."""
         return self.promised if self.terms.keeps_promises else min(self.reserved, self.promised, self.left)
 
     @property
     def room(self) -> int:
-        """The amount that may still be given: never negative."""
+        """The amount that is neither spent nor reserved, in millionths; never negative."""
         return self.left - self.held
 
     @property
     def has_open_promises(self) -> bool:
-        """True if any promise has not ended yet."""
+        """True if any promise is neither redeemed nor expired."""
         return bool(self.promised or self.open_expected or self.late_face)
 
     @property
     def in_period(self) -> bool:
-        """True if now lies within the period."""
+        """True if the current time lies within the ledger's period."""
         return self.terms.starts <= self.now < self.terms.ends
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the amounts in units, for people and monitoring."""
+        """Return the sums as JSON types, with amounts in units of money."""
         money = {name: convert_to_units(getattr(self, name)) for name in ("spent", "promised", "held", "room")}
         counts = {name: getattr(self, name) for name in ("requests", "decisions", "redemptions", "expired")}
         terms = self.terms
@@ -282,16 +282,19 @@ class LedgerStanding:
 
 
 class LevelChooser(Protocol):
-    """Interface that picks a level for each customer of a request; called while the ledger is locked."""
+    """Interface of an object that chooses a level for each customer of a request, within the budget."""
 
     def choose(self, standing: LedgerStanding, offers: Offers) -> ChosenLevels:
-        """Return levels whose costs fit into `standing.room`."""
+        """Choose levels for the offers; their costs must fit into `standing.room`.
+
+        It is called while the ledger is locked.
+        """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class LedgerDecisions:
-    """The decisions on a request in the ledger; a repeated request gets the same decisions."""
+    """Stored decisions on a request; a repeated request gets the same ones."""
 
     request: str
     customers: tuple[str, ...]
@@ -314,7 +317,7 @@ class LedgerDecisions:
 
 @dataclass(frozen=True)
 class Redemption:
-    """The amount that was paid on a redemption."""
+    """Result of a redemption: the paid amount, and flags for a late or a repeated one."""
 
     request: str
     customer: str
@@ -325,29 +328,29 @@ class Redemption:
 
 @dataclass(frozen=True)
 class Audit:
-    """The differences between the sums of a ledger and those of its decisions."""
+    """Result of a ledger's audit: differences between the stored sums and those of all decisions."""
 
     decisions: int
     differences: dict[str, tuple[int, int]]  # name → as counted, as added up
 
     @property
     def matches(self) -> bool:
-        """True if there are no differences."""
+        """True if the ledger's sums equal those of its decisions."""
         return not self.differences
 
 
-def is_id(value: Any) -> bool:
-    """Return True for a valid id of a request or a customer."""
+def is_valid_id(value: Any) -> bool:
+    """Return True if a value is a valid id of a request or a customer."""
     return isinstance(value, str) and len(value) <= MAX_ID_LENGTH and _ID.fullmatch(value) is not None
 
 
 def find_id_problems(value: Any, name: str) -> list[Problem]:
-    """Return the problems of the id of a request or a customer."""
-    if is_id(value):
+    """Return the problems of a value given as the id of a request or a customer."""
+    if is_valid_id(value):
         return []
     return [Problem(f"{name} is {repr_short(value)}", f"give a text of 1 to {MAX_ID_LENGTH} printable letters")]
 
 
 def find_time_problems(value: Any) -> list[Problem]:
-    """Return the problems of a time, if one is given."""
+    """Return the problems of a time in microseconds; none if no time is given."""
     return [] if value is None else find_integer_problems(value, "now, in microseconds since 1970,", 0, MAX_TIME_MICROS)

@@ -1,4 +1,4 @@
-"""Storage of a ledger in PostgreSQL, for many machines: each ledger has a schema of its own."""
+"""PostgreSQL storage of ledgers, for workers on several machines; each ledger has its own schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, final
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from largesse.errors import LedgerError, Problem, fail, require_part
-from largesse.serve.ledger.money_time import SteadyClock
+from largesse.serve.ledger.amounts_and_times import SteadyClock
 
 DEFAULT_SCHEMA = "largesse"  # unless the address names another: ?schema=spring
 CONNECT_SECONDS = 5
@@ -33,7 +33,7 @@ HOST_PATTERN = re.compile(r"(\[[^]]*\]|[^][:]*)(:[0-9]*)?")
 
 @final
 class PostgresStore:
-    """A schema of a PostgreSQL database; writers wait for each other at the ledger's row."""
+    """PostgreSQL storage of a ledger in one schema; writers wait for a lock on the ledger's row."""
 
     def __init__(self, address: str) -> None:
         self._psycopg = require_part("psycopg", "postgres", "ledger")
@@ -44,17 +44,17 @@ class PostgresStore:
 
     @property
     def display_address(self) -> str:
-        """The address without its password."""
+        """The database address without the password."""
         parts = urlsplit(self._address)
         location = parts.netloc.rpartition("@")
         user = location[0].partition(":")[0]
         query = urlencode([pair for pair in parse_qsl(parts.query) if "pass" not in pair[0]])
-        address = _join(parts, f"{user}@{location[2]}" if user else location[2], query)
+        address = _join_address(parts, f"{user}@{location[2]}" if user else location[2], query)
         return f"{address} (schema {self._schema})"
 
     def prepare(self, create: Sequence[str]) -> None:
-        """Connect; run the statements that `create` the tables if the schema is empty, or refuse other tables."""
-        with self._begin() as session:
+        """Connect to the database; create the tables in an empty schema, or refuse other tables."""
+        with self._open_transaction() as session:
             # Two workers that begin a ledger at the same moment take turns.
             session.fetch("SELECT pg_advisory_xact_lock(7307291, hashtext(?))", (self._schema,))
             tables = {
@@ -76,11 +76,11 @@ class PostgresStore:
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[PostgresSession]:
-        """Give a session that locks the ledger's row, or that reads one state of it."""
+        """Yield a session whose transaction locks the ledger for writing, or reads a snapshot of it."""
         mode, first = (
             ("", LOCK_LEDGER + SERVER_TIME) if write else ("ISOLATION LEVEL REPEATABLE READ, READ ONLY", SERVER_TIME)
         )
-        with self._begin(mode, first) as session:
+        with self._open_transaction(mode, first) as session:
             now, locked_id = session.last_row()
             if write and locked_id is None:
                 session.fetch("LOCK TABLE ledger IN EXCLUSIVE MODE")  # only one worker fills it
@@ -88,8 +88,8 @@ class PostgresStore:
             yield session
 
     @contextmanager
-    def _begin(self, mode: str = "", first: str = "") -> Iterator[PostgresSession]:
-        """Give a transaction in the ledger's schema, which is on the disk when it ends.
+    def _open_transaction(self, mode: str = "", first: str = "") -> Iterator[PostgresSession]:
+        """Yield a session with a transaction in the ledger's schema, durable when it ends.
 
         The settings are those of the transaction: a pooler (PgBouncer) drops those of the connection without a word. The `first`
         statements are sent with them, in one message.
@@ -119,7 +119,7 @@ class PostgresStore:
         return self._connection
 
     def is_temporary(self, error: Exception) -> bool:
-        """Return True if the server is restarting, not ready yet, or asks for a retry."""
+        """Return True if a database error may pass: a restart, too many connections, or a conflict."""
         state = getattr(error, "sqlstate", None)
         if state == IDLE_TIMEOUT:
             return True
@@ -128,7 +128,7 @@ class PostgresStore:
         return state is None or state in TEMPORARY_STATES or state.startswith("08")
 
     def explain(self, error: Exception) -> Problem | None:
-        """Explain an error of the server or the database; None for other errors."""
+        """Convert a database error to a problem with a hint; None for other errors."""
         if not isinstance(error, self._psycopg.Error):
             return None
         text = re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
@@ -141,7 +141,7 @@ class PostgresStore:
         return Problem(f"{self.display_address}: {text}", "check that the schema holds a ledger of this version")
 
     def disconnect(self) -> None:
-        """Close the connection."""
+        """Close the connection to the server."""
         if self._connection is not None and self._owner == os.getpid():
             with suppress(Exception):
                 self._connection.close()
@@ -150,7 +150,7 @@ class PostgresStore:
 
 @final
 class PostgresSession:
-    """A transaction of a PostgreSQL database: changes are sent together when it ends, in one message."""
+    """PostgreSQL transaction that sends all its changes in one message when it ends."""
 
     def __init__(self, cursor: Any) -> None:
         self._cursor = cursor
@@ -159,25 +159,25 @@ class PostgresSession:
         self.time = 0  # microseconds since 1970
 
     def now(self) -> int:
-        """Return the time of the server when it gave the lock: the clocks of machines may differ."""
+        """Return the server's time when it granted the lock, in microseconds since 1970."""
         return self.time
 
     def last_row(self) -> Any:
-        """Return the row of the last statement of a message."""
+        """Return the result row of the last statement in a message."""
         while self._cursor.nextset():
             pass
         return self._cursor.fetchone()
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a query; none for a statement that returns nothing."""
+        """Return the rows of a query; an empty list for a statement without a result."""
         return self.fetch_together([(sql, values)])[-1]
 
     def fetch_together(self, queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
-        """Return the rows of several queries, which are sent in one message after all changes."""
+        """Return the rows of several queries, sent in one message after all earlier changes."""
         self._changes += [sql for sql, _ in queries]
         self._values += [value for _, values in queries for value in values]
         n_before = len(self._changes) - len(queries)
-        self._send()
+        self._send_statements()
         results = []
         for place in range(n_before + len(queries)):
             if place >= n_before:
@@ -187,12 +187,12 @@ class PostgresSession:
         return results
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """Run a statement, at the latest when the transaction ends."""
+        """Queue a statement that is sent when the transaction ends, or before the next query."""
         self._changes.append(sql)
         self._values += values
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Add rows, all in one statement."""
+        """Insert rows, given as columns, into a table by one statement."""
         names = ", ".join(columns)
         kinds = ", ".join(f"{name} {COLUMN_TYPES.get(name, 'int8')}" for name in columns)
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -200,29 +200,29 @@ class PostgresSession:
         self.run(sql, [json.dumps(rows, ensure_ascii=False)])
 
     def commit(self) -> None:
-        """Send all changes, and end the transaction."""
+        """Send all queued changes, and commit the transaction."""
         self._changes.append("COMMIT")
-        self._send()
+        self._send_statements()
 
-    def _send(self) -> None:
+    def _send_statements(self) -> None:
         self._cursor.execute("; ".join(self._changes).replace("?", "%s"), self._values)
         self._changes, self._values = [], []
 
 
 def _split_schema(address: str) -> tuple[str, str]:
-    """Return an address for PostgreSQL, and the schema that it named."""
-    parts = _split(address)
+    """Split an address into the address for PostgreSQL and the name of the schema."""
+    parts = _split_address(address)
     pairs = parse_qsl(parts.query)
     schema = dict(pairs).get("schema", DEFAULT_SCHEMA)
     if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", schema):
         hint = "use small letters, digits and _, with a letter first: ?schema=spring"
         fail("ledger", Problem(f"the schema is named {schema[:80]!r}", hint))
     query = urlencode([pair for pair in pairs if pair[0] != "schema"])
-    return _join(parts, parts.netloc, query), schema
+    return _join_address(parts, parts.netloc, query), schema
 
 
-def _split(address: str) -> SplitResult:
-    """Split an address; refuse one that is cut within its password, without showing that."""
+def _split_address(address: str) -> SplitResult:
+    """Split an address into its parts; refuse a malformed one without showing its password."""
     try:
         parts = urlsplit(address)
         hosts = parts.netloc.rpartition("@")[2].split(",")
@@ -237,5 +237,5 @@ def _split(address: str) -> SplitResult:
     return parts
 
 
-def _join(parts: SplitResult, place: str, query: str) -> str:
+def _join_address(parts: SplitResult, place: str, query: str) -> str:
     return f"{parts.scheme}://{place}{parts.path}{'?' if query else ''}{query}"

@@ -1,4 +1,4 @@
-"""Storage of a ledger in one SQLite file, for any number of processes on one machine."""
+"""SQLite storage of a ledger in one file, for several processes on one machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, NoReturn, final
 
 from largesse.errors import LedgerError, Problem, fail, find_path_problems, refuse
 from largesse.io import is_mount_point
-from largesse.serve.ledger.money_time import SteadyClock, now_micros
+from largesse.serve.ledger.amounts_and_times import SteadyClock, now_micros
 
 if sys.platform == "win32":
     fcntl = None
@@ -31,13 +31,13 @@ FileId = tuple[int, int]  # device and inode
 NO_FILE: FileId = (-1, -1)
 
 
-class MovedError(sqlite3.OperationalError):
-    """Error for a ledger file that was replaced after it was opened."""
+class MovedFileError(sqlite3.OperationalError):
+    """Error for a ledger file that was removed or replaced while it was open."""
 
 
 @final
 class SqliteStore:
-    """A SQLite file in write-ahead mode; a transaction is on the disk when it ends.
+    """SQLite storage of a ledger in one file, with a write-ahead log; commits are durable.
 
     A `read_only` store may also read a file that cannot be written.
     """
@@ -55,25 +55,25 @@ class SqliteStore:
 
     @property
     def display_address(self) -> str:
-        """The address of the file."""
+        """The address of the ledger's file."""
         return f"sqlite:///{self._path}"
 
     def prepare(self, create: Sequence[str]) -> None:
-        """Connect; run the statements that `create` the tables if the file is new, or refuse another kind of file."""
+        """Connect to the file; create the tables in a new file, or refuse a file that is not a ledger."""
         path, exists = self._path, self._path.exists()
         if not create and not (path.is_file() and path.stat().st_size):  # SQLite would fill an empty file
             hint = "check the address; largesse serve begins one with --total and --until"
-            _refuse(f"there is no ledger at {self.display_address}", hint)
+            _refuse_ledger(f"there is no ledger at {self.display_address}", hint)
         if not path.parent.is_dir():
-            _refuse(f"the folder {path.parent} is not there", "make it first")
+            _refuse_ledger(f"the folder {path.parent} is not there", "make it first")
         if exists and not path.is_file():  # opening a pipe would block
-            _refuse(f"{path} is not a file", "give a file, or a name that is free")
+            _refuse_ledger(f"{path} is not a file", "give a file, or a name that is free")
         # A file under several names has a journal, and with it a budget, under each of them.
         if exists and is_mount_point(path.resolve()):
-            _refuse(f"{path} is mounted by itself", "mount its folder: other files are made next to a ledger")
+            _refuse_ledger(f"{path} is mounted by itself", "mount its folder: other files are made next to a ledger")
         if exists and path.stat().st_nlink > 1:
             hint = "remove the other names (find / -samefile …), or copy the file and use the copy alone"
-            _refuse(f"{path} has more than one name (hard links)", hint)
+            _refuse_ledger(f"{path} has more than one name (hard links)", hint)
         self._connect(create=bool(create))
         if not create:
             return
@@ -85,10 +85,10 @@ class SqliteStore:
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[SqliteSession]:
-        """Give a session that locks the file for writing, or that reads one state of it."""
+        """Yield a session whose transaction locks the file for writing, or reads a snapshot of it."""
         connection = self._connect()
         if write:
-            self._lock(connection)
+            self._lock_file(connection)
         else:
             connection.execute("BEGIN")
         try:
@@ -100,14 +100,14 @@ class SqliteStore:
                 connection.execute("ROLLBACK")
             raise
 
-    def _lock(self, connection: sqlite3.Connection) -> None:
-        """Wait for this process's turn, then lock the file for writing.
+    def _lock_file(self, connection: sqlite3.Connection) -> None:
+        """Lock the file for writing, in a fair order between processes.
 
         SQLite lets waiting processes try at growing intervals, and the process that has just written would write again and again.
         Here the process whose turn is next holds another lock, and tries often.
         """
         deadline = time.monotonic() + WRITER_TIMEOUT_SECONDS
-        while not _lock_turn(self._turn) and time.monotonic() < deadline:
+        while not _try_file_lock(self._turn) and time.monotonic() < deadline:
             time.sleep(LOCK_POLL_SECONDS)
         try:
             while True:
@@ -115,19 +115,19 @@ class SqliteStore:
                     connection.execute("BEGIN IMMEDIATE")
                     return
                 except sqlite3.OperationalError as error:
-                    if _error_code(error) not in BUSY_CODES or time.monotonic() >= deadline:
+                    if _find_error_code(error) not in BUSY_CODES or time.monotonic() >= deadline:
                         raise
                 time.sleep(LOCK_POLL_SECONDS)
         finally:
-            _unlock_turn(self._turn)
+            _release_file_lock(self._turn)
 
     def _connect(self, *, create: bool = False) -> sqlite3.Connection:
         if self._connection is not None and self._owner != os.getpid():
             self._connection = self._turn = None  # a connection must not cross a fork; the parent still uses it
         if self._connection is None:
-            if self._file is not None and _identify(self._path) != self._file:
+            if self._file is not None and _find_file_id(self._path) != self._file:
                 self._file = NO_FILE
-                raise MovedError
+                raise MovedFileError
             place = self._path.resolve()
             self._journal_path = Path(f"{place}-wal")
             if create:  # ids and promises of customers: SQLite makes its other files with the rights of this one
@@ -138,16 +138,18 @@ class SqliteStore:
             ):  # a copy on a medium, or another's file
                 if self._journal_path.exists() and self._journal_path.stat().st_size:
                     hint = "copy both to a folder that you may write to, and give the address of the copy"
-                    _refuse(f"{self._path} cannot be written, and a part of it is in {self._journal_path.name}", hint)
-                self._connection = self._open("ro&immutable=1")
+                    _refuse_ledger(
+                        f"{self._path} cannot be written, and a part of it is in {self._journal_path.name}", hint
+                    )
+                self._connection = self._open_connection("ro&immutable=1")
             else:
-                self._connection = self._open("rw")
-                self._turn = _open_turn(Path(f"{place}-lock"))
+                self._connection = self._open_connection("rw")
+                self._turn = _open_lock_file(Path(f"{place}-lock"))
             self._owner, self._journal = os.getpid(), None
         return self._connection
 
-    def _open(self, mode: str) -> sqlite3.Connection:
-        """Connect to a file that is a ledger, or empty."""
+    def _open_connection(self, mode: str) -> sqlite3.Connection:
+        """Connect to a file that is a ledger or empty; refuse any other database."""
         address = f"{self._path.absolute().as_uri()}?mode={mode}"
         connection = sqlite3.connect(
             address, timeout=LOCK_POLL_SECONDS, isolation_level=None, check_same_thread=False, uri=True
@@ -158,7 +160,7 @@ class SqliteStore:
             )
             if application != APPLICATION_ID and (application or tables):  # before anything in it is changed
                 hint = "give the address of a ledger, or of a file that is not there yet"
-                _refuse(f"{self._path} is a database, but not a ledger", hint)
+                _refuse_ledger(f"{self._path} is a database, but not a ledger", hint)
             if mode == "rw":
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
@@ -168,29 +170,29 @@ class SqliteStore:
         return connection
 
     def _check_files(self) -> None:
-        """Refuse to go on if the file, or its journal, was taken away or replaced while it is open.
+        """Refuse to continue if the file or its journal was removed or replaced while open.
 
         SQLite would write on into files that are lost, and a ledger that begins in their place has the whole budget once
         more. The journal exists as soon as a connection has locked the file for writing.
         """
-        file, journal = _identify(self._path), _identify(self._journal_path)
+        file, journal = _find_file_id(self._path), _find_file_id(self._journal_path)
         self._file, self._journal = self._file or file, self._journal or journal
         if self._file != file or self._journal != journal:
             self._file = NO_FILE  # permanently: another file may get the inode of the lost one
-            raise MovedError
+            raise MovedFileError
 
     def is_temporary(self, error: Exception) -> bool:
-        """Return True if another process has locked the file."""
-        return isinstance(error, sqlite3.OperationalError) and _error_code(error) in BUSY_CODES
+        """Return True if a database error only says that another process has locked the file."""
+        return isinstance(error, sqlite3.OperationalError) and _find_error_code(error) in BUSY_CODES
 
     def explain(self, error: Exception) -> Problem | None:
-        """Explain an error of the file; None for other errors."""
+        """Convert a database error to a problem with a hint; None for other errors."""
         if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
             return None
-        if isinstance(error, MovedError):
+        if isinstance(error, MovedFileError):
             hint = "stop whatever uses it, put the file back with its -wal next to it, and start again"
             return Problem(f"{self._path} was taken away or replaced while it was open", hint)
-        code = sqlite3.SQLITE_CORRUPT if isinstance(error, UnicodeDecodeError) else _error_code(error)
+        code = sqlite3.SQLITE_CORRUPT if isinstance(error, UnicodeDecodeError) else _find_error_code(error)
         if code in READ_ONLY_CODES:
             hint = "other files are made next to a ledger: allow writing to it and to its folder"
             return Problem(f"{self._path} cannot be opened for writing", hint)
@@ -205,7 +207,7 @@ class SqliteStore:
         return Problem(f"{self._path}: {error}", "check the file and its disk")
 
     def disconnect(self) -> None:
-        """Close the file."""
+        """Close the connection to the file."""
         if self._connection is not None and self._owner == os.getpid():
             with suppress(sqlite3.Error):
                 self._connection.close()
@@ -216,13 +218,13 @@ class SqliteStore:
 
 @final
 class SqliteSession:
-    """A transaction of a SQLite file."""
+    """SQLite transaction of a ledger."""
 
     def __init__(self, connection: sqlite3.Connection, clock: SteadyClock) -> None:
         self._connection, self._clock = connection, clock
 
     def now(self) -> int:
-        """Return the time of this machine: everyone who opens the file is on it."""
+        """Return the current time of this machine, without clock jumps, in microseconds since 1970."""
         return self._clock.read(now_micros())
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -234,17 +236,17 @@ class SqliteSession:
         return [self.fetch(sql, values) for sql, values in queries]
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """Run a statement."""
+        """Run a statement without a result."""
         self._connection.execute(sql, tuple(values))
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Add rows."""
+        """Insert rows, given as columns, into a table."""
         places = ", ".join("?" * len(columns))
         sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608  names of our own
         self._connection.executemany(sql, zip(*columns.values(), strict=True))
 
 
-def _identify(path: Path) -> FileId | None:
+def _find_file_id(path: Path) -> FileId | None:
     """Return the device and inode of a file; None if it is missing."""
     try:
         status = path.stat()
@@ -257,13 +259,13 @@ def _is_writable(path: Path) -> bool:
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _open_turn(path: Path) -> int | None:
-    """Open the file whose lock is held by the next writer; None where the system has no such locks."""
+def _open_lock_file(path: Path) -> int | None:
+    """Open the lock file by which processes take turns to write; None if the system has no file locks."""
     return None if fcntl is None else os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)  # type: ignore[redundant-expr]
 
 
-def _lock_turn(file: int | None) -> bool:
-    """Try to lock the turn."""
+def _try_file_lock(file: int | None) -> bool:
+    """Try to lock an open lock file without waiting; return True if locked."""
     if file is None or fcntl is None:
         return True
     try:
@@ -273,15 +275,15 @@ def _lock_turn(file: int | None) -> bool:
     return True
 
 
-def _unlock_turn(file: int | None) -> None:
+def _release_file_lock(file: int | None) -> None:
     if file is not None and fcntl is not None:
         fcntl.flock(file, fcntl.LOCK_UN)
 
 
-def _error_code(error: sqlite3.Error) -> int:
-    """Return the primary code of an error; 0 if SQLite gave none."""
+def _find_error_code(error: sqlite3.Error) -> int:
+    """Return SQLite's primary error code of an error; 0 if it has none."""
     return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
 
 
-def _refuse(problem: str, hint: str) -> NoReturn:
+def _refuse_ledger(problem: str, hint: str) -> NoReturn:
     fail("ledger", Problem(problem, hint), LedgerError)

@@ -1,4 +1,4 @@
-"""Transactions of a ledger: decisions, redemptions and the release of expired promises. Each locks the ledger's row."""
+"""Database transactions of a ledger: decisions, redemptions and the release of expired promises."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some, refuse
 from largesse.records import Array
+from largesse.serve.ledger.amounts_and_times import format_money, format_time
 from largesse.serve.ledger.ledger_records import (
     LATE_REDEMPTIONS,
     PROMISES,
@@ -23,9 +24,8 @@ from largesse.serve.ledger.ledger_records import (
     LedgerTerms,
     LevelChooser,
     Redemption,
-    is_id,
+    is_valid_id,
 )
-from largesse.serve.ledger.money_time import format_money, format_time
 from largesse.serve.ledger.postgres import PostgresSession
 from largesse.serve.ledger.sql_statements import (
     CLOSE_EXPIRED,
@@ -55,14 +55,14 @@ MAX_INTEGER = 2**63 - 1  # of a database
 
 
 def read_standing(session: Session, now: int) -> LedgerStanding:
-    """Read the ledger's row with its current sums."""
+    """Read the current sums of a ledger from its database row."""
     return parse_standing(session.fetch(READ_LEDGER), now)
 
 
 def parse_standing(rows: Sequence[tuple[Any, ...]], now: int) -> LedgerStanding:
-    """Convert the row of `READ_LEDGER`."""
+    """Convert the database row of a ledger to its current sums; refuse an invalid row."""
     if not rows:
-        refuse_damaged()
+        refuse_damaged_ledger()
     *numbers, state, plan = rows[0]
     counts = dict(zip(COUNTS, numbers[len(TERMS) :], strict=True))
     try:
@@ -72,12 +72,12 @@ def parse_standing(rows: Sequence[tuple[Any, ...]], now: int) -> LedgerStanding:
         if not (are_counts and math.isfinite(sum(price_state)) and used_amount <= terms.total):
             raise ValueError
     except (TypeError, ValueError, OverflowError, RecursionError):
-        refuse_damaged()
+        refuse_damaged_ledger()
     return LedgerStanding(terms, now, **counts, state=price_state, plan=price_plan)
 
 
 def read_terms(values: Sequence[Any]) -> LedgerTerms:
-    """Convert a row of `TERMS`; ValueError if it is invalid."""
+    """Convert database values to the terms of a ledger; raise ValueError if they are invalid."""
     total, starts, ends, valid, late, promises = values
     are_integers = all(type(value) is int for value in (total, starts, ends, 1 if valid is None else valid))
     if (
@@ -92,7 +92,7 @@ def read_terms(values: Sequence[Any]) -> LedgerTerms:
 
 @lru_cache(maxsize=8)
 def _parse_plan(text: str) -> dict[str, Any]:
-    """Parse the plan of the price; it hardly ever changes, and callers do not change the result."""
+    """Parse the JSON of the price plan; the result is cached."""
     plan = json.loads(text)
     if not isinstance(plan, dict):
         raise ValueError
@@ -100,17 +100,17 @@ def _parse_plan(text: str) -> dict[str, Any]:
 
 
 def format_price_plan(plan: Any) -> str:
-    """Write the plan of the price as JSON; refuse an invalid one."""
+    """Write a price plan as JSON; refuse an invalid one."""
     try:
         if not isinstance(plan, dict):
             raise ValueError
         return json.dumps(plan, allow_nan=False)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        fail("ledger", Problem("the plan of the price is not a dict of numbers", "give PacePlan.as_dict()"))
+        fail("ledger", Problem("the plan of the price is not a dict of numbers", "give PacingPlan.as_dict()"))
 
 
 def write_standing(session: Session, standing: LedgerStanding) -> None:
-    """Write the sums and the state of the price."""
+    """Write the current sums and the price state of a ledger to its database row."""
     counts = [getattr(standing, name) for name in COUNTS]
     if max(counts) > MAX_INTEGER:
         too_large = join_some([name for name, value in zip(COUNTS, counts, strict=True) if value > MAX_INTEGER])
@@ -118,10 +118,13 @@ def write_standing(session: Session, standing: LedgerStanding) -> None:
     session.run(WRITE_LEDGER, [*counts, json.dumps(standing.state)])
 
 
-def release_expired(
+def release_expired_promises(
     session: Session, standing: LedgerStanding, *, all_requests: bool = False, write: bool = True
 ) -> LedgerStanding:
-    """Release expired promises. Only a transaction that writes closes their requests."""
+    """Release the money of expired promises; return the new sums.
+
+    Only a transaction that writes closes their requests.
+    """
     if standing.terms.valid is None or not standing.has_open_promises:
         return standing
     ends = standing.terms.ends if standing.terms.keeps_promises else NO_END
@@ -151,10 +154,13 @@ def release_expired(
 def decide_requests(
     session: Session, now: int, chooser: LevelChooser, requests: Sequence[DecisionRequest]
 ) -> list[LedgerDecisions | LargesseError]:
-    """Decide requests one after the other; a refused request writes nothing, and its error is returned."""
+    """Decide several requests in one transaction; return for each the decisions or the error.
+
+    A refused request writes nothing.
+    """
     results: list[LedgerDecisions | LargesseError] = []
     standing: LedgerStanding | None = None
-    ids = [request.request for request in requests if is_id(request.request)]
+    ids = [request.request for request in requests if is_valid_id(request.request)]
     queries: list[tuple[str, Sequence[Any]]] = [(READ_LEDGER, ())]
     for first in range(0, len(ids), MAX_QUERY_VALUES):
         some = ids[first : first + MAX_QUERY_VALUES]
@@ -164,7 +170,7 @@ def decide_requests(
     new: dict[str, tuple[str, LedgerDecisions]] = {}
     for request in requests:
         try:
-            refuse("request", request.problems())
+            refuse("request", request.find_problems())
             name, digest = request.request, request.digest
             if name in new:  # in this very batch
                 digest_before, decided = new[name]
@@ -172,17 +178,17 @@ def decide_requests(
                 results.append(replace(decided, repeated=True))
                 continue
             if name in known:
-                results.append(_recall(session, name, digest, known[name]))
+                results.append(_read_earlier_decisions(session, name, digest, known[name]))
                 continue
             if standing is None:
-                standing = release_expired(session, parse_standing(ledger_row, now))
+                standing = release_expired_promises(session, parse_standing(ledger_row, now))
             choice = chooser.choose(standing, request.offers)
             decided = _apply_choice(request, choice, standing)
         except LargesseError as error:
             results.append(error)
             continue
         new[name] = digest, decided
-        standing = _count_decisions(standing, decided, choice)
+        standing = _add_decisions_to_sums(standing, decided, choice)
         results.append(decided)
     if standing is not None:
         _write_decisions(session, list(new.values()), standing.requests + 1 - len(new))
@@ -190,17 +196,17 @@ def decide_requests(
     return results
 
 
-def _recall(session: Session, request: str, digest: str, row: tuple[Any, ...]) -> LedgerDecisions:
-    """Read the decisions that the ledger holds for a request."""
+def _read_earlier_decisions(session: Session, request: str, digest: str, row: tuple[Any, ...]) -> LedgerDecisions:
+    """Read the stored decisions on a repeated request."""
     number, digest_before, policy, decided_at, expires_at = row
     if type(decided_at) is not int or not isinstance(expires_at, int | None) or not isinstance(policy, str):
-        refuse_damaged()
+        refuse_damaged_ledger()
     _compare_digests(request, digest_before, digest, decided_at)
     try:
         customers, *columns = zip(*session.fetch(READ_DECISIONS, (number,)), strict=True)
         arrays: list[Any] = [np.array(column, dtype=kind) for column, kind in zip(columns, DECISION_TYPES, strict=True)]
     except (TypeError, ValueError, OverflowError):
-        refuse_damaged()
+        refuse_damaged_ledger()
     levels, propensity, responses, price, reason, *money = arrays
     return LedgerDecisions(
         *(request, tuple(customers), levels, propensity, responses, price, reason),
@@ -209,14 +215,14 @@ def _recall(session: Session, request: str, digest: str, row: tuple[Any, ...]) -
 
 
 def _compare_digests(request: str, digest_before: Any, digest: str, decided_at: int) -> None:
-    """Refuse a request with other content than before."""
+    """Refuse a repeated request whose content differs from the stored one."""
     if digest_before != digest:
         problem = f"the request {request!r} was answered at {format_time(decided_at)} with other content"
         refuse_entry(problem, "give every request an id of its own; repeat one only as it was")
 
 
 def _apply_choice(request: DecisionRequest, choice: ChosenLevels, standing: LedgerStanding) -> LedgerDecisions:
-    """Return the decisions of a choice; a choice that does not fit is a bug of the chooser, and nothing is stored."""
+    """Convert chosen levels to decisions; raise an error if their cost exceeds the budget."""
     offers, levels = request.offers, np.asarray(choice.levels, dtype=np.int64)
     rows, terms = np.arange(len(offers)), standing.terms
     at_once, face, expected = (amounts[rows, levels] for amounts in (offers.at_once, offers.face, offers.expected))
@@ -246,12 +252,15 @@ def _apply_choice(request: DecisionRequest, choice: ChosenLevels, standing: Ledg
 
 
 def _exact_sum(amounts: Array) -> int:
-    """Return a sum that is exact, even beyond 64 bits."""
+    """Return the exact sum of integers, even beyond 64 bits."""
     return sum(amounts.tolist())
 
 
 def _write_decisions(session: Session, decided: Sequence[tuple[str, LedgerDecisions]], first: int) -> None:
-    """Add requests, given with their digests, and their decisions; `first` is the number of the first request."""
+    """Insert requests, given with their digests, and the decisions on them into the database.
+
+    `first` is the number of the first request.
+    """
     if not decided:
         return
     requests = {
@@ -279,8 +288,8 @@ def _write_decisions(session: Session, decided: Sequence[tuple[str, LedgerDecisi
     session.insert("decision", columns)
 
 
-def _count_decisions(standing: LedgerStanding, decided: LedgerDecisions, choice: ChosenLevels) -> LedgerStanding:
-    """Return the sums of the ledger after decisions."""
+def _add_decisions_to_sums(standing: LedgerStanding, decided: LedgerDecisions, choice: ChosenLevels) -> LedgerStanding:
+    """Return the sums of the ledger after a request's decisions."""
     at_once, face = _exact_sum(decided.at_once), _exact_sum(decided.face)
     in_full = standing.terms.counts_in_full(decided.expires_at)
     expected = _exact_sum(decided.expected[decided.face > 0])
@@ -302,7 +311,7 @@ def _count_decisions(standing: LedgerStanding, decided: LedgerDecisions, choice:
 
 
 def redeem_promise(session: Session, now: int, request: str, customer: str, amount: int | None) -> Redemption:
-    """Count a redemption of `amount`, by default of the face value; repeated, it changes nothing."""
+    """Redeem a customer's promise for `amount` (default: the face value); a repetition changes nothing."""
     rows = session.fetch(FIND_DECISION, (request, customer))
     if not rows:
         hint = "give the request's id and the customer as they were decided"
@@ -311,7 +320,7 @@ def redeem_promise(session: Session, now: int, request: str, customer: str, amou
     integers = [number, closed, face, *([] if expires is None else [expires])]
     integers += [] if paid_before is None else [paid_before, redeemed_at]
     if not all(type(value) is int for value in integers):
-        refuse_damaged()
+        refuse_damaged_ledger()
     value = face if amount is None else amount
     if paid_before is not None:
         if paid_before != value:
@@ -330,7 +339,7 @@ def redeem_promise(session: Session, now: int, request: str, customer: str, amou
     ended = expires is not None and expires <= now
     late = bool(closed) or ended  # closed before its end: a clock was ahead when something was decided
     if late:
-        standing = release_expired(session, standing, all_requests=True)
+        standing = release_expired_promises(session, standing, all_requests=True)
         problem = f"the promise ended at {format_time(expires)}" if ended else "the money of the promise was released"
         if ended and standing.terms.late == "refuse":
             refuse_entry(problem, "its money was released; a ledger with late='accept' takes it while there is room")
@@ -357,10 +366,10 @@ def redeem_promise(session: Session, now: int, request: str, customer: str, amou
 
 
 def refuse_entry(problem: str, hint: str) -> NoReturn:
-    """Refuse an entry that the ledger does not allow."""
+    """Raise an error for a change that the ledger does not allow."""
     fail("ledger", Problem(problem, hint), LedgerError)
 
 
-def refuse_damaged() -> NoReturn:
-    """Refuse a ledger with values that it cannot have written."""
+def refuse_damaged_ledger() -> NoReturn:
+    """Raise an error for a ledger whose database holds invalid values."""
     refuse_entry("the ledger is damaged: it holds values that it cannot hold", "restore it from a copy")

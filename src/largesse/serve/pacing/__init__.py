@@ -1,1 +1,1 @@
-"""Pacing of a budget over time: a forecast, a price that follows it, and simulated streams of customers."""
+"""Budget pacing over time: price forecast, feedback control of the price, and simulated customer streams."""

@@ -1,4 +1,4 @@
-"""Pacing controller: the price of a budget at its start, and its control over time.
+"""Budget pacing controller: plan of the price for a period, and decisions at the controlled price.
 
 A plan for the forecast customers gives prices of the budget over time, and the average cost of customers. A customer then
 gets the best of expected response − factor × cost at these prices. The factor moves by mirror descent: after every customer,
@@ -21,10 +21,10 @@ from largesse.errors import BudgetError, Problem, fail, number_or_none, refuse, 
 from largesse.exploration import ExplorationRule
 from largesse.io import Reader, pack
 from largesse.records import Array
+from largesse.serve.ledger.amounts_and_times import DAY_MICROS, MICROS, format_time
 from largesse.serve.ledger.ledger_records import ChosenLevels, LedgerStanding, LedgerTerms, Offers
-from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, format_time
 from largesse.serve.pacing.population import Population
-from largesse.serve.pacing.price_forecast import Forecast, find_first_weekday, sum_remaining_period
+from largesse.serve.pacing.price_forecast import PriceForecast, find_first_weekday, sum_remaining_prices
 
 FLAT_WEEK = (1.0,) * 7
 LEDGER_AMOUNTS = (  # of a ledger, after the total, as `pacing_kernels` counts it
@@ -35,7 +35,10 @@ LEDGER_AMOUNTS = (  # of a ledger, after the total, as `pacing_kernels` counts i
 
 @dataclass(frozen=True)
 class ControllerGains:
-    """Gains of the controller. The defaults were chosen on random streams: see docs/results/pace_streams.md."""
+    """Gains of the price controller: how strongly and how fast it corrects deviations from the plan.
+
+    The defaults were chosen on random streams: see docs/results/pace_streams.md.
+    """
 
     window: float = 0.05  # customers, as a share of the forecast, over which a deviation of the spend is corrected
     ending: float = 0.25  # and at most over this share of the customers to come
@@ -52,8 +55,8 @@ class ControllerGains:
 
 
 @dataclass(frozen=True)
-class PacePlan:
-    """Plan that controls the price over time; stored in the ledger, so that all workers use the same one.
+class PacingPlan:
+    """Plan of a budget's price over a period, with the controller's settings; stored in the ledger.
 
     The period is cut into J parts. Each has a price of the budget at its end. A customer's cost counts at the prices of all
     parts that follow: with the face value while the promise stands, with the redeemed amount afterwards.
@@ -73,12 +76,12 @@ class PacePlan:
 
     @property
     def price(self) -> float:
-        """The price of one more unit of budget at the start."""
+        """Price of one more unit of budget at the start of the period."""
         return self.factor * self.ahead[0]
 
     @property
-    def is_sound(self) -> bool:
-        """True if the lists match and all numbers are in their ranges."""
+    def is_valid_plan(self) -> bool:
+        """True if the plan's lists match in length and all numbers are in range."""
         lists = (self.ahead[:-1], self.promised, self.paid, self.priced)
         numbers = [self.factor, self.customers, self.exploration_rate, *asdict(self.gains).values(), *self.ahead[-1:]]
         numbers += [value for values in (*lists, self.season) for value in values]
@@ -95,22 +98,24 @@ class PacePlan:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types."""
-        content: dict[str, Any] = pack(self, PacePlan, "", {})
+        content: dict[str, Any] = pack(self, PacingPlan, "", {})
         return content
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> PacePlan:
-        """Read the plan stored in a ledger, ignoring further content; refuse an invalid one."""
+    def from_dict(cls, content: dict[str, Any]) -> PacingPlan:
+        """Read a plan from JSON types; refuse an invalid plan, and ignore additional keys."""
         try:
-            plan: PacePlan = Reader({}).unpack({field.name: content[field.name] for field in fields(cls)}, cls, "", {})
-            if not plan.is_sound:
+            plan: PacingPlan = Reader({}).unpack(
+                {field.name: content[field.name] for field in fields(cls)}, cls, "", {}
+            )
+            if not plan.is_valid_plan:
                 raise ValueError
         except (TypeError, ValueError, KeyError, OverflowError):
             fail("ledger", Problem("the ledger holds no plan for its price", "begin another ledger"))
         return plan
 
-    def begin(self, terms: LedgerTerms) -> Array:
-        """Return the first state of the price, for compiled loops."""
+    def make_first_state(self, terms: LedgerTerms) -> Array:
+        """Return the price controller's state at the start of the period, as an array for kernels."""
         from largesse.serve.pacing import pacing_kernels as k
 
         state = np.zeros(k.OPEN + 2 * len(self.promised) if terms.keeps_promises else k.LASTING_PLACES)
@@ -118,8 +123,8 @@ class PacePlan:
         state[k.WEEK : k.WEEK + 7] = self.season
         return state
 
-    def pack(self, terms: LedgerTerms) -> Array:
-        """Return the plan for compiled loops."""
+    def pack_for_kernels(self, terms: LedgerTerms) -> Array:
+        """Return the plan as an array for compiled kernels."""
         from largesse.serve.pacing import pacing_kernels as k
 
         if not terms.keeps_promises and len(self.promised) > 1:
@@ -151,8 +156,8 @@ def plan_pace(
     exploration_rate: float = 0.0,
     exploration: ExplorationRule | None = None,
     gains: ControllerGains = ControllerGains(),  # noqa: B008  frozen
-) -> PacePlan:
-    """Plan the price of a period from customers like those to come.
+) -> PacingPlan:
+    """Plan the price of a budget over a period, from a sample of similar customers.
 
     Parameters
     ----------
@@ -171,18 +176,18 @@ def plan_pace(
     gains
         The controller's.
     """
-    week = _check_plan(population, terms, customers, season, exploration_rate, exploration)
-    forecast = Forecast(population, terms, week, customers, exploration_rate, exploration)
-    prices = forecast.solve()
-    ahead = sum_remaining_period(prices)
-    factor, min_price = 1.0, forecast.min_price()
+    week = _check_plan_arguments(population, terms, customers, season, exploration_rate, exploration)
+    forecast = PriceForecast(population, terms, week, customers, exploration_rate, exploration)
+    prices = forecast.solve_prices()
+    ahead = sum_remaining_prices(prices)
+    factor, min_price = 1.0, forecast.find_min_price()
     if ahead[0] < min_price:  # the budget is ample: the price begins at zero, and may have to rise
         factor, ahead = 0.0, np.append(np.full(len(prices), min_price), 0.0)
-    promised, paid, priced = forecast.mean_costs(ahead, factor)
-    low, high = (forecast.mean_costs(ahead, max(factor, 0.1) * by)[2].sum() for by in (0.85, 1.15))
+    promised, paid, priced = forecast.average_part_costs(ahead, factor)
+    low, high = (forecast.average_part_costs(ahead, max(factor, 0.1) * by)[2].sum() for by in (0.85, 1.15))
     elasticity = math.log(low / high) / math.log(1.15 / 0.85) if min(low, high) > 0 else 1.0
-    return PacePlan(
-        factor=forecast.find_factor(ahead, float(priced.sum())) if factor else 0.0,
+    return PacingPlan(
+        factor=forecast.find_price_factor(ahead, float(priced.sum())) if factor else 0.0,
         ahead=tuple(ahead.tolist()),
         promised=tuple(promised.tolist()),
         paid=tuple(paid.tolist()),
@@ -196,10 +201,10 @@ def plan_pace(
     )
 
 
-def _check_plan(
+def _check_plan_arguments(
     population: Any, terms: Any, customers: Any, season: Any, exploration_rate: Any, rule: Any
 ) -> tuple[float, ...]:
-    """Refuse invalid arguments of `plan_pace`; return the season with a mean of 1."""
+    """Validate the arguments of `plan_pace`; return the weekday weights with a mean of 1."""
     if not (isinstance(population, Population) and isinstance(terms, LedgerTerms)):
         problem = f"the population is {repr_short(population)}, and the terms are {repr_short(terms)}"
         fail("pace", Problem(problem, "make them with make_population(policy, customers) and make_terms(total, ends)"))
@@ -229,7 +234,7 @@ def _check_plan(
 
 @final
 class Pacer:
-    """`LevelChooser` that picks levels by the price of a ledger.
+    """`LevelChooser` that chooses levels at the controlled price of a ledger's budget.
 
     Parameters
     ----------
@@ -240,17 +245,17 @@ class Pacer:
     def __init__(self, seed: int | None = None) -> None:
         self._random = np.random.default_rng(seed)
         self._packed: tuple[Any, Array] | None = None
-        _warm_up()  # a ledger must not wait for the compiler
+        _compile_kernels()  # a ledger must not wait for the compiler
 
     def choose(self, standing: LedgerStanding, offers: Offers) -> ChosenLevels:
-        """Return levels whose costs fit into the budget, one customer after the other."""
+        """Choose levels for a request's customers, one after the other, whose costs fit into the budget."""
         from largesse.serve.pacing import pacing_kernels as k
 
-        plan, terms, n = self._pack(standing), standing.terms, len(offers)
+        plan, terms, n = self._pack_plan(standing), standing.terms, len(offers)
         state = np.array(standing.state, dtype=np.float64)
         places = k.OPEN + 2 * int(plan[k.PARTS]) if terms.keeps_promises else k.LASTING_PLACES
-        if len(state) != places or not _is_state(state, plan[k.DAYS]):  # none yet, or an impossible one
-            state = PacePlan.from_dict(standing.plan).begin(terms)
+        if len(state) != places or not _is_valid_state(state, plan[k.DAYS]):  # none yet, or an impossible one
+            state = PacingPlan.from_dict(standing.plan).make_first_state(terms)
         money = np.array([terms.total, *(getattr(standing, name) for name in LEDGER_AMOUNTS)], dtype=np.int64)
         when = np.empty((n, 2))
         when[:, 0], when[:, 1] = (standing.now - terms.starts) / DAY_MICROS, self._random.random(n)
@@ -268,19 +273,19 @@ class Pacer:
             raise BudgetError("ledger", [Problem(problem, hint)])
         reserved = standing.reserved
         if not terms.keeps_promises and standing.in_period:
-            reserved = math.ceil(k.reserve_amount(k.measure_cost_ratio(plan, state, money), plan, state) * MICROS)
+            reserved = math.ceil(k.find_reservation(k.measure_cost_ratio(plan, state, money), plan, state) * MICROS)
         levels, reasons = out[:, 0].astype(np.int64), out[:, 3].astype(np.int64)
         return ChosenLevels(levels, out[:, 1].copy(), out[:, 2].copy(), reasons, tuple(state.tolist()), reserved)
 
-    def _pack(self, standing: LedgerStanding) -> Array:
+    def _pack_plan(self, standing: LedgerStanding) -> Array:
         if self._packed is None or self._packed[0] != (standing.plan, standing.terms):
-            plan = PacePlan.from_dict(standing.plan).pack(standing.terms)
+            plan = PacingPlan.from_dict(standing.plan).pack_for_kernels(standing.terms)
             self._packed = ((standing.plan, standing.terms), plan)
         return self._packed[1]
 
 
-def _is_state(state: Array, days: float) -> bool:
-    """Return True for a valid state of a price: compiled loops do not check it."""
+def _is_valid_state(state: Array, days: float) -> bool:
+    """Return True for a valid price state; compiled kernels do not check it."""
     from largesse.serve.pacing import pacing_kernels as k
 
     within = state[k.LAST] <= days and state[k.TODAY] <= days
@@ -288,8 +293,8 @@ def _is_state(state: Array, days: float) -> bool:
 
 
 @cache
-def _warm_up() -> None:
-    """Decide for no customers, once in a process."""
+def _compile_kernels() -> None:
+    """Compile the kernels, once per process, by a decision for no customers."""
     from largesse.serve.pacing import pacing_kernels as k
 
     floats, integers = np.empty((0, 2)), np.empty((0, 2), dtype=np.int64)
@@ -299,4 +304,4 @@ def _warm_up() -> None:
         np.zeros(1 + len(LEDGER_AMOUNTS), dtype=np.int64),
     )
     k.decide_batch(floats, integers, integers, integers, floats, floats, plan, state, money, np.empty((0, 4)))
-    k.reserve_amount(k.measure_cost_ratio(plan, state, money), plan, state)
+    k.find_reservation(k.measure_cost_ratio(plan, state, money), plan, state)

@@ -1,4 +1,4 @@
-"""Simulation of pacing: drawn or replayed streams of customers, paced by the policy of a run folder."""
+"""Command `pace`: simulation of budget pacing with the policy of a run folder, on drawn or replayed streams."""
 
 from __future__ import annotations
 
@@ -27,18 +27,25 @@ from largesse.pipeline import POLICY_FILE, check_output_file, read_run_folder, w
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.report import finite, name_day, render_pace
+from largesse.serve.ledger.amounts_and_times import (
+    DAY_MICROS,
+    MICROS,
+    convert_days_to_micros,
+    convert_to_units,
+    format_time,
+    read_money,
+)
 from largesse.serve.ledger.ledger_records import KEPT_PROMISES, PROMISES, LedgerTerms
-from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, convert_to_units, count_time, format_time, read_money
-from largesse.serve.pacing.controller import PacePlan
+from largesse.serve.pacing.controller import PacingPlan
 from largesse.serve.pacing.population import Population, make_population
 from largesse.serve.pacing.stream_simulation import (
     PACING_METHODS,
     OfflinePlan,
     PacedStream,
     Stream,
-    compare_offline,
+    compare_with_offline_plan,
+    draw_stream_from_pool,
     draw_traits,
-    fill_stream,
     pace_stream,
     plan_offline,
     plan_stream,
@@ -59,8 +66,8 @@ MIN_REPLAY_TIME, MAX_REPLAY_TIME = (
 
 
 @dataclass(frozen=True)
-class PaceSettings:
-    """Options of a simulation of pacing."""
+class PacingSimulationSettings:
+    """Settings of a pacing simulation: stream, period, expected customers and promises."""
 
     stream: str = SIMULATED_STREAM  # or a table to replay
     time: str | None = None  # the column of a table with the times of customers
@@ -74,30 +81,30 @@ class PaceSettings:
 
     @property
     def promise_days(self) -> float:
-        """Days until a promise expires."""
+        """Days until a promise expires; default: a quarter of the period."""
         return self.days / 4 if self.valid_days is None else self.valid_days
 
 
-def parse_pace_options(stream: str, options: Mapping[str, Any]) -> PaceSettings:
-    """Return the options of a simulation of pacing from those of the command line."""
+def parse_pace_options(stream: str, options: Mapping[str, Any]) -> PacingSimulationSettings:
+    """Convert command-line options to the settings of a pacing simulation."""
     settings = dict(options)
     max_costs = settings.pop("most", None)
     if isinstance(max_costs, str):
         max_costs = read_list(max_costs, "--most")
-    return PaceSettings(stream, **settings, max_costs=max_costs)
+    return PacingSimulationSettings(stream, **settings, max_costs=max_costs)
 
 
 def pace(
     folder: str | Path,
-    settings: PaceSettings,
+    settings: PacingSimulationSettings,
     progress: Progress,
     *,
     budget: float | None = None,
     total: float | None = None,
     out: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Pace streams of customers by the policy of a run folder; return the numbers, and write a page to `out`, if given."""
-    refuse("pace", _problems(settings, budget, total))
+    """Simulate budget pacing with a run's policy; return the figures, and write an HTML page to `out` if given."""
+    refuse("pace", _find_settings_problems(settings, budget, total))
     progress("reading", 0.0)
     replayed = settings.stream != SIMULATED_STREAM
     with read_run_folder(folder) as home:
@@ -105,12 +112,12 @@ def pace(
         check_output_file(out, settings.stream if replayed else None, campaign.log, campaign.customers)
         population, n_customers = sample_population(campaign, policy, settings.max_costs, settings.seed)
     if replayed:
-        stream = _replay(campaign, policy, population, settings)
+        stream = _replay_table(campaign, policy, population, settings)
         total_micros = _find_total(campaign, budget, total, len(stream))
         streams = [replace(stream, terms=replace(stream.terms, total=total_micros))]
     else:
         expected = settings.customers or n_customers
-        streams = _simulate(population, settings, expected, _find_total(campaign, budget, total, expected))
+        streams = _draw_streams(population, settings, expected, _find_total(campaign, budget, total, expected))
     streams = [replace(stream, terms=replace(stream.terms, promises=settings.promises)) for stream in streams]
     rule = policy.exploration
     rows: list[dict[str, Any]] = []
@@ -120,7 +127,7 @@ def pace(
         plan, offline = plan_stream(stream, rule, policy.exploration_rate), plan_offline(stream)
         paced = {method: pace_stream(stream, method, plan=plan) for method in PACING_METHODS}
         rows.append(_describe_stream(stream, offline, paced))
-        first = first or _describe_first(stream, plan, offline, paced)
+        first = first or _describe_stream_course(stream, plan, offline, paced)
     numbers = {
         "title": campaign.title,
         "unit": campaign.unit,
@@ -133,7 +140,7 @@ def pace(
         "replayed": replayed,
         "explores_for": "" if rule is None else rule.goal,
         "at_random": policy.exploration_rate,
-        **_summarise(rows),
+        **_average_streams(rows),
         "first": first,
     }
     if out is not None:
@@ -141,7 +148,9 @@ def pace(
     return numbers
 
 
-def _problems(settings: PaceSettings, budget: float | None, total: float | None) -> list[Problem]:
+def _find_settings_problems(
+    settings: PacingSimulationSettings, budget: float | None, total: float | None
+) -> list[Problem]:
     problems = find_integer_problems(settings.streams, "--streams", 1, MAX_STREAMS) + find_integer_problems(
         settings.seed, "--seed"
     )
@@ -163,7 +172,7 @@ def _problems(settings: PaceSettings, budget: float | None, total: float | None)
 
 
 def _find_total(campaign: Campaign, budget: float | None, total: float | None, n_customers: int) -> int:
-    """Return the budget of the whole period in millionths: as given, else the campaign's average for each customer."""
+    """Return the total budget in millionths: as given, or by the campaign's average per customer."""
     if total is None and budget is None:
         budget, total = campaign.planning.budget, campaign.planning.total
         if total is None and budget is None:
@@ -172,22 +181,26 @@ def _find_total(campaign: Campaign, budget: float | None, total: float | None, n
     return read_money(amount, "the budget of the whole period", up=False)
 
 
-def _simulate(population: Population, settings: PaceSettings, expected: int, total: int) -> list[Stream]:
-    """Draw streams of customers like those of the run."""
+def _draw_streams(
+    population: Population, settings: PacingSimulationSettings, expected: int, total: int
+) -> list[Stream]:
+    """Draw random customer streams for a simulation from a run's population."""
     valid, streams = settings.promise_days, []
     for seed in range(settings.seed, settings.seed + settings.streams):
         drawn = draw_traits(seed, population.on_redemption)
         delay = min(drawn.delay, valid / 3)
         traits = replace(drawn, days=settings.days, foreseen=float(expected), valid=valid, delay=delay)
-        streams.append(fill_stream(population, traits, seed, total / MICROS))
+        streams.append(draw_stream_from_pool(population, traits, seed, total / MICROS))
     return streams
 
 
 # -- a table that is replayed --------------------------------------------------------------------------------------------
 
 
-def _replay(campaign: Campaign, policy: Policy, population: Population, settings: PaceSettings) -> Stream:
-    """Return the customers of a table in the order of their times; responses are the model's expectations."""
+def _replay_table(
+    campaign: Campaign, policy: Policy, population: Population, settings: PacingSimulationSettings
+) -> Stream:
+    """Return a table of customers as a stream in the order of their times, with expected responses as truth."""
     starts, times = _read_times(settings.stream, settings)
     rows = np.argsort(times, kind="stable")
     table = make_population(
@@ -204,7 +217,9 @@ def _replay(campaign: Campaign, policy: Policy, population: Population, settings
     )  # fmt: skip
     return Stream(
         traits=traits,
-        terms=LedgerTerms(0, starts, starts + days * DAY_MICROS, None if valid is None else count_time(valid)),
+        terms=LedgerTerms(
+            0, starts, starts + days * DAY_MICROS, None if valid is None else convert_days_to_micros(valid)
+        ),
         population=population,
         season=None,
         times=times,
@@ -216,8 +231,8 @@ def _replay(campaign: Campaign, policy: Policy, population: Population, settings
     )
 
 
-def _read_times(source: str, settings: PaceSettings) -> tuple[int, Array]:
-    """Return the start of the period in microseconds, and the time of each row in days since."""
+def _read_times(source: str, settings: PacingSimulationSettings) -> tuple[int, Array]:
+    """Read the customers' times from a table; return the period's start and the days (n,) since then."""
     table, name = read_table(source, what="stream"), settings.time
     if not len(table):
         fail("pace", Problem(f"{source} has no rows", "give a table with a row for each customer who came"))
@@ -227,14 +242,14 @@ def _read_times(source: str, settings: PaceSettings) -> tuple[int, Array]:
         fail("pace", Problem(f"the stream has no column {name!r}", suggest(name, table.column_names)))
     if table.column_names.count(name) > 1:
         fail("pace", Problem(f"the stream has two columns {name!r}", "rename one of them"))
-    return _as_days(table.column(name), name)
+    return _convert_to_days(table.column(name), name)
 
 
-def _as_days(column: Any, name: str) -> tuple[int, Array]:
+def _convert_to_days(column: Any, name: str) -> tuple[int, Array]:
     hint = "give a column of dates or times, each row with one: 2027-01-31, 2027-01-31T18:00:00"
     if column.null_count:
         fail("pace", Problem(f"the column {name!r} has no time in {column.null_count:,} rows", hint))
-    times = _as_micros(column)
+    times = _convert_to_micros(column)
     if times is None:  # Python cannot show a timestamp beyond its range
         content = column.type if str(column.type).startswith("timestamp") else repr_short(column[0].as_py())
         fail("pace", Problem(f"the column {name!r} holds {content}, which is not a time", hint))
@@ -247,8 +262,8 @@ def _as_days(column: Any, name: str) -> tuple[int, Array]:
     return starts, (times - starts) / DAY_MICROS
 
 
-def _as_micros(column: Any) -> Array | None:
-    """Convert a column of any zone to microseconds (n,) since 1970, UTC, the default zone; None if it holds no times."""
+def _convert_to_micros(column: Any) -> Array | None:
+    """Convert a date or time column to microseconds (n,) since 1970 UTC; None if it holds no times."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -273,23 +288,23 @@ def _as_micros(column: Any) -> Array | None:
 
 
 def _describe_stream(stream: Stream, offline: OfflinePlan, paced: Mapping[str, PacedStream]) -> dict[str, Any]:
-    """Compare the ways of pacing a stream with its offline optimum."""
+    """Compare each pacing method's result on a stream with the offline optimum, as JSON types."""
     base, total = paced["pace"].base, paced["pace"].total
     unreserved = offline.unreserved - base
     return {
         "customers": len(stream),
         "priced": offline.price > 0,
-        "ways": {method: compare_offline(result, offline) for method, result in paced.items()},
+        "ways": {method: compare_with_offline_plan(result, offline) for method, result in paced.items()},
         "lasts": not stream.terms.keeps_promises and stream.customers.on_redemption,
         "reserved": (offline.value - base) / unreserved if unreserved > 0 else 1.0,
         "offline_use": offline.spend / total if total else 0.0,
     }
 
 
-def _describe_first(
-    stream: Stream, plan: PacePlan, offline: OfflinePlan, paced: Mapping[str, PacedStream]
+def _describe_stream_course(
+    stream: Stream, plan: PacingPlan, offline: OfflinePlan, paced: Mapping[str, PacedStream]
 ) -> dict[str, Any]:
-    """Return the facts of a stream, and price, spend and value over time."""
+    """Return a stream's facts, and its price, spend and value over time, as JSON types."""
     terms, traits = stream.terms, stream.traits
     courses = {
         method: trace_course(stream, result.levels, result.prices, refused=result.refused)
@@ -316,15 +331,18 @@ def _describe_first(
     return {"facts": facts, "courses": lines, "drawn": {name: getattr(traits, name) for name in drawn}}
 
 
-def _summarise(streams: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the averages of the ways of pacing over streams, and a headline."""
+def _average_streams(streams: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Average the results of each pacing method over streams; return them with a headline."""
     ways = []
     for method, name in PACING_METHOD_TITLES.items():
         results = [stream["ways"][method] for stream in streams]
         redeemed, refused = (sum(result[count] for result in results) for count in ("redeemed", "refused"))
         ways.append(
             {"way": method, "name": name}
-            | {share: _mean([r[share] for r in results]) for share in ("value", "gain", "use", "committed", "short")}
+            | {
+                share: _average_known([r[share] for r in results])
+                for share in ("value", "gain", "use", "committed", "short")
+            }
             | {
                 "worst": min((r["value"] for r in results if r["value"] is not None), default=None),
                 "over": sum(not r["kept"] for r in results),
@@ -337,15 +355,15 @@ def _summarise(streams: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "streams": len(streams),
         "ways": ways,
         "priced": sum(stream["priced"] for stream in streams),
-        "reserved": _mean([stream["reserved"] for stream in streams]),
-        "offline_use": _mean([stream["offline_use"] for stream in streams]),
+        "reserved": _average_known([stream["reserved"] for stream in streams]),
+        "offline_use": _average_known([stream["offline_use"] for stream in streams]),
         "lasts": any(stream["lasts"] for stream in streams),
         "later": any(abs(stream["reserved"] - 1.0) > 1e-6 for stream in streams),
         "headline": _write_headline(ways[0], len(streams)),
     }
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
+def _average_known(values: Sequence[float | None]) -> float | None:
     present = [value for value in values if value is not None]
     return float(np.mean(present)) if present else None
 

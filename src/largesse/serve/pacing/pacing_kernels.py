@@ -1,4 +1,4 @@
-"""Compiled loops of the price, of exploration around it, of the plan over time and of simulated streams; loads numba.
+"""Compiled kernels of budget pacing: decisions at a price, control of the price, and simulated streams.
 
 The same function, `decide_customer`, serves live ledgers and simulated streams. It reads and changes three arrays: `plan` (the plan
 that controls the price), `state` (of the price, kept in the ledger) and `money` (int64 millionths, as the ledger counts).
@@ -59,7 +59,7 @@ RECENT_CUSTOMERS = 2000  # that a plan of the day is made from
 
 @compiled
 def find_best_level(f: Array, cost: Array, factor: float) -> int:
-    """Return the best level (of K) at a factor of prices, the cheapest of equally good ones."""
+    """Return the level with the highest net value at a price factor; the cheapest level if several tie."""
     best, level = f[0] - factor * cost[0], 0
     for k in range(1, len(f)):
         net_value = f[k] - factor * cost[k]
@@ -70,7 +70,7 @@ def find_best_level(f: Array, cost: Array, factor: float) -> int:
 
 @compiled
 def find_level_probabilities(factor: float, f: Array, cost: Array, variance: Array, rule: Array) -> Array:
-    """Return the probabilities (K,) of one customer's levels that cost `cost` (K,) at the prices, times a factor."""
+    """Return the probabilities (K,) with which a customer's levels are explored at a price factor."""
     levels = (
         find_best_level(f, cost, factor),
         find_best_level(f, cost, factor * rule[LOWER]),
@@ -88,7 +88,7 @@ def find_level_probabilities(factor: float, f: Array, cost: Array, variance: Arr
 
 @compiled
 def draw_level(p: Array, u: float) -> int:
-    """Return the level that a random number from 0 to 1 draws: never one with probability zero."""
+    """Draw a level by its probabilities (K,) with a uniform random number from 0 to 1."""
     below, last = 0.0, 0
     for k in range(len(p)):
         if p[k] > 0.0:
@@ -99,10 +99,13 @@ def draw_level(p: Array, u: float) -> int:
 
 
 @compiled
-def spread_customers(
+def fill_level_probabilities(
     factor: float, f: Array, late: Array, early: Array, prices: Array, variance: Array, rule: Array, out: Array
 ) -> None:
-    """Write the probabilities (n, K) of customers; their costs `late` and `early` (n, K) count at `prices` (n, 2)."""
+    """Write the exploration probabilities (n, K) of customers into `out`, at prices (n, 2) of two kinds of costs.
+
+    The costs are `late` and `early`, (n, K) each.
+    """
     cost = np.empty(f.shape[1])
     for i in range(len(f)):
         for k in range(f.shape[1]):
@@ -114,8 +117,8 @@ def spread_customers(
 
 
 @compiled
-def count_days(plan: Array, state: Array, t: float, until: float) -> float:
-    """Return the days from t until a later time, weighted by the day of the week."""
+def count_weighted_days(plan: Array, state: Array, t: float, until: float) -> float:
+    """Return the days between two times, weighted by the traffic of each weekday."""
     left, day = 0.0, math.floor(t)
     weeks = max(math.floor((until - day - 1.0) / 7.0), 0)
     if weeks > 0:  # whole weeks at once, after the first day, which may be partly over
@@ -131,14 +134,14 @@ def count_days(plan: Array, state: Array, t: float, until: float) -> float:
 
 @compiled
 def measure_arrival_ratio(plan: Array, state: Array) -> float:
-    """Return the recent number of customers relative to the forecast."""
+    """Return the ratio of recent to forecast customer arrivals."""
     prior = plan[VOLUME_PRIOR] * plan[CUSTOMERS]
     return (state[SEEN] + prior) / (state[EXPECTED_SEEN] + prior)
 
 
 @compiled
 def measure_cost_ratio(plan: Array, state: Array, money: Array) -> float:
-    """Return the actual cost of promises relative to the expected one.
+    """Return the ratio of actual to expected cost of promises.
 
     It is learnt from promises whose time is over. Where promises hold while the budget lasts, it is learnt sooner: from
     redemptions of open ones, relative to those expected by now.
@@ -154,13 +157,13 @@ def measure_cost_ratio(plan: Array, state: Array, money: Array) -> float:
 
 
 @compiled
-def learn_week(plan: Array, state: Array, day: int) -> None:
-    """Close a day: learn the weight of its weekday, relative to the level of traffic."""
+def update_weekday_weight(plan: Array, state: Array, day: int) -> None:
+    """Update the traffic weight of a weekday from the arrivals of the day that has ended."""
     ended = int(state[TODAY])
     if day <= ended:
         return
     place = (int(plan[FIRST_DAY]) + ended) % 7
-    usual = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * measure_arrival_ratio(plan, state)
+    usual = plan[CUSTOMERS] / count_weighted_days(plan, state, 0.0, plan[DAYS]) * measure_arrival_ratio(plan, state)
     weight = state[WEEK + place]
     if usual > 0.0 and day == ended + 1:
         seen = min(max(state[TODAY_SEEN] / usual, 0.4 * weight), 2.5 * weight)  # a burst is not a season
@@ -170,17 +173,17 @@ def learn_week(plan: Array, state: Array, day: int) -> None:
 
 
 @compiled
-def advance(plan: Array, state: Array, money: Array, t: float) -> None:
-    """Advance the state to time t: the customers expected until now, and the cost of settled promises."""
-    learn_week(plan, state, int(t))
+def advance_state(plan: Array, state: Array, money: Array, t: float) -> None:
+    """Advance the controller's state to time t: expected arrivals, and costs of settled promises."""
+    update_weekday_weight(plan, state, int(t))
     if t > state[LAST]:
-        per_day = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS])
-        due = per_day * count_days(plan, state, state[LAST], t)
+        per_day = plan[CUSTOMERS] / count_weighted_days(plan, state, 0.0, plan[DAYS])
+        due = per_day * count_weighted_days(plan, state, state[LAST], t)
         keep = math.exp(-due / (plan[VOLUME] * plan[CUSTOMERS]))
         state[SEEN] *= keep
         state[EXPECTED_SEEN] = state[EXPECTED_SEEN] * keep + due
         if plan[LASTS]:
-            expect_redemptions(t - state[LAST], plan, state, money)
+            advance_expected_redemptions(t - state[LAST], plan, state, money)
         state[LAST] = t
     settled, paid = money[SETTLED_EXPECTED] * UNIT, money[SETTLED_PAID] * UNIT
     if settled > state[LAST_SETTLED]:
@@ -192,8 +195,11 @@ def advance(plan: Array, state: Array, money: Array, t: float) -> None:
 
 
 @compiled
-def expect_redemptions(days: float, plan: Array, state: Array, money: Array) -> None:
-    """Advance expected redemptions by some days, at the average rate of promises that have ended."""
+def advance_expected_redemptions(days: float, plan: Array, state: Array, money: Array) -> None:
+    """Advance the expected redemptions of open promises by a number of days.
+
+    The rate is the average one of promises that have ended.
+    """
     prior = plan[RATIO_PRIOR] / UNIT
     paid_amount = money[SETTLED_PAID] + prior
     wait = (money[SETTLED_WAIT] + USUAL_WAIT * prior) / paid_amount if paid_amount > 0.0 else USUAL_WAIT
@@ -208,14 +214,17 @@ def expect_redemptions(days: float, plan: Array, state: Array, money: Array) -> 
 
 
 @compiled
-def reserve_amount(paid: float, plan: Array, state: Array) -> float:
-    """Return the reservation for open promises that hold while the budget lasts: their expected cost and a margin."""
+def find_reservation(paid: float, plan: Array, state: Array) -> float:
+    """Return the amount reserved for open promises that are not guaranteed: expected cost plus a margin."""
     return paid * state[DUE] + plan[MARGIN] * math.sqrt(paid * state[VARIANCE])
 
 
 @compiled
 def find_period_parts(plan: Array, t: float) -> tuple[int, int]:
-    """Return the indices of the parts of the period in which t lies and a promise made at t expires (J: after the period)."""
+    """Return the parts of the period in which time t, and the expiry of a promise made at t, lie.
+
+    The index of the second is J if the promise outlasts the period.
+    """
     J = int(plan[PARTS])
     wide = plan[DAYS] / J
     last = J if t + plan[VALID] > plan[DAYS] else max(int(np.ceil((t + plan[VALID]) / wide)) - 1, 0)
@@ -224,7 +233,7 @@ def find_period_parts(plan: Array, t: float) -> tuple[int, int]:
 
 @compiled
 def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple[float, float]:
-    """Return the cost that may be spent on customers to come, as a share of the planned cost, and their expected number.
+    """Return the budget for future customers relative to the plan, and their expected number.
 
     At the end of each part, the money spent or promised must fit into the total: the money gone, earlier promises that still
     stand, and the plan's cost of customers until then. Money that is spare or short counts at the parts' prices.
@@ -235,13 +244,13 @@ def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple
     gone = money[AT_ONCE] + money[SETTLED_PAID] + paid * money[OPEN_EXPECTED] + money[LATE_FACE]
     left = (money[TOTAL] - gone) * UNIT
     if plan[LASTS]:
-        left = (money[TOTAL] - money[SPENT]) * UNIT - reserve_amount(paid, plan, state)
-    daily = plan[CUSTOMERS] / count_days(plan, state, 0.0, plan[DAYS]) * measure_arrival_ratio(plan, state)
+        left = (money[TOTAL] - money[SPENT]) * UNIT - find_reservation(paid, plan, state)
+    daily = plan[CUSTOMERS] / count_weighted_days(plan, state, 0.0, plan[DAYS]) * measure_arrival_ratio(plan, state)
     arrivals, last_parts = np.zeros(J), np.zeros(J, dtype=np.int64)
     for b in range(J):
         last_parts[b] = find_period_parts(plan, min((b + 0.5) * wide, plan[DAYS]))[1]
         if b >= now:
-            arrivals[b] = daily * count_days(plan, state, max(b * wide, t), (b + 1) * wide)
+            arrivals[b] = daily * count_weighted_days(plan, state, max(b * wide, t), (b + 1) * wide)
     planned_cost, n_to_come = 0.0, 0.0
     for b in range(now, J):
         planned_cost += arrivals[b] * plan[PATH + J + 1 + b + (0 if last_parts[b] == J else J)]
@@ -263,8 +272,8 @@ def forecast_room(paid: float, plan: Array, state: Array, money: Array) -> tuple
 
 
 @compiled
-def move_factor(room: float, plan: Array, state: Array) -> float:
-    """Return the factor of prices: the tracked one, moved at once by the room relative to the plan."""
+def adjust_price_factor(room: float, plan: Array, state: Array) -> float:
+    """Return the price factor, adjusted at once by the ratio of remaining to planned budget."""
     return state[FACTOR] * min(max(room, 0.2), 5.0) ** (-plan[PROPORTIONAL] * plan[GAIN])
 
 
@@ -272,8 +281,8 @@ def move_factor(room: float, plan: Array, state: Array) -> float:
 
 
 @compiled
-def pick_level(f: Array, cost: Array, factor: float, dear: Array, room: int) -> int:
-    """Return the best level that fits, the cheapest of equally good ones; −1 if none fits."""
+def pick_affordable_level(f: Array, cost: Array, factor: float, dear: Array, room: int) -> int:
+    """Return the best level whose cost fits into the budget; −1 if none fits."""
     best, level = -math.inf, -1
     for k in range(len(f)):
         if dear[k] > room:
@@ -288,7 +297,7 @@ def pick_level(f: Array, cost: Array, factor: float, dear: Array, room: int) -> 
 def price_levels(
     at_once: Array, face: Array, expected: Array, parts: tuple[int, int], paid: float, plan: Array
 ) -> Array:
-    """Return the cost of the levels (K,) at the plan's prices: reserved until the promise expires, and paid afterwards."""
+    """Return the cost of each level (K,) at the plan's prices of reserved and of paid money."""
     after = plan[PATH + parts[1]]
     held = plan[PATH + parts[0]] - after
     cost = np.empty(len(face))
@@ -309,7 +318,7 @@ def decide_customer(
     state: Array,
     money: Array,
 ) -> tuple[int, float, float, int]:
-    """Return level, propensity, price and reason of one customer, and count them; level −1 where nothing fits.
+    """Decide a customer's level: return level, propensity, price and reason (level −1 if none fits).
 
     `when` holds the time, in days since the start, and a random number from 0 to 1. Without a variance of responses (K,),
     nothing is drawn by a rule.
@@ -317,20 +326,20 @@ def decide_customer(
     t, u = when
     dear = at_once + face
     if not 0.0 <= t < plan[DAYS]:
-        return pick_level(f, dear * UNIT, state[FACTOR], dear, 0), 1.0, state[FACTOR] * plan[PATH], 2
+        return pick_affordable_level(f, dear * UNIT, state[FACTOR], dear, 0), 1.0, state[FACTOR] * plan[PATH], 2
     K, room, share = len(f), money[TOTAL] - money[SPENT] - money[PROMISED], plan[AT_RANDOM]
-    advance(plan, state, money, t)
+    advance_state(plan, state, money, t)
     parts, paid = find_period_parts(plan, t), measure_cost_ratio(plan, state, money)
     if plan[LASTS]:
-        room = max(money[TOTAL] - money[SPENT] - math.ceil(reserve_amount(paid, plan, state) / UNIT), 0)
+        room = max(money[TOTAL] - money[SPENT] - math.ceil(find_reservation(paid, plan, state) / UNIT), 0)
         for k in range(K):
             dear[k] = at_once[k] + math.ceil(paid * expected[k])
     room_share, n_to_come = (1.0, 1.0) if plan[FIXED] else forecast_room(paid, plan, state, money)
-    factor = move_factor(room_share, plan, state)
+    factor = adjust_price_factor(room_share, plan, state)
     cost = price_levels(at_once, face, expected, parts, paid, plan)
     price = factor * plan[PATH + parts[0]]
-    best = pick_level(f, cost, factor, dear, money[TOTAL])
-    best_that_fits = pick_level(f, cost, factor, dear, room)
+    best = pick_affordable_level(f, cost, factor, dear, money[TOTAL])
+    best_that_fits = pick_affordable_level(f, cost, factor, dear, room)
     if best_that_fits < 0:
         return -1, 1.0, price, 1
     by_rule = plan[RULE_LEVELS] == K and len(variance) == K
@@ -347,7 +356,7 @@ def decide_customer(
         if (k if dear[k] <= room else best_that_fits) == level:
             propensity += p[k] if by_rule else share / K + (1.0 - share if k == best else 0.0)
     count_decision(at_once[level], face[level], expected[level], parts, plan, state, money)
-    move_price(mean, parts[0], room_share, n_to_come, plan, state)
+    update_price(mean, parts[0], room_share, n_to_come, plan, state)
     return level, propensity, price, 0 if level == drawn else 1
 
 
@@ -355,7 +364,7 @@ def decide_customer(
 def count_decision(
     at_once: int, face: int, expected: int, parts: tuple[int, int], plan: Array, state: Array, money: Array
 ) -> None:
-    """Count a decision as the ledger does, and its promise in its part of the period."""
+    """Add a decision and its promise to the sums and the controller's state, as the ledger does."""
     J = int(plan[PARTS])
     money[SPENT] += at_once
     money[AT_ONCE] += at_once
@@ -374,8 +383,8 @@ def count_decision(
 
 
 @compiled
-def move_price(cost: float, period_part: int, room_share: float, n_to_come: float, plan: Array, state: Array) -> None:
-    """Take one step of mirror descent: the price rises if a customer costs more than the remaining budget per customer."""
+def update_price(cost: float, period_part: int, room_share: float, n_to_come: float, plan: Array, state: Array) -> None:
+    """Update the price by one step of mirror descent, from a customer's cost relative to the planned cost."""
     if plan[FIXED]:
         return
     J = int(plan[PARTS])
@@ -399,7 +408,10 @@ def decide_batch(
     money: Array,
     out: Array,
 ) -> bool:
-    """Decide for customers one after the other; `out` (n, 4) gets level, propensity, price, reason. False: none fits."""
+    """Decide for customers in order, and write the decisions to `out` (n, 4); return False if no level fits.
+
+    The columns of `out` are level, propensity, price and reason.
+    """
     for i in range(len(f)):
         level, propensity, price, reason = decide_customer(
             f[i], at_once[i], face[i], expected[i], variance[i], (when[i, 0], when[i, 1]), plan, state, money
@@ -417,7 +429,9 @@ def decide_batch(
 def compute_dual_objective(
     f: Array, at_once: Array, face: Array, redeems: Array, when: Array, ahead: Array, used: Array, levels: Array
 ) -> float:
-    """Return Σ max (f − cost) at prices of the budget at points in time; write the levels, and the budget that is used at each point.
+    """Return the dual objective Σ max(response − cost) at budget prices; write levels and budget use.
+
+    `used` gets the budget that is used at each point in time.
 
     `when` (n, 2): the first point at or after a customer comes, and the first at or after their promise ends.
     `ahead` (J + 1,): the sum of the prices of a point and of all later ones.
@@ -449,7 +463,7 @@ def compute_dual_objective(
 def release_promises(
     head: int, until: int, t: float, s: tuple[Array, ...], plan: Array, money: Array, levels: Array
 ) -> int:
-    """Release promises whose time is over at t, the oldest first; return the next one to check."""
+    """Release the promises that have expired by time t, oldest first; return the next index to check."""
     times, face, expected, redeems, chance, delay, _, refused = s
     while head < until and times[head] + plan[PROMISE_DAYS] <= t:
         level = levels[head]
@@ -474,7 +488,9 @@ def release_promises(
 
 @compiled
 def pay_redemptions(head: int, until: int, t: float, s: tuple[Array, ...], money: Array, levels: Array) -> int:
-    """Pay redemptions until t that fit into the budget, and refuse the others; return the next one to check.
+    """Pay the redemptions until time t that fit into the budget; return the next index to check.
+
+    Redemptions that do not fit are refused.
 
     Customers from `until` on have no level yet, even if they redeem the moment they get it.
     """
@@ -493,10 +509,10 @@ def pay_redemptions(head: int, until: int, t: float, s: tuple[Array, ...], money
 
 
 @compiled
-def average_cost_at(
+def average_cost_at_factor(
     factor: float, paid: float, f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array
 ) -> float:
-    """Return the average cost of customers who are decided at a factor of the plan's prices."""
+    """Return the mean cost of customers whose levels are chosen at a factor of the plan's prices."""
     parts, total = find_period_parts(plan, state[LAST]), 0.0
     for i in range(len(f)):
         cost = price_levels(at_once[i], face[i], expected[i], parts, paid, plan)
@@ -513,19 +529,19 @@ def average_cost_at(
 def reset_price(
     f: Array, at_once: Array, face: Array, expected: Array, plan: Array, state: Array, money: Array
 ) -> None:
-    """Set the price at which customers like these cost the remaining budget per customer."""
+    """Set the price at which similar customers cost the remaining budget per customer."""
     J, period_part = int(plan[PARTS]), find_period_parts(plan, state[LAST])[0]
     paid = measure_cost_ratio(plan, state, money)
     room, _ = forecast_room(paid, plan, state, money)
     target = room * plan[PATH + 3 * J + 1 + period_part]
     low, high = 0.0, 1.0
     for _ in range(40):
-        if average_cost_at(high, paid, f, at_once, face, expected, plan, state) <= target:
+        if average_cost_at_factor(high, paid, f, at_once, face, expected, plan, state) <= target:
             break
         high *= 2.0
     for _ in range(25):
         middle = (low + high) / 2
-        if average_cost_at(middle, paid, f, at_once, face, expected, plan, state) <= target:
+        if average_cost_at_factor(middle, paid, f, at_once, face, expected, plan, state) <= target:
             high = middle
         else:
             low = middle
@@ -533,11 +549,11 @@ def reset_price(
 
 
 @compiled
-def run_stream(
+def simulate_stream(
     times: Array, customers: tuple[Array, ...], redemptions: tuple[Array, ...], plan: Array, state: Array, money: Array,
     pool: tuple[Array, ...], daily: bool, draws: Array, out: tuple[Array, ...],
 ) -> bool:  # fmt: skip
-    """Decide for all customers of a stream; return False at the first overspending.
+    """Decide for all customers of a stream in order; return False if the budget is overspent.
 
     `redemptions`: the share of face values that is redeemed (n, K), who redeems if it is above this (n,), days until the redemption
     (n,), customers by when they redeem (n,), and who is refused, which is written (n,). `draws` (n,) are random numbers. Into
@@ -555,7 +571,7 @@ def run_stream(
         head = release_promises(head, i, t, seen, plan, money, levels)
         if daily and int(t) > today:
             today = int(t)
-            advance(plan, state, money, t)
+            advance_state(plan, state, money, t)
             a = max(i - RECENT_CUSTOMERS, 0)
             if i >= 200:
                 reset_price(f[a:i], at_once[a:i], face[a:i], expected[a:i], plan, state, money)

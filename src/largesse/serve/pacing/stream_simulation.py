@@ -1,4 +1,4 @@
-"""Simulated streams of customers, paced by several methods and compared with the offline optimum.
+"""Simulated customer streams, paced by several methods and compared with the offline optimum.
 
 A seed draws the length of the period, the traffic of its days, bursts, how far the number of customers is off the forecast,
 how their mix and their responses drift, and how promises are redeemed. The plan knows customers as they are at the start,
@@ -15,11 +15,11 @@ import numpy as np
 
 from largesse.exploration import ExplorationRule
 from largesse.records import Array
+from largesse.serve.ledger.amounts_and_times import DAY_MICROS, MICROS, convert_days_to_micros, convert_to_units
 from largesse.serve.ledger.ledger_records import LedgerTerms, Reason
-from largesse.serve.ledger.money_time import DAY_MICROS, MICROS, convert_to_units, count_time
-from largesse.serve.pacing.controller import ControllerGains, PacePlan, plan_pace
+from largesse.serve.pacing.controller import ControllerGains, PacingPlan, plan_pace
 from largesse.serve.pacing.population import Population, make_prepaid_population, make_redeemed_population
-from largesse.serve.pacing.price_forecast import DualPlan, find_points, solve_dual_prices
+from largesse.serve.pacing.price_forecast import DualPlan, find_promise_points, solve_dual_prices
 from largesse.worlds import draw_world
 
 START_2027 = 1_798_761_600_000_000  # a Friday
@@ -31,7 +31,7 @@ EXPLORATION_SEED = 71  # the same for all methods
 
 @dataclass(frozen=True)
 class StreamTraits:
-    """The traits of a stream that a seed draws."""
+    """Random traits of a simulated customer stream: length, traffic, drifts, promises and budget."""
 
     days: int
     foreseen: float  # expected customers
@@ -56,7 +56,7 @@ class StreamTraits:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A stream: the population that the plan knows, the customers as the model sees them, and the truth."""
+    """Customer stream over time: known population, arriving customers, and their true responses and redemptions."""
 
     traits: StreamTraits
     terms: LedgerTerms
@@ -74,7 +74,7 @@ class Stream:
 
 
 def draw_traits(seed: int, on_redemption: bool | None = None) -> StreamTraits:
-    """Draw the traits of a stream; `on_redemption` replaces the drawn one."""
+    """Draw the random traits of a customer stream; `on_redemption` replaces the drawn one."""
     rng = np.random.default_rng([seed, 1])
     later = bool(rng.random() < 0.5)
     return StreamTraits(
@@ -97,7 +97,7 @@ def draw_traits(seed: int, on_redemption: bool | None = None) -> StreamTraits:
 
 
 def draw_stream(seed: int, on_redemption: bool | None = None) -> Stream:
-    """Draw the stream of a seed, with customers of a random world.
+    """Draw a customer stream by a seed, with customers of a random world.
 
     >>> stream = draw_stream(0)
     >>> len(stream) == len(stream.truth), bool((np.diff(stream.times) >= 0).all())
@@ -110,17 +110,17 @@ def draw_stream(seed: int, on_redemption: bool | None = None) -> Stream:
         world += 1  # a redemption is a yes
     fresh = draw_world(world).draw_fresh(STREAM_POOL_CUSTOMERS)
     if not traits.on_redemption:
-        return fill_stream(make_prepaid_population(fresh.truth, fresh.costs), traits, seed)
-    return fill_stream(make_redeemed_population(fresh.truth, fresh.costs, fresh.truth), traits, seed)
+        return draw_stream_from_pool(make_prepaid_population(fresh.truth, fresh.costs), traits, seed)
+    return draw_stream_from_pool(make_redeemed_population(fresh.truth, fresh.costs, fresh.truth), traits, seed)
 
 
-def fill_stream(pool: Population, traits: StreamTraits, seed: int, total: float | None = None) -> Stream:
-    """Draw a stream of customers like those of a pool; default of the `total`, in units: the traits' share."""
+def draw_stream_from_pool(pool: Population, traits: StreamTraits, seed: int, total: float | None = None) -> Stream:
+    """Draw a customer stream from a pool of customers, with a given or drawn total budget."""
     rng = np.random.default_rng([seed, 3])
     week = np.exp(traits.season * rng.normal(size=7))
     week /= week.mean()
     times = _draw_times(traits, week, rng)
-    path = _draw_path(traits, rng)
+    path = _draw_drift_path(traits, rng)
     drift = np.interp(times, np.linspace(0, traits.days, len(path)), path)
     customers = pool.take(_draw_customers(pool, traits, times, path, rng))
     moved = np.exp(traits.model_error + traits.response_drift * drift)[:, None]
@@ -129,8 +129,8 @@ def fill_stream(pool: Population, traits: StreamTraits, seed: int, total: float 
         truth = np.minimum(truth, np.maximum(customers.responses, 1.0))
     if total is None:
         best = np.argmax(pool.responses, axis=1)
-        total = traits.budget * float(pool.early[np.arange(len(pool)), best].mean()) * traits.foreseen
-    valid = count_time(traits.valid) if traits.on_redemption else None
+        total = traits.budget * float(pool.expected_costs[np.arange(len(pool)), best].mean()) * traits.foreseen
+    valid = convert_days_to_micros(traits.valid) if traits.on_redemption else None
     terms = LedgerTerms(int(total * 100) * (MICROS // 100), START_2027, START_2027 + traits.days * DAY_MICROS, valid)
     delay = rng.exponential(traits.delay, len(times))
     return Stream(
@@ -148,7 +148,7 @@ def fill_stream(pool: Population, traits: StreamTraits, seed: int, total: float 
 
 
 def _draw_times(traits: StreamTraits, week: Array, rng: np.random.Generator) -> Array:
-    """Draw the times of customers: by weekday, hour of day and drift, with bursts of a few hours."""
+    """Draw the arrival times of customers, by weekday, hour of day and drift, with random bursts."""
     hours = np.arange(24 * traits.days)
     first = (START_2027 // DAY_MICROS + 3) % 7
     busy = week[(hours // 24 + first) % 7] * (1.0 - 0.7 * np.cos(2 * np.pi * (hours % 24 - 3) / 24))
@@ -162,8 +162,8 @@ def _draw_times(traits: StreamTraits, week: Array, rng: np.random.Generator) -> 
     return np.sort(np.repeat(hours, counts) + rng.random(counts.sum())) / 24
 
 
-def _draw_path(traits: StreamTraits, rng: np.random.Generator) -> Array:
-    """Draw a drift (days + 1,) that begins at 0 and moves by about 1 until the end."""
+def _draw_drift_path(traits: StreamTraits, rng: np.random.Generator) -> Array:
+    """Draw a drift path (days + 1,) that starts at 0 and moves by about 1 in total."""
     share = np.linspace(0, 1, traits.days + 1)
     if traits.path == "step":
         return (share >= rng.uniform(0.1, 0.9)).astype(np.float64)
@@ -175,7 +175,7 @@ def _draw_path(traits: StreamTraits, rng: np.random.Generator) -> Array:
 def _draw_customers(
     pool: Population, traits: StreamTraits, times: Array, path: Array, rng: np.random.Generator
 ) -> Array:
-    """Draw the customers (n,) day by day; those with a large gain become more and more frequent, or rarer."""
+    """Draw the customers (n,) of each day; the share of customers with a large gain drifts over time."""
     gain = pool.responses.max(axis=1) - pool.responses[:, 0]
     ranks = np.argsort(np.argsort(gain)) / len(pool)
     score = math.sqrt(0.5) * (math.sqrt(12) * (ranks - 0.5) + rng.normal(size=len(pool)))
@@ -193,7 +193,7 @@ def _draw_customers(
 
 @dataclass(frozen=True, eq=False)
 class PacedStream:
-    """The decisions on a stream by one pacing method, and their value and cost by the truth."""
+    """Decisions of a pacing method on a stream, with their true value and cost."""
 
     method: str
     levels: Array  # (n,)
@@ -210,15 +210,15 @@ class PacedStream:
     refused: Array  # (n,) redemptions that no longer fitted: only where promises hold while the budget lasts
 
     @property
-    def use(self) -> float:
-        """The share of the budget that is spent in the end."""
+    def budget_use(self) -> float:
+        """Share of the budget that was spent at the end."""
         return self.spent / self.total if self.total else 0.0
 
 
 def plan_stream(
     stream: Stream, exploration: ExplorationRule | None = None, rate: float = 0.0, gains: ControllerGains | None = None
-) -> PacePlan:
-    """Plan the pacing of a stream from information available at its start; see `plan_pace`."""
+) -> PacingPlan:
+    """Plan the pacing of a stream from the information that is available at its start."""
     return plan_pace(
         stream.population,
         stream.terms,
@@ -234,9 +234,9 @@ def pace_stream(
     stream: Stream,
     method: str = PACING_METHODS[0],
     *,
-    plan: PacePlan | None = None,
+    plan: PacingPlan | None = None,
 ) -> PacedStream:
-    """Decide for all customers of a stream, in the order in which they come."""
+    """Simulate a pacing method on a stream: decide for all customers in the order of arrival."""
     from largesse.serve.pacing import pacing_kernels as k
 
     plan = plan or plan_stream(stream)
@@ -250,10 +250,11 @@ def pace_stream(
     explores = plan.exploration is not None or plan.exploration_rate
     draws = np.random.default_rng([EXPLORATION_SEED, n]).random(n) if explores else np.ones(n)
     redemptions = (stream.redeems, stream.chance, stream.delay, order, refused)
-    within_budget = k.run_stream(
-        stream.times, stream.customers.arrays, redemptions, plan.pack(stream.terms), plan.begin(stream.terms), money,
-        stream.population.arrays, method == "daily", draws, (levels, prices, reasons, propensity),
-    )  # fmt: skip
+    packed_plan, state = plan.pack_for_kernels(stream.terms), plan.make_first_state(stream.terms)
+    within_budget = k.simulate_stream(
+        *(stream.times, stream.customers.kernel_arrays, redemptions, packed_plan, state, money),
+        *(stream.population.kernel_arrays, method == "daily", draws, (levels, prices, reasons, propensity)),
+    )
     face, at_once = stream.customers.face[rows, levels], stream.customers.at_once[rows, levels]
     redeemed = (stream.chance < stream.redeems[rows, levels]) & (face > 0)
     paid = np.where(redeemed & ~refused, face, 0)
@@ -273,7 +274,7 @@ def pace_stream(
 
 
 def count_gains(stream: Stream, levels: Array, refused: Array | None = None) -> Array:
-    """Return the true responses to levels (n,) beyond those to the cheapest ones.
+    """Return each customer's true response gain (n,) over the cheapest level, for given levels (n,).
 
     A customer who is refused responds as to the cheapest level. Only those who redeem can be refused, and theirs is the whole
     gain of the customers like them: each refusal loses the gain, divided by the share who redeem.
@@ -285,13 +286,16 @@ def count_gains(stream: Stream, levels: Array, refused: Array | None = None) -> 
     return np.asarray(gains - np.where(refused, gains / np.maximum(stream.redeems[rows, levels], 1e-12), 0.0))
 
 
-def compare_offline(paced: PacedStream, offline: OfflinePlan) -> dict[str, Any]:
-    """Return value and cost as shares of the offline optimum and of the budget; None if the optimum is zero."""
+def compare_with_offline_plan(paced: PacedStream, offline: OfflinePlan) -> dict[str, Any]:
+    """Return a paced stream's value, gain and cost relative to the offline optimum and the budget.
+
+    A share is None if the optimum is zero.
+    """
     gain = offline.value - paced.base
     return {
         "value": paced.value / offline.value if offline.value else None,
         "gain": (paced.value - paced.base) / gain if gain > 0 else None,
-        "use": paced.use,
+        "use": paced.budget_use,
         "committed": paced.committed / paced.total if paced.total else 0.0,
         "short": float(np.mean(paced.reasons == Reason.BUDGET)),
         "kept": paced.within_budget,
@@ -302,7 +306,7 @@ def compare_offline(paced: PacedStream, offline: OfflinePlan) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class StreamCourse:
-    """Price and amounts of a stream over time; amounts are sums since the start, in units."""
+    """Course of a paced stream over time: price, and cumulative spend, reserved money and value."""
 
     days: Array  # (p,)
     price: Array  # (p,) mean since the point before; NaN if no customer came
@@ -314,7 +318,7 @@ class StreamCourse:
 def trace_course(
     stream: Stream, levels: Array, prices: Array | None = None, *, refused: Array | None = None, points: int = 31
 ) -> StreamCourse:
-    """Return the course of a stream that was decided by levels (n,); `refused` (n,) are not paid."""
+    """Compute the course of a stream over time for given levels (n,); `refused` (n,) promises are not paid."""
     rows, times = np.arange(len(stream)), stream.times
     days = np.linspace(0, stream.terms.days, points)
     valid = np.inf if stream.terms.valid is None else stream.terms.promise_days
@@ -348,7 +352,7 @@ def trace_course(
 
 @dataclass(frozen=True)
 class OfflinePlan:
-    """The best plan for a whole stream, valued by the truth."""
+    """Optimal plan for a whole stream with hindsight: levels, value, price and spend."""
 
     value: float  # with responses as the model sees them, and true costs
     bound: float  # with true responses and costs: no way of pacing is worth more
@@ -359,26 +363,26 @@ class OfflinePlan:
 
 
 def plan_offline(stream: Stream) -> OfflinePlan:
-    """Find the offline optimum of a stream."""
+    """Find the optimal plan for a whole stream, with all customers known in advance."""
     terms, rows, total = stream.terms, np.arange(len(stream)), stream.terms.total / MICROS
     reserves = stream.customers.on_redemption and terms.keeps_promises
     n_points = OFFLINE_POINTS if reserves else 1
 
-    def solve(customers: Population, n_points: int, days: float) -> DualPlan:
-        points = find_points(stream.times, days, terms.days, n_points)
+    def solve_plan(customers: Population, n_points: int, days: float) -> DualPlan:
+        points = find_promise_points(stream.times, days, terms.days, n_points)
         return solve_dual_prices(customers, stream.redeems, points, n_points, total)
 
-    def value(plan: DualPlan) -> float:
+    def value_plan(plan: DualPlan) -> float:
         return float(stream.truth[rows, plan.levels].sum()) + plan.slack
 
     days = terms.promise_days if terms.keeps_promises else 0.0
-    plan = solve(stream.customers, n_points, days)
+    plan = solve_plan(stream.customers, n_points, days)
     paid = (stream.customers.at_once + stream.customers.face * stream.redeems)[rows, plan.levels] / MICROS
     return OfflinePlan(
-        value=value(plan),
-        bound=solve(replace(stream.customers, responses=stream.truth), n_points, days).bound,
+        value=value_plan(plan),
+        bound=solve_plan(replace(stream.customers, responses=stream.truth), n_points, days).bound,
         price=float(plan.prices.sum()),
         spend=float(paid.sum()),
-        unreserved=value(solve(stream.customers, 1, 0.0) if reserves else plan),
+        unreserved=value_plan(solve_plan(stream.customers, 1, 0.0) if reserves else plan),
         levels=plan.levels,
     )

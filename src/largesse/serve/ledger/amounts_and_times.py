@@ -1,4 +1,4 @@
-"""Money in whole millionths and time in microseconds: reading, rounding and printing.
+"""Amounts in whole millionths and times in microseconds: parsing, rounding and formatting.
 
 Sums are exact, whatever the currency and however many decisions there are.
 """
@@ -30,7 +30,7 @@ FLOAT_DIGITS = 3  # of a millionth: a float may be off by less
 
 
 def read_money(value: Any, name: str, *, up: bool) -> int:
-    """Convert an amount to millionths; finer parts are rounded up (a cost) or down (a budget).
+    """Convert an amount to whole millionths, rounded up (for a cost) or down (for a budget).
 
     >>> read_money("19.99", "the total", up=False), read_money(0.1 + 0.2, "the cost", up=True)
     (19990000, 300000)
@@ -45,14 +45,14 @@ def read_money(value: Any, name: str, *, up: bool) -> int:
         hint = f"give a number from 0 to {MAX_MONEY:,}, such as 50000 or 19.99"
         fail("money", Problem(f"{name} is {repr_short(value)}", hint))
     if isinstance(value, float | np.floating):
-        exact = round(exact, 6 + FLOAT_DIGITS)  # 0.1 + 0.2 is 0.3, as for `count_micros`
+        exact = round(exact, 6 + FLOAT_DIGITS)  # 0.1 + 0.2 is 0.3, as for `convert_to_micros`
     return int((exact * MICROS).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR))
 
 
-def count_micros(amounts: Array) -> Array:
+def convert_to_micros(amounts: Array) -> Array:
     """Convert amounts to whole millionths (int64), rounded up.
 
-    >>> count_micros(np.array([0.1, 0.30000000000000004, 2.0000001]))
+    >>> convert_to_micros(np.array([0.1, 0.30000000000000004, 2.0000001]))
     array([ 100000,  300000, 2000001])
     """
     micros = np.ceil(np.round(np.asarray(amounts, dtype=np.float64) * MICROS, FLOAT_DIGITS))
@@ -62,7 +62,7 @@ def count_micros(amounts: Array) -> Array:
 
 
 def format_money(micros: int) -> str:
-    """Write an amount with two decimals, or more if it has them.
+    """Format an amount in millionths with two decimals, or more if needed.
 
     >>> format_money(19_990_000), format_money(1_234_500_000), format_money(-125_000)
     ('19.99', '1,234.50', '-0.125')
@@ -72,12 +72,12 @@ def format_money(micros: int) -> str:
 
 
 def convert_to_units(micros: int) -> float:
-    """Convert millionths to a float in units, for numbers that need not be exact: charts, prices, JSON."""
+    """Convert millionths to units of money as a float, for charts, prices and JSON."""
     return micros / MICROS
 
 
 def read_time(value: Any, name: str, problems: list[Problem], *, last: bool = False) -> int:
-    """Convert a date or time to microseconds since 1970, UTC; a `last` date means the end of that day."""
+    """Convert a date or time to microseconds since 1970 UTC; a `last` date means the end of that day."""
     moment: datetime | None = None
     try:
         if isinstance(value, str) and re.fullmatch(r"[0-9]{4}(-?)[0-9]{2}\1[0-9]{2}", value.strip()):
@@ -99,7 +99,7 @@ def read_time(value: Any, name: str, problems: list[Problem], *, last: bool = Fa
 
 
 def format_time(micros: int) -> str:
-    """Write a time to the second, in UTC.
+    """Format a time in microseconds as UTC text, to the second.
 
     >>> format_time(0)
     '1970-01-01 00:00:00Z'
@@ -107,22 +107,22 @@ def format_time(micros: int) -> str:
     return (UNIX_EPOCH + timedelta(microseconds=min(max(micros, 0), MAX_TIME_MICROS))).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
-def count_time(days: float) -> int:
-    """Convert days to microseconds, at least one.
+def convert_days_to_micros(days: float) -> int:
+    """Convert a number of days to microseconds, at least one.
 
-    >>> count_time(1), count_time(1e-320)
+    >>> convert_days_to_micros(1), convert_days_to_micros(1e-320)
     (86400000000, 1)
     """
     return max(math.floor(days * DAY_MICROS), 1)
 
 
 def now_micros() -> int:
-    """Return the time of this machine in microseconds since 1970."""
+    """Return the current time of this machine in microseconds since 1970."""
     return time.time_ns() // 1000
 
 
 class SteadyClock:
-    """Clock that ignores jumps of its source (a wrong date, a machine that wakes up) until they have lasted for some time.
+    """Clock that ignores jumps of its source (such as a wrong date) until they have lasted for some minutes.
 
     Between jumps it is the source; during a jump it goes on as the machine's tick counter does.
     """
@@ -132,8 +132,8 @@ class SteadyClock:
         self._jump: tuple[int, int] | None = None  # another offset, and since when
 
     def read(self, source_micros: int) -> int:
-        """Return the time, given the present time of the source."""
-        ticks = count_ticks()
+        """Return the steady time in microseconds for the current time of the source."""
+        ticks = read_uptime_micros()
         offset = source_micros - ticks
         if self._jump is None or abs(offset - self._jump[0]) > MAX_DRIFT_MICROS:
             self._jump = offset, ticks
@@ -146,7 +146,7 @@ class SteadyClock:
         return ticks + self._offset
 
 
-def count_ticks() -> int:
-    """Return the microseconds since this machine started, sleep included where the system counts it."""
+def read_uptime_micros() -> int:
+    """Return the microseconds since this machine started, including sleep if the system counts it."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return (time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)) // 1000
