@@ -95,7 +95,7 @@ def serve(kind: str, folder: Path, ledger: LedgerSettings | None) -> Iterator[Se
     """Open a service over a shop, with a ledger or with none."""
     service = load_service(ServiceSettings(run_folder(kind), ledger=ledger))
     try:
-        app = AuthMiddleware(make_service_app(service), ServiceSettings(folder).access(TOKEN, 8000))
+        app = AuthMiddleware(make_service_app(service), ServiceSettings(folder).make_access_policy(TOKEN, 8000))
         total = None if ledger is None else int(float(ledger.total) * 1e6)
         features = (*FEATURES, *(OWN_COSTS if kind == "own costs" else ()))
         kept = ledger is None or ledger.promises == "kept"
@@ -573,7 +573,7 @@ def test_a_service_decides_by_the_policy_it_names_whatever_changes(
         settings = ServiceSettings(copy_run(folder, kind), ledger=ledger, quiet=True)
         service = load_service(settings)
         try:
-            app = AuthMiddleware(make_service_app(service), settings.access(TOKEN, 8000))
+            app = AuthMiddleware(make_service_app(service), settings.make_access_policy(TOKEN, 8000))
             for at in range(5):
                 data.draw(st.sampled_from(CHANGES))(folder / "run" / "policy.largesse", kind, rng)
                 check_current_policy(service, app, folder / "run" / "policy.largesse")

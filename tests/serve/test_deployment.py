@@ -24,7 +24,7 @@ PINNED = re.compile(r"uses: (\S+@[0-9a-f]{40}) # v\S+")
 def served_metrics() -> set[str]:
     """Return the names of all metrics that a service answers."""
     metrics = Metrics()
-    metrics.count_answer("/v1/decide", 200, 0.01)
+    metrics.count_response("/v1/decide", 200, 0.01)
     metrics.count_decisions([{"level": "none"}])
     text = metrics.format_metrics(dict.fromkeys(GAUGES, 1.0), "version").decode()
     return set(re.findall(r"^(largesse_\w+)", text, re.MULTILINE))

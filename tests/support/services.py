@@ -20,7 +20,7 @@ Ask = Callable[..., httpx.Response]
 
 def connect(service: Service, token: str | None = TOKEN) -> Ask:
     """Return what asks a service as over HTTP."""
-    app = AuthMiddleware(make_service_app(service), ServiceSettings(Path()).access(token, 8000))
+    app = AuthMiddleware(make_service_app(service), ServiceSettings(Path()).make_access_policy(token, 8000))
 
     async def send(method: str, path: str, headers: dict[str, str], **more: Any) -> httpx.Response:
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
