@@ -19,12 +19,12 @@ from largesse.policy.policy import Policy
 from largesse.records import Array, Customers, Log
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
-from largesse.response.level_thresholds import Thresholds
 from largesse.response.linear import Linear
-from largesse.response.model_catalogue import model_classes
+from largesse.response.model_catalogue import list_model_classes
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
+from largesse.response.threshold_model import Thresholds
 from largesse_lab.baselines.bart import BART
 from largesse_lab.baselines.cfrnet import CFRNet
 from largesse_lab.baselines.ganite import GANITE
@@ -72,7 +72,7 @@ MODELS: list[Any] = [
 OF_COSTS = ("WithCosts", "Proportional")
 MODELS += [
     kind()
-    for name, kind in model_classes().items()
+    for name, kind in list_model_classes().items()
     if name not in OF_COSTS and not any(isinstance(param, kind) for param in values_of(MODELS))
 ]
 PARAMS = values_of(MODELS)
@@ -336,7 +336,7 @@ def test_weights_count_like_repeated_rows(model: ResponseModel) -> None:
 def test_a_saved_policy_has_the_same_curves_bit_for_bit(
     model: ResponseModel, options: dict[str, Any] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("largesse.policy.policy.model_classes", lambda: model_classes() | BASELINES)
+    monkeypatch.setattr("largesse.policy.policy.list_model_classes", lambda: list_model_classes() | BASELINES)
     model = _fit_table(repr(model)) if options is None else fit_once(model, **options)
     Policy(model, Levels(costs=[0, 1, 2]), price=0.1).save(tmp_path / "policy")
     saved = Policy.load(tmp_path / "policy").model

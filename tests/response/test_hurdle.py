@@ -17,15 +17,15 @@ from largesse.response.fold_ensemble import fit_fold_copies, score_held_out_rows
 from largesse.response.hurdle import Hurdle
 from largesse.response.level_effect_estimation import Link
 from largesse.response.linear import Linear
-from largesse.response.model_catalogue import model_classes
+from largesse.response.model_catalogue import list_model_classes
 from largesse.response.networks.sire import SIRE
 from largesse.response.responder_amounts import (
     MIN_RESPONDERS,
     ResponderAmounts,
-    contain_zeros_and_amounts,
-    fit_amounts,
+    fit_responder_amounts,
+    has_zeros_and_amounts,
     mark_responders,
-    suit_hurdle_model,
+    suits_hurdle_model,
 )
 from largesse.response.response_model import ResponseModel
 from largesse.stats import assign_folds
@@ -84,7 +84,7 @@ def test_curves_are_chances_times_amounts_and_never_fall_also_after_saving(place
     assert (curves >= 0).all()
     assert (curves <= amounts).all()
     assert curves.mean() == pytest.approx(fresh().truth.mean(), rel=0.2)
-    again = type(model).from_state(*model.state(), model_classes())
+    again = type(model).from_state(*model.state(), list_model_classes())
     assert again.predict(fresh().table).tobytes() == curves.tobytes()
 
 
@@ -147,7 +147,7 @@ def encoded(log: Log) -> tuple[Array, Encoder]:
 
 def fit(log: Log) -> tuple[ResponderAmounts, Array]:
     X, encoder = encoded(log)
-    return fit_amounts(X, log, encoder, "auto", 0), X
+    return fit_responder_amounts(X, log, encoder, "auto", 0), X
 
 
 @cache
@@ -172,15 +172,15 @@ def plain_fit() -> tuple[ResponderAmounts, Array, Log]:
 )
 def test_two_parts_are_zeros_and_amounts(responses: list[float], parts: bool, looks: bool) -> None:
     log = log_from_arrays(np.zeros((6, 1)), [0, 1] * 3, responses)
-    assert (contain_zeros_and_amounts(log), suit_hurdle_model(log)) == (parts, looks)
+    assert (has_zeros_and_amounts(log), suits_hurdle_model(log)) == (parts, looks)
 
 
 def test_few_zeros_and_zeros_without_weight_are_no_part_of_their_own() -> None:
     log = purchases(200)
     few = replace(log, response=np.where(np.arange(200) < 5, 0.0, log.response + 1.0))
     light = replace(log, weight=np.where(log.response > 0, 1.0, 1e-3))
-    assert contain_zeros_and_amounts(few)
-    assert [suit_hurdle_model(each) for each in (log, few, light)] == [True, False, False]
+    assert has_zeros_and_amounts(few)
+    assert [suits_hurdle_model(each) for each in (log, few, light)] == [True, False, False]
 
 
 def test_whether_is_one_for_every_amount() -> None:
@@ -245,7 +245,7 @@ def test_few_responders_have_one_amount_for_all(responders: int) -> None:
 def test_another_model_of_amounts_can_be_given() -> None:
     log = purchases(600)
     X, encoder = encoded(log)
-    amounts = fit_amounts(X, log, encoder, Linear(penalty=0.01), 0)
+    amounts = fit_responder_amounts(X, log, encoder, Linear(penalty=0.01), 0)
     assert isinstance(amounts.model, Linear)
     assert amounts.slope == pytest.approx(1.0, abs=0.1)
     # Customers unlike any responder get no amounts beyond theirs.

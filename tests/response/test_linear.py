@@ -78,16 +78,16 @@ def made(
 def test_slope_and_curvature_agree_with_finite_differences(binary: bool) -> None:
     rng = np.random.default_rng(1)
     part = made(*rows(60, binary=binary), binary, rng.random(60))
-    ridge = linear._ridge(3, 4, penalty=0.3, stiffness=0.7)
+    ridge = linear._make_penalty_matrix(3, 4, penalty=0.3, stiffness=0.7)
 
     def slope(x: Array) -> Array:
-        return linear._derivatives(x, part, ridge)[0]
+        return linear._differentiate_penalised_loss(x, part, ridge)[0]
 
     for _ in range(5):
         at = rng.normal(size=3 + 4)
-        assert optimize.check_grad(lambda x: linear._objective(x, part, ridge), slope, at) < 1e-5
+        assert optimize.check_grad(lambda x: linear._compute_penalised_loss(x, part, ridge), slope, at) < 1e-5
         curvature = optimize.approx_fprime(at, slope, 1e-6)
-        np.testing.assert_allclose(linear._derivatives(at, part, ridge)[1], curvature, atol=1e-4)
+        np.testing.assert_allclose(linear._differentiate_penalised_loss(at, part, ridge)[1], curvature, atol=1e-4)
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -99,11 +99,11 @@ def test_the_minimum_is_as_low_as_another_method_finds(binary: bool) -> None:
         level = rng.permutation(K)[level]  # some increments would be negative, and are held at zero
         part = made(X, level, response, binary, rng.random(len(X)), K)
         penalty, stiffness = 10 ** rng.uniform(-4, 0), float(rng.choice([0, 0.1, 10]))
-        ridge = linear._ridge(3, K, penalty, stiffness)
+        ridge = linear._make_penalty_matrix(3, K, penalty, stiffness)
         peer = optimize.minimize(
             lambda x, part=part, ridge=ridge: (
-                linear._objective(x, part, ridge),
-                linear._derivatives(x, part, ridge)[0],
+                linear._compute_penalised_loss(x, part, ridge),
+                linear._differentiate_penalised_loss(x, part, ridge)[0],
             ),
             np.zeros(3 + K),
             jac=True,
@@ -111,8 +111,8 @@ def test_the_minimum_is_as_low_as_another_method_finds(binary: bool) -> None:
             bounds=[(None, None)] * 3 + [(0, None)] * (K - 1) + [(None, None)],
             options={"maxiter": 5000, "ftol": 1e-14, "gtol": 1e-9},
         )
-        found = linear._minimise(part, penalty, stiffness)
-        assert linear._objective(found, part, ridge) <= peer.fun + 1e-8
+        found = linear._minimise_penalised_loss(part, penalty, stiffness)
+        assert linear._compute_penalised_loss(found, part, ridge) <= peer.fun + 1e-8
         assert (found[3:-1] >= 0).all()
 
 
@@ -120,7 +120,7 @@ def test_the_minimum_is_as_low_as_another_method_finds(binary: bool) -> None:
 def test_equal_increments_are_the_logistic_regression_on_features_and_level(penalty: float) -> None:
     n = 2000
     X, level, response = rows(n)
-    found = linear._minimise(made(X, level, response, True), penalty, 1e5)
+    found = linear._minimise_penalised_loss(made(X, level, response, True), penalty, 1e5)
     # scikit-learn penalises the level too; a level written in large units hardly feels it.
     units = 1e-3
     peer = LogisticRegression(C=1 / (n * penalty), tol=1e-8, max_iter=2000)
@@ -133,7 +133,7 @@ def test_equal_increments_are_the_logistic_regression_on_features_and_level(pena
 def test_free_increments_of_amounts_are_a_ridge_regression() -> None:
     n = 2000
     X, level, response = rows(n, binary=False)
-    found = linear._minimise(made(X, level, response, False), 0.05, 0.0)
+    found = linear._minimise_penalised_loss(made(X, level, response, False), 0.05, 0.0)
     units = 1e-3
     reached = (level[:, None] >= np.arange(1, 4)) / units
     peer = Ridge(alpha=n * 0.05).fit(np.column_stack([X, reached]), response)
@@ -219,9 +219,9 @@ def test_scaling_and_shifting_amounts_scales_and_shifts_predictions() -> None:
 def test_scaling_weights_changes_nothing_and_zero_weights_leave_rows_out() -> None:
     X, level, response = rows(300)
     weight = np.where(np.arange(300) < 200, 1.0, 0.0)
-    found = linear._minimise(made(X, level, response, True, weight), 0.1, 0.1)
-    same = linear._minimise(made(X, level, response, True, 8 * weight), 0.1, 0.1)
-    fewer = linear._minimise(made(X[:200], level[:200], response[:200], True), 0.1, 0.1)
+    found = linear._minimise_penalised_loss(made(X, level, response, True, weight), 0.1, 0.1)
+    same = linear._minimise_penalised_loss(made(X, level, response, True, 8 * weight), 0.1, 0.1)
+    fewer = linear._minimise_penalised_loss(made(X[:200], level[:200], response[:200], True), 0.1, 0.1)
     np.testing.assert_allclose(found, same, atol=1e-4)
     np.testing.assert_allclose(found, fewer, atol=1e-4)
 
@@ -264,9 +264,9 @@ def test_gradients_on_principal_axes_find_what_newton_finds(
 
 def test_penalties_that_no_longer_gain_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     given, fold = wide(300, 60, True), np.arange(300) % 3
-    slow = linear.held_out_losses(given, fold)
+    slow = linear.compute_penalty_losses(given, fold)
     monkeypatch.setattr(linear, "MAX_NEWTON_FEATURES", 50)
-    losses = linear.held_out_losses(given, fold)
+    losses = linear.compute_penalty_losses(given, fold)
     made = np.isfinite(losses).all(axis=1)
     assert not made[0]
     assert made[-3:].all()

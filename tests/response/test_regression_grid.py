@@ -5,7 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from largesse.response.linear import LINEAR_TOLERANCE, _lower, _minimise, _ridge
+from largesse.response.linear import (
+    LINEAR_TOLERANCE,
+    _make_lower_bounds,
+    _make_penalty_matrix,
+    _minimise_penalised_loss,
+)
 from largesse.response.regression_grid import RegressionGrid, RegressionRows, fit_all_penalties, score_penalty_grid
 from largesse.stats import sigmoid
 
@@ -26,22 +31,22 @@ def make_rows(n: int, p: int, *, binary: bool, seed: int = 0, weighted: bool = F
 def test_each_regression_ends_at_its_own_minimum(binary: bool, weighted: bool) -> None:
     rows, p = make_rows(400, 6, binary=binary, weighted=weighted), 6
     place = np.arange(400) % 3
-    ridges = np.stack([_ridge(p, K, penalty, 0.1) for penalty in PENALTIES])
+    ridges = np.stack([_make_penalty_matrix(p, K, penalty, 0.1) for penalty in PENALTIES])
     task = RegressionGrid(rows, place, ridges)
-    found = fit_all_penalties(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
+    found = fit_all_penalties(task, np.zeros(p + K), _make_lower_bounds(p, K), LINEAR_TOLERANCE)
     assert found.shape == (3, 3, p + K)
     for j, penalty in enumerate(PENALTIES):
         for f in range(3):
-            alone = _minimise(rows.take_rows(place != f), penalty, 0.1)
+            alone = _minimise_penalised_loss(rows.take_rows(place != f), penalty, 0.1)
             np.testing.assert_allclose(found[j, f], alone, atol=2e-3 if penalty < 1e-3 else 3e-4)
     assert (found[:, :, p : p + K - 1] >= 0).all()
 
 
 def test_a_fold_is_scored_by_the_regression_without_it() -> None:
     rows, p, place = make_rows(300, 5, binary=True), 5, np.arange(300) % 4
-    ridges = _ridge(p, K, 0.01, 0.1)[None]
+    ridges = _make_penalty_matrix(p, K, 0.01, 0.1)[None]
     task = RegressionGrid(rows, place, ridges)
-    found = fit_all_penalties(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
+    found = fit_all_penalties(task, np.zeros(p + K), _make_lower_bounds(p, K), LINEAR_TOLERANCE)
     scores = score_penalty_grid(task, found)
     for i in (0, 7, 150, 299):
         here = found[0, place[i]]
@@ -52,16 +57,16 @@ def test_a_fold_is_scored_by_the_regression_without_it() -> None:
 def test_a_fold_with_all_the_weight_leaves_rows_that_count_alike() -> None:
     rows, p, place = make_rows(200, 3, binary=True), 3, np.arange(200) % 2
     weight = np.where(place == 0, 1.0, 0.0)
-    task = RegressionGrid(replace(rows, weight=weight), place, _ridge(p, K, 0.01, 0.1)[None])
-    found = fit_all_penalties(task, np.zeros(p + K), _lower(p, K), LINEAR_TOLERANCE)
-    alone = _minimise(make_rows(200, 3, binary=True).take_rows(place == 1), 0.01, 0.1)
+    task = RegressionGrid(replace(rows, weight=weight), place, _make_penalty_matrix(p, K, 0.01, 0.1)[None])
+    found = fit_all_penalties(task, np.zeros(p + K), _make_lower_bounds(p, K), LINEAR_TOLERANCE)
+    alone = _minimise_penalised_loss(make_rows(200, 3, binary=True).take_rows(place == 1), 0.01, 0.1)
     np.testing.assert_allclose(found[0, 0], alone, atol=1e-3)
 
 
 def test_separated_rows_and_empty_levels_have_finite_fits() -> None:
     X = np.linspace(-1, 1, 60, dtype=np.float32)[:, None]
     level, response = np.where(np.arange(60) % 2, 3, 0), (X[:, 0] > 0).astype(float)
-    ridges = np.stack([_ridge(1, K, penalty, 0.1) for penalty in (1e-4, 1.0)])
+    ridges = np.stack([_make_penalty_matrix(1, K, penalty, 0.1) for penalty in (1e-4, 1.0)])
     rows = RegressionRows(X, level, response, np.ones(60), K, True, np.linspace(0, 1, K))
     task = RegressionGrid(rows, np.arange(60) % 5, ridges)
-    assert np.isfinite(fit_all_penalties(task, np.zeros(1 + K), _lower(1, K), 1e-8)).all()
+    assert np.isfinite(fit_all_penalties(task, np.zeros(1 + K), _make_lower_bounds(1, K), 1e-8)).all()

@@ -11,8 +11,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_s
 from largesse.data import log_from_arrays
 from largesse.errors import InputError
 from largesse.records import Log
-from largesse.response import Linear, model_classes
-from largesse.response.response_model import explain_variance
+from largesse.response import Linear, list_model_classes
+from largesse.response.response_model import compute_r_squared
 from largesse.worlds import simulate
 
 
@@ -22,7 +22,7 @@ def log() -> Log:
 
 
 def test_every_model_is_a_regressor() -> None:
-    for kind in model_classes().values():
+    for kind in list_model_classes().values():
         assert is_regressor(kind())
         assert not is_classifier(kind())
 
@@ -83,12 +83,12 @@ def test_rows_of_a_log_are_taken_by_slices_indices_and_masks(log: Log) -> None:
 )
 def test_rows_that_cannot_be_scored_are_refused(level: object, response: object, weight: object, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        explain_variance(np.zeros((2, 2)), level, response, weight)
+        compute_r_squared(np.zeros((2, 2)), level, response, weight)
 
 
 def test_responses_that_are_all_alike_have_nothing_to_explain() -> None:
-    assert explain_variance(np.ones((2, 2)), [0, 1], [1, 1]) == 1.0
-    assert explain_variance(np.zeros((2, 2)), [0, 1], [1, 1]) == 0.0
+    assert compute_r_squared(np.ones((2, 2)), [0, 1], [1, 1]) == 1.0
+    assert compute_r_squared(np.zeros((2, 2)), [0, 1], [1, 1]) == 0.0
 
 
 def test_scikit_learn_finds_its_own_error_attributes_and_weights() -> None:

@@ -20,9 +20,8 @@ from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
 from largesse.response.fold_ensemble import average_member_scores
 from largesse.response.level_effect_estimation import Link
-from largesse.response.level_thresholds import Thresholds
 from largesse.response.linear import Linear
-from largesse.response.model_catalogue import model_classes
+from largesse.response.model_catalogue import list_model_classes
 from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import (
     DEVIATION_PRECISION,
@@ -35,6 +34,7 @@ from largesse.response.stacking import (
     convert_to_responses,
     increment_prior_precision,
 )
+from largesse.response.threshold_model import Thresholds
 from largesse.stats import assign_folds
 from largesse.stats.link_functions import sigmoid
 from largesse.worlds.paper_simulations import simulate
@@ -232,7 +232,7 @@ def test_averaged_ladders_plan_better_than_measured_steps_and_than_equal_ones(mo
     worlds = [(*saturating(2000, seed), budget, seed) for seed in range(6) for budget in (2.25, 4.5)]
     model = Linear(penalty=0.03)
     ours = np.array([skill_of(model, *world) for world in worlds])
-    monkeypatch.setattr(linear, "_settle", lambda found, rows: found)  # noqa: ARG005
+    monkeypatch.setattr(linear, "_replace_increments", lambda found, rows: found)  # noqa: ARG005
     equal = np.array([skill_of(model, *world) for world in worlds])
     monkeypatch.setattr(linear, "INCREMENT_STIFFNESS", 0.0)
     measured = np.array([skill_of(model, *world) for world in worlds])
@@ -254,7 +254,7 @@ def test_amounts_with_many_zeros_are_whether_times_how_much() -> None:
     assert (np.diff(curves, axis=1) >= 0).all()
     assert curves[np.arange(1500), level].mean() == pytest.approx(spent.mean(), rel=0.15)
     assert np.corrcoef(curves[:, 1], sigmoid(X[:, 0] - 0.4) * np.exp(0.5 * X[:, 1]))[0, 1] > 0.8
-    again = Stack.from_state(*model.state(), model_classes())
+    again = Stack.from_state(*model.state(), list_model_classes())
     assert again.predict(X).tobytes() == curves.tobytes()
     assert Stack(models=small(), folds=2).fit(X, level, spent - 1).amounts_ is None
 
@@ -292,13 +292,13 @@ def test_thresholds_are_fitted_to_all_rows_for_new_customers_and_kept() -> None:
     alone = Thresholds(penalty=0.1).fit(X, level, response)
     np.testing.assert_allclose(model.whole_[0]._curves(model.encode(X)), alone.predict(X), atol=1e-6)
     state, arrays = model.state()
-    again = Stack.from_state(state, arrays, model_classes())
+    again = Stack.from_state(state, arrays, list_model_classes())
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     model.whole_ = (None,)
     assert np.abs(model.predict(X) - again.predict(X)).max() > 1e-4
     state["learnt"]["whole_"].append(None)  # of no member
     with pytest.raises(ValueError, match="members"):
-        Stack.from_state(state, arrays, model_classes())
+        Stack.from_state(state, arrays, list_model_classes())
     with pytest.raises(InputError):
         Stack(models=[]).fit(X, level, response)
 
@@ -570,7 +570,7 @@ def test_a_blend_that_no_fit_can_have_found_is_refused(changes: dict[str, Any], 
     model = copy(straight())
     model.blend_ = replace(model.blend_, **{"tilt": 0.4, **changes})
     with pytest.raises(ValueError, match=message):  # also when it is loaded
-        Stack.from_state(*model.state(), model_classes())
+        Stack.from_state(*model.state(), list_model_classes())
     made(tilt=0.0, spread=0.0).check(2)
     with pytest.raises(ValueError, match="2 members, of 3"):
         made().check(3)

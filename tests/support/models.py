@@ -21,7 +21,7 @@ def flat(kind: Any, **settings: Any) -> Any:
 
 def summing_job(program: Any, n: int, models: int, loop: Any) -> Any:
     """Return a job whose models add up the rows that they draw, for a program of `summing_program`."""
-    from largesse.response.networks.trainer import stack_row_sets
+    from largesse.response.networks.batched_training import stack_row_sets
     from largesse.response.networks.training_types import TrainingJob
 
     own = (*stack_row_sets([np.arange(n)] * models, np.ones(n)), np.arange(1, models + 1, dtype=np.float32))

@@ -44,13 +44,13 @@ from largesse.response.networks import (
     TrainingJob,
     TrainingLoop,
     TrainingProgram,
+    batched_training,
     check_depth,
     check_shapes,
+    find_setting_problems,
     layers,
     replace_auto_settings,
-    setting_problems,
     train_networks,
-    trainer,
 )
 from largesse.stats import assign_folds, limit_to_one_thread, mark_held_out_rows, softmax
 from largesse_lab.baselines.network_helpers import (
@@ -525,7 +525,7 @@ class TrainingRows:
 
 def find_policy_network_problems(network: Network, training: Training) -> list[Problem]:
     """Return the problems of the settings of policy networks."""
-    return setting_problems("network", network, BANDITNET_NETWORK) + setting_problems(
+    return find_setting_problems("network", network, BANDITNET_NETWORK) + find_setting_problems(
         "training", training, BANDITNET_TRAINING
     )
 
@@ -541,8 +541,8 @@ def train_policy_networks(
     size = (network.width, network.depth, network.activation, network.skip)
     shape = NetworkShape(rows.X.shape[1], rows.costs.shape[1], "free", *size, bounded=False)
     loop = loop_of_steps(training.steps, BANDITNET_CHECK_STEPS, training.patience)
-    learn = trainer.stack_row_sets([np.flatnonzero(~rows.held)], rows.weight, training.batch)
-    stop = trainer.stack_row_sets([np.flatnonzero(rows.held)], rows.weight, most=trainer.STOP_ROWS)
+    learn = batched_training.stack_row_sets([np.flatnonzero(~rows.held)], rows.weight, training.batch)
+    stop = batched_training.stack_row_sets([np.flatnonzero(rows.held)], rows.weight, most=batched_training.STOP_ROWS)
     model_data = (
         *(np.repeat(array, len(shifts), axis=0) for array in (*learn, *stop)),
         shifts.astype(np.float32),

@@ -43,14 +43,14 @@ from largesse.response.networks import (
     TrainingJob,
     TrainingLoop,
     TrainingProgram,
+    batched_training,
     check_depth,
     check_shapes,
+    find_setting_problems,
     is_bounded,
     mark_lowest_loss,
     replace_auto_settings,
-    setting_problems,
     train_networks,
-    trainer,
 )
 from largesse.stats import find_chosen_index, limit_to_one_thread, mark_held_out_rows
 from largesse_lab.baselines.network_helpers import (
@@ -162,12 +162,14 @@ class CFRNet(ResponseModel):
         held = mark_held_out_rows(log, self.hold_out, self.seed)
         heads = self._heads(len(log.levels))
         inside = [np.isin(log.level, levels) for levels in heads]
-        learn = trainer.stack_row_sets(
+        learn = batched_training.stack_row_sets(
             [np.flatnonzero(mine & ~held) for mine in inside],
             weight,
             replace_auto_settings(self.training, CFRNET_TRAINING).batch,
         )
-        stop = trainer.stack_row_sets([np.flatnonzero(mine & held) for mine in inside], weight, most=trainer.STOP_ROWS)
+        stop = batched_training.stack_row_sets(
+            [np.flatnonzero(mine & held) for mine in inside], weight, most=batched_training.STOP_ROWS
+        )
         sample = np.array([self._sample_weights(log.level[~held], weight[~held], levels) for levels in heads])
         many, P = len(alphas), len(heads)
         parts = (*learn, *stop, np.array(heads, np.int32), sample.astype(np.float32))
@@ -202,8 +204,8 @@ class CFRNet(ResponseModel):
     def _problems(self, log: Log) -> list[Problem]:
         """Return everything that is wrong with the settings, for this log."""
         wrong = find_option_problems(self, CFRNET_OPTIONS)
-        wrong += setting_problems("network", self.network, CFRNET_NETWORK)
-        wrong += setting_problems("training", self.training, CFRNET_TRAINING)
+        wrong += find_setting_problems("network", self.network, CFRNET_NETWORK)
+        wrong += find_setting_problems("training", self.training, CFRNET_TRAINING)
         wrong += find_held_out_share_problems(self.hold_out) + find_strength_problems("alpha", self.alpha)
         if self.loss == "log" and not is_bounded(log.response):
             wrong.append(Problem("loss='log' is for responses in [0, 1]", "use 'auto' or 'square' for amounts"))

@@ -39,13 +39,13 @@ from largesse.response.networks import (
     TrainingJob,
     TrainingLoop,
     TrainingProgram,
+    batched_training,
     check_shapes,
+    find_positive_integer_problems,
+    find_setting_problems,
     mark_lowest_loss,
-    positive_integer_problems,
     replace_auto_settings,
-    setting_problems,
     train_networks,
-    trainer,
 )
 from largesse.stats import find_chosen_index, limit_to_one_thread, mark_held_out_rows
 from largesse_lab.baselines.network_helpers import (
@@ -159,8 +159,8 @@ class GANITE(ResponseModel):
         """Return rows to train on with their weights, and rows to stop by with theirs, each (1, …)."""
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
         held = mark_held_out_rows(log, self.hold_out, self.seed)
-        stop = trainer.stack_row_sets([np.flatnonzero(held)], weight, most=trainer.STOP_ROWS)
-        return [*trainer.stack_row_sets([np.flatnonzero(~held)], weight), *stop]
+        stop = batched_training.stack_row_sets([np.flatnonzero(held)], weight, most=batched_training.STOP_ROWS)
+        return [*batched_training.stack_row_sets([np.flatnonzero(~held)], weight), *stop]
 
     def _gan(self, features: int) -> Any:
 
@@ -172,9 +172,11 @@ class GANITE(ResponseModel):
         return Gan(features, self.levels_, width, self.scale_.bounded, *settings)
 
     def _problems(self) -> list[Problem]:
-        wrong = setting_problems("network", self.network, GANITE_NETWORK)
-        wrong += setting_problems("training", self.training, GANITE_TRAINING)
-        wrong += positive_integer_problems(self, ("discriminator_steps",)) + find_held_out_share_problems(self.hold_out)
+        wrong = find_setting_problems("network", self.network, GANITE_NETWORK)
+        wrong += find_setting_problems("training", self.training, GANITE_TRAINING)
+        wrong += find_positive_integer_problems(self, ("discriminator_steps",)) + find_held_out_share_problems(
+            self.hold_out
+        )
         return wrong + find_strength_problems("alpha", self.alpha) + find_strength_problems("beta", self.beta)
 
     # -- predicting -------------------------------------------------------------------------------------------------

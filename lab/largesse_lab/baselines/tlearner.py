@@ -10,7 +10,7 @@ import numpy as np
 from largesse.io import ONE_LEVEL, ArraySpec
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response import Linear, ResponseModel, check_auto, copy_unfitted, fit_copy
+from largesse.response import Linear, ResponseModel, check_auto_setting, copy_unfitted, fit_copy
 
 FEWEST = 20  # a level with fewer rows is predicted by a model of all rows: a handful would say anything
 
@@ -50,7 +50,7 @@ class TLearner(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        check_auto(self, "model")
+        check_auto_setting(self, "model")
         model = Linear(seed=self.seed) if isinstance(self.model, str) else self.model
         K = len(log.levels)
         count = np.bincount(log.level, minlength=K)

@@ -63,7 +63,7 @@ from largesse.records import (
     UnsupportedCells,
     find_neighbouring_levels_and_prices,
 )
-from largesse.response import ResponseModel, WithCosts, get_customer_costs, model_classes
+from largesse.response import ResponseModel, WithCosts, get_customer_costs, list_model_classes
 from largesse.stats import draw_levels
 
 if TYPE_CHECKING:
@@ -484,7 +484,7 @@ class Policy:
         manifest, arrays = read_archive(path, POLICY_FORMAT)
         with expected_content(path):
             kind = manifest["model"]["kind"]
-            known = model_classes()
+            known = list_model_classes()
             if kind not in known:
                 raise archive_error(path, f"holds a model of kind {kind!r}", suggest(str(kind), known))
             model = known[kind].from_state(manifest["model"], arrays, known)

@@ -1,4 +1,4 @@
-"""Additive model: a piecewise linear function of each feature, plus common increments of the levels.
+"""Additive response model: a piecewise linear function of each feature, plus common effects of the levels.
 
 s(x, k) = b + Σ_j g_j(x_j) + θ_1 + … + θ_k on the logit scale for 0/1 responses, on the plain scale for amounts. A g_j is a
 line plus hinges at quantiles of its feature, each less its own least-squares line; a ridge penalty shrinks the lines, and
@@ -18,18 +18,18 @@ from largesse.records import Array, Log
 from largesse.response.linear import (
     LINEAR_PENALTIES,
     FittedRegression,
+    compute_penalty_losses,
     fit_regression,
     fit_regression_by_fold,
-    held_out_losses,
     make_regression_rows,
 )
 from largesse.response.responder_amounts import (
     ResponderAmounts,
-    fit_amounts_by_fold,
+    fit_responder_amounts_by_fold,
     mark_responders,
     multiply_by_amounts,
     split_amounts,
-    suit_hurdle_model,
+    suits_hurdle_model,
 )
 from largesse.response.response_model import ResponseModel, take_rows
 from largesse.stats import assign_folds, choose_by_one_standard_error, find_chosen_index, sample_rows
@@ -46,7 +46,10 @@ QUANTILE_ROWS = 20_000  # rows, spread over the table, from which quantiles are 
 
 @dataclass(frozen=True, eq=False)
 class Hinges:
-    """Hinge functions max(x_j − knot, 0) of q features with m knots each, minus their least-squares lines."""
+    """Hinge functions max(x − knot, 0) of some features, with their linear trends removed.
+
+    There are q features with m knots each.
+    """
 
     columns: Annotated[Array, ArraySpec("q", dtype="int64")]  # indices of the features with hinges
     knots: Annotated[Array, ArraySpec("m", "q")]
@@ -54,7 +57,7 @@ class Hinges:
     slope: Annotated[Array, ArraySpec("m", "q")]
 
     def __call__(self, X: Array) -> Array:
-        """Return the values (n, m·q) of all hinge functions for features (n, p)."""
+        """Return the values (n, m·q) of all hinge functions at features (n, p)."""
         x = X[:, self.columns]
         kind = x.dtype.type
         parts = [
@@ -65,7 +68,10 @@ class Hinges:
 
 
 def place_hinges(X: Array, knots: int) -> Hinges:
-    """Place hinge functions at quantiles of the features (n, p) that have enough distinct values."""
+    """Place the knots of hinge functions at quantiles of features with enough distinct values.
+
+    Features are (n, p).
+    """
     X = X[:: -(-len(X) // QUANTILE_ROWS) or 1].astype(np.float64)
     places = np.quantile(X, np.arange(1, knots + 1) / (knots + 1), axis=0) if len(X) else np.zeros((knots, X.shape[1]))
     ends = np.concatenate([X.min(axis=0)[None], places, X.max(axis=0)[None]])
@@ -80,19 +86,19 @@ def place_hinges(X: Array, knots: int) -> Hinges:
 
 @dataclass(frozen=True, eq=False)
 class HingeColumns:
-    """Columns of an additive model's design matrix: the features, and their scaled hinge functions."""
+    """Design matrix of an additive model: the features, and their hinge functions times a scale."""
 
     hinges: Hinges
     scale: float  # of the hinges; 0 leaves straight lines
 
     def design_matrix(self, X: Array) -> Array:
-        """Return the design matrix (n, q): encoded features (n, p) and their scaled hinge functions."""
+        """Return the design matrix (n, q) of features (n, p): the features and their scaled hinge functions."""
         return np.concatenate([X, X.dtype.type(self.scale) * self.hinges(X)], axis=1) if self.scale else X
 
 
 @final
 class Additive(ResponseModel):
-    """Additive model: a sum of piecewise linear functions of the features and common increments of levels.
+    """Additive response model: piecewise linear functions of the features, plus effects of the levels.
 
     Parameters
     ----------
@@ -112,7 +118,7 @@ class Additive(ResponseModel):
     shape_, fit_
         The hinges and their chosen scale, and the regression on lines and hinges.
     amounts_
-        The amounts of responders, for responses that look two-part (`suit_hurdle_model`); `fit_` is then of 0/1 responses.
+        The amounts of responders, for responses that look two-part (`suits_hurdle_model`); `fit_` is then of 0/1 responses.
 
     Examples
     --------
@@ -136,8 +142,10 @@ class Additive(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
         few, some = take_rows(X, log, sample_rows(len(log), ADDITIVE_SEARCH_ROWS, self.seed))
-        penalty, _ = self._choose(self._hinges(X), few, some, assign_folds(some, ADDITIVE_FOLDS, self.seed))
-        X, log = take_rows(X, log, sample_rows(len(log), _max_rows(self.shape_, X.shape[1]), self.seed))
+        penalty, _ = self._choose_scale_and_penalty(
+            self._place_hinges(X), few, some, assign_folds(some, ADDITIVE_FOLDS, self.seed)
+        )
+        X, log = take_rows(X, log, sample_rows(len(log), _compute_max_rows(self.shape_, X.shape[1]), self.seed))
         self.fit_ = fit_regression(make_regression_rows(self.shape_.design_matrix(X), log), penalty=penalty)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
@@ -145,27 +153,29 @@ class Additive(ResponseModel):
 
         Settings are chosen once, for all folds.
         """
-        two = suit_hurdle_model(log)
+        two = suits_hurdle_model(log)
         amounts = (
-            fit_amounts_by_fold(X, log, fold, self.encoder_, "auto", self.seed)
+            fit_responder_amounts_by_fold(X, log, fold, self.encoder_, "auto", self.seed)
             if two
             else [None] * len(np.unique(fold))
         )
         log = mark_responders(log) if two else log
-        hinges = self._hinges(X)
+        hinges = self._place_hinges(X)
         sampled = sample_rows(len(log), ADDITIVE_SEARCH_ROWS, self.seed)
-        penalty, fits = self._choose(hinges, *take_rows(X, log, sampled), fold[sampled])
+        penalty, fits = self._choose_scale_and_penalty(hinges, *take_rows(X, log, sampled), fold[sampled])
         if len(X) > ADDITIVE_SEARCH_ROWS:
-            sampled = sample_rows(len(log), _max_rows(self.shape_, X.shape[1]), self.seed)
+            sampled = sample_rows(len(log), _compute_max_rows(self.shape_, X.shape[1]), self.seed)
             rows = make_regression_rows(self.shape_.design_matrix(X[sampled]), log.bare.take(sampled))
             fits = fit_regression_by_fold(rows, fold[sampled], penalty)
         return [self._copy_with(fit_=fit, amounts_=mean) for fit, mean in zip(fits, amounts, strict=True)]
 
-    def _hinges(self, X: Array) -> Hinges:
+    def _place_hinges(self, X: Array) -> Hinges:
         return place_hinges(X if X.shape[1] * self.knots <= MAX_HINGES else X[:, :0], self.knots)
 
-    def _choose(self, hinges: Hinges, X: Array, log: Log, fold: Array) -> tuple[float, list[FittedRegression]]:
-        """Choose the scale of hinges and the ridge penalty on held-out rows.
+    def _choose_scale_and_penalty(
+        self, hinges: Hinges, X: Array, log: Log, fold: Array
+    ) -> tuple[float, list[FittedRegression]]:
+        """Choose the scale of hinge functions and the ridge penalty by losses of held-out rows.
 
         Returns the penalty and the regressions without each fold.
         """
@@ -174,7 +184,7 @@ class Additive(ResponseModel):
         losses: list[Array] = []
         for scale in sorted({0.0, *self.hinge_scales}) if len(hinges.columns) else [0.0]:
             shape = HingeColumns(hinges, scale)
-            penalty_losses = held_out_losses(replace(rows, X=shape.design_matrix(X)), fold)
+            penalty_losses = compute_penalty_losses(replace(rows, X=shape.design_matrix(X)), fold)
             best = int(np.argmin(np.average(penalty_losses, axis=1, weights=log.weight)))
             tried.append((shape, LINEAR_PENALTIES[best]))
             losses.append(penalty_losses[best])
@@ -195,7 +205,7 @@ class Additive(ResponseModel):
 
     @property
     def penalty_(self) -> float:
-        """The chosen ridge penalty."""
+        """Ridge penalty chosen by cross-validation."""
         return self.fit_.penalty
 
     def _check_learnt(self) -> None:
@@ -205,7 +215,7 @@ class Additive(ResponseModel):
             raise ValueError(f"{len(self.fit_.coef)} coefficients of {columns} lines and hinges")
 
 
-def _max_rows(shape: HingeColumns, features: int) -> int:
-    """Return the largest number of rows of a fit, which falls with the number of columns."""
+def _compute_max_rows(shape: HingeColumns, features: int) -> int:
+    """Return the maximum number of rows to fit, which falls with the number of columns."""
     columns = features + (shape.hinges.knots.size if shape.scale else 0)
     return int(min(MAX_ADDITIVE_ROWS, max(MAX_WORK // max(columns, 1) ** 2, ADDITIVE_SEARCH_ROWS)))

@@ -1,4 +1,4 @@
-"""Histogram gradient boosting, monotone in the level."""
+"""Response model by scikit-learn's histogram gradient boosting, monotone in the level."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIN_RARE_ROWS = 10  # with fewer rows of the rarer response, the held-out rows m
 
 @final
 class Boosting(ResponseModel):
-    """Histogram gradient boosting on features and level by scikit-learn, monotone in the level.
+    """Response model by scikit-learn's histogram gradient boosting on features and level, monotone in the level.
 
     Parameters
     ----------

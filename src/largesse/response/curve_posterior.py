@@ -1,4 +1,4 @@
-"""Draws of response curves from their posterior, given out-of-fold curves and the rows of a log.
+"""Approximate posterior of response curves, from out-of-fold curves and the rows of a log.
 
 On the scale of the link: s(x, k) = a + b·base(x) + ladder_k + t·z(x)·lift_k + c·deviation(x, k). The parts are those of the
 out-of-fold curves: a customer's mean score, and the rest of a customer's score without it and without the mean increments
@@ -39,8 +39,8 @@ FIRST_EFFECT = 2  # the coefficients are: intercept, slope, K−1 effects, tilt,
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
-    """Parts of the scores (n, K) of out-of-fold curves."""
+class _ScoreParts:
+    """Parts of out-of-fold scores (n, K): base score, common level effects and individual deviations."""
 
     base: Array  # (n,) mean scores over levels
     place: Array  # (n,) standardised and clipped
@@ -48,23 +48,26 @@ class _Parts:
     lift: Array  # (K,) the same, around their mean in the log
     deviation: Array  # (n, K)
 
-    def take(self, rows: Array) -> _Parts:
-        """Return the parts of some rows."""
-        return _Parts(self.base[rows], self.place[rows], self.ladder, self.lift, self.deviation[rows])
+    def take(self, rows: Array) -> _ScoreParts:
+        """Select rows of the score parts by their indices."""
+        return _ScoreParts(self.base[rows], self.place[rows], self.ladder, self.lift, self.deviation[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class CurvePosterior:
-    """Posterior of the response curves of some customers."""
+    """Approximate posterior distribution of customers' response curves."""
 
     link: Link
     ladder: LadderPosterior
     mean: Array  # (K+3,) of the coefficients under a flat prior of the ladder
     covariance: Array  # (K+3, K+3)
-    parts: _Parts
+    parts: _ScoreParts
 
     def draw_curves(self, count: int, places: Array, seed: int = 0) -> Iterator[Array]:
-        """Yield drawn curves (m, K), one array per draw, for the rows with indices `places` (m,) in the fit."""
+        """Yield random response curves (m, K) of some customers from the posterior, one array per draw.
+
+        The customers are rows with indices `places` (m,) in the fit.
+        """
         rng = np.random.default_rng(seed)
         ladders = self.ladder.draw_ladders(count, rng)
         K = ladders.shape[1]
@@ -83,7 +86,7 @@ class CurvePosterior:
 
 
 def fit_curve_posterior(log: Log, curves: Array, fold: Array, weight: Array, rows: Array) -> CurvePosterior | None:
-    """Fit the posterior of curves to rows of a log, from their out-of-fold curves.
+    """Fit the posterior of response curves to rows of a log, given the rows' out-of-fold curves.
 
     None if there is a single level, or no row has any weight.
 
@@ -123,8 +126,11 @@ def fit_curve_posterior(log: Log, curves: Array, fold: Array, weight: Array, row
     return CurvePosterior(link, ladder, mean, covariance, parts)
 
 
-def _split_scores(scores: Array, fold: Array, weight: Array, level: Array) -> _Parts:
-    """Split out-of-fold scores (n, K) into base, ladder and deviations; each fold has its own mean increments."""
+def _split_scores(scores: Array, fold: Array, weight: Array, level: Array) -> _ScoreParts:
+    """Split out-of-fold scores (n, K) into base score, common level effects and individual deviations.
+
+    Each fold has its own mean increments.
+    """
     base = scores.mean(axis=1)
     middle = float(weight @ base / weight.sum())
     spread = float(np.sqrt(weight @ (base - middle) ** 2 / weight.sum()))
@@ -137,4 +143,4 @@ def _split_scores(scores: Array, fold: Array, weight: Array, level: Array) -> _P
     mean = np.average(ladders, axis=0, weights=sums)
     ladder = mean - mean[0]
     lift = ladder - float(weight @ ladder[level] / weight.sum())
-    return _Parts(base + mean[0], place, ladder, lift, deviation - ladders[part])
+    return _ScoreParts(base + mean[0], place, ladder, lift, deviation - ladders[part])

@@ -1,4 +1,4 @@
-"""Calibration of the mean score of several fold models by one slope.
+"""Calibration of the mean prediction of several fold models by one slope.
 
 Two things make the mean of several models vary too little or too much. Each model may itself do so: held-out rows tell, by
 the slope with which its bases fit their responses. And a mean of models that disagree varies less than any one of them:
@@ -22,7 +22,7 @@ CALIBRATION_TOLERANCE = 1e-13  # of the mean loss
 
 @dataclass(frozen=True)
 class ScoreCalibration:
-    """Linear calibration of a customer's base score: the mean of the customer's scores over all levels.
+    """Linear calibration of customers' base scores: the mean of a customer's scores over all levels.
 
     The distance of the base score from `middle` is multiplied by `slope`.
     """
@@ -31,7 +31,7 @@ class ScoreCalibration:
     middle: float = 0.0
 
     def __call__(self, scores: Array) -> Array:
-        """Return scores (…, K) with calibrated base scores; increments between levels are unchanged."""
+        """Return calibrated scores (…, K), with unchanged differences between levels."""
         if self.slope == 1.0:
             return scores
         return scores + (self.slope - 1.0) * (scores.mean(axis=-1, keepdims=True) - self.middle)
@@ -39,7 +39,7 @@ class ScoreCalibration:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
-    """Out-of-fold scores of logged rows, with the rows' levels and responses."""
+    """Out-of-fold scores of logged rows, with the rows' levels, responses and weights."""
 
     held: Array  # (n, K) scores
     place: Array  # (n, K) one at the row's level, or shares of two neighbouring knots of a dose
@@ -61,7 +61,7 @@ def fit_calibration(rows: HeldOutScores, together: Array) -> ScoreCalibration:
 
 
 def fit_calibration_slope(rows: HeldOutScores) -> float:
-    """Return the slope of responses on held-out base scores.
+    """Fit the slope of responses on out-of-fold base scores.
 
     The mean score of every level is fitted together with it.
     """

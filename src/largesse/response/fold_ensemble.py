@@ -1,4 +1,4 @@
-"""Ensembles of one model per fold: out-of-fold predictions of a log, mean predictions of new customers."""
+"""Ensembles of one model per fold: out-of-fold predictions of a log, and mean predictions of new customers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ OUTSIDE = "scoring rows that were not learnt from"
 def fit_fold_copies(
     models: Sequence[ResponseModel], X: Array, log: Log, fold: Array, owner: ResponseModel
 ) -> tuple[tuple[ResponseModel, ...], ...]:
-    """Fit a copy of each model without each fold of a log with encoded features (n, p), in parallel threads if possible.
+    """Fit a copy of each model without each fold of a log, in parallel threads if possible.
+
+    X are encoded features (n, p).
 
     Returns the fold models of each model. They share the owner's encoder: customers are then encoded once, not once per model.
     """
@@ -46,7 +48,7 @@ def fit_fold_copies(
 
 
 def score_held_out_rows(models: Sequence[ResponseModel], X: Array, fold: Array, link: Link) -> Array:
-    """Return the out-of-fold scores (n, K) of encoded rows (n, p)."""
+    """Return the out-of-fold scores (n, K) of rows, each by the model fitted without the row's fold."""
     scores = np.empty((len(X), models[0].levels_))
     for model, f in zip(models, np.unique(fold), strict=True):
         scores[fold == f] = link.to_scores(model._curves(X[fold == f]))
@@ -54,7 +56,10 @@ def score_held_out_rows(models: Sequence[ResponseModel], X: Array, fold: Array, 
 
 
 def average_member_scores(models: Sequence[ResponseModel], X: Array, link: Link) -> Array:
-    """Return the scores (n, K) of new customers with features (n, p), averaged over several models."""
+    """Return the scores (n, K) of new customers, averaged over several fitted models.
+
+    X are features (n, p).
+    """
     total = np.zeros((len(X), models[0].levels_))
     for model in models:
         total += link.to_scores(model._curves(X))
@@ -62,7 +67,7 @@ def average_member_scores(models: Sequence[ResponseModel], X: Array, link: Link)
 
 
 def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | None = None) -> HeldOutPredictions:
-    """Return out-of-fold predictions of a log by copies of a model.
+    """Return out-of-fold predictions of a log by copies of a model that are fitted without each fold.
 
     The model is any object with `fit(log)` and `predict(features)`.
 
@@ -70,7 +75,7 @@ def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | Non
     rows outside the sample are predicted by a copy that is fitted to the whole sample.
     """
     if log.sample is not None:
-        return _predict_around(model, log, log.sample, fold, progress)
+        return _predict_large_log(model, log, log.sample, fold, progress)
     if not isinstance(model, ResponseModel):
         return HeldOutPredictions(_refit_per_fold(model, log, fold, progress), fold)
     with report_to(progress):
@@ -79,7 +84,7 @@ def predict_held_out(model: Any, log: Log, fold: Array, progress: Progress | Non
         return model.predict_held_out(log, fold)
 
 
-def _predict_around(
+def _predict_large_log(
     model: Any, log: Log, sample: LogSample, fold: Array, progress: Progress | None
 ) -> HeldOutPredictions:
     held = predict_held_out(model, sample.log, fold[sample.rows], progress)
@@ -104,7 +109,7 @@ def _refit_per_fold(model: Any, log: Log, fold: Array, progress: Progress | None
 
 @dataclass(frozen=True, eq=False)
 class ModelScorer:
-    """Function that predicts the curves of a table of features by a fitted model.
+    """Function from feature tables to response curves by a fitted model, which can be sent to other processes.
 
     It is sent to other machines as JSON and arrays.
     """
@@ -113,7 +118,10 @@ class ModelScorer:
     workers: int = 1  # threads
 
     def __call__(self, table: pa.Table) -> Array:
-        """Return curves (n, K); where costs are observed, expected costs follow in K more columns."""
+        """Return the response curves (n, K) of a feature table, followed by expected costs if costs are observed.
+
+        The costs are K more columns.
+        """
         if not isinstance(self.model, ResponseModel):
             return np.asarray(self.model.predict(table))
         X, of_costs = self.model.encode(table), getattr(self.model, "costs_", None)
@@ -124,7 +132,7 @@ class ModelScorer:
 
     @property
     def features(self) -> list[str] | None:
-        """Names of the features that the model needs; None if it needs all."""
+        """Names of the feature columns that the model needs, or None for all columns."""
         return list(self.model.encoder_.features) if isinstance(self.model, ResponseModel) else None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -132,7 +140,7 @@ class ModelScorer:
 
 
 def restore_model_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer:
-    """Restore the scorer of a model that was packed as JSON and arrays."""
+    """Restore a `ModelScorer` from the JSON and arrays of its model."""
     kinds: list[Any] = [ResponseModel]
     for parent in kinds:
         kinds += parent.__subclasses__()
@@ -141,14 +149,14 @@ def restore_model_scorer(kind: str, state: State, arrays: Arrays) -> ModelScorer
 
 
 def predict_outside_sample(held: HeldOutPredictions, log: Log, fold: Array, model: Any) -> HeldOutPredictions:
-    """Extend the out-of-fold predictions for the sample of a large log by predictions for all other rows.
+    """Extend out-of-fold predictions for a large log's sample by predictions for all other rows.
 
     The fitted model predicts the rows outside the sample, which it has not seen.
     """
     assert log.sample is not None
     n, K, outside, start = len(log), held.curves.shape[1], np.flatnonzero(log.outside), 0
-    curves = _spread(held.curves, log.sample.rows, n)
-    costs = None if held.costs is None else _spread(held.costs, log.sample.rows, n)
+    curves = _copy_into_matrix(held.curves, log.sample.rows, n)
+    costs = None if held.costs is None else _copy_into_matrix(held.costs, log.sample.rows, n)
     scorer = ModelScorer(model, count_cores())
     for batch in log.sample.map(scorer, scorer.features, outside):
         rows = outside[start : start + len(batch)]
@@ -162,8 +170,8 @@ def predict_outside_sample(held: HeldOutPredictions, log: Log, fold: Array, mode
     return HeldOutPredictions(curves, fold, costs, shuffled)
 
 
-def _spread(values: Array, rows: Array, n: int) -> Array:
-    """Copy rows into a new matrix (n, K), whose other rows stay uninitialised."""
+def _copy_into_matrix(values: Array, rows: Array, n: int) -> Array:
+    """Copy rows into a new matrix (n, K) at given positions, and leave all other rows uninitialised."""
     whole = np.empty((n, values.shape[1]))
     whole[rows] = values
     return whole

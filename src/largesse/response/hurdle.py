@@ -1,4 +1,4 @@
-"""Hurdle model: the probability of a response times the mean amount of responders."""
+"""Hurdle response model: the probability of a response times the mean amount of responders."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from largesse.records import Array, Log
 from largesse.response.additive import Additive
 from largesse.response.responder_amounts import (
     ResponderAmounts,
-    contain_zeros_and_amounts,
-    fit_amounts,
-    fit_amounts_by_fold,
+    fit_responder_amounts,
+    fit_responder_amounts_by_fold,
+    has_zeros_and_amounts,
     mark_responders,
     multiply_by_amounts,
 )
-from largesse.response.response_model import ResponseModel, check_auto, copy_with_encoder, fit_copy
+from largesse.response.response_model import ResponseModel, check_auto_setting, copy_with_encoder, fit_copy
 
 
 @final
 class Hurdle(ResponseModel):
-    """Hurdle model for responses with many zeros and amounts with a long tail.
+    """Hurdle model of responses with many zeros and amounts with a long tail.
 
     Levels change the probability as its model predicts, and the amount by increments that are zero for few responders.
     Responses without two parts (0/1, none of them zero, or some below zero) have one: the first model is then fitted
@@ -63,27 +63,29 @@ class Hurdle(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        two = contain_zeros_and_amounts(log)
-        self.chance_ = fit_copy(self._chance(), X, mark_responders(log) if two else log, self.encoder_)
-        self.amounts_ = fit_amounts(X, log, self.encoder_, self.amount, self.seed) if two else None
+        two = has_zeros_and_amounts(log)
+        self.chance_ = fit_copy(self._make_probability_model(), X, mark_responders(log) if two else log, self.encoder_)
+        self.amounts_ = fit_responder_amounts(X, log, self.encoder_, self.amount, self.seed) if two else None
         self.choices_ = self.chance_.choices_
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one model per fold, fitted to the encoded features (n, p) of all other folds."""
-        two = contain_zeros_and_amounts(log)
+        two = has_zeros_and_amounts(log)
         chances = mark_responders(log) if two else log
-        fitted = copy_with_encoder(self._chance(), chances, self.encoder_).fold_models(X, chances, fold)
+        fitted = copy_with_encoder(self._make_probability_model(), chances, self.encoder_).fold_models(X, chances, fold)
         amounts = (
-            fit_amounts_by_fold(X, log, fold, self.encoder_, self.amount, self.seed) if two else [None] * len(fitted)
+            fit_responder_amounts_by_fold(X, log, fold, self.encoder_, self.amount, self.seed)
+            if two
+            else [None] * len(fitted)
         )
         return [
             self._copy_with(chance_=chance, amounts_=mean, choices_=chance.choices_)
             for chance, mean in zip(fitted, amounts, strict=True)
         ]
 
-    def _chance(self) -> ResponseModel:
-        check_auto(self, "chance")
-        check_auto(self, "amount")
+    def _make_probability_model(self) -> ResponseModel:
+        check_auto_setting(self, "chance")
+        check_auto_setting(self, "amount")
         return Additive(seed=self.seed) if isinstance(self.chance, str) else self.chance
 
     def _curves(self, X: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Estimation of the levels' effects that all customers share, on the scale of the link function, from a prior and the rows."""
+"""Estimation of level effects that are common to all customers, from a prior and the rows of a log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from largesse.stats import compute_loss, compute_loss_curvature, compute_loss_sl
 
 @dataclass(frozen=True)
 class Link:
-    """Link function between expected responses and scores."""
+    """Link function that converts between expected responses and scores."""
 
     binary: bool  # scores are logits; else responses in units
     unit: float = 1.0
@@ -28,7 +28,7 @@ class Link:
 
 
 def choose_link(log: Log) -> Link:
-    """Return the link function for the responses of a log."""
+    """Choose the link function for the responses of a log: logit for binary responses, else the identity."""
     return Link(True) if log.binary else Link(False, float(np.std(log.response)) or 1.0)
 
 
@@ -82,7 +82,10 @@ def scale_doses(levels: Levels) -> Array:
 
 
 def list_ladder_shapes(doses: Array) -> tuple[Array, Array]:
-    """Return S candidate shapes (S, K−1) of the levels' effects, scaled to 1 at the dearest level, and their prior weights (S,)."""
+    """Return candidate shapes (S, K−1) of the level effects, and the shapes' prior weights (S,).
+
+    They are scaled to 1 at the dearest level.
+    """
     K = len(doses)
     place = np.arange(K) / (K - 1)
     groups: list[tuple[float, list[Array]]] = [
@@ -91,7 +94,7 @@ def list_ladder_shapes(doses: Array) -> tuple[Array, Array]:
         (0.12, [doses]),
         (0.15, [place]),
         (0.10, [doses**power for power in (0.25, 0.5)]),
-        (0.08, [_rise(doses, middle, steep) for middle in (0.25, 0.5, 0.75) for steep in (6.0, 14.0)]),
+        (0.08, [_make_logistic_curve(doses, middle, steep) for middle in (0.25, 0.5, 0.75) for steep in (6.0, 14.0)]),
         (0.08, [(np.arange(K) >= first).astype(np.float64) for first in range(1, K)]),
     ]
     shapes = np.array([shape[1:] / shape[-1] for _, group in groups for shape in group])
@@ -99,14 +102,14 @@ def list_ladder_shapes(doses: Array) -> tuple[Array, Array]:
     return shapes, weights / weights.sum()
 
 
-def _rise(doses: Array, middle: float, steep: float) -> Array:
-    """Return a logistic curve over doses (K,) that starts at 0."""
+def _make_logistic_curve(doses: Array, middle: float, steep: float) -> Array:
+    """Return a logistic curve over doses (K,), shifted to start at 0."""
     rise = sigmoid(steep * (doses - middle))
     return rise - rise[0]
 
 
 def average_ladder(effects: Array, covariance: Array, doses: Array, typical: float) -> Array:
-    """Return the posterior mean (K,) of the levels' effects, non-decreasing from 0.
+    """Return the posterior mean (K,) of the level effects, non-decreasing from 0.
 
     Parameters
     ----------
@@ -138,14 +141,14 @@ def average_ladder(effects: Array, covariance: Array, doses: Array, typical: flo
 
 @dataclass(frozen=True, eq=False)
 class LadderPosterior:
-    """Posterior of the levels' effects: a mixture of normal distributions over A amplitudes and S shapes."""
+    """Posterior of the level effects: a mixture of normal distributions over A amplitudes and S shapes."""
 
     weights: Array  # (A, S), of sum one
     means: Array  # (A, S, K−1)
     covariances: Array  # (A, K−1, K−1)
 
     def draw_ladders(self, count: int, rng: np.random.Generator) -> Array:
-        """Draw `count` vectors of level effects (count, K) from the posterior, each non-decreasing from 0."""
+        """Draw non-decreasing level effects (count, K) at random from the posterior."""
         A, S = self.weights.shape
         steps = self.means.shape[2]
         place, shape = np.divmod(rng.choice(A * S, size=count, p=self.weights.ravel()), S)
@@ -160,9 +163,9 @@ class LadderPosterior:
 
 
 def fit_ladder_posterior(effects: Array, covariance: Array, doses: Array, typical: float) -> LadderPosterior:
-    """Return the posterior of the levels' effects, given one measurement of each effect."""
+    """Return the posterior of the level effects, given one noisy measurement of each effect."""
     shapes, prior = list_ladder_shapes(doses)
-    walk = _walk(len(effects))
+    walk = _make_random_walk_covariance(len(effects))
     chance = np.exp(-0.5 * np.log(AMPLITUDES) ** 2)
     logs, means, covariances = [], [], []
     for roughness in ROUGHNESSES:
@@ -179,8 +182,8 @@ def fit_ladder_posterior(effects: Array, covariance: Array, doses: Array, typica
     return LadderPosterior(weights / weights.sum(), np.array(means), np.array(covariances))
 
 
-def _walk(steps: int) -> Array:
-    """Return the covariance of a random walk over the levels, with some independent noise at each level."""
+def _make_random_walk_covariance(steps: int) -> Array:
+    """Return the covariance of a random walk over the levels, plus independent noise."""
     place = np.arange(1, steps + 1) / steps
     return np.minimum.outer(place, place) + 0.1 * np.eye(steps)
 
@@ -197,7 +200,7 @@ WEAK_PRECISION = 1e-3  # of the prior; it matters for levels without rows, or wh
 
 @dataclass(frozen=True, eq=False)
 class ScoredRows:
-    """Rows of a log for regressions on the scale of the link function."""
+    """Rows of a log for regressions on the scale of the link function: levels, responses and weights."""
 
     link: Link
     level: Array  # (n,)
@@ -208,7 +211,7 @@ class ScoredRows:
     propensity: Array | None = None  # (n,) of the rows' levels, if it is known or estimated
 
     def take_rows(self, rows: Array) -> ScoredRows:
-        """Return the rows at some indices."""
+        """Select rows by their indices."""
         cluster, propensity = (None if part is None else part[rows] for part in (self.cluster, self.propensity))
         return replace(
             self,
@@ -221,16 +224,16 @@ class ScoredRows:
 
     @property
     def mean_score(self) -> float:
-        """Score that corresponds to the mean response."""
+        """Score of the mean response, on the scale of the link function."""
         mean = float(self.weight @ self.response / (self.weight.sum() or 1.0))
         return float(Link(self.link.binary).to_scores(np.array([mean]))[0])
 
     def increment_indicators(self) -> Array:
-        """Return the indicators (n, K−1) of the increments up to each row's level."""
+        """Return indicators (n, K−1) of the level of each row, without the first level."""
         return np.eye(len(self.doses))[self.level][:, 1:]
 
     def inverse_weights(self) -> Array:
-        """Return the limited inverse propensities (n,) of the rows, relative to levels assigned at random; else ones."""
+        """Return the stabilised and limited inverse propensities (n,) of the rows, or ones without propensities."""
         if self.propensity is None:
             return np.ones(len(self.level))
         share = np.bincount(self.level, weights=self.weight) / (self.weight.sum() or 1.0)
@@ -250,7 +253,10 @@ class ScoredRows:
 
 
 def make_scored_rows(log: Log, link: Link) -> ScoredRows:
-    """Convert a log to rows for regressions of scores; weights are scaled to mean one."""
+    """Convert a log to rows for regressions on the scale of the link function.
+
+    Weights are scaled to mean one.
+    """
     weight = log.weights / (log.weights.mean() or 1.0)
     doses = scale_doses(log.levels)
     return ScoredRows(link, log.level, log.response / link.unit, weight, log.cluster, doses, log.propensity)
@@ -258,7 +264,7 @@ def make_scored_rows(log: Log, link: Link) -> ScoredRows:
 
 @dataclass(frozen=True, eq=False)
 class CoefficientPrior:
-    """Normal priors of q independent coefficients, and lower bounds of these coefficients."""
+    """Independent normal priors of q regression coefficients, with lower bounds of the coefficients."""
 
     mean: Array
     precision: Array
@@ -266,7 +272,7 @@ class CoefficientPrior:
 
 
 def fit_coefficients(rows: ScoredRows, design: Array, offset: Array, prior: CoefficientPrior, noise: float) -> Array:
-    """Return the posterior mode (q,) of the coefficients of a design matrix (n, q).
+    """Fit the coefficients (q,) of a design matrix (n, q) to rows, as the posterior mode under a normal prior.
 
     `noise` divides the information of the rows.
     """
@@ -298,7 +304,7 @@ def fisher_information(rows: ScoredRows, design: Array, score: Array, noise: flo
 
 
 def measure_slope_noise(rows: ScoredRows, design: Array, score: Array) -> float:
-    """Return the ratio of the loss slopes' observed variance to the variance that the model implies.
+    """Return the ratio of the observed variance of loss slopes to the variance under the model.
 
     It is 1 for independent 0/1 responses.
 
@@ -325,7 +331,7 @@ JITTER_VARIANCE = 1e-9
 def measure_effects(
     rows: ScoredRows, design: Array, score: Array, noise: float, step: Array, covariance: Array, first: int
 ) -> tuple[Array, Array]:
-    """Return the change (K−1,) of the levels' effects that rows at scores (n,) call for, and its covariance.
+    """Estimate the correction (K−1,) of the level effects from rows at scores (n,), with its covariance.
 
     `step` (q,) and `covariance` (q, q) are a Newton step of the regression on a design matrix (n, q) and its covariance; the
     effects are its coefficients from `first` on.
@@ -352,12 +358,14 @@ def measure_effects(
 
 
 def _estimate_bias(difference: Array, variance: Array, typical: float) -> tuple[Array, Array]:
-    """Return the posterior mean (K−1,) and covariance of a regression's bias, from unbiased effects minus its own effects.
+    """Estimate the bias (K−1,) of regression effects, from their difference to unbiased effects.
+
+    Returns its posterior mean and covariance. The difference is unbiased effects minus the regression's.
 
     `variance` (K−1, K−1) is that of the difference.
     """
     place = np.arange(1, len(difference) + 1) / len(difference)
-    shape = np.outer(place, place) + ROUGH_BIAS * _walk(len(difference))
+    shape = np.outer(place, place) + ROUGH_BIAS * _make_random_walk_covariance(len(difference))
     logs, means, covariances = [], [], []
     for size in BIASES:
         prior = (size * typical) ** 2 * shape
@@ -379,7 +387,7 @@ def _estimate_bias(difference: Array, variance: Array, typical: float) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """Fitted effects (K,) of the levels, with the intercept, the slope of the base score, and the noise of the rows."""
+    """Fitted level effects (K,), intercept, slope of the base score, and noise factor of the rows."""
 
     intercept: float
     slope: float
@@ -388,7 +396,7 @@ class Ladder:
 
 
 def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
-    """Fit the common effects of the levels to rows with base scores (n,).
+    """Fit level effects that are common to all customers to rows with base scores (n,).
 
     The slope of the base scores is fitted as well if `slope` is true; otherwise it is 1. Propensities correct the measured
     effects for confounding that the base scores miss.
@@ -417,7 +425,9 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
         step = np.linalg.solve(precisions, -design.T @ rows.loss_slopes(score) / noise - precision * (params - start))
         move, covariance = measure_effects(rows, design, score, noise, step, np.linalg.inv(precisions), first)
         effects = params[first:] + move
-        ladder = _settle(rows, base, average_ladder(effects, covariance, rows.doses, typical), noise, moves)
+        ladder = _fit_intercept_and_slope(
+            rows, base, average_ladder(effects, covariance, rows.doses, typical), noise, moves
+        )
         there = np.array([ladder.intercept, *([ladder.slope] if moves else []), *ladder.effects[1:]])
         moved, params = np.abs(there - params).max(), there
         if not rows.link.binary or moved < READING_TOLERANCE:
@@ -425,8 +435,8 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     return ladder
 
 
-def _settle(rows: ScoredRows, base: Array, effects: Array, noise: float, moves: bool) -> Ladder:
-    """Fit the intercept and the slope of the base scores (n,), given the effects (K,) of the levels."""
+def _fit_intercept_and_slope(rows: ScoredRows, base: Array, effects: Array, noise: float, moves: bool) -> Ladder:
+    """Fit the intercept and the slope of base scores (n,), given the level effects (K,)."""
     offset = effects[rows.level] + (0.0 if moves else base)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else [])])
     start = np.ones(design.shape[1])

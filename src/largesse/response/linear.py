@@ -1,4 +1,4 @@
-"""Linear response model: a linear function of the features plus a common increment for each level.
+"""Linear response model: a linear function of the features, plus common effects of the levels.
 
 The score is s(x, k) = b + x·β + θ_1 + … + θ_k with θ ≥ 0: a logit for 0/1 responses, the response itself for amounts.
 A ridge penalty, chosen on held-out rows, shrinks β. The increments are those of the averaged ladder (see `level_effect_estimation`),
@@ -26,7 +26,7 @@ from largesse.response.regression_grid import (
     score_penalty_grid,
 )
 from largesse.response.responder_amounts import ResponderAmounts, multiply_by_amounts, split_amounts
-from largesse.response.response_model import ResponseModel, check_auto
+from largesse.response.response_model import ResponseModel, check_auto_setting
 from largesse.stats import (
     PrincipalAxes,
     compute_loss,
@@ -65,18 +65,18 @@ class FittedRegression:
 
     @cached_property
     def level_effects(self) -> Array:
-        """Effects (K,) of the levels on the score: cumulative sums of the increments."""
+        """Effect (K,) of each level on the score: the cumulative sum of the increments between levels."""
         return np.concatenate([[0.0], np.cumsum(self.increments)])
 
     def predict(self, X: Array) -> Array:
-        """Predict curves (n, K) from features (n, q)."""
+        """Predict response curves (n, K) from features (n, q)."""
         score = (dot_rows(X, self.coef) + self.intercept)[:, None] + self.level_effects
         return sigmoid(score) if self.binary else score
 
 
 @final
 class Linear(ResponseModel):
-    """Linear model: features shift a customer's whole curve, and each level adds a non-negative increment that all customers share.
+    """Linear response model: a linear function of the features, plus level effects common to all customers.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Linear(ResponseModel):
     fit_
         Coefficients (p,), intercept, the K−1 increments (on the logit scale for 0/1 responses), and the penalty used.
     amounts_
-        The amounts of responders, for responses that look two-part (`suit_hurdle_model`); `fit_` is then of 0/1 responses.
+        The amounts of responders, for responses that look two-part (`suits_hurdle_model`); `fit_` is then of 0/1 responses.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Linear(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        check_auto(self, "penalty")
+        check_auto_setting(self, "penalty")
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
         self.fit_ = fit_regression(make_regression_rows(X, log), penalty=self.penalty, seed=self.seed)
 
@@ -117,7 +117,7 @@ class Linear(ResponseModel):
 
     @property
     def penalty_(self) -> float:
-        """The chosen ridge penalty."""
+        """Ridge penalty chosen by cross-validation."""
         return self.fit_.penalty
 
     def _check_learnt(self) -> None:
@@ -129,7 +129,7 @@ class Linear(ResponseModel):
 
 
 def make_regression_rows(X: Array, log: Log) -> RegressionRows:
-    """Convert encoded features (n, p) and a log to the rows of a regression."""
+    """Combine encoded features (n, p) and a log to the rows of a regression."""
     levels = log.levels
     return RegressionRows(
         X, log.level, log.response, log.weights, len(levels), log.binary, scale_doses(levels), log.cluster
@@ -137,40 +137,47 @@ def make_regression_rows(X: Array, log: Log) -> RegressionRows:
 
 
 def fit_regression(rows: RegressionRows, *, penalty: float | str = "auto", seed: int = 0) -> FittedRegression:
-    """Fit a linear regression to its rows; an "auto" penalty is chosen by cross-validation."""
+    """Fit a linear regression to rows, with a given or cross-validated ridge penalty.
+
+    "auto" is chosen by cross-validation.
+    """
     scale = rows.response_unit
     with limit_to_one_thread():
-        rows, axes = _turn(replace(rows, response=rows.response / scale))
+        rows, axes = _rotate_to_principal_axes(replace(rows, response=rows.response / scale))
         if isinstance(penalty, str):
-            penalty = _choose(rows, seed)
-        params = _settle(_minimise(rows, penalty, INCREMENT_STIFFNESS), rows)
-    return _regression(params, axes, rows, scale, penalty)
+            penalty = _choose_penalty(rows, seed)
+        params = _replace_increments(_minimise_penalised_loss(rows, penalty, INCREMENT_STIFFNESS), rows)
+    return _make_fitted_regression(params, axes, rows, scale, penalty)
 
 
 def fit_regression_by_fold(rows: RegressionRows, fold: Array, penalty: float) -> list[FittedRegression]:
     """Fit one linear regression per fold, without the rows of the fold."""
     scale = rows.response_unit
     with limit_to_one_thread():
-        rows, axes = _turn(replace(rows, response=rows.response / scale))
+        rows, axes = _rotate_to_principal_axes(replace(rows, response=rows.response / scale))
         (fold_params,), _ = _fit_without_folds(rows, fold, [penalty], LINEAR_TOLERANCE)
         settled = [
-            _settle(params, rows.take_rows(fold != f)) for params, f in zip(fold_params, np.unique(fold), strict=True)
+            _replace_increments(params, rows.take_rows(fold != f))
+            for params, f in zip(fold_params, np.unique(fold), strict=True)
         ]
-    return [_regression(params, axes, rows, scale, penalty) for params in settled]
+    return [_make_fitted_regression(params, axes, rows, scale, penalty) for params in settled]
 
 
-def held_out_losses(rows: RegressionRows, fold: Array) -> Array:
-    """Return the out-of-fold losses (penalties, n) of all rows under each penalty.
+def compute_penalty_losses(rows: RegressionRows, fold: Array) -> Array:
+    """Return the out-of-fold losses (penalties, n) of all rows under each ridge penalty.
 
     Amounts are in units of their spread, and every fit has increments of its own.
     """
     with limit_to_one_thread():
-        rows, _ = _turn(replace(rows, response=rows.response / rows.response_unit))
+        rows, _ = _rotate_to_principal_axes(replace(rows, response=rows.response / rows.response_unit))
         return _fit_without_folds(rows, fold, LINEAR_PENALTIES, COMPARISON_TOLERANCE)[1]
 
 
-def _settle(params: Array, rows: RegressionRows) -> Array:
-    """Replace the fitted increments by those of the averaged ladder, and refit the intercept."""
+def _replace_increments(params: Array, rows: RegressionRows) -> Array:
+    """Replace the fitted increments between levels by shrunken ones, and refit the intercept.
+
+    They are those of the averaged ladder.
+    """
     p = rows.X.shape[1]
     base = (rows.X @ params[:p].astype(rows.X.dtype)).astype(np.float64)
     weight = rows.weight / (rows.weight.mean() or 1.0)
@@ -179,8 +186,8 @@ def _settle(params: Array, rows: RegressionRows) -> Array:
     return np.concatenate([params[:p], np.diff(ladder.effects), [ladder.intercept]])
 
 
-def _turn(rows: RegressionRows) -> tuple[RegressionRows, PrincipalAxes | None]:
-    """Rotate rows with many features to their principal axes.
+def _rotate_to_principal_axes(rows: RegressionRows) -> tuple[RegressionRows, PrincipalAxes | None]:
+    """Rotate features to their principal axes if there are many features.
 
     The ridge penalty is the same in all directions, so the fit does not change.
     """
@@ -190,7 +197,7 @@ def _turn(rows: RegressionRows) -> tuple[RegressionRows, PrincipalAxes | None]:
     return replace(rows, X=axes.Z, size=axes.size), axes
 
 
-def _regression(
+def _make_fitted_regression(
     params: Array, axes: PrincipalAxes | None, rows: RegressionRows, scale: float, penalty: float
 ) -> FittedRegression:
     p = rows.X.shape[1]
@@ -198,7 +205,7 @@ def _regression(
     return FittedRegression(coef * scale, float(params[-1]) * scale, params[p:-1] * scale, rows.binary, penalty)
 
 
-def _choose(rows: RegressionRows, seed: int) -> float:
+def _choose_penalty(rows: RegressionRows, seed: int) -> float:
     """Choose the ridge penalty with the lowest mean held-out loss."""
     shuffled = shuffle_rows(len(rows.level), LINEAR_SEARCH_ROWS, seed)
     if len(shuffled) < 2:
@@ -213,25 +220,27 @@ def _choose(rows: RegressionRows, seed: int) -> float:
 def _fit_without_folds(
     rows: RegressionRows, fold: Array, penalties: Sequence[float], tolerance: float
 ) -> tuple[Array, Array]:
-    """Fit regressions for each penalty without each fold.
+    """Fit regressions without each fold, for each ridge penalty.
 
     Returns the parameters (penalties, folds, q) and the held-out losses (penalties, n) of the rows.
     """
     if rows.size is not None:
-        return _fit_on_axes(rows, fold, penalties)
+        return _fit_without_folds_on_axes(rows, fold, penalties)
     p, K = rows.X.shape[1], rows.K
     place = np.unique(fold, return_inverse=True)[1]
-    ridges = np.stack([_ridge(p, K, penalty, INCREMENT_STIFFNESS) for penalty in penalties])
+    ridges = np.stack([_make_penalty_matrix(p, K, penalty, INCREMENT_STIFFNESS) for penalty in penalties])
     if not rows.weight.any():
         rows = replace(rows, weight=np.ones(len(place)))
-    first = _minimise(rows, penalties[len(penalties) // 2], INCREMENT_STIFFNESS, tolerance=START_TOLERANCE)
+    first = _minimise_penalised_loss(
+        rows, penalties[len(penalties) // 2], INCREMENT_STIFFNESS, tolerance=START_TOLERANCE
+    )
     task = RegressionGrid(rows, place, ridges)
-    params = fit_all_penalties(task, first, _lower(p, K), tolerance)
+    params = fit_all_penalties(task, first, _make_lower_bounds(p, K), tolerance)
     return params, compute_loss(score_penalty_grid(task, params), rows.response, rows.binary)
 
 
-def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) -> tuple[Array, Array]:
-    """Fit regressions for each penalty without each fold, to features on principal axes.
+def _fit_without_folds_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) -> tuple[Array, Array]:
+    """Fit regressions on principal axes without each fold, for each ridge penalty.
 
     The last penalty is the largest, and smaller ones take longer: once two in a row have brought no gain, the rest are not
     fitted, and their losses are infinite.
@@ -243,54 +252,56 @@ def _fit_on_axes(rows: RegressionRows, fold: Array, penalties: Sequence[float]) 
     means: list[float] = []
     for j, penalty in reversed(list(enumerate(penalties))):
         for i, f in enumerate(parts):
-            starts[i] = params[j, i] = _minimise(rows.take_rows(fold != f), penalty, INCREMENT_STIFFNESS, starts[i])
+            starts[i] = params[j, i] = _minimise_penalised_loss(
+                rows.take_rows(fold != f), penalty, INCREMENT_STIFFNESS, starts[i]
+            )
             test = rows.take_rows(fold == f)
-            losses[j, fold == f] = compute_loss(_scores(params[j, i], test), test.response, test.binary)
+            losses[j, fold == f] = compute_loss(_compute_scores(params[j, i], test), test.response, test.binary)
         means.append(float(rows.weight @ losses[j]))
         if len(means) > 2 and min(means[-2:]) > min(means):
             break
     return params, losses
 
 
-def _scores(parameters: Array, rows: RegressionRows) -> Array:
+def _compute_scores(parameters: Array, rows: RegressionRows) -> Array:
     p = rows.X.shape[1]
     effects = np.concatenate([[0.0], np.cumsum(parameters[p : p + rows.K - 1])])
     return (rows.X @ parameters[:p].astype(rows.X.dtype)).astype(np.float64) + effects[rows.level] + parameters[-1]
 
 
-def _lower(p: int, K: int) -> Array:
-    """Return the lower bounds (q,) of the parameters: zero for increments, none for the others."""
+def _make_lower_bounds(p: int, K: int) -> Array:
+    """Return the lower bounds (q,) of the parameters: zero for increments, −∞ for all others."""
     return np.concatenate([np.full(p, -np.inf), np.zeros(K - 1), [-np.inf]])
 
 
-def _minimise(
+def _minimise_penalised_loss(
     rows: RegressionRows,
     penalty: float,
     stiffness: float,
     start: Array | None = None,
     tolerance: float = LINEAR_TOLERANCE,
 ) -> Array:
-    """Return the parameters with the lowest penalised loss: coefficients (p,), increments (K−1,), intercept."""
+    """Return the parameters with the lowest penalised loss: coefficients (p,), increments (K−1,) and intercept."""
     p, K = rows.X.shape[1], rows.K
-    lower = _lower(p, K)
+    lower = _make_lower_bounds(p, K)
     if start is None:
         start = np.zeros(p + K)
         mean = rows.weight @ rows.response / rows.weight.sum()
         start[-1] = logit(mean) if rows.binary else mean
     if rows.size is not None:
-        return _minimise_on_axes(rows, penalty, stiffness, start, lower)
-    ridge = _ridge(p, K, penalty, stiffness)
+        return _minimise_loss_on_axes(rows, penalty, stiffness, start, lower)
+    ridge = _make_penalty_matrix(p, K, penalty, stiffness)
     return minimise(
-        lambda here: _objective(here, rows, ridge),
-        lambda here: _derivatives(here, rows, ridge),
+        lambda here: _compute_penalised_loss(here, rows, ridge),
+        lambda here: _differentiate_penalised_loss(here, rows, ridge),
         start,
         lower=lower,
         tolerance=tolerance,
     )
 
 
-def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, start: Array, lower: Array) -> Array:
-    """Return the parameters with the lowest penalised loss, for features on principal axes.
+def _minimise_loss_on_axes(rows: RegressionRows, penalty: float, stiffness: float, start: Array, lower: Array) -> Array:
+    """Return the parameters with the lowest penalised loss for features on principal axes.
 
     Parameters are scaled so that all directions are about equally steep.
     """
@@ -305,7 +316,7 @@ def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, st
 
     def objective(scaled: Array) -> tuple[float, Array]:
         here = scale * scaled
-        score = _scores(here, rows)
+        score = _compute_scores(here, rows)
         coef, increments = here[:p], here[p : p + K - 1]
         pull = rows.weight * compute_loss_slope(score, rows.response, rows.binary) / whole
         away = increments - increments.mean() if K > 1 else increments
@@ -321,8 +332,8 @@ def _minimise_on_axes(rows: RegressionRows, penalty: float, stiffness: float, st
     return scale * minimize(objective, start / scale, method="L-BFGS-B", jac=True, bounds=bounds, options=options).x
 
 
-def _ridge(p: int, K: int, penalty: float, stiffness: float) -> Array:
-    """Return the penalty matrix (q, q) of the parameters.
+def _make_penalty_matrix(p: int, K: int, penalty: float, stiffness: float) -> Array:
+    """Return the matrix (q, q) of the quadratic penalty on the parameters.
 
     It shrinks β to zero, increments to their mean, and the intercept not at all.
     """
@@ -333,20 +344,23 @@ def _ridge(p: int, K: int, penalty: float, stiffness: float) -> Array:
     return ridge
 
 
-def _objective(parameters: Array, rows: RegressionRows, ridge: Array) -> float:
-    loss = compute_loss(_scores(parameters, rows), rows.response, rows.binary)
+def _compute_penalised_loss(parameters: Array, rows: RegressionRows, ridge: Array) -> float:
+    loss = compute_loss(_compute_scores(parameters, rows), rows.response, rows.binary)
     return float(rows.weight @ loss / rows.weight.sum() + 0.5 * parameters @ ridge @ parameters)
 
 
-def _derivatives(parameters: Array, rows: RegressionRows, ridge: Array) -> tuple[Array, Array]:
-    """Return the slope (q,) and the curvature (q, q) of the penalised loss, with q = p + K."""
+def _differentiate_penalised_loss(parameters: Array, rows: RegressionRows, ridge: Array) -> tuple[Array, Array]:
+    """Return the gradient (q,) and the Hessian (q, q) of the penalised loss.
+
+    q = p + K.
+    """
     X, level, K, whole = rows.X, rows.level, rows.K, rows.weight.sum()
-    score = _scores(parameters, rows)
+    score = _compute_scores(parameters, rows)
     pull = rows.weight * compute_loss_slope(score, rows.response, rows.binary) / whole
     curve = rows.weight * compute_loss_curvature(score, rows.binary) / whole
     reached = level_design_matrix(K)
     slope = np.concatenate([(pull.astype(X.dtype) @ X).astype(np.float64), np.bincount(level, pull, K) @ reached])
-    square, cross = _moments(X, level, curve, K)
+    square, cross = _sum_weighted_products(X, level, curve, K)
     rest = reached.T @ np.diag(np.bincount(level, curve, K)) @ reached
     across = cross.T @ reached  # (p, K)
     curvature = np.block([[square, across], [across.T, rest]]) + ridge
@@ -354,8 +368,10 @@ def _derivatives(parameters: Array, rows: RegressionRows, ridge: Array) -> tuple
     return slope + ridge @ parameters, curvature + 1e-9 * np.eye(len(curvature))
 
 
-def _moments(X: Array, level: Array, curve: Array, K: int) -> tuple[Array, Array]:
-    """Return Σ curve·x·xᵀ (p, p) over all rows, and Σ curve·x (K, p) over the rows of each level.
+def _sum_weighted_products(X: Array, level: Array, curve: Array, K: int) -> tuple[Array, Array]:
+    """Return the weighted sums of x·xᵀ (p, p) over all rows, and of x (K, p) over the rows of each level.
+
+    The weights are `curve`.
 
     The rows are summed in blocks that fit into the cache.
     """

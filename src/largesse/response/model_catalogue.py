@@ -1,4 +1,4 @@
-"""Catalogue of response models by the names that campaign files and the command line use.
+"""Catalogue of response models, by the names in campaign files and on the command line.
 
 To add a model, write its file and add one line to `MODEL_CATALOGUE`.
 """
@@ -14,17 +14,17 @@ from largesse.errors import Problem, refuse, suggest
 from largesse.response.additive import Additive
 from largesse.response.boosting import Boosting
 from largesse.response.hurdle import Hurdle
-from largesse.response.level_thresholds import Thresholds
 from largesse.response.linear import Linear
 from largesse.response.networks.sire import IRE, SIRE
 from largesse.response.observed_cost_model import Proportional, WithCosts
 from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
+from largesse.response.threshold_model import Thresholds
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """Entry of the catalogue: the class of a model, its settings, and a sentence about it."""
+    """Catalogue entry of a response model: its class, its settings and a description."""
 
     kind: type[ResponseModel]
     about: str
@@ -62,12 +62,12 @@ MODEL_DESCRIPTIONS = {
 
 
 def list_models() -> Mapping[str, CatalogueEntry]:
-    """Return the catalogue: all models by name."""
+    """Return the catalogue of response models by name."""
     return MappingProxyType(MODEL_CATALOGUE)
 
 
 def make_model(name: str, seed: int = 0) -> ResponseModel:
-    """Return an unfitted model by its name, with its default settings.
+    """Make an unfitted response model from its catalogue name.
 
     >>> make_model("boosting", seed=3)
     Boosting(seed=3)
@@ -78,7 +78,7 @@ def make_model(name: str, seed: int = 0) -> ResponseModel:
 
 
 def describe_model(kind: str) -> str:
-    """Return a sentence about a class of models; empty for unknown classes.
+    """Return a sentence that describes a class of response models, empty for an unknown class.
 
     >>> describe_model("Linear")
     'It adds up the contributions of the features; a level adds the same for all customers.'
@@ -87,7 +87,7 @@ def describe_model(kind: str) -> str:
 
 
 def check_model_name(name: str) -> None:
-    """Refuse a name that is not in the catalogue."""
+    """Raise an error for a model name that is not in the catalogue."""
     if name in MODEL_CATALOGUE:
         return
     if name in LAB:
@@ -97,7 +97,7 @@ def check_model_name(name: str) -> None:
     refuse("model", [Problem(f"model {name!r} is not known", hint)])
 
 
-def model_classes() -> dict[str, type[ResponseModel]]:
-    """Return the model classes that a saved file may hold, by name."""
+def list_model_classes() -> dict[str, type[ResponseModel]]:
+    """Return the model classes that a saved file may contain, by class name."""
     listed = {entry.kind.__name__: entry.kind for entry in MODEL_CATALOGUE.values()}
     return {**listed, "WithCosts": WithCosts, "Proportional": Proportional}

@@ -1,4 +1,4 @@
-"""Models of observed costs: a response model that also predicts costs, and a proportional cost model."""
+"""Response models with observed costs: a second model for the costs, and a proportional cost model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from largesse.io import ArraySpec
 from largesse.progress import start_stage, subrange
 from largesse.records import Array, Customers, HeldOutPredictions, Log
 from largesse.response.fold_ensemble import OUTSIDE, predict_outside_sample
-from largesse.response.response_model import ResponseModel, check_auto, compute_in_blocks, copy_with_encoder, fit_copy
+from largesse.response.response_model import (
+    ResponseModel,
+    check_auto_setting,
+    compute_in_blocks,
+    copy_with_encoder,
+    fit_copy,
+)
 from largesse.response.stacking import Stack
 from largesse.stats import assign_folds, count_cores, dot_rows, limit_to_one_thread, minimise, sample_rows
 
@@ -50,22 +56,22 @@ class WithCosts(ResponseModel):
 
     @property
     def unfitted_models(self) -> tuple[ResponseModel, ResponseModel]:
-        """The unfitted models of the response and of the costs."""
-        check_auto(self, "model")
-        check_auto(self, "costs")
+        """Unfitted models of the response and of the costs."""
+        check_auto_setting(self, "model")
+        check_auto_setting(self, "costs")
         model = Stack(seed=self.seed) if isinstance(self.model, str) else self.model
         return model, Proportional(seed=self.seed) if isinstance(self.costs, str) else self.costs
 
     def _learn(self, X: Array, log: Log) -> None:
         model, costs = self.unfitted_models
-        paid = _of_costs(log)
+        paid = _make_cost_log(log)
         self.model_ = fit_copy(model, X, log, self.encoder_)
         self.costs_ = fit_copy(costs, X, paid, self.encoder_)
         self.choices_ = self.model_.choices_
 
     def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
         model, costs = self.unfitted_models
-        paid = _of_costs(log)
+        paid = _make_cost_log(log)
         self.model_, self.costs_ = (
             copy_with_encoder(model, log, self.encoder_),
             copy_with_encoder(costs, paid, self.encoder_),
@@ -79,7 +85,7 @@ class WithCosts(ResponseModel):
 
     def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
         model, costs = self.unfitted_models
-        paid = _of_costs(log)
+        paid = _make_cost_log(log)
         responses = copy_with_encoder(model, log, self.encoder_)._hold_out(X, log, fold)
         spent = copy_with_encoder(costs, paid, self.encoder_)._hold_out(X, paid, fold)
         return HeldOutPredictions(responses.curves, fold, np.maximum(spent.curves, 0.0))
@@ -88,25 +94,27 @@ class WithCosts(ResponseModel):
         return self.model_._curves(X)
 
     def predict_without_fold(self, X: Array, place: int) -> Array:
-        """Return curves (n, K) of encoded features (n, p) by the model fitted without one fold.
+        """Predict response curves (n, K) by the model that was fitted without one fold.
+
+        X are encoded features (n, p).
 
         Only after `fit_held_out`; `place` is the position of the fold among all folds.
         """
         return self.model_.predict_without_fold(X, place)
 
     def predict_costs(self, customers: Any) -> Array:
-        """Return the expected cost (n, K) of every level for each customer, never negative."""
+        """Predict the expected cost (n, K) of each level for each customer."""
         costs: Array = np.maximum(self.costs_._curves(self.encode(customers)), 0.0)
         return costs
 
     def check_curves(self) -> None:
-        """Raise ValueError unless the curves of both models can be computed and are finite."""
+        """Raise ValueError unless both fitted models can predict finite values."""
         self.model_.check_curves()
         self.costs_.check_curves()
 
 
-def _of_costs(log: Log) -> Log:
-    """Return the log with its observed costs as responses; refuse a log that has none."""
+def _make_cost_log(log: Log) -> Log:
+    """Return the log with its observed costs as responses, or raise an error if it has none."""
     if log.paid is None:
         hint = "name the column with what each row cost: read_log(…, cost_column=…); or fit the response model alone"
         refuse("WithCosts", [Problem("the log has no column of observed costs", hint)])
@@ -114,14 +122,14 @@ def _of_costs(log: Log) -> Log:
 
 
 def get_customer_costs(model: ResponseModel, customers: Any) -> Array | None:
-    """Return the customers' own costs (n, K), predicted or from their table; None if all customers have the same costs."""
+    """Return customers' individual costs (n, K), predicted or from their table, or None if costs are common."""
     if isinstance(model, WithCosts):
         return model.predict_costs(customers)
     return customers.costs if isinstance(customers, Customers | Log) else None
 
 
 def fit_out_of_fold(model: ResponseModel, log: Log, fold: Array) -> HeldOutPredictions:
-    """Fit a model to a log and return out-of-fold predictions of its rows.
+    """Fit a model to a log, and return out-of-fold predictions of the log's rows.
 
     `fold` (n,) holds the fold of each row.
 
@@ -138,7 +146,7 @@ def fit_out_of_fold(model: ResponseModel, log: Log, fold: Array) -> HeldOutPredi
 def predict_curves_and_costs(
     model: ResponseModel, customers: Customers, workers: int | None = None, *, tracked: bool = False
 ) -> tuple[Array, Array | None]:
-    """Predict the curves (n, K) of customers, and their costs (n, K) if these differ between customers.
+    """Predict the response curves (n, K) of customers, and their costs (n, K) if costs differ between customers.
 
     Results are bit-identical for any split of the customers into tables. `workers` is the number of threads, by
     default one per core. `tracked` reports the progress.
@@ -159,7 +167,7 @@ MAX_LOG_SCALE = 30.0  # larger logarithms would overflow or mean nothing as an a
 
 @dataclass(frozen=True, eq=False)
 class FittedProportional:
-    """Fitted proportional model: coefficients of the scale, and the amount of every level at scale 1."""
+    """Fitted proportional model: coefficients of a customer's scale, and the amount of each level at scale 1."""
 
     coef: Annotated[Array, ArraySpec("p")]
     sizes: Annotated[Array, ArraySpec("K")]
@@ -168,13 +176,13 @@ class FittedProportional:
     penalty: float
 
     def predict_amounts(self, X: Array) -> Array:
-        """Return the amounts (n, K) of features (n, p); scales are clipped to their range in the log."""
+        """Predict amounts (n, K) from features (n, p), with scales clipped to their range in the log."""
         return np.exp(np.clip(dot_rows(X, self.coef), self.low, self.high))[:, None] * self.sizes
 
 
 @final
 class Proportional(ResponseModel):
-    """Proportional model of costs and other non-negative amounts: features scale a curve common to all.
+    """Proportional model of costs or other amounts: features scale one curve over the levels.
 
     Parameters
     ----------
@@ -200,14 +208,14 @@ class Proportional(ResponseModel):
         self.seed = seed
 
     def _learn(self, X: Array, log: Log) -> None:
-        check_auto(self, "penalty")
+        check_auto_setting(self, "penalty")
         below = int((log.response < 0).sum())
         if below:
             hint = "amounts are zero or more: use another model, such as Boosting()"
             fail("Proportional", Problem(f"the response is negative in {plural(below, 'row')}", hint))
         with limit_to_one_thread(X.size):
             penalty = _choose_penalty(X, log, self.seed) if isinstance(self.penalty, str) else float(self.penalty)
-            self.fit_ = _fit(X, log, (penalty,))[0]
+            self.fit_ = _fit_penalties(X, log, (penalty,))[0]
 
     def _curves(self, X: Array) -> Array:
         return self.fit_.predict_amounts(X)
@@ -218,14 +226,14 @@ class Proportional(ResponseModel):
 
 
 def _choose_penalty(X: Array, log: Log, seed: int) -> float:
-    """Return the penalty with the lowest held-out Poisson loss."""
+    """Choose the ridge penalty with the lowest held-out Poisson loss."""
     some = sample_rows(len(log), AMOUNT_SEARCH_ROWS, seed) if len(log) > AMOUNT_SEARCH_ROWS else np.arange(len(log))
     X, log = X[some], log.take(some)
     fold, loss = assign_folds(log, AMOUNT_SEARCH_FOLDS, seed), np.zeros(len(AMOUNT_PENALTIES))
     for f in np.unique(fold):
         test = fold == f
         held, indices = log.take(test), np.arange(int(test.sum()))
-        for j, fitted in enumerate(_fit(X[~test], log.take(~test), AMOUNT_PENALTIES)):
+        for j, fitted in enumerate(_fit_penalties(X[~test], log.take(~test), AMOUNT_PENALTIES)):
             # A level without costs in the other folds would make any cost here impossible: it has a little.
             least = max(1e-6 * float(fitted.sizes.max(initial=0.0)), 1e-300)
             mean = np.maximum(fitted.predict_amounts(X[test])[indices, held.level], least)
@@ -233,15 +241,15 @@ def _choose_penalty(X: Array, log: Log, seed: int) -> float:
     return AMOUNT_PENALTIES[int(np.argmin(loss))]
 
 
-def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[FittedProportional]:
-    """Fit the model for each penalty, starting at the fit of the penalty before it."""
+def _fit_penalties(X: Array, log: Log, penalties: tuple[float, ...]) -> list[FittedProportional]:
+    """Fit the proportional model for each ridge penalty, started at the previous fit."""
     K, X = len(log.levels), X.astype(np.float64)
     paid = log.weights * log.response
     total, whole = np.bincount(log.level, weights=paid, minlength=K), float(paid.sum())
     scalings, coef = [], np.zeros(X.shape[1])
     for penalty in penalties:
         if whole > 0:
-            coef = _search(X, log, paid / whole, penalty, coef)
+            coef = _minimise_poisson_loss(X, log, paid / whole, penalty, coef)
         score = np.clip(X @ coef, -MAX_LOG_SCALE, MAX_LOG_SCALE)
         mass = np.bincount(log.level, weights=log.weights * np.exp(score), minlength=K)
         sizes = np.divide(total, mass, out=np.zeros(K), where=mass > 0)
@@ -249,8 +257,8 @@ def _fit(X: Array, log: Log, penalties: tuple[float, ...]) -> list[FittedProport
     return scalings
 
 
-def _search(X: Array, log: Log, share: Array, penalty: float, start: Array) -> Array:
-    """Return the coefficients (p,) with the lowest penalised loss.
+def _minimise_poisson_loss(X: Array, log: Log, share: Array, penalty: float, start: Array) -> Array:
+    """Return the coefficients (p,) with the lowest penalised Poisson loss.
 
     `share` (n,) is each row's share of the total amount.
     """

@@ -1,4 +1,4 @@
-"""Grid of regressions, one for each penalty and each left-out fold, fitted together in one batch.
+"""Batch fit of many regressions on the same rows, one for each penalty and left-out fold.
 
 Their curvatures hardly differ, so one is enough: that of all rows around a first fit, less the part of the fold. Slopes are
 exact, those of all regressions from one pass over the rows, so each ends at its own minimum. This is Newton's method with a
@@ -37,7 +37,7 @@ class RegressionRows:
     size: Array | None = None  # (p,) mean squares of the features, if these are principal axes
 
     def take_rows(self, rows: Array) -> RegressionRows:
-        """Return the rows at some indices, or the rows that a mask (n,) marks."""
+        """Select rows by their indices or by a mask (n,)."""
         cluster = None if self.cluster is None else self.cluster[rows]
         parts = {name: getattr(self, name)[rows] for name in ("X", "level", "response", "weight")}
         if not parts["weight"].any():  # a part may hold only rows of weight zero; then all count equally
@@ -46,13 +46,13 @@ class RegressionRows:
 
     @property
     def response_unit(self) -> float:
-        """Unit in which responses are measured: the standard deviation of amounts, or 1 for 0/1 responses."""
+        """Unit of responses: the standard deviation of amounts, or 1 for binary responses."""
         return 1.0 if self.binary else float(np.std(self.response)) or 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class RegressionGrid:
-    """Grid of regressions with q = p + K parameters each, one for each penalty and each left-out fold.
+    """Grid of regressions with q = p + K parameters, one for each penalty and left-out fold.
 
     Scores are X·β + increments up to the level + intercept.
     """
@@ -63,12 +63,15 @@ class RegressionGrid:
 
     @cached_property
     def n_folds(self) -> int:
-        """Number F of folds."""
+        """Number of cross-validation folds."""
         return int(self.place.max()) + 1
 
     @cached_property
     def training_weights(self) -> Array:
-        """Sum (F,) of the weights of all rows outside each fold; 0 if the sum is only a rounding error."""
+        """Sum (F,) of the row weights outside each fold.
+
+        It is 0 if the sum is only a rounding error.
+        """
         weight = self.rows.weight
         sums = weight.sum() - np.bincount(self.place, weight, self.n_folds)
         return np.where(sums > 1e-12 * weight.sum(), sums, 0.0)
@@ -79,7 +82,7 @@ class RegressionGrid:
         return len(self.place) - np.bincount(self.place, minlength=self.n_folds)
 
     def fold_weights(self, rows: slice) -> Array:
-        """Return the weights (m, F) of m rows in the F regressions, each fitted without one fold.
+        """Return the weights (m, F) of m rows in the F regressions that are fitted without one fold.
 
         Rows of the fold get 0; the others count equally if all their weights are zero.
         """
@@ -89,29 +92,32 @@ class RegressionGrid:
 
 
 def level_design_matrix(K: int) -> Array:
-    """Return the design matrix (K, K) of the levels: indicators of the increments up to each level, and a column for the intercept."""
+    """Return the design matrix (K, K) of the levels: cumulative increment indicators and an intercept.
+
+    Indicators are those of the increments up to each level.
+    """
     return np.column_stack([np.tril(np.ones((K, K)))[:, 1:], np.ones(K)])
 
 
 def fit_all_penalties(task: RegressionGrid, start: Array, lower: Array, tolerance: float) -> Array:
-    """Fit the parameters (J, F, q) of regressions for J penalties and F left-out folds, all in one batch.
+    """Fit the regressions for J penalties and F left-out folds in one batch, and return parameters (J, F, q).
 
     All start at `start` (q,) and keep the lower bounds (q,).
     """
     J, F, q = len(task.ridges), task.n_folds, len(start)
     here = np.broadcast_to(np.maximum(start, lower), (J, F, q)).copy()
     curvature = _measure_curvatures(task, start)
-    value, slope = _evaluate(task, here)
+    value, slope = _compute_losses_and_slopes(task, here)
     busy = np.ones((J, F), dtype=bool)
     for step in range(1, MAX_REGRESSION_STEPS + 1):
-        move = _newton_moves(here, slope, curvature, task.ridges, lower, busy)
+        move = _compute_newton_steps(here, slope, curvature, task.ridges, lower, busy)
         # Half the slope along a move is what it will bring; where that is nothing, rounding must not decide.
         busy &= -0.5 * np.einsum("jfq,jfq->jf", slope, move) > tolerance
         if not busy.any():
             break
         move[~busy] = 0.0
         before = value.copy()
-        here, value, slope = _go(task, here, value, slope, move, lower)
+        here, value, slope = _apply_newton_steps(task, here, value, slope, move, lower)
         busy &= value < before - tolerance
         if not busy.any():
             break
@@ -124,18 +130,18 @@ def score_penalty_grid(task: RegressionGrid, params: Array) -> Array:
     """Return the out-of-fold scores (J, n) of all rows under J penalties."""
     J, n = len(params), len(task.rows.level)
     scores = np.empty((J, n))
-    for rows in _blocks(n):
-        here = _scores(task, rows, params.reshape(-1, params.shape[2])).reshape(-1, J, task.n_folds)
+    for rows in _split_into_blocks(n):
+        here = _compute_block_scores(task, rows, params.reshape(-1, params.shape[2])).reshape(-1, J, task.n_folds)
         scores[:, rows] = np.take_along_axis(here, task.place[rows, None, None], axis=2)[:, :, 0].T
     return scores
 
 
-def _blocks(n: int) -> list[slice]:
+def _split_into_blocks(n: int) -> list[slice]:
     return [slice(first, min(first + REGRESSION_BLOCK_ROWS, n)) for first in range(0, n, REGRESSION_BLOCK_ROWS)]
 
 
-def _scores(task: RegressionGrid, rows: slice, parameters: Array) -> Array:
-    """Return the scores (m, C) of a block of rows under C parameter vectors (C, q)."""
+def _compute_block_scores(task: RegressionGrid, rows: slice, parameters: Array) -> Array:
+    """Return the scores (m, C) of m rows under C parameter vectors (C, q)."""
     X = task.rows.X[rows]
     p = X.shape[1]
     levels = level_design_matrix(task.rows.K) @ parameters[:, p:].T  # (K, C)
@@ -143,17 +149,17 @@ def _scores(task: RegressionGrid, rows: slice, parameters: Array) -> Array:
     return scores
 
 
-def _evaluate(task: RegressionGrid, here: Array) -> tuple[Array, Array]:
-    """Return the penalised losses (J, F) and their slopes (J, F, q) at parameters (J, F, q)."""
+def _compute_losses_and_slopes(task: RegressionGrid, here: Array) -> tuple[Array, Array]:
+    """Return the penalised losses (J, F) and gradients (J, F, q) of all regressions at parameters (J, F, q)."""
     J, F, q = here.shape
     p, K = task.rows.X.shape[1], task.rows.K
     value, slope = np.zeros((J, F)), np.zeros((J * F, q))
     reached = level_design_matrix(K)
-    for rows in _blocks(len(task.rows.level)):
+    for rows in _split_into_blocks(len(task.rows.level)):
         response, level = task.rows.response[rows, None], task.rows.level[rows]
         weight = np.tile(task.fold_weights(rows), (1, J))  # penalties outside, folds inside
         with np.errstate(over="ignore"):
-            score = _scores(task, rows, here.reshape(J * F, q))
+            score = _compute_block_scores(task, rows, here.reshape(J * F, q))
             value += (weight * compute_loss(score, response, task.rows.binary)).sum(axis=0).reshape(J, F)
         pull = weight * compute_loss_slope(score, response, task.rows.binary)
         X = task.rows.X[rows]
@@ -166,25 +172,28 @@ def _evaluate(task: RegressionGrid, here: Array) -> tuple[Array, Array]:
 
 
 def _measure_curvatures(task: RegressionGrid, at: Array) -> Array:
-    """Return the curvatures (F, q, q) of the mean losses without each fold, at parameters (q,)."""
+    """Return the Hessians (F, q, q) of the mean losses without each fold, at parameters (q,)."""
     p, K, F = task.rows.X.shape[1], task.rows.K, task.n_folds
     q, reached = p + K, level_design_matrix(K)
     parts = np.zeros((F, q, q))
-    for rows in _blocks(len(task.rows.level)):
-        curve = compute_loss_curvature(_scores(task, rows, at[None])[:, 0], task.rows.binary)
+    for rows in _split_into_blocks(len(task.rows.level)):
+        curve = compute_loss_curvature(_compute_block_scores(task, rows, at[None])[:, 0], task.rows.binary)
         X, level, place = task.rows.X[rows], task.rows.level[rows], task.place[rows]
         for f in range(F):
             mine = place == f
             row_curvatures = curve[mine] * task.rows.weight[rows][mine]
-            parts[f] += _moments(X[mine], level[mine], row_curvatures, K, reached)
+            parts[f] += _sum_curvature(X[mine], level[mine], row_curvatures, K, reached)
     whole, left = parts.sum(axis=0), task.training_weights[:, None, None]
     # A fold with all the weight leaves nothing to measure: the curvature of all rows will do.
     curvatures = np.where(left > 0, (whole - parts) / np.where(left > 0, left, 1.0), whole / task.rows.weight.sum())
     return curvatures + MIN_CURVATURE * np.eye(q)
 
 
-def _moments(X: Array, level: Array, curve: Array, K: int, reached: Array) -> Array:
-    """Return the sum (q, q) of curve·z·zᵀ over rows; z is a row's features, increments and intercept."""
+def _sum_curvature(X: Array, level: Array, curve: Array, K: int, reached: Array) -> Array:
+    """Return the Hessian (q, q) of the loss: the weighted sum of z·zᵀ over the rows' design vectors z.
+
+    z is a row's features, increments and intercept; the weight is `curve`.
+    """
     weighted = X * curve[:, None].astype(X.dtype)
     cross = np.stack([weighted[level == k].sum(axis=0, dtype=np.float64) for k in range(K)])  # (K, p)
     across = cross.T @ reached
@@ -192,8 +201,10 @@ def _moments(X: Array, level: Array, curve: Array, K: int, reached: Array) -> Ar
     return np.block([[(X.T @ weighted).astype(np.float64), across], [across.T, rest]])
 
 
-def _newton_moves(here: Array, slope: Array, curvature: Array, ridges: Array, lower: Array, busy: Array) -> Array:
-    """Return the Newton steps (J, F, q) of unfinished fits; parameters at an active bound do not move."""
+def _compute_newton_steps(
+    here: Array, slope: Array, curvature: Array, ridges: Array, lower: Array, busy: Array
+) -> Array:
+    """Return the Newton steps (J, F, q) of unfinished fits, zero for parameters at an active bound."""
     move = np.zeros_like(here)
     j, f = np.nonzero(busy)
     held = (here[j, f] <= lower) & (slope[j, f] > 0)
@@ -206,10 +217,10 @@ def _newton_moves(here: Array, slope: Array, curvature: Array, ridges: Array, lo
     return move
 
 
-def _go(
+def _apply_newton_steps(
     task: RegressionGrid, here: Array, value: Array, slope: Array, move: Array, lower: Array
 ) -> tuple[Array, Array, Array]:
-    """Apply Newton steps, each halved until its loss does not rise.
+    """Apply Newton steps, each halved until the loss does not rise.
 
     Returns the new parameters, losses and slopes.
     """
@@ -217,7 +228,7 @@ def _go(
     there = here
     for _ in range(MAX_HALVINGS):
         there = np.maximum(here + share[:, :, None] * move, lower)
-        losses, steep = _evaluate(task, there)
+        losses, steep = _compute_losses_and_slopes(task, there)
         uphill = losses > value
         if not uphill.any():
             return there, losses, steep

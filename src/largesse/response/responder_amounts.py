@@ -1,4 +1,4 @@
-"""Mean amounts of responders: the second part of a hurdle model.
+"""Mean amounts of responders at each level: the second part of a hurdle model.
 
 It is for responses with many zeros and a long tail.
 
@@ -41,7 +41,7 @@ MAX_SLOPE = 2.0  # a larger slope is noise
 
 @dataclass(frozen=True, eq=False)
 class ResponderAmounts:
-    """Fitted mean amount of a responder at every level."""
+    """Fitted mean amount that a responding customer spends, at each level."""
 
     model: Annotated[ResponseModel, ONE_LEVEL] | None  # of the logarithm of amounts; None: one mean for all
     slope: float
@@ -51,28 +51,28 @@ class ResponderAmounts:
     high: float
 
     def __call__(self, X: Array) -> Array:
-        """Return the mean amounts (n, K) of encoded features (n, p)."""
+        """Return the mean amounts (n, K) of customers with encoded features (n, p), if they respond."""
         said = np.zeros(len(X)) if self.model is None else self.model._curves(X)[:, 0]
         base = self.intercept + self.slope * np.clip(said, self.low, self.high)
         return np.exp(base[:, None] + self.effects)
 
 
-def contain_zeros_and_amounts(log: Log) -> bool:
-    """Return True if the responses hold both zeros and positive amounts, nothing below zero, and not only 0/1."""
+def has_zeros_and_amounts(log: Log) -> bool:
+    """Test if responses consist of zeros and positive amounts, and are not binary."""
     return not log.binary and bool((log.response >= 0).all() and (log.response == 0).any() and (log.response > 0).any())
 
 
-def suit_hurdle_model(log: Log) -> bool:
-    """Return True if the responses have many zeros and their positive amounts are skewed to the right.
+def suits_hurdle_model(log: Log) -> bool:
+    """Test if responses have many zeros and right-skewed positive amounts.
 
     >>> from largesse.data import log_from_arrays
     >>> X, level = np.zeros((6, 1)), np.array([0, 1, 0, 1, 0, 1])
-    >>> suit_hurdle_model(log_from_arrays(X, level, [0, 0, 0, 5.0, 7.0, 90.0]))
+    >>> suits_hurdle_model(log_from_arrays(X, level, [0, 0, 0, 5.0, 7.0, 90.0]))
     True
-    >>> suit_hurdle_model(log_from_arrays(X, level, [4.0, 3.0, 0, 5.0, -7.0, 9.0]))
+    >>> suits_hurdle_model(log_from_arrays(X, level, [4.0, 3.0, 0, 5.0, -7.0, 9.0]))
     False
     """
-    if not contain_zeros_and_amounts(log):
+    if not has_zeros_and_amounts(log):
         return False
     weight, positive = log.weights, log.response > 0
     amounts = log.response[positive]
@@ -81,36 +81,38 @@ def suit_hurdle_model(log: Log) -> bool:
 
 
 def mark_responders(log: Log) -> Log:
-    """Return the log with 0/1 responses: 1 for every amount above zero."""
+    """Return the log with binary responses, which are 1 for every amount above zero."""
     return replace(log, response=(log.response > 0).astype(np.float64))
 
 
 def split_amounts(X: Array, log: Log, encoder: Encoder, seed: int) -> tuple[Log, ResponderAmounts | None]:
-    """Split a log of amounts into a log of 0/1 responses and fitted amounts of responders.
+    """Split a log of amounts into a log of binary responses and the fitted amounts of responders.
 
     A log that does not look two-part is returned unchanged, with None for the amounts.
     """
-    if not suit_hurdle_model(log):
+    if not suits_hurdle_model(log):
         return log, None
-    return mark_responders(log), fit_amounts(X, log, encoder, "auto", seed)
+    return mark_responders(log), fit_responder_amounts(X, log, encoder, "auto", seed)
 
 
-def fit_amounts_by_fold(
+def fit_responder_amounts_by_fold(
     X: Array, log: Log, fold: Array, encoder: Encoder, model: ResponseModel | str, seed: int
 ) -> list[ResponderAmounts]:
     """Fit the mean amounts of responders without each fold."""
     parts = [fold != f for f in np.unique(fold)]
-    return [fit_amounts(X[mine], log.bare.take(mine), encoder, model, seed) for mine in parts]
+    return [fit_responder_amounts(X[mine], log.bare.take(mine), encoder, model, seed) for mine in parts]
 
 
 def multiply_by_amounts(curves: Array, amounts: ResponderAmounts | None, X: Array) -> Array:
-    """Multiply curves (n, K) of probabilities by the mean amounts of the same customers, if there are any."""
+    """Multiply response probabilities (n, K) by the mean amounts of responders, if amounts are given."""
     # Neither amounts nor their product with chances that never fall can fall in the level.
     return curves if amounts is None else curves * amounts(X)
 
 
-def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str, seed: int) -> ResponderAmounts:
-    """Fit the mean amount of responders to encoded features (n, p) and a log.
+def fit_responder_amounts(
+    X: Array, log: Log, encoder: Encoder, model: ResponseModel | str, seed: int
+) -> ResponderAmounts:
+    """Fit the mean amounts of responders to encoded features (n, p) and the responses of a log.
 
     The "auto" model is small boosted trees.
     """
@@ -124,29 +126,29 @@ def fit_amounts(X: Array, log: Log, encoder: Encoder, model: ResponseModel | str
     if isinstance(model, str):
         model = Boosting(rounds=120, leaves=4, penalty=5.0, seed=seed)
     weight = log.weights if log.weights.sum() > 0 else np.ones(len(log))
-    target = _draw_in(np.log(log.response))
+    target = _winsorise(np.log(log.response))
     middle = float(np.average(target, weights=weight))
     fitted, held, slope = None, np.zeros(len(log)), 0.0
     if len(log) >= MIN_RESPONDERS and (log.cluster is None or np.ptp(log.cluster) > 0):
         amounts = replace(log, response=target, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
         fitted, held = _fit_held_out(X, amounts, encoder, model, seed)
-        slope = _slope(held, target, weight)
+        slope = _fit_slope(held, target, weight)
     rest = target - middle - slope * (held - np.average(held, weights=weight))
-    effects = _level_effects(rest, log.level, weight, len(log.levels))
+    effects = _fit_level_effects(rest, log.level, weight, len(log.levels))
     beyond = np.log(log.response) - slope * held - effects[log.level]
     intercept = beyond.max() + np.log(np.average(np.exp(beyond - beyond.max()), weights=weight))
     return ResponderAmounts(fitted, slope, float(intercept), effects, float(held.min()), float(held.max()))
 
 
-def _draw_in(target: Array) -> Array:
-    """Winsorise logarithms of amounts, so that a payment of a cent has little influence."""
+def _winsorise(target: Array) -> Array:
+    """Winsorise logarithms of amounts, so that very small or large payments have little influence."""
     middle = np.median(target)
     spread = 1.4826 * float(np.median(np.abs(target - middle))) or float(target.std())
     return np.clip(target, middle - OUTLIER_DEVIATIONS * spread, middle + OUTLIER_DEVIATIONS * spread)
 
 
 def _fit_held_out(X: Array, log: Log, encoder: Encoder, model: ResponseModel, seed: int) -> tuple[ResponseModel, Array]:
-    """Return the model fitted to all rows, and its out-of-fold predictions (n,)."""
+    """Fit a model to all rows, and return the model with out-of-fold predictions (n,)."""
     fold = assign_folds(log, AMOUNT_FOLDS, seed)
     held = np.empty(len(log))
     for f in np.unique(fold):
@@ -155,15 +157,15 @@ def _fit_held_out(X: Array, log: Log, encoder: Encoder, model: ResponseModel, se
     return fit_copy(model, X, log, encoder), held
 
 
-def _slope(held: Array, target: Array, weight: Array) -> float:
-    """Return the slope of log amounts (n,) on held-out predictions (n,), slightly shrunk and never negative."""
+def _fit_slope(held: Array, target: Array, weight: Array) -> float:
+    """Fit the slope of log amounts (n,) on held-out predictions (n,), shrunk and never negative."""
     apart = held - np.average(held, weights=weight)
     square = float(weight @ apart**2) * (1.0 + PRIOR_ROWS / len(held))
     return float(np.clip(weight @ (apart * target) / square, 0.0, MAX_SLOPE)) if square > 1e-12 * weight.sum() else 0.0
 
 
-def _level_effects(rest: Array, level: Array, weight: Array, K: int) -> Array:
-    """Return the effects (K,) of the levels on the logarithm of amounts.
+def _fit_level_effects(rest: Array, level: Array, weight: Array, K: int) -> Array:
+    """Fit the effects (K,) of the levels on the logarithm of amounts.
 
     Increments between levels are shrunk to zero and never negative.
     """

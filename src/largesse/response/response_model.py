@@ -17,8 +17,8 @@ from largesse.errors import Problem, fail_not_fitted, refuse, suggest
 from largesse.io import Arrays, Reader, State, pack
 from largesse.progress import count_as_stage
 from largesse.records import Array, CandidateLoss, Card, Customers, HeldOutPredictions, Log, join_first_names
+from largesse.response.permutation_importance import predict_shuffled_features
 from largesse.response.settings_serialisation import learnt_attribute_types, pack_settings, unpack_settings
-from largesse.response.shuffled_features import shuffle_features
 from largesse.stats import assign_folds, count_cores, run_in_threads
 
 FIT_BYTES_PER_CELL = 30  # memory of a fit per cell of its matrix: several copies, one of them in float64
@@ -28,7 +28,7 @@ PREDICTION_BLOCK_ROWS = 4096  # rows per block, so that no curve depends on the 
 
 
 class Configurable:
-    """Base class of objects with settings, compatible with scikit-learn's `clone` and searches.
+    """Base class of objects with constructor settings, compatible with scikit-learn's `clone` and grid search.
 
     Settings are the arguments of the constructor.
     """
@@ -89,7 +89,7 @@ class Configurable:
 
 
 class Learner(Configurable, ABC):
-    """Estimator that learns from a log: parameters, fitting, encoding, saving.
+    """Base class of estimators that learn from a log: fitting, encoding of features, saving and loading.
 
     `sklearn.base.clone` works on all of them. Learnt attributes are the names that end in an underscore and have an
     annotation in its body; annotated in this way it is saved and read back without any code of its own (see `io.pack`).
@@ -126,30 +126,30 @@ class Learner(Configurable, ABC):
                 refuse("fit", [Problem(f"got a {type(log).__name__} and no level or response", hint)])
             log = log_from_arrays(log, level, response, weight=weight)
         with count_as_stage(f"fitting {type(self).__name__}", len(log)):
-            self._learn(self._begin_with(log, self._encoding_folds(log)), log)
+            self._learn(self._fit_encoder(log, self._assign_encoding_folds(log)), log)
         return self
 
-    def _begin_with(self, log: Log, fold: Array | None) -> Array:
-        """Fit the encoder to a log and return its encoded features (n, p)."""
+    def _fit_encoder(self, log: Log, fold: Array | None) -> Array:
+        """Fit the feature encoder to a log, and return the encoded features (n, p)."""
         encoder = Encoder()
         X = encoder.fit_transform(log.features, log.response, seed=getattr(self, "seed", 0), fold=fold)
-        self._begin(encoder, log)
+        self._store_log_properties(encoder, log)
         return X
 
-    def _encoding_folds(self, log: Log) -> Array | None:
-        """Return the folds (n,) for the out-of-fold encoding of text with many values."""
+    def _assign_encoding_folds(self, log: Log) -> Array | None:
+        """Assign rows to folds (n,) for the out-of-fold encoding of text columns with many values."""
         folds, seed = getattr(self, "folds", DEFAULT_FOLDS), getattr(self, "seed", 0)
         can = isinstance(folds, int) and isinstance(seed, int) and 2 <= folds <= len(log) and seed >= 0
         return assign_folds(log, folds, seed) if can and (log.clusters is None or log.clusters > 1) else None
 
-    def _begin(self, encoder: Encoder, log: Log) -> None:
-        """Store the encoder and the properties of a log: number of levels, kind of response, fingerprint."""
+    def _store_log_properties(self, encoder: Encoder, log: Log) -> None:
+        """Store the encoder and the log's number of levels, kind of response and fingerprint."""
         self.encoder_ = encoder
         self.levels_, self.binary_, self.fingerprint_ = len(log.levels), log.binary, log.fingerprint
         self.choices_ = ()
 
     def encode(self, customers: Any) -> Array:
-        """Encode the customers' features as the matrix (n, p) that the model expects."""
+        """Encode customers' features as the matrix (n, p) that the model expects."""
         self._check_fitted()
         return encode_customers(self.encoder_, customers)
 
@@ -160,18 +160,18 @@ class Learner(Configurable, ABC):
 
     @abstractmethod
     def _learn(self, X: Array, log: Log) -> None:
-        """Fit to encoded features (n, p) and the log's levels and responses."""
+        """Fit the model to encoded features (n, p) and to the log's levels and responses."""
 
     # -- what scikit-learn reads --------------------------------------------------------------------------------------
 
     @property
     def n_features_in_(self) -> int:
-        """The number of columns of a table of features."""
+        """Number of columns of the feature table."""
         return self.encoder_.width
 
     @property
     def feature_names_in_(self) -> Array:
-        """The names of the columns of a table of features (n,); x0, x1 and so on for those of an array."""
+        """Names of the columns of the feature table; x0, x1 and so on for an array."""
         return np.array(self.encoder_.features, dtype=object)
 
     def set_fit_request(self, *, sample_weight: bool | str | None) -> Self:
@@ -215,7 +215,9 @@ class Learner(Configurable, ABC):
         return model
 
     def pack_into(self, place: str, arrays: Arrays) -> State:
-        """Convert a model's settings and learnt attributes to JSON, and store its arrays under the path `place`.
+        """Convert the model's settings and learnt attributes to JSON and named arrays.
+
+        Arrays are stored under the path `place`.
 
         The encoder is not included.
         """
@@ -226,7 +228,10 @@ class Learner(Configurable, ABC):
 
     @classmethod
     def unpack_from(cls, state: State, place: str, reader: Reader) -> Self:
-        """Restore a fitted model from the JSON and arrays of `pack_into`; all models share the reader's encoder."""
+        """Restore a fitted model from its JSON and named arrays.
+
+        They are those of `pack_into`; all models share the reader's encoder.
+        """
         model: Self = unpack_settings(cls, state["params"], reader)
         model.encoder_ = reader.encoder
         at = f"{place}/" if place else ""
@@ -239,13 +244,13 @@ class Learner(Configurable, ABC):
         return model
 
     def _copy_with(self, **learnt: Any) -> Self:
-        """Return a shallow copy with other learnt attributes."""
+        """Return a shallow copy of the model with other learnt attributes."""
         other = copy.copy(self)
         vars(other).update(learnt)
         return other
 
     def _check_learnt(self) -> None:
-        """Raise ValueError if learnt attributes contradict each other.
+        """Raise ValueError if the learnt attributes contradict each other.
 
         Their types and shapes have been checked before.
         """
@@ -266,7 +271,10 @@ class ResponseModel(Learner):
     _estimator_type: ClassVar[str] = "regressor"  # read by scikit-learn before 1.6
 
     def predict(self, customers: Any) -> Array:
-        """Return the expected response (n, K) of customers: `Customers`, a `Log`, a table or an array (n, p)."""
+        """Return the expected responses (n, K) of customers at all levels.
+
+        Customers are `Customers`, a `Log`, a table or an array (n, p).
+        """
         return self._curves(self.encode(customers))
 
     def score(
@@ -278,7 +286,7 @@ class ResponseModel(Learner):
         weight: Any = None,
         sample_weight: Any = None,
     ) -> float:
-        """Return R²: the share of the responses' variance that the curves explain at each row's level.
+        """Return R², the share of the responses' variance that the predictions at the logged levels explain.
 
         Rows are a `Log`, or features (n, p), level (n,) and response (n,), or features and a target (n, 2) of both. This is
         the score that `cross_val_score` and `GridSearchCV` compare. It judges curves, not plans: for these, `evaluate`.
@@ -288,7 +296,7 @@ class ResponseModel(Learner):
             log = customers.seen
             level, response, weight = log.level, log.response, log.weights
             customers = log
-        return explain_variance(self.predict(customers), level, response, weight)
+        return compute_r_squared(self.predict(customers), level, response, weight)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
@@ -301,7 +309,7 @@ class ResponseModel(Learner):
         )
 
     def check_curves(self) -> None:
-        """Raise ValueError unless the curve of an average customer can be computed and is finite."""
+        """Raise ValueError unless the model predicts a finite curve for an average customer."""
         with np.errstate(all="ignore"):
             curves = self._curves(np.zeros((1, len(self.encoder_.names)), dtype=np.float32))
         if curves.shape != (1, self.levels_) or not np.isfinite(curves).all():
@@ -319,7 +327,10 @@ class ResponseModel(Learner):
         ]
 
     def fold_jobs(self, X: Array, log: Log, fold: Array) -> list[Callable[[], list[ResponseModel]]]:
-        """Return one job per fold, in the order of the folds; each job fits the model of its fold."""
+        """Return one function per fold that fits the model of the fold, for parallel execution.
+
+        They are in the order of the folds.
+        """
         if type(self).fold_models is not ResponseModel.fold_models:
             return [partial(self.fold_models, X, log, fold)]
         bare = log.bare
@@ -331,7 +342,7 @@ class ResponseModel(Learner):
         return [partial(fit_without, f) for f in np.unique(fold)]
 
     def count_workers(self, X: Array) -> int:
-        """Return the number of threads that fit fold models, given the matrix of encoded features.
+        """Return the number of threads for fitting fold models, from the size of the encoded features.
 
         It is 1 if fits are small, and limited by memory if they are large.
         """
@@ -339,21 +350,21 @@ class ResponseModel(Learner):
         return min(count_cores(), room) if self.threads and X.size >= MIN_THREADED_CELLS else 1
 
     def fit_held_out(self, log: Log, fold: Array) -> HeldOutPredictions:
-        """Fit the model to a log and return out-of-fold predictions of its rows.
+        """Fit the model to a log, and return out-of-fold predictions of the log's rows.
 
         `fold` (n,) holds the fold of each row.
         """
-        X = self._begin_with(log, fold)
+        X = self._fit_encoder(log, fold)
         held = self._learn_held_out(X, log, fold)
-        return replace(held, shuffled=shuffle_features(self.predict_without_fold, self.encoder_, X, fold))
+        return replace(held, shuffled=predict_shuffled_features(self.predict_without_fold, self.encoder_, X, fold))
 
     def predict_held_out(self, log: Log, fold: Array) -> HeldOutPredictions:
-        """Return out-of-fold predictions of a log by copies of this model.
+        """Return out-of-fold predictions of a log by copies of the model, which itself does not change.
 
         Each row is predicted by the copy fitted without the row's fold (n,).
         """
         unfitted: ResponseModel = copy_unfitted(self)
-        return unfitted._hold_out(unfitted._begin_with(log, fold), log, fold)
+        return unfitted._hold_out(unfitted._fit_encoder(log, fold), log, fold)
 
     def _learn_held_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
         """Fit the model to encoded features (n, p) and a log, and return out-of-fold predictions."""
@@ -371,7 +382,9 @@ class ResponseModel(Learner):
         return HeldOutPredictions(curves, fold)
 
     def predict_without_fold(self, X: Array, place: int) -> Array:
-        """Return curves (n, K) of encoded features (n, p) by the model fitted without one fold.
+        """Predict response curves (n, K) by the model that was fitted without one fold.
+
+        X are encoded features (n, p).
 
         Only after `fit_held_out`; fold models are not saved. `place` is the position of the fold among all folds.
         """
@@ -379,11 +392,13 @@ class ResponseModel(Learner):
 
     @abstractmethod
     def _curves(self, X: Array) -> Array:
-        """Predict curves (n, K) from encoded features (n, p)."""
+        """Predict response curves (n, K) from encoded features (n, p)."""
 
 
 def compute_in_blocks(curves: Callable[[Array], Array], X: Array, workers: int = 1, *, tracked: bool = False) -> Array:
-    """Compute curves (n, K) of encoded features (n, p) in blocks of equal length.
+    """Compute response curves (n, K) of encoded features (n, p) in row blocks, in parallel threads.
+
+    Blocks have equal length.
 
     The last block is padded with zeros.
 
@@ -412,7 +427,10 @@ def compute_in_blocks(curves: Callable[[Array], Array], X: Array, workers: int =
 
 
 def fit_copy(model: ResponseModel, X: Array, log: Log, encoder: Encoder) -> ResponseModel:
-    """Return a copy of a model with the same encoder, fitted to a log whose encoded features are X (n, p)."""
+    """Fit an unfitted copy of a model to encoded features (n, p) and a log.
+
+    The copy has the same encoder.
+    """
     fitted = copy_with_encoder(model, log, encoder)
     fitted._learn(X, log)
     return fitted
@@ -422,20 +440,20 @@ def copy_with_encoder(model: ResponseModel, log: Log, encoder: Encoder) -> Respo
     """Return an unfitted copy of a model that has an encoder and the levels of a log."""
     blank: ResponseModel = copy_unfitted(model)
     # Part of a log of amounts may happen to hold only 0 and 1: predictions follow the part that the model learns from.
-    blank._begin(encoder, log)
+    blank._store_log_properties(encoder, log)
     return blank
 
 
 def take_rows(X: Array, log: Log, rows: Array) -> tuple[Array, Log]:
-    """Return the selected rows of encoded features (n, p) and of the log.
+    """Select rows of encoded features (n, p) and of the log.
 
     Indices rise; if they select all rows, nothing is copied.
     """
     return (X, log) if len(rows) == len(log) else (X[rows], log.take(rows))
 
 
-def check_auto(learner: Learner, name: str) -> None:
-    """Refuse a setting that is neither a value nor "auto"."""
+def check_auto_setting(learner: Learner, name: str) -> None:
+    """Raise an error for a setting of a model that is text other than "auto"."""
     value = getattr(learner, name)
     if value is None or (isinstance(value, str) and value != "auto"):
         hint = f"leave {name}='auto' to have it chosen, or give it yourself"
@@ -443,7 +461,7 @@ def check_auto(learner: Learner, name: str) -> None:
 
 
 def copy_unfitted(model: Any) -> Any:
-    """Return an unfitted copy of a model and of its nested models, as scikit-learn's `clone` does."""
+    """Return an unfitted copy of a model and of its nested models, like scikit-learn's `clone`."""
     parameters = {
         name: copy_unfitted(value) if hasattr(value, "get_params") and not isinstance(value, type) else value
         for name, value in model.get_params(deep=False).items()
@@ -452,7 +470,10 @@ def copy_unfitted(model: Any) -> Any:
 
 
 def encode_customers(encoder: Encoder, customers: Any) -> Array:
-    """Encode the features of customers as the matrix (n, p) that an encoder was fitted for."""
+    """Encode the features of customers, given in any form, as a matrix (n, p).
+
+    It is the matrix that the encoder was fitted for.
+    """
     if isinstance(customers, EncodedRows) and customers.encoder is encoder:
         return customers.matrix
     table = customers.features if isinstance(customers, Customers | Log) else make_feature_table(customers)
@@ -463,7 +484,7 @@ def encode_customers(encoder: Encoder, customers: Any) -> Array:
 
 
 def split_target(level: Any, response: Any) -> tuple[Any, Any]:
-    """Return level and response from two arguments, or from the two columns of one target (n, 2)."""
+    """Return level and response from two arguments, or from the two columns of one array (n, 2)."""
     if level is None or response is not None:
         return level, response
     shape = np.shape(level)
@@ -474,22 +495,28 @@ def split_target(level: Any, response: Any) -> tuple[Any, Any]:
 
 
 def choose_weight(subject: str, weight: Any, sample_weight: Any) -> Any:
-    """Return the weights, which have two names; refuse both."""
+    """Return the row weights, given under one of two names, or raise an error if both are given."""
     if weight is not None and sample_weight is not None:
         refuse(subject, [Problem("weights are given as weight and as sample_weight", "give one of them")])
     return sample_weight if weight is None else weight
 
 
-def explain_variance(curves: Array, level: Any, response: Any, weight: Any = None) -> float:
-    """Return R²: the share of the variance of responses (n,) that curves (n, K) explain at the rows' levels (n,)."""
-    level, response, weight = _check_rows(curves, *split_target(level, response), weight)
+def compute_r_squared(curves: Array, level: Any, response: Any, weight: Any = None) -> float:
+    """Return R², the share of the responses' variance that predicted curves (n, K) explain.
+
+    It is taken at the rows' levels (n,).
+    """
+    level, response, weight = _check_scored_rows(curves, *split_target(level, response), weight)
     wrong = np.average((response - curves[np.arange(len(curves)), level]) ** 2, weights=weight)
     spread = np.average((response - np.average(response, weights=weight)) ** 2, weights=weight)
     return float(1 - wrong / spread) if spread > 0 else float(wrong == 0)
 
 
-def _check_rows(curves: Array, level: Any, response: Any, weight: Any) -> tuple[Array, Array, Array]:
-    """Return the levels, responses and weights (n,) of rows with curves (n, K); refuse invalid ones."""
+def _check_scored_rows(curves: Array, level: Any, response: Any, weight: Any) -> tuple[Array, Array, Array]:
+    """Convert levels, responses and weights (n,) of rows to arrays, or raise an error for invalid ones.
+
+    The rows have curves (n, K).
+    """
     n, K = curves.shape
     if level is None or response is None:
         hint = "model.score(log), or model.score(X, level, response)"

@@ -1,4 +1,4 @@
-"""Conversion of models' constructor arguments to JSON and back.
+"""Conversion of a model's constructor arguments to JSON and back.
 
 `io.records` converts learnt attributes.
 """
@@ -53,34 +53,34 @@ def pack_settings(model: Any) -> State:
 
 
 def unpack_settings(kind: Any, state: Any, reader: Reader) -> Any:
-    """Return an unfitted model of a class, with the arguments that `pack_settings` converted."""
+    """Restore an unfitted model of a class from the JSON of its constructor arguments."""
     hints = get_type_hints(kind.__init__)
     wrong = sorted(set(read_scalar(state, dict, "parameters")) ^ set(kind.parameter_names()))
     if wrong:
         raise ValueError(f"{kind.__name__} has other parameters: {', '.join(wrong)}")
-    return kind(**{name: _setting(item, hints[name], reader) for name, item in state.items()})
+    return kind(**{name: _unpack_setting(item, hints[name], reader) for name, item in state.items()})
 
 
-def _setting(state: Any, hint: Any, reader: Reader) -> Any:
+def _unpack_setting(state: Any, hint: Any, reader: Reader) -> Any:
     if isinstance(state, list):
-        return [_setting(item, hint, reader) for item in state]
+        return [_unpack_setting(item, hint, reader) for item in state]
     if not isinstance(state, dict):
         return state
     if set(state) == {"tuple"}:
-        return tuple(_setting(item, hint, reader) for item in state["tuple"])
+        return tuple(_unpack_setting(item, hint, reader) for item in state["tuple"])
     if set(state) == {"float"}:
         return NOT_FINITE[state["float"]]
     if set(state) == {"model", "params"}:
         return unpack_settings(reader.named(state["model"]), state["params"], reader)
     if set(state) == {"settings"}:
-        return _setting_record(state["settings"], hint, reader)
+        return _unpack_setting_record(state["settings"], hint, reader)
     raise ValueError(f"parameters: {sorted(state)} is not known")
 
 
-def _setting_record(state: Any, hint: Any, reader: Reader) -> Any:
-    """Restore a record of settings, of the class in the constructor's annotation."""
+def _unpack_setting_record(state: Any, hint: Any, reader: Reader) -> Any:
+    """Restore a settings record from JSON, of the class in the constructor's type annotation."""
     kind: Any = next((item for item in (hint, *get_args(hint)) if dataclasses.is_dataclass(item)), None)
     if kind is None or set(state) != {field.name for field in dataclasses.fields(kind)}:
         raise ValueError(f"parameters: settings {sorted(state)} do not belong here")
     hints = field_hints(kind)
-    return kind(**{name: _setting(item, hints[name], reader) for name, item in state.items()})
+    return kind(**{name: _unpack_setting(item, hints[name], reader) for name, item in state.items()})

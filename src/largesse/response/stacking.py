@@ -1,4 +1,4 @@
-"""Stacking of response models, with separate weights for base scores and for increments.
+"""Stacking of response models, with separate weights for base scores and for differences between levels.
 
 On the scale of the link: s(x, k) = base(x) + common_k + tilt·z(x)·lift_k + Σ_m share_m · deviation_m(x, k). Plans are made of
 the increments between levels, and of these the deviations are the least certain part. Everything is fitted to held-out rows,
@@ -42,14 +42,14 @@ from largesse.response.level_effect_estimation import (
     make_scored_rows,
     measure_slope_noise,
 )
-from largesse.response.level_thresholds import MANY_FEATURES, Thresholds
 from largesse.response.responder_amounts import (
     ResponderAmounts,
-    fit_amounts_by_fold,
+    fit_responder_amounts_by_fold,
     multiply_by_amounts,
     split_amounts,
 )
-from largesse.response.response_model import ResponseModel, check_auto, fit_copy
+from largesse.response.response_model import ResponseModel, check_auto_setting, fit_copy
+from largesse.response.threshold_model import MANY_FEATURES, Thresholds
 from largesse.stats import assign_folds, choose_lowest_loss, sample_rows
 
 MAX_STACKING_ROWS = 200_000  # held-out rows that weights are fitted to; more rows only take longer
@@ -86,7 +86,7 @@ class Blend:
         return [m for m in range(len(self.weights)) if self.weights[m] > 0 or self.shares[m] > 0]
 
     def check(self, members: int) -> None:
-        """Refuse a blend with invalid weights, or with weights for another number of models."""
+        """Raise ValueError for invalid weights, or for weights of another number of models."""
         if len(self.weights) != members:
             raise ValueError(f"a blend of {len(self.weights)} members, of {members}")
         if not 0 < self.link.unit < np.inf:
@@ -105,7 +105,7 @@ class Blend:
         base = sum((w * row for w, row in zip(self.weights, bases, strict=True)), np.zeros(bases.shape[1]))
         out = base[:, None] + self.common
         if self.tilt:
-            out = out + (self.tilt * _follow(base, self.middle, self.spread))[:, None] * self.lift
+            out = out + (self.tilt * _standardise_base(base, self.middle, self.spread))[:, None] * self.lift
         for m in np.flatnonzero(self.shares):
             out = out + self.shares[m] * (members[m] - bases[m][:, None] - self.centres[m])
         return out
@@ -113,21 +113,21 @@ class Blend:
 
 @dataclass(frozen=True, eq=False)
 class MemberScores:
-    """Out-of-fold scores of M stacked models on the scale of the link function, the simplest model first."""
+    """Out-of-fold scores (M, n, K) of the stacked models, and the prior precision of each model's share."""
 
     held: Array  # (M, n, K) scores, each row's from the fold model that did not see it
     precisions: Sequence[float]  # prior precision of each model's share of deviations; infinite for a share of zero
 
 
 def increment_prior_precision(shrinks: bool, only_base: bool) -> float:
-    """Return the prior precision of the weight that a blend gives to one model's increments."""
+    """Return the prior precision of the weight of one stacked model's differences between levels."""
     return np.inf if only_base else SHRUNK_PRECISION if shrinks else DEVIATION_PRECISION
 
 
 def choose_blend(
     members: MemberScores, log: Log, fold: Array, seed: int = 0
 ) -> tuple[Blend, tuple[CandidateLoss, ...]]:
-    """Fit the blend of stacked models to held-out rows of a log, and list the candidates.
+    """Fit the weights of stacked models to held-out rows of a log, and list the candidate losses.
 
     `fold` (n,) holds the fold of each row.
     """
@@ -140,7 +140,10 @@ def choose_blend(
 
 
 def blend_held_out(members: MemberScores, log: Log, fold: Array, seed: int = 0) -> tuple[Array, list[Blend]]:
-    """Return the out-of-fold curves (n, K) of a log, and the blends that predict them, each fitted without one fold."""
+    """Return the out-of-fold curves (n, K) of stacked models, with weights that are fitted without each fold.
+
+    Also returns these blends, each fitted without one fold.
+    """
     rows, curves, blends = make_scored_rows(log, choose_link(log)), np.empty(members.held.shape[1:]), []
     for f in np.unique(fold):
         others = np.flatnonzero(fold != f)
@@ -152,37 +155,39 @@ def blend_held_out(members: MemberScores, log: Log, fold: Array, seed: int = 0) 
 
 
 def _fit_blend(rows: ScoredRows, members: MemberScores, fold: Array) -> tuple[Blend, Blend]:
-    """Fit two blends to held-out rows: one with common increments only, and the full one.
+    """Fit the weights of stacked models to held-out rows, with and without individual level effects.
+
+    The first blend has common increments only, the second is the full one.
 
     `fold` (n,) holds the fold of each row.
     """
     held = members.held
     bases = held.mean(axis=2).T  # (n, M)
-    weights = _weigh_bases(rows, bases)
+    weights = _fit_base_weights(rows, bases)
     base = bases @ weights
     ladder = fit_ladder(rows, base)
     weights, base = weights * ladder.slope, base * ladder.slope
     lift = ladder.effects - float(rows.weight @ ladder.effects[rows.level]) / (rows.weight.sum() or 1.0)
-    middle, spread = _place(base, rows.weight)
-    tilt = _find_tilt(rows, base, ladder, lift, (middle, spread))
-    centres, deviations = _deviations(held, rows, fold)
-    shares, shift = _share_deviations(
-        rows, base, ladder, tilt * _follow(base, middle, spread) * lift[rows.level], deviations, members
+    middle, spread = _measure_base_moments(base, rows.weight)
+    tilt = _estimate_tilt(rows, base, ladder, lift, (middle, spread))
+    centres, deviations = _measure_deviations(held, rows, fold)
+    shares, shift = _fit_deviation_shares(
+        rows, base, ladder, tilt * _standardise_base(base, middle, spread) * lift[rows.level], deviations, members
     )
     common = ladder.intercept + ladder.effects
     made = Blend(rows.link, weights, common + shift, shares, centres, tilt, middle, spread, lift)
     return replace(made, common=common, shares=np.zeros(len(shares)), tilt=0.0), made
 
 
-def _place(base: Array, weight: Array) -> tuple[float, float]:
+def _measure_base_moments(base: Array, weight: Array) -> tuple[float, float]:
     """Return the weighted mean and standard deviation of base scores (n,)."""
     weight = weight / (weight.sum() or 1.0)
     middle = float(weight @ base)
     return middle, float(np.sqrt(weight @ (base - middle) ** 2))
 
 
-def _follow(base: Array, middle: float, spread: float) -> Array:
-    """Standardise base scores (n,) and clip them to a few standard deviations.
+def _standardise_base(base: Array, middle: float, spread: float) -> Array:
+    """Standardise base scores (n,), and clip them to a few standard deviations.
 
     They are the factor of the tilt.
     """
@@ -191,8 +196,8 @@ def _follow(base: Array, middle: float, spread: float) -> Array:
     )
 
 
-def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
-    """Fit the weights (M,) of the models' base scores (n, M), together with an effect of each level."""
+def _fit_base_weights(rows: ScoredRows, bases: Array) -> Array:
+    """Fit the weights (M,) of the stacked models' base scores (n, M), together with level effects."""
     M = bases.shape[1]
     design = np.column_stack([np.ones(len(bases)), bases - bases.mean(axis=0), rows.increment_indicators()])
     q = design.shape[1]
@@ -208,8 +213,8 @@ def _weigh_bases(rows: ScoredRows, bases: Array) -> Array:
     ]
 
 
-def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place: tuple[float, float]) -> float:
-    """Estimate the tilt, by which increments grow with the base score.
+def _estimate_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place: tuple[float, float]) -> float:
+    """Estimate the interaction of level effects with the base score.
 
     It is the posterior mean under a mixture of zero and a normal prior.
     """
@@ -217,7 +222,7 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
     # For amounts, trees find the same.
     if not rows.link.binary or spread <= MIN_BASE_SPREAD or not np.ptp(lift):
         return 0.0
-    column = _follow(base, middle, spread) * lift[rows.level]
+    column = _standardise_base(base, middle, spread) * lift[rows.level]
     design = np.column_stack([np.ones(len(base)), base - middle, column])
     start = np.array([ladder.intercept + middle, 1.0, 0.0])
     precision = np.array([1e-6, 1.0, 1e-6])
@@ -232,8 +237,10 @@ def _find_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place
     return float(there * tilt * TILT_DEVIATION**2 / wide)
 
 
-def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Array]:
-    """Return the models' mean curves minus their base scores (M, K), and the rows' deviations from these curves (M, n).
+def _measure_deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Array]:
+    """Split the models' scores at logged levels into mean curves (M, K) and individual deviations (M, n).
+
+    Base scores are subtracted first.
 
     Deviations are taken at the rows' levels.
 
@@ -249,10 +256,10 @@ def _deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Array, Arra
     return centres.mean(axis=0), at_level
 
 
-def _share_deviations(
+def _fit_deviation_shares(
     rows: ScoredRows, base: Array, ladder: Ladder, more: Array, deviations: Array, members: MemberScores
 ) -> tuple[Array, float]:
-    """Fit the shares (M,) of the models' deviations (M, n) in the blend, and the change of the intercept."""
+    """Fit the weights (M,) of the models' individual deviations (M, n), and the change of the intercept."""
     M = len(deviations)
     use = [m for m in range(M) if np.isfinite(members.precisions[m]) and deviations[m].std() > MIN_BASE_SPREAD]
     design = np.column_stack([np.ones(len(base)), *deviations[use]])
@@ -268,7 +275,10 @@ def _share_deviations(
 
 
 def _list_choices(made: Sequence[Blend], held: Array, rows: ScoredRows) -> tuple[CandidateLoss, ...]:
-    """Return the held-out losses of common increments and, if they differ, of individual increments."""
+    """List the held-out losses of common level effects and of individual level effects.
+
+    The second only if it differs.
+    """
     last = made[-1]
     names = ["common increments"] + ["individual increments"] * bool(last.tilt or last.shares.any())
     picked = np.arange(len(rows.level)), rows.level
@@ -284,7 +294,7 @@ MANY_ROWS = 50_000  # with more rows, trees have a larger learning rate: twice a
 
 @final
 class Stack(ResponseModel):
-    """Stack of several models, with separate weights for the base score and the increments of a customer's curve.
+    """Stack of several response models, with separate weights for base scores and for differences between levels.
 
     Every member is fitted once per fold and predicts the rows it has not seen. On the logit scale for 0/1 responses, the
     base (a curve's mean over levels) is a weighted sum of the members' bases. The increments between levels are common ones,
@@ -335,19 +345,19 @@ class Stack(ResponseModel):
         self._learn_folds(X, log, assign_folds(log, self.folds, self.seed))
 
     def _hold_out(self, X: Array, log: Log, fold: Array) -> HeldOutPredictions:
-        """Return out-of-fold curves by models and a blend that were fitted without each fold."""
+        """Return out-of-fold curves by stacked models and weights that are fitted without each fold."""
         members, first = self._learn_folds(X, log, fold)
         curves, blends = blend_held_out(members, first, fold, self.seed)
         amounts: list[ResponderAmounts] | list[None] = [None] * len(blends)
         if self.amounts_ is not None:
-            amounts = fit_amounts_by_fold(X, log, fold, self.encoder_, "auto", self.seed)
+            amounts = fit_responder_amounts_by_fold(X, log, fold, self.encoder_, "auto", self.seed)
             for f, much in zip(np.unique(fold), amounts, strict=True):
                 curves[fold == f] = multiply_by_amounts(curves[fold == f], much, X[fold == f])
         self._by_fold = list(zip(blends, amounts, strict=True))
         return HeldOutPredictions(curves, fold)
 
     def predict_by_fold(self, customers: Any) -> list[Array]:
-        """Return the curves (n, K) of customers by each of the models fitted without one fold.
+        """Predict the curves (n, K) of customers by each of the stacks that were fitted without one fold.
 
         Only after `fit_held_out`.
 
@@ -357,7 +367,9 @@ class Stack(ResponseModel):
         return [self.predict_without_fold(X, place) for place in range(len(self._by_fold))]
 
     def predict_without_fold(self, X: Array, place: int) -> Array:
-        """Return curves (n, K) of encoded features (n, p) by the model fitted without one fold.
+        """Predict response curves (n, K) by the stack that was fitted without one fold.
+
+        X are encoded features (n, p).
 
         Only after `fit_held_out`; `place` is the position of the fold among all folds.
         """
@@ -366,12 +378,12 @@ class Stack(ResponseModel):
         return multiply_by_amounts(convert_to_responses(blend.scores(scores), blend.link), amounts, X)
 
     def _learn_folds(self, X: Array, log: Log, fold: Array) -> tuple[MemberScores, Log]:
-        """Fit the stacked models once per fold, and the blend to their out-of-fold scores.
+        """Fit the stacked models once per fold, and their weights to the out-of-fold scores.
 
         Returns these scores and the log that they were fitted to.
         """
         if self.models != FEW_MODELS:
-            check_auto(self, "models")
+            check_auto_setting(self, "models")
         if not isinstance(self.models, str) and not list(self.models):
             refuse("Stack", [Problem("there are no models to stack", "give at least one")])
         log, self.amounts_ = split_amounts(X, log, self.encoder_, self.seed)
@@ -391,7 +403,7 @@ class Stack(ResponseModel):
         return members, log
 
     def _default_models(self, X: Array, binary: bool) -> list[ResponseModel]:
-        """Return the default models to stack for encoded features (n, p)."""
+        """Return the models to stack by default, from the number of features and rows."""
         # With few features the other models predict as well, and every further weight adds error.
         thresholds = [Thresholds(seed=self.seed)] if binary and X.shape[1] > MANY_FEATURES else []
         # With many rows, fewer trees with larger steps take half the time and predict as well.

@@ -9,9 +9,9 @@ import pytest
 
 from largesse.records import Log
 from largesse.response.linear import Linear
-from largesse.response.networks import trainer
+from largesse.response.networks import batched_training
+from largesse.response.networks.batched_training import count_models_in_memory, stack_row_sets
 from largesse.response.networks.sire import IRE, SIRE
-from largesse.response.networks.trainer import count_models_in_memory, stack_row_sets
 from largesse.response.networks.training_runner_hook import train_networks
 from largesse.response.networks.training_types import TrainingJob, TrainingLoop
 from largesse.response.response_model import copy_unfitted
@@ -86,8 +86,8 @@ def test_networks_of_several_kinds_and_seeds_meet_in_one_training_each(monkeypat
     models = [flat(IRE, kappa=0.0, seed=1, **small), flat(IRE, kappa=0.0, seed=2, **small), Linear()]
     models += [flat(SIRE, kappa=[3.0], head="minmax", **small) for _ in range(2)]
     calls = []
-    inner = trainer.train_in_groups
-    monkeypatch.setattr(trainer, "train_in_groups", lambda job: calls.append(len(job.seeds)) or inner(job))
+    inner = batched_training.train_in_groups
+    monkeypatch.setattr(batched_training, "train_in_groups", lambda job: calls.append(len(job.seeds)) or inner(job))
     assert_alike(models, logs(300, 300, 300, 300, 300))
     assert calls[:6] == [1] * 6  # alone: one for each IRE, κ = 0 and 3 for each SIRE
     assert calls[6:] == [2, 2, 2]

@@ -16,7 +16,7 @@ from largesse.records import Customers
 from largesse.response import SIRE, Additive
 from largesse.response.ensemble_calibration import ScoreCalibration
 from largesse.response.networks.doubly_robust_correction import CurveCorrection
-from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale
+from largesse.response.networks.fitted_networks import FoldNetworks, ResponseScale
 from largesse.response.networks.network_settings import NetworkShape
 from support.exports import (
     MODELS,

@@ -14,7 +14,7 @@ from largesse.policy import Policy
 from largesse.policy.export.graph_compiler import COMPILERS
 from largesse.policy.export.sql import DIALECTS, VELTKAMP_FACTOR
 from largesse.records import Customers
-from largesse.response import Additive, Boosting, Linear, Thresholds, model_classes
+from largesse.response import Additive, Boosting, Linear, Thresholds, list_model_classes
 from largesse_lab.baselines import BART
 from support.exports import (
     MODELS,
@@ -99,7 +99,7 @@ def test_any_policy_decides_the_same(seed: int, name: str, K: int, amounts: bool
 
 
 def test_every_model_is_written_or_refused_by_name() -> None:
-    assert set(model_classes().values()) == set(COMPILERS)
+    assert set(list_model_classes().values()) == set(COMPILERS)
     model = BART()
     model.encoder_, model.levels_ = fitted("linear").encoder_, 4
     with pytest.raises(InputError, match=r"BART(?s:.)*to_tree"):

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from largesse.data.log_reader import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response.model_catalogue import model_classes
-from largesse.response.networks.doubly_robust_correction import TAU, _Stage, fit_correction
+from largesse.response.model_catalogue import list_model_classes
+from largesse.response.networks.doubly_robust_correction import TAU, _ResidualRegression, fit_correction
 from largesse.response.networks.sire import SIRE
 from largesse.worlds.paper_simulations import simulate
 from support.models import flat
@@ -83,7 +83,7 @@ def test_corrected_curves_rise_and_stay_inside(amounts: bool) -> None:
 
 def test_it_is_kept_exactly_and_cloned() -> None:
     model, _, X = corrected()
-    again = type(model).from_state(*model.state(), model_classes())
+    again = type(model).from_state(*model.state(), list_model_classes())
     assert np.array_equal(again.predict(X), model.predict(X))
     assert clone(model).orthogonal is True
     assert "orthogonal=True" in repr(model)
@@ -108,11 +108,11 @@ def test_missing_propensities_are_estimated() -> None:
 # ---------------------------------------------------------------------------------------------- the regression
 
 
-def stage(n: int = 60) -> tuple[_Stage, Log, Array, Array]:
+def stage(n: int = 60) -> tuple[_ResidualRegression, Log, Array, Array]:
     log, X, _ = confounded(n, 1)
     curves = np.full((n, 3), 0.4)
     assert log.propensity is not None
-    return _Stage(X, curves, log, log.propensity), log, X, curves
+    return _ResidualRegression(X, curves, log, log.propensity), log, X, curves
 
 
 def test_leaving_one_out_is_what_the_losses_say() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse.response.networks.layers import head_scores, initial_head
+from largesse.response.networks.layers import head_scores, initial_head_parameters
 from largesse.response.networks.network_settings import HEAD_KINDS, MONOTONE, NetworkShape
 from largesse.stats.link_functions import sigmoid
 
@@ -28,7 +28,7 @@ def allowed(head: str, bounded: bool) -> bool:
 
 def wild(head: str, bounded: bool, size: float, seed: int = 0, levels: int = K) -> Params:
     """Parameters of the right shapes, all drawn at random."""
-    names = initial_head(shape(head, bounded, levels), jax.random.key(0), WIDTH)
+    names = initial_head_parameters(shape(head, bounded, levels), jax.random.key(0), WIDTH)
     rng = np.random.default_rng(seed)
     return {name: jnp.asarray(size * rng.normal(size=value.shape), jnp.float32) for name, value in names.items()}
 
@@ -101,7 +101,7 @@ def test_a_gate_of_zero_gives_all_customers_the_common_increments(head: str, bou
 
 @pytest.mark.parametrize("head", ["shrunk", "elastic"])
 def test_own_increments_start_from_the_common_ones(head: str) -> None:
-    params = initial_head(shape(head, True), jax.random.key(3), WIDTH)
+    params = initial_head_parameters(shape(head, True), jax.random.key(3), WIDTH)
     steps = np.diff(score(head, params, *drawn(), True), axis=1)
     np.testing.assert_allclose(steps, 0.2, atol=1e-5)
 

@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from largesse.errors import InputError
 from largesse.response import IRE, SIRE, Balance, Network, Training
-from largesse.response.networks.network_settings import replace_auto_settings, setting_problems
+from largesse.response.networks.network_settings import find_setting_problems, replace_auto_settings
 from largesse_lab.baselines import GANITE, CFRNet
 from largesse_lab.baselines.network_helpers import find_strength_problems
 
@@ -41,7 +41,7 @@ def test_nested_parameters_reach_inside_and_leave_other_models_alone() -> None:
     ],
 )
 def test_a_wrong_field_is_named_with_what_to_do(given: Any, default: Any, part: str) -> None:
-    (problem,) = setting_problems("settings", given, default)
+    (problem,) = find_setting_problems("settings", given, default)
     assert part in str(problem)
 
 

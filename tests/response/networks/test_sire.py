@@ -15,8 +15,8 @@ from largesse.errors import InputError, PolicyFileError
 from largesse.levels import Levels
 from largesse.policy.policy import Policy
 from largesse.records import Array, Log
-from largesse.response.networks import settings_search as search
-from largesse.response.networks.fold_networks import ResponseScale
+from largesse.response.networks import network_settings_search as search
+from largesse.response.networks.fitted_networks import ResponseScale
 from largesse.response.networks.network_settings import MONOTONE
 from largesse.response.networks.sire import IRE, KAPPA_CANDIDATES, PLAIN_KAPPAS, SHRINKAGE_PENALTIES, SIRE
 from largesse.response.networks.sire_training import compute_representations
@@ -145,20 +145,20 @@ def test_choices_say_what_they_were_choices_of() -> None:
 
 def test_the_usual_head_is_thresholds_only_for_many_features_and_responses_in_the_unit_interval() -> None:
     for features, bounded, head in [(101, True, "cdf"), (100, True, "elastic"), (101, False, "elastic")]:
-        assert SIRE()._head(ResponseScale(bounded), features) == head
-        assert SIRE(head="minmax")._head(ResponseScale(bounded), features) == "minmax"
+        assert SIRE()._choose_head(ResponseScale(bounded), features) == head
+        assert SIRE(head="minmax")._choose_head(ResponseScale(bounded), features) == "minmax"
 
 
 def test_settings_of_many_rows_are_chosen_on_some_and_networks_learn_from_all(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
-    score = search.SettingsSearch._held_scores
+    score = search.SettingsSearch._predict_held_out_scores
 
     def counted(self: Any, candidate: Any, params: Any, fold: Array, parts: Array) -> Array:
         rows.append(len(fold))
         return score(self, candidate, params, fold, parts)
 
     monkeypatch.setattr(search, "SETTINGS_SEARCH_ROWS", 100)
-    monkeypatch.setattr(search.SettingsSearch, "_held_scores", counted)
+    monkeypatch.setattr(search.SettingsSearch, "_predict_held_out_scores", counted)
     model = untrained(sire(kappa=[0.0, 1.0], shrinkage="auto", members=2))
     assert rows == [100] * (len(rows) - 2) + [240, 240]  # the best candidate, and its second member
     assert len(model.kappa_choices_) == 2

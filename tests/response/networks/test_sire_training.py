@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse.response.networks import trainer
+from largesse.response.networks import batched_training
+from largesse.response.networks.batched_training import count_models_in_memory, train_in_groups
 from largesse.response.networks.hsic import hsic_penalty
 from largesse.response.networks.layers import forward
 from largesse.response.networks.network_settings import Balance, NetworkShape, Training
@@ -22,7 +23,6 @@ from largesse.response.networks.sire_training import (
     predict_scores,
     response_losses,
 )
-from largesse.response.networks.trainer import count_models_in_memory, train_in_groups
 from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop
 
 # Few shapes and settings: each is compiled once.
@@ -109,7 +109,7 @@ def test_models_trained_together_do_not_see_each_other(usual: TrainedNetworks) -
 
 
 def test_groups_give_the_same_as_all_at_once(usual: TrainedNetworks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainer, "MEMORY", {"cpu": 1, "gpu": 1})
+    monkeypatch.setattr(batched_training, "MEMORY", {"cpu": 1, "gpu": 1})
     assert_close(usual, train(models()))
 
 

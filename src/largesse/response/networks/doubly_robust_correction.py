@@ -1,4 +1,4 @@
-"""Doubly robust second stage: correction of curves by a regression of held-out residuals on the representation.
+"""Correction of network curves by a doubly robust regression of held-out residuals on the representation.
 
 The doubly robust scores Γ_ik = f̂(x_i, k) + 1{y_i = k}/ρ_i · (r_i − f̂(x_i, k)) differ from the curves only at the logged level.
 Regressing Γ − f̂ on [1, z(x)] is therefore a regression of the rows' own residuals with weights 1/ρ_i. The overlap weight
@@ -32,7 +32,7 @@ CORRECTION_BLOCK_ROWS = 16_384  # rows corrected at a time
 
 @dataclass(frozen=True, eq=False)
 class CurveCorrection:
-    """Corrections of curves on the scale of the response: a ridge regression for each of M fold models."""
+    """Fitted corrections of response curves: a ridge regression on the representation for each of M networks."""
 
     terms: str  # of CANDIDATES
     coef: Annotated[Array, ArraySpec("M", "q")]  # K constants, then width slopes of z, then width slopes of z × level
@@ -40,15 +40,15 @@ class CurveCorrection:
     scale: Annotated[Array, ArraySpec("M", "width")]
 
     def mean_corrections(self, z: Array, K: int) -> Array:
-        """Return the mean corrections (n, K) of the fold models for representations z (M, n, width)."""
+        """Return the corrections (n, K) at representations z (M, n, width), averaged over the M networks."""
         total = np.zeros((z.shape[1], K))
         for z_of_model, coef, centre, scale in zip(z, self.coef, self.centre, self.scale, strict=True):
-            total += _increments((z_of_model - centre) / scale, coef, K)
+            total += _compute_corrections((z_of_model - centre) / scale, coef, K)
         return total / len(z)
 
 
 class ChosenCorrection(NamedTuple):
-    """Choice of a correction of the curves: the chosen one, if any, and all candidates."""
+    """Chosen correction of response curves, or None, and the losses of all candidates."""
 
     correction: CurveCorrection | None
     choices: tuple[CandidateLoss, ...]
@@ -57,7 +57,7 @@ class ChosenCorrection(NamedTuple):
 def fit_correction(
     z: Sequence[Array], curves: Sequence[Array], logs: Sequence[Log], propensities: Sequence[Array]
 ) -> ChosenCorrection:
-    """Fit the corrections of curves, and choose one by its loss on held-out rows.
+    """Fit the candidate corrections of response curves, and choose one by its leave-one-out loss.
 
     Every argument has one item per fold model, about the rows it was not trained on: its representations (m, width), its
     curves (m, K), the log of those rows, and their propensities (m,).
@@ -67,13 +67,15 @@ def fit_correction(
         for z_of_model in z
     ]
     stages = [
-        _Stage((z_of_model - centre) / scale, curve, log, rho)
+        _ResidualRegression((z_of_model - centre) / scale, curve, log, rho)
         for z_of_model, (centre, scale), curve, log, rho in zip(z, moments, curves, logs, propensities, strict=True)
     ]
     fits = [[stage.fit(*candidate) for stage in stages] for candidate in CANDIDATES]
     losses = np.array([np.concatenate([loss for _, loss in row]) for row in fits])
-    weight, cluster = (_concatenate([getattr(log, name) for log in logs]) for name in ("weight", "cluster"))
-    choices = choose_by_one_standard_error([_name(*candidate) for candidate in CANDIDATES], losses, weight, cluster)
+    weight, cluster = (_concatenate_known([getattr(log, name) for log in logs]) for name in ("weight", "cluster"))
+    choices = choose_by_one_standard_error(
+        [_name_candidate(*candidate) for candidate in CANDIDATES], losses, weight, cluster
+    )
     best = find_chosen_index(choices)
     if CANDIDATES[best][0] == "none":
         return ChosenCorrection(None, choices)
@@ -82,17 +84,17 @@ def fit_correction(
     return ChosenCorrection(CurveCorrection(CANDIDATES[best][0], coef, centre, scale), choices)
 
 
-def _name(terms: str, strength: float) -> str:
+def _name_candidate(terms: str, strength: float) -> str:
     return f"{terms} {strength:g}" if strength else terms
 
 
-def _concatenate(parts: Sequence[Array | None]) -> Array | None:
+def _concatenate_known(parts: Sequence[Array | None]) -> Array | None:
     there = [array for array in parts if array is not None]
     return np.concatenate(there) if there else None
 
 
-class _Stage:
-    """Regression of the held-out residuals of one fold model."""
+class _ResidualRegression:
+    """Weighted ridge regression of one network's held-out residuals on the representation."""
 
     def __init__(self, z: Array, curves: Array, log: Log, propensity: Array) -> None:
         self.z, self.level, self.K = z, log.level, curves.shape[1]
@@ -102,13 +104,13 @@ class _Stage:
         self.weight = weight * self.overlap / self.overlap.mean()
 
     def fit(self, terms: str, strength: float) -> tuple[Array, Array]:
-        """Return the coefficients (q,) and the leave-one-out losses (m,) of a kind of correction.
+        """Return the coefficients (q,) and the leave-one-out losses (m,) of one kind of correction.
 
         Without correction these are no coefficients and the losses of the residuals.
         """
         if terms == "none":
             return np.zeros(0), self.overlap * self.residual**2
-        design = _design(self.z, self.level, self.K, terms)
+        design = _make_design_matrix(self.z, self.level, self.K, terms)
         ridge = np.full(design.shape[1], strength * len(design))
         ridge[: self.K] = 1.0  # as one more row at zero: a level with a single row is then not followed blindly
         inverse = np.linalg.inv(design.T @ (self.weight[:, None] * design) + np.diag(ridge))
@@ -118,38 +120,41 @@ class _Stage:
         return coef, self.overlap * left_out**2
 
 
-def _level_slope(K: int) -> Array:
+def _standardise_level_numbers(K: int) -> Array:
     """Return the level numbers (K,), standardised to mean zero and mean square one."""
     steps = np.arange(K) - (K - 1) / 2
     return steps / max(float(np.sqrt((steps**2).mean())), 1e-9)
 
 
-def _design(z: Array, level: Array, K: int, terms: str) -> Array:
-    """Return the design matrix (n, q): an indicator of the level, z, and z × the standardised level."""
+def _make_design_matrix(z: Array, level: Array, K: int, terms: str) -> Array:
+    """Return the design matrix (n, q): level indicators, representation z, and z times the level number.
+
+    The level is standardised.
+    """
     columns = [np.eye(K)[level]]
     if terms != "levels":
         columns.append(z)
     if terms == "slope":
-        columns.append(z * _level_slope(K)[level][:, None])
+        columns.append(z * _standardise_level_numbers(K)[level][:, None])
     return np.concatenate(columns, axis=1)
 
 
-def _increments(z: Array, coef: Array, K: int) -> Array:
-    """Return the corrections (n, K) by one regression for standardised z (n, width)."""
+def _compute_corrections(z: Array, coef: Array, K: int) -> Array:
+    """Return the corrections (n, K) of one network at standardised representations z (n, width)."""
     width = z.shape[1]
     out = np.tile(coef[:K], (len(z), 1))
     # Sums along rows, not matrix products: a row's curve must not depend on which rows come with it.
     if len(coef) > K:
         out += (z * coef[K : K + width]).sum(axis=1, keepdims=True)
     if len(coef) > K + width:
-        out += (z * coef[K + width :]).sum(axis=1, keepdims=True) * _level_slope(K)
+        out += (z * coef[K + width :]).sum(axis=1, keepdims=True) * _standardise_level_numbers(K)
     return out
 
 
 def apply_correction(
     correction: CurveCorrection, curves: Array, params: dict[str, Array], X: Array, shape: NetworkShape
 ) -> Array:
-    """Return the corrected curves (n, K) of features (n, p).
+    """Add the corrections to response curves (n, K) of customers with features (n, p).
 
     Rows are corrected in blocks.
     """

@@ -1,4 +1,4 @@
-"""HSIC balance penalty: dependence between a representation z and the level.
+"""HSIC penalty: a kernel measure of the dependence between a representation and the level.
 
 HSIC(z, y) is the squared norm of the covariance between features of z and features of the level; it is zero when the two
 are independent (Gretton et al. 2005). A kernel stands for its features: "linear" and "rff" work with feature maps in time
@@ -26,7 +26,9 @@ _dot = functools.partial(jnp.matmul, precision="highest")
 
 
 def median_distance(z: jax.Array, weight: jax.Array | None = None) -> jax.Array:
-    """Return the median distance between distinct rows of z (n, p), the usual bandwidth of a kernel.
+    """Return the median distance between rows of z (n, p), the usual bandwidth of a Gaussian kernel.
+
+    Equal rows do not count.
 
     No gradient passes through it; it takes O(p).
 
@@ -48,11 +50,15 @@ def median_distance(z: jax.Array, weight: jax.Array | None = None) -> jax.Array:
 
 
 def rbf_kernel(z: jax.Array, weight: jax.Array | None = None, bandwidth: float | None = None) -> jax.Array:
-    """Return the Gaussian kernel matrix (n, n) of z (n, p): exp(−‖z_i − z_j‖² / 2σ²).
+    """Return the Gaussian kernel matrix (n, n) of z (n, p).
+
+    It is exp(−‖z_i − z_j‖² / 2σ²).
 
     σ is the bandwidth, by default the median distance. It takes O(n²·p).
     """
-    z = (z - _mean(z, _share(z, weight))) / (median_distance(z, weight) if bandwidth is None else bandwidth)
+    z = (z - _average_rows(z, _normalise_weights(z, weight))) / (
+        median_distance(z, weight) if bandwidth is None else bandwidth
+    )
     norm = jnp.sum(z**2, axis=1)
     squares = norm[:, None] + norm[None] - 2 * _dot(z, z.T)
     return jnp.exp(-jnp.maximum(squares, 0) / 2)
@@ -65,7 +71,9 @@ def random_features(
     weight: jax.Array | None = None,
     bandwidth: float | None = None,
 ) -> jax.Array:
-    """Return random Fourier features (n, D) of z (n, p), whose inner products approximate `rbf_kernel(z)`.
+    """Return random Fourier features (n, D) of z (n, p), which approximate a Gaussian kernel.
+
+    Their inner products approximate `rbf_kernel(z)`.
 
     The error falls as D grows; D is even. It takes O(n·p·D).
 
@@ -73,32 +81,34 @@ def random_features(
     randomly shifted cosines (Sutherland and Schneider 2015). Without a key the features are the same at every call.
     """
     key = jax.random.key(0) if key is None else key
-    z = (z - _mean(z, _share(z, weight))) / (median_distance(z, weight) if bandwidth is None else bandwidth)
+    z = (z - _average_rows(z, _normalise_weights(z, weight))) / (
+        median_distance(z, weight) if bandwidth is None else bandwidth
+    )
     angles = _dot(z, jax.random.normal(key, (z.shape[1], features // 2), z.dtype))
     return jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1) / np.sqrt(features // 2)
 
 
 class _Moments(NamedTuple):
-    """Moments of a batch from which every HSIC estimator is computed."""
+    """Moments of a batch from which HSIC estimates are computed."""
 
     cross: jax.Array  # () Σ_ij s_i s_j K_ij L_ij of the centred kernels: the biased HSIC
     own_z: jax.Array  # (n,) diagonal of the centred K; its mean is tr Cov(z)
     own_y: jax.Array  # (n,) diagonal of the centred L
 
 
-def _from_features(Z: jax.Array, Y: jax.Array, share: jax.Array) -> _Moments:
-    Z, Y = _centred(Z, share), _centred(Y, share)
+def _compute_moments_from_features(Z: jax.Array, Y: jax.Array, share: jax.Array) -> _Moments:
+    Z, Y = _centre_rows(Z, share), _centre_rows(Y, share)
     cross = jnp.sum(_dot((share[:, None] * Z).T, Y) ** 2)
     return _Moments(cross, jnp.sum(Z**2, axis=1), jnp.sum(Y**2, axis=1))
 
 
-def _from_kernels(K: jax.Array, L: jax.Array, share: jax.Array) -> _Moments:
-    K, L = _centred_both_ways(K, share), _centred_both_ways(L, share)
+def _compute_moments_from_kernels(K: jax.Array, L: jax.Array, share: jax.Array) -> _Moments:
+    K, L = _centre_kernel(K, share), _centre_kernel(L, share)
     return _Moments(jnp.sum(share[:, None] * share * K * L), jnp.diagonal(K), jnp.diagonal(L))
 
 
-def _unbiased(moments: _Moments, share: jax.Array) -> jax.Array:
-    """Return the unbiased HSIC: the biased one, corrected for the diagonals of the kernels.
+def _compute_unbiased_hsic(moments: _Moments, share: jax.Array) -> jax.Array:
+    """Return the unbiased HSIC estimate, from the biased one and the diagonals of the kernels.
 
     Song's statistic does not change when the kernels are centred first. Their rows then sum to zero, so that K̃1 = −diag(K), and
     tr(K̃L̃), 1ᵀK̃1 and 1ᵀK̃L̃1 are the biased HSIC and sums over the diagonals.
@@ -111,8 +121,11 @@ def _unbiased(moments: _Moments, share: jax.Array) -> jax.Array:
     return jnp.where(rows < 4, 0, value)
 
 
-def _variance(moments: _Moments, share: jax.Array) -> jax.Array:
-    """Return tr Cov(z)·tr Cov(y)/(n − 1), the mean of the biased HSIC over all permutations of the levels."""
+def _compute_permutation_mean(moments: _Moments, share: jax.Array) -> jax.Array:
+    """Return the mean of the biased HSIC over random permutations of the levels.
+
+    It is tr Cov(z)·tr Cov(y)/(n − 1).
+    """
     alike = jnp.sum(share**2)  # 1/n; with sample weights 1/(effective number of rows)
     factor = alike / jnp.where(alike < 1, 1 - alike, 1)
     return factor * jnp.sum(share * moments.own_z) * jnp.sum(share * moments.own_y)
@@ -128,7 +141,7 @@ def hsic_penalty(
     weight: jax.Array | None = None,
     key: jax.Array | None = None,
 ) -> jax.Array:
-    """Return the balance penalty, a scalar, of a batch z (n, p) and level features Y (n, q).
+    """Return the HSIC penalty, a scalar, of representations z (n, p) and level features Y (n, q).
 
     `kernel` of z: "linear", O(n·p·q); "rff", 256 random features (drawn with `key`), O(n·256·(p + q)); "rbf", O(n²·(p + q)).
     `weight` (n,): sample weights; "unbiased" only uses which of them are positive.
@@ -151,24 +164,24 @@ def hsic_penalty(
     >>> float(hsic_penalty(jnp.array([[5.0], [5.0], [9.0], [9.0]]), Y, normalise=False))
     2.0
     """
-    share = _share(z, _mask(weight) if estimator == "unbiased" else weight)
+    share = _normalise_weights(z, _mark_positive_weights(weight) if estimator == "unbiased" else weight)
     bandwidth = None if normalise else 1.0
     if normalise:
-        scale = _scale(z, share)
-        z = _centred(z, share) / (stop_gradient(scale) if estimator == "variance" else scale)
+        scale = _measure_root_mean_square(z, share)
+        z = _centre_rows(z, share) / (stop_gradient(scale) if estimator == "variance" else scale)
     if kernel == "rbf":
-        Y = _centred(Y, share)
-        moments = _from_kernels(rbf_kernel(z, weight, bandwidth), _dot(Y, Y.T), share)
+        Y = _centre_rows(Y, share)
+        moments = _compute_moments_from_kernels(rbf_kernel(z, weight, bandwidth), _dot(Y, Y.T), share)
     else:
         features = z if kernel == "linear" else random_features(z, key, weight=weight, bandwidth=bandwidth)
-        moments = _from_features(features, Y, share)
+        moments = _compute_moments_from_features(features, Y, share)
     if estimator == "biased":
         return moments.cross
-    return (_unbiased if estimator == "unbiased" else _variance)(moments, share)
+    return (_compute_unbiased_hsic if estimator == "unbiased" else _compute_permutation_mean)(moments, share)
 
 
-def _share(rows: jax.Array, weight: jax.Array | None) -> jax.Array:
-    """Return weights (n,) that sum to one; all are zero if no row has a weight."""
+def _normalise_weights(rows: jax.Array, weight: jax.Array | None) -> jax.Array:
+    """Return weights (n,) that sum to one, or zeros if no row has a weight."""
     dtype = jnp.asarray(rows).dtype
     if weight is None:
         return jnp.full(len(rows), 1 / max(len(rows), 1), dtype)
@@ -176,28 +189,28 @@ def _share(rows: jax.Array, weight: jax.Array | None) -> jax.Array:
     return (weight / jnp.where(total > 0, total, 1)).astype(dtype)
 
 
-def _mask(weight: jax.Array | None) -> jax.Array | None:
+def _mark_positive_weights(weight: jax.Array | None) -> jax.Array | None:
     return None if weight is None else weight > 0
 
 
-def _mean(z: jax.Array, share: jax.Array) -> jax.Array:
+def _average_rows(z: jax.Array, share: jax.Array) -> jax.Array:
     return jnp.sum(share[:, None] * z, axis=0)  # not a matrix product: on tensor cores that would round
 
 
-def _centred(z: jax.Array, share: jax.Array) -> jax.Array:
-    z = z - _mean(z, share)
-    return z - _mean(z, share)  # again: what rounding of the first mean left over
+def _centre_rows(z: jax.Array, share: jax.Array) -> jax.Array:
+    z = z - _average_rows(z, share)
+    return z - _average_rows(z, share)  # again: what rounding of the first mean left over
 
 
-def _centred_both_ways(K: jax.Array, share: jax.Array) -> jax.Array:
-    return _centred(_centred(K, share).T, share)
+def _centre_kernel(K: jax.Array, share: jax.Array) -> jax.Array:
+    return _centre_rows(_centre_rows(K, share).T, share)
 
 
-def _scale(z: jax.Array, share: jax.Array) -> jax.Array:
-    """Return the root mean square of centred z (n, p), a scalar; 1 if rows differ only by rounding."""
+def _measure_root_mean_square(z: jax.Array, share: jax.Array) -> jax.Array:
+    """Return the root mean square of centred z (n, p), or 1 if rows differ only by rounding."""
     there = (share > 0)[:, None]
     rounding = jnp.finfo(share.dtype).eps * jnp.max(jnp.abs(z) * there, initial=0)
-    z = _centred(z, share)
+    z = _centre_rows(z, share)
     peak = stop_gradient(jnp.max(jnp.abs(z) * there, initial=0))
     alive = peak > rounding
     peak = jnp.where(alive, peak, 1)  # taken out before squaring, which could under- or overflow

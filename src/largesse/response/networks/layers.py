@@ -1,4 +1,6 @@
-"""Network layers: features x → representation z = Λ(x) → scores at all K levels.
+"""Network layers: from features to a representation, and from it to scores at all levels.
+
+Features x → representation z = Λ(x) → scores at all K levels.
 
 A score is a logit for responses in [0, 1], and a standardised amount otherwise. A *head* turns z into scores. Every head
 but `free` is monotone in the level by construction: increments pass through a softplus, or the scores are a cumulative
@@ -33,7 +35,7 @@ Params = dict[str, jax.Array]
 
 
 def initial_parameters(shape: NetworkShape, key: jax.Array) -> Params:
-    """Return the initial parameters of a network.
+    """Return random initial parameters of a network.
 
     Weights have standard deviation 1/√fan-in; biases and the linear bypass are zero.
     """
@@ -46,16 +48,16 @@ def initial_parameters(shape: NetworkShape, key: jax.Array) -> Params:
         size = shape.width
     if shape.skip:
         params["skip"] = jnp.zeros(shape.features)
-    return params | initial_head(shape, keys[-1], size)
+    return params | initial_head_parameters(shape, keys[-1], size)
 
 
 def parameter_shapes(shape: NetworkShape) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every parameter by its name."""
+    """Return the shape of each parameter array of a network, by name."""
     return {name: p.shape for name, p in jax.eval_shape(lambda: initial_parameters(shape, jax.random.key(0))).items()}
 
 
 def weight_decay_mask(params: Params) -> dict[str, bool]:
-    """Return a mask by parameter name: True for parameters with weight decay.
+    """Return a mask by parameter name, true for the parameters with weight decay.
 
     These are the weight matrices, not biases, increments or the linear bypass.
     """
@@ -65,7 +67,7 @@ def weight_decay_mask(params: Params) -> dict[str, bool]:
 def forward(
     shape: NetworkShape, params: Params, x: jax.Array, gate: Any = 1.0
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return representations (n, width), scores (n, K) and increment deviations (n, q) of features (n, p).
+    """Compute representations (n, width), scores (n, K) and individual increments (n, q) of features (n, p).
 
     The deviations of a customer's increments from the common ones have 1 or K−1 columns; see the table above.
     """
@@ -82,18 +84,18 @@ def forward(
 
 
 def count_head_outputs(shape: NetworkShape) -> int:
-    """Return the number of outputs of a head's linear layer."""
+    """Return the number of outputs of the linear layer in a network's head."""
     K = shape.levels
     if shape.head == "cdf" or (shape.head == "concave" and shape.bounded):
         return K + 1
     return {"elastic": 2, "minmax": 0}.get(shape.head, K)
 
 
-def initial_head(shape: NetworkShape, key: jax.Array, width: int) -> Params:
-    """Return the initial parameters of a head on a representation of size `width`."""
+def initial_head_parameters(shape: NetworkShape, key: jax.Array, width: int) -> Params:
+    """Return random initial parameters of a network's head, for a representation of size `width`."""
     head = shape.head
     if head == "minmax":
-        return _initial_minmax(key, width)
+        return _initial_minmax_parameters(key, width)
     size = count_head_outputs(shape)
     weight = jax.random.normal(key, (width, size)) / jnp.sqrt(width)
     if head in ("shrunk", "elastic"):
@@ -108,7 +110,7 @@ def initial_head(shape: NetworkShape, key: jax.Array, width: int) -> Params:
 
 
 def set_initial_curve(shape: NetworkShape, params: Params, curve: jax.Array) -> Params:
-    """Return initial parameters of a head whose scores lie near one curve (K,) for all customers.
+    """Change the initial parameters of a head so that its scores lie near one curve (K,) for all customers.
 
     Parameters are unchanged if the curve is NaN.
     """
@@ -134,29 +136,29 @@ def set_initial_curve(shape: NetworkShape, params: Params, curve: jax.Array) -> 
 def head_scores(
     shape: NetworkShape, params: Params, z: jax.Array, base: jax.Array, gate: Any
 ) -> tuple[jax.Array, jax.Array]:
-    """Return scores (n, K) and increment deviations (n, q) of representations z (n, width).
+    """Compute scores (n, K) and individual increments (n, q) from representations z (n, width).
 
     `base` (n,) is added to the scores of every level.
     """
     head, K = shape.head, shape.levels
     if head == "minmax":
-        return _minmax(params, z, K) + base[:, None], jnp.zeros((len(z), 1))
+        return _compute_minmax_scores(params, z, K) + base[:, None], jnp.zeros((len(z), 1))
     out = z @ params["head_w"] + params["head_b"]
     if head == "free":
         return out + base[:, None], jnp.zeros((len(z), 1))
     if head == "cdf":
-        return _cdf(out, K) + base[:, None], jnp.zeros((len(z), 1))
+        return _compute_cdf_logits(out, K) + base[:, None], jnp.zeros((len(z), 1))
     if head == "concave" and shape.bounded:
         # The base shifts the mass that responds at no level, so that the whole curve stays concave.
-        return _concave_logits(out.at[:, -1].add(-base), K), jnp.zeros((len(z), 1))
+        return _compute_concave_logits(out.at[:, -1].add(-base), K), jnp.zeros((len(z), 1))
     deviation = gate * out[:, 1:]
-    steps = _increments(head, params, deviation)
+    steps = _compute_increments(head, params, deviation)
     climbed = jnp.concatenate([jnp.zeros((len(z), 1)), jnp.cumsum(steps, axis=1)], axis=1)
     return climbed + (out[:, 0] + base)[:, None], deviation
 
 
-def _increments(head: str, params: Params, deviation: jax.Array) -> jax.Array:
-    """Return the increments between levels (n, K−1), all non-negative."""
+def _compute_increments(head: str, params: Params, deviation: jax.Array) -> jax.Array:
+    """Return the non-negative increments between levels (n, K−1)."""
     if head == "shrunk":
         return jax.nn.softplus(params["steps"] + deviation)
     if head == "elastic":
@@ -166,15 +168,18 @@ def _increments(head: str, params: Params, deviation: jax.Array) -> jax.Array:
     return jnp.cumsum(steps[:, ::-1], axis=1)[:, ::-1] if head == "concave" else steps
 
 
-def _cdf(out: jax.Array, K: int) -> jax.Array:
-    """Convert K+1 logits of thresholds (n, K+1) to the logits (n, K) of P(threshold ≤ k), without cancellation."""
+def _compute_cdf_logits(out: jax.Array, K: int) -> jax.Array:
+    """Convert logits of K+1 thresholds (n, K+1) to logits (n, K) of P(threshold ≤ level).
+
+    There is no cancellation.
+    """
     below = jax.lax.cumlogsumexp(out, axis=1)[:, :K]
     above = jax.lax.cumlogsumexp(out, axis=1, reverse=True)[:, 1 : K + 1]
     return below - above
 
 
-def _concave_logits(out: jax.Array, K: int) -> jax.Array:
-    """Return the logits (n, K) of curves whose increments never grow.
+def _compute_concave_logits(out: jax.Array, K: int) -> jax.Array:
+    """Return the logits (n, K) of curves whose increments do not grow with the level.
 
     The mass of output j is spread evenly over the first j increments.
     """
@@ -186,7 +191,7 @@ def _concave_logits(out: jax.Array, K: int) -> jax.Array:
     return jnp.log(inside) - jnp.log1p(-inside)
 
 
-def _initial_minmax(key: jax.Array, width: int) -> Params:
+def _initial_minmax_parameters(key: jax.Array, width: int) -> Params:
     first, two, three = jax.random.split(key, 3)
     return {
         "head_w": jax.random.normal(first, (width, width)) / jnp.sqrt(width),
@@ -197,8 +202,8 @@ def _initial_minmax(key: jax.Array, width: int) -> Params:
     }
 
 
-def _minmax(params: Params, z: jax.Array, K: int) -> jax.Array:
-    """Return the scores (n, K) of a hidden layer and an output with non-negative weights on the level."""
+def _compute_minmax_scores(params: Params, z: jax.Array, K: int) -> jax.Array:
+    """Return scores (n, K) of a hidden layer with non-negative weights on the level."""
     hidden = z @ params["head_w"] + params["head_b"]
     # |w| rather than softplus(w): plain gradient descent would hardly move a small weight through a softplus.
     level = jnp.arange(1, K + 1)[:, None] * jnp.abs(params["level_w"])  # (K, width)

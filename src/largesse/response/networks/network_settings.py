@@ -1,4 +1,4 @@
-"""Settings of networks, of their training and of their balance penalty.
+"""Settings of networks, of their training and of the HSIC penalty.
 
 `Network`, `Training` and `Balance` are frozen. A field left at "auto" takes the model's own value: with
 ``SIRE(training=Training(epochs=20))`` only the number of epochs differs from SIRE's usual training. They speak
@@ -31,15 +31,15 @@ CONCAVE_EDGE = 1e-6  # distance of concave probabilities from 0 and 1, where log
 FIRST_STEP = 0.2  # first increment of a network, on the scale of the score
 
 
-class _Setting:
-    """Base class of settings, with scikit-learn's parameter methods and a short repr."""
+class _SettingsRecord:
+    """Base class of settings records, with scikit-learn's parameter methods and a short repr."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 -- scikit-learn's signature
         """Return all settings by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def set_params(self, **params: Any) -> Self:
-        """Return a copy with some settings changed; the object itself is frozen."""
+        """Return a copy with some settings changed; the record itself is frozen."""
         return replace(self, **params)  # type: ignore[type-var]
 
     def __repr__(self) -> str:
@@ -48,8 +48,8 @@ class _Setting:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Network(_Setting):
-    """Settings of the layers of a network.
+class Network(_SettingsRecord):
+    """Settings of a network's layers: width, depth and activation.
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ class Network(_Setting):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Training(_Setting):
-    """Settings of the training of a network.
+class Training(_SettingsRecord):
+    """Settings of a network's training: optimiser, learning rate, batches and epochs.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ class Training(_Setting):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Balance(_Setting):
-    """Settings of the HSIC balance penalty, which measures the dependence between representation and level.
+class Balance(_SettingsRecord):
+    """Settings of the HSIC penalty on the dependence between representation and level.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Balance(_Setting):
 
 @dataclass(frozen=True)
 class NetworkShape:
-    """Sizes and kinds of a network's layers; training is compiled once per shape."""
+    """Sizes and kinds of a network's layers, for which training is compiled once."""
 
     features: int
     levels: int
@@ -147,7 +147,7 @@ class NetworkShape:
 
 # -- settling ---------------------------------------------------------------------------------------------------------
 
-SettingT = TypeVar("SettingT", bound=_Setting)
+SettingT = TypeVar("SettingT", bound=_SettingsRecord)
 
 SETTING_OPTIONS = {
     "activation": ACTIVATIONS,
@@ -176,7 +176,7 @@ SETTING_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def replace_auto_settings(setting: SettingT, default: SettingT) -> SettingT:
-    """Replace settings left at "auto" by the model's default values.
+    """Replace settings with the value "auto" by the model's default values.
 
     >>> replace_auto_settings(Network(width=8), Network(width=64, depth=2))
     Network(width=8, depth=2)
@@ -186,8 +186,8 @@ def replace_auto_settings(setting: SettingT, default: SettingT) -> SettingT:
     return replace(default, **fixed)  # type: ignore[type-var]
 
 
-def setting_problems(name: str, settings: Any, default: _Setting) -> list[Problem]:
-    """Return the problems of a model's setting, such as fields that the model does not have.
+def find_setting_problems(name: str, settings: Any, default: _SettingsRecord) -> list[Problem]:
+    """Return the problems of a model's settings record, such as unknown or invalid fields.
 
     Fields that are "auto" in `default` do not belong to the model.
     """
@@ -195,7 +195,7 @@ def setting_problems(name: str, settings: Any, default: _Setting) -> list[Proble
     if not isinstance(settings, kind):
         example = f"{kind.__name__}({fields(kind)[0].name}=…)"  # type: ignore[arg-type]
         return [Problem(f"{name}={settings!r}", f"give a {kind.__name__}, as {example}")]
-    known = {field for field, value in default.get_params().items() if not _is_auto(value)} | _free(default)
+    known = {field for field, value in default.get_params().items() if not _is_auto(value)} | _find_auto_fields(default)
     problems = []
     for field, value in settings.get_params().items():
         if _is_auto(value):
@@ -212,8 +212,8 @@ def setting_problems(name: str, settings: Any, default: _Setting) -> list[Proble
     return problems
 
 
-def _free(default: _Setting) -> set[str]:
-    """Return the fields that may stay "auto" because the model chooses them.
+def _find_auto_fields(default: _SettingsRecord) -> set[str]:
+    """Return the fields that may stay "auto" because the model chooses their value.
 
     This is the start of networks that count epochs.
     """
@@ -224,8 +224,8 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def positive_integer_problems(model: Any, names: Iterable[str]) -> list[Problem]:
-    """Return the problems of integer arguments of a model that are below 1."""
+def find_positive_integer_problems(model: Any, names: Iterable[str]) -> list[Problem]:
+    """Return the problems of a model's integer arguments that are below 1."""
     return [
         Problem(f"{name}={getattr(model, name)!r}", "a whole number, 1 or more")
         for name in names

@@ -1,4 +1,4 @@
-"""SIRE and IRE: response curves by a network whose representation is balanced by HSIC (Lopez et al. 2020).
+"""SIRE and IRE: response networks with an HSIC-balanced representation (Lopez et al. 2020).
 
 SIRE is monotone in the level; IRE has a free score at every level. Beyond the paper, a customer's own increments are shrunk
 towards common ones by an amount chosen on held-out rows, and the networks of all folds are averaged. κ = 0 is always tried.
@@ -14,34 +14,34 @@ import numpy as np
 
 from largesse.errors import Problem, refuse, require_part, suggest
 from largesse.records import Array, CandidateLoss, Log
-from largesse.response.level_thresholds import MANY_FEATURES
-from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, is_bounded
+from largesse.response.networks.fitted_networks import FoldNetworks, ResponseScale, is_bounded
 from largesse.response.networks.network_settings import (
     MONOTONE,
     Balance,
     Network,
     NetworkShape,
     Training,
-    positive_integer_problems,
+    find_positive_integer_problems,
+    find_setting_problems,
     replace_auto_settings,
-    setting_problems,
 )
-from largesse.response.networks.settings_search import (
-    SearchResult,
-    SearchSettings,
-    SearchTask,
-    one_hot_levels,
+from largesse.response.networks.network_settings_search import (
+    NetworkSearchResult,
+    NetworkSearchSettings,
+    NetworkSearchTask,
+    encode_one_hot_levels,
     search_networks,
 )
 from largesse.response.responder_amounts import (
     ResponderAmounts,
-    fit_amounts_by_fold,
+    fit_responder_amounts_by_fold,
     mark_responders,
     multiply_by_amounts,
     split_amounts,
-    suit_hurdle_model,
+    suits_hurdle_model,
 )
 from largesse.response.response_model import ResponseModel
+from largesse.response.threshold_model import MANY_FEATURES
 from largesse.stats import assign_folds
 
 SHRINKAGE_PENALTIES = (np.inf, 0.3, 0.03, 0.003)  # on a customer's own increments; the most shrunk first
@@ -58,7 +58,7 @@ BALANCE = Balance(kernel="linear", estimator="biased", normalise=True)
 
 
 class BalancedNetwork(ResponseModel):
-    """Base class of the HSIC-balanced response networks SIRE (monotone in the level) and IRE.
+    """Base class of SIRE and IRE: response networks with an HSIC-balanced representation.
 
     IRE has no settings of monotone heads.
     """
@@ -91,39 +91,44 @@ class BalancedNetwork(ResponseModel):
 
         Settings are common to all folds.
         """
-        two = suit_hurdle_model(log)
+        two = suits_hurdle_model(log)
         self.train_fold_networks(X, mark_responders(log) if two else log, fold, np.unique(fold))
         amounts = (
-            fit_amounts_by_fold(X, log, fold, self.encoder_, "auto", self.seed) if two else [None] * self.fit_.folds
+            fit_responder_amounts_by_fold(X, log, fold, self.encoder_, "auto", self.seed)
+            if two
+            else [None] * self.fit_.folds
         )
         return [self._copy_with(fit_=self.fit_.networks_of_fold(j), amounts_=mean) for j, mean in enumerate(amounts)]
 
     def train_fold_networks(
         self, X: Array, log: Log, fold: Array, parts: Array, level_weight: Array | None = None
     ) -> None:
-        """Train one network without each of the folds `parts`; the model predicts by the networks' mean score.
+        """Train one network without each of some folds, and store all networks for mean predictions.
 
-        `fold` (n,) holds the folds of the rows; `level_weight` (n, K) is that of `SearchTask`.
+        `parts` are the folds.
+
+        `fold` (n,) holds the folds of the rows; `level_weight` (n, K) is that of `NetworkSearchTask`.
         """
-        refuse(type(self).__name__, self._problems(log))
+        refuse(type(self).__name__, self._find_problems(log))
         require_part("optax", "networks", type(self).__name__)  # which needs JAX
         scale = ResponseScale.choose_scale(log.response)
-        weights = one_hot_levels(log) if level_weight is None else level_weight
+        weights = encode_one_hot_levels(log) if level_weight is None else level_weight
         learnt = search_networks(
-            self._recipe(scale, X.shape[1], len(log.levels)), SearchTask(X, log, fold, parts, weights, scale)
+            self._make_search_settings(scale, X.shape[1], len(log.levels)),
+            NetworkSearchTask(X, log, fold, parts, weights, scale),
         )
         self.fit_, self.amounts_ = learnt.networks, None
         self.start_choices_, self.shrinkage_choices_ = learnt.start, learnt.shrinkage
         self.kappa_choices_, self.correction_choices_ = learnt.kappa, learnt.correction
-        self.choices_ = _report_choices(type(self).__name__, learnt)
+        self.choices_ = _list_reported_choices(type(self).__name__, learnt)
 
-    def _recipe(self, scale: ResponseScale, features: int, levels: int) -> SearchSettings:
-        network, head = replace_auto_settings(self.network, SIRE_NETWORK), self._head(scale, features)
+    def _make_search_settings(self, scale: ResponseScale, features: int, levels: int) -> NetworkSearchSettings:
+        network, head = replace_auto_settings(self.network, SIRE_NETWORK), self._choose_head(scale, features)
         size = (network.width, network.depth, network.activation, network.skip)
-        return SearchSettings(
+        return NetworkSearchSettings(
             head=head,
-            penalties=self._penalties(head),
-            kappas=self._kappas(),
+            penalties=self._list_penalties(head),
+            kappas=self._list_kappas(),
             kappa_rule=self.kappa if isinstance(self.kappa, str) else "auto",
             shape=NetworkShape(features, levels, head, *size, scale.bounded),
             training=replace_auto_settings(self.training, SIRE_TRAINING),
@@ -133,29 +138,29 @@ class BalancedNetwork(ResponseModel):
             seed=self.seed,
         )
 
-    def _kappas(self) -> tuple[float, ...]:
+    def _list_kappas(self) -> tuple[float, ...]:
         if isinstance(self.kappa, str):
             return KAPPA_CANDIDATES if replace_auto_settings(self.balance, BALANCE).normalise else PLAIN_KAPPAS
         if isinstance(self.kappa, Sequence | np.ndarray):
             return (0.0, *(float(k) for k in self.kappa if k > 0))
         return (float(self.kappa),)
 
-    def _head(self, scale: ResponseScale, features: int) -> str:
-        """Return the kind of the network's head, given the scale of responses and the number of features."""
+    def _choose_head(self, scale: ResponseScale, features: int) -> str:
+        """Choose the kind of the network's head, from the scale of responses and the number of features."""
         if not self.monotone:
             return "free"
         if self.head != "auto":
             return self.head
         return "cdf" if scale.bounded and features > MANY_FEATURES else "elastic"
 
-    def _penalties(self, head: str) -> tuple[float, ...]:
-        """Return the candidate penalties on customers' own increments, the strongest first."""
+    def _list_penalties(self, head: str) -> tuple[float, ...]:
+        """List the candidate penalties on individual increments, the strongest first."""
         if head not in SHRINKABLE:
             return (0.0,)
         return SHRINKAGE_PENALTIES if isinstance(self.shrinkage, str) else (float(self.shrinkage),)
 
-    def _problems(self, log: Log) -> list[Problem]:
-        """Return the problems of the settings for a log."""
+    def _find_problems(self, log: Log) -> list[Problem]:
+        """Return the problems of invalid settings for a log."""
         problems: list[Problem] = []
         if self.monotone:
             if self.head not in ("auto", *MONOTONE):
@@ -166,8 +171,8 @@ class BalancedNetwork(ResponseModel):
                 hint = "use 'elastic' or 'increments' for amounts"
                 problems.append(Problem("head='cdf' is for responses in [0, 1]", hint))
         for name, default in (("network", SIRE_NETWORK), ("training", SIRE_TRAINING), ("balance", BALANCE)):
-            problems += setting_problems(name, getattr(self, name), default)
-        problems += positive_integer_problems(self, ("members", "folds"))
+            problems += find_setting_problems(name, getattr(self, name), default)
+        problems += find_positive_integer_problems(self, ("members", "folds"))
         if isinstance(self.kappa, str):
             if self.kappa not in KAPPA_RULES:
                 problems.append(Problem(f"kappa={self.kappa!r}", suggest(self.kappa, KAPPA_RULES)))
@@ -182,12 +187,12 @@ class BalancedNetwork(ResponseModel):
 
     @property
     def kappa_(self) -> float:
-        """The chosen strength κ of the balance penalty."""
+        """Chosen strength κ of the HSIC penalty."""
         return self.fit_.kappa
 
     @property
     def penalty_(self) -> float:
-        """The chosen penalty on differences between customers' increments; infinite if all customers share the increments."""
+        """Chosen penalty on individual increments, infinite if all customers share the increments."""
         return self.fit_.penalty
 
     def _curves(self, X: Array) -> Array:
@@ -198,13 +203,16 @@ class BalancedNetwork(ResponseModel):
 
 
 def assign_held_out_folds(log: Log, folds: int, seed: int) -> tuple[Array, Array]:
-    """Return the fold (n,) of every row, and the folds to hold out: all, or only the first for folds=1."""
+    """Assign rows to folds (n,), and list the folds to hold out.
+
+    These are all folds, or only the first for folds=1.
+    """
     fold = assign_folds(log, folds if folds > 1 else HOLD_OUT, seed)
     return fold, np.unique(fold) if folds > 1 else np.array([0])
 
 
-def _report_choices(kind: str, learnt: SearchResult) -> tuple[CandidateLoss, ...]:
-    """Return all choices between two or more candidates, with names for the report."""
+def _list_reported_choices(kind: str, learnt: NetworkSearchResult) -> tuple[CandidateLoss, ...]:
+    """List the hyperparameter choices between two or more candidates, named for the report."""
     started = [replace(c, of=f"{kind}: training starts at") for c in learnt.start]
     shrunk = [replace(c, of=f"{kind}: own increments held by") for c in learnt.shrinkage]
     balanced = [replace(c, name=f"κ = {c.name}", of=f"{kind}: balance") for c in learnt.kappa]
@@ -213,7 +221,7 @@ def _report_choices(kind: str, learnt: SearchResult) -> tuple[CandidateLoss, ...
 
 @final
 class SIRE(BalancedNetwork):
-    """Structured incentive response estimation: a network that is monotone in the level, balanced by HSIC.
+    """Structured incentive response estimation: an HSIC-balanced network that is monotone in the level.
 
     Parameters
     ----------
@@ -276,7 +284,10 @@ class SIRE(BalancedNetwork):
 
 @final
 class IRE(BalancedNetwork):
-    """Incentive response estimation: SIRE with a free score at every level instead of a monotone curve."""
+    """Incentive response estimation: an HSIC-balanced network with a free score at each level.
+
+    `SIRE` without a monotone curve.
+    """
 
     monotone = False
 

@@ -1,4 +1,4 @@
-"""Training step of SIRE and IRE, and the predictions of their networks.
+"""Training step of SIRE and IRE networks, and predictions of trained networks.
 
 The loss of a batch is mean response loss + penalty · mean squared deviation + κ · HSIC(z, level).
 """
@@ -15,10 +15,10 @@ import numpy as np
 import optax
 
 from largesse.records import Array
+from largesse.response.networks.batched_training import pad_rows
 from largesse.response.networks.hsic import hsic_penalty
 from largesse.response.networks.layers import Params, forward, initial_parameters, set_initial_curve, weight_decay_mask
 from largesse.response.networks.network_settings import Balance, NetworkShape, Training
-from largesse.response.networks.trainer import pad_rows
 from largesse.response.networks.training_types import TrainingProgram
 from largesse.stats import logit, sigmoid
 
@@ -28,12 +28,12 @@ SCORE_ROWS = 65_536  # rows per block of predictions
 
 
 def count_steps_per_epoch(rows: int, batch: int) -> int:
-    """Return the number of training steps of an epoch over `rows` rows."""
+    """Return the number of training steps per epoch, from the number of rows and the batch size."""
     return min(max(rows // batch, 1), MAX_EPOCH_STEPS)
 
 
 def response_losses(score: jax.Array, response: jax.Array, bounded: bool) -> jax.Array:
-    """Return the losses (n,) of rows at their scores (n,): log loss of logits, or half the squared error."""
+    """Return the losses (n,) of scores (n,): log loss of logits, or half the squared error."""
     if bounded:
         return jax.nn.softplus(score) - response * score
     return 0.5 * (score - response) ** 2
@@ -41,7 +41,9 @@ def response_losses(score: jax.Array, response: jax.Array, bounded: bool) -> jax
 
 @functools.lru_cache(maxsize=64)
 def make_sire_program(shape: NetworkShape, training: Training, balance: Balance | None, rows: int) -> TrainingProgram:
-    """Return the program that trains networks of one shape on `rows` rows each.
+    """Return the program that trains SIRE or IRE networks of one shape.
+
+    Each has `rows` rows.
 
     HSIC is skipped without `balance`.
 
@@ -49,7 +51,7 @@ def make_sire_program(shape: NetworkShape, training: Training, balance: Balance 
     dose between two knots, shared between them. `model_data`: rows and weights to train on, rows and weights to stop by, κ,
     penalty on deviations, gate of deviations, and the curve (K,) that scores start from (NaN: the usual start).
     """
-    optimiser = _optimiser(training, count_steps_per_epoch(rows, training.batch))
+    optimiser = _make_optimiser(training, count_steps_per_epoch(rows, training.batch))
 
     def first(seed: jax.Array, curve: jax.Array) -> Any:
         params = set_initial_curve(shape, initial_parameters(shape, jax.random.key(seed)), curve)
@@ -62,7 +64,7 @@ def make_sire_program(shape: NetworkShape, training: Training, balance: Balance 
 
     def draw(seed: int, _model_data: Any, stretches: Sequence[Array]) -> Iterator[Array]:
         for looks in stretches:
-            yield np.concatenate([_epoch_batches(seed, int(epoch), rows, training.batch) for epoch in looks])
+            yield np.concatenate([_draw_epoch_batches(seed, int(epoch), rows, training.batch) for epoch in looks])
 
     def objective(params: Params, batch: tuple[jax.Array, ...], hyper: tuple[jax.Array, ...]) -> jax.Array:
         x, y, r, w = batch
@@ -71,7 +73,7 @@ def make_sire_program(shape: NetworkShape, training: Training, balance: Balance 
         total = jnp.maximum(w.sum(), 1e-9)
         loss = (w * response_losses((score * y).sum(axis=1), r, shape.bounded)).sum() / total
         loss += penalty * (w @ jnp.sum(deviation**2, axis=1)) / total
-        return loss if balance is None else loss + kappa * _imbalance(z, y, w, balance)
+        return loss if balance is None else loss + kappa * _compute_imbalance(z, y, w, balance)
 
     def step(state: Any, data: Any, model_data: Any, places: jax.Array) -> Any:
         params, moments = state
@@ -92,8 +94,8 @@ def make_sire_program(shape: NetworkShape, training: Training, balance: Balance 
     return TrainingProgram(start, draw, step, loss, lambda state: state[0], (0, 2), width, MODELS_AT_ONCE)
 
 
-def _optimiser(training: Training, steps: int) -> optax.GradientTransformation:
-    """Return the optimiser of the weights.
+def _make_optimiser(training: Training, steps: int) -> optax.GradientTransformation:
+    """Return the Optax optimiser of the network's weights.
 
     A cosine schedule falls to zero at the last step of the last epoch.
     """
@@ -105,7 +107,7 @@ def _optimiser(training: Training, steps: int) -> optax.GradientTransformation:
     return optax.adamw(rate, weight_decay=training.decay, mask=weight_decay_mask)
 
 
-def _imbalance(z: jax.Array, level: jax.Array, weight: jax.Array, balance: Balance) -> jax.Array:
+def _compute_imbalance(z: jax.Array, level: jax.Array, weight: jax.Array, balance: Balance) -> jax.Array:
     how: dict[str, Any] = {"kernel": balance.kernel, "estimator": balance.estimator, "weight": weight}
     # A linear HSIC grows with the number of units, as do distances; per unit, κ means the same for every width.
     units = z.shape[1]
@@ -114,8 +116,8 @@ def _imbalance(z: jax.Array, level: jax.Array, weight: jax.Array, balance: Balan
     return hsic_penalty(z, level, **how) / (units if balance.kernel == "linear" else 1)
 
 
-def _epoch_batches(seed: int, epoch: int, rows: int, batch: int) -> Array:
-    """Return the random row positions (steps, batch) of all steps of an epoch."""
+def _draw_epoch_batches(seed: int, epoch: int, rows: int, batch: int) -> Array:
+    """Draw the random batches (steps, batch) of row positions for one epoch."""
     rng = np.random.default_rng((seed, epoch))
     size = min(batch, rows)
     take = count_steps_per_epoch(rows, batch) * size
@@ -129,7 +131,7 @@ def _epoch_batches(seed: int, epoch: int, rows: int, batch: int) -> Array:
 def predict_scores(
     params: dict[str, Array], X: Array, shape: NetworkShape, gate: Array | None = None, rows: int = SCORE_ROWS
 ) -> Array:
-    """Return the scores (M, n, K) of M models for features (n, p).
+    """Return the scores (M, n, K) of M networks for features (n, p).
 
     Models with a closed gate (M,) have no increment deviations.
     """
@@ -138,14 +140,16 @@ def predict_scores(
     out = np.empty((models, len(X), shape.levels), np.float32)
     for first in range(0, len(X), rows):
         block = np.asarray(X[first : first + rows], np.float32)
-        out[:, first : first + rows] = np.asarray(_scores(shape)(params, pad_rows(block), gate))[:, : len(block)]
+        out[:, first : first + rows] = np.asarray(_compile_scores(shape)(params, pad_rows(block), gate))[
+            :, : len(block)
+        ]
     return out
 
 
 def predict_mean_scores(
     params: dict[str, Array], X: Array, shape: NetworkShape, gate: Array, rows: int = SCORE_ROWS
 ) -> Array:
-    """Return the scores (n, K) of features (n, p), averaged over models.
+    """Return the mean scores (n, K) of several networks for features (n, p).
 
     One block of rows is in memory at a time.
 
@@ -165,13 +169,13 @@ def predict_mean_scores(
 
 
 def compute_representations(params: dict[str, Array], X: Array, shape: NetworkShape) -> Array:
-    """Return the representations z (M, n, width) of features (n, p) by M models."""
+    """Return the representations z (M, n, width) of features (n, p) by M networks."""
     padded = pad_rows(np.asarray(X, np.float32))
-    return np.asarray(_representations(shape)(params, padded), np.float64)[:, : len(X)]
+    return np.asarray(_compile_representations(shape)(params, padded), np.float64)[:, : len(X)]
 
 
 @functools.cache
-def _scores(shape: NetworkShape) -> Callable[..., jax.Array]:
+def _compile_scores(shape: NetworkShape) -> Callable[..., jax.Array]:
     def score(params: Params, x: jax.Array, gate: jax.Array) -> jax.Array:
         return forward(shape, params, x, gate)[1]
 
@@ -179,5 +183,5 @@ def _scores(shape: NetworkShape) -> Callable[..., jax.Array]:
 
 
 @functools.cache
-def _representations(shape: NetworkShape) -> Callable[..., jax.Array]:
+def _compile_representations(shape: NetworkShape) -> Callable[..., jax.Array]:
     return jax.jit(jax.vmap(lambda params, x: forward(shape, params, x)[0], in_axes=(0, None)))

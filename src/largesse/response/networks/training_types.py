@@ -1,4 +1,4 @@
-"""Types of training jobs: the program, its length, the arrays of its M models, and the result.
+"""Records of batched training: program, length, data and result.
 
 A job holds the program and the data that the models share, and the arrays that differ between them. This module
 does not import JAX, so importing it is fast.
@@ -17,7 +17,7 @@ from largesse.records import Array
 
 @dataclass(frozen=True)
 class TrainingProgram:
-    """Functions of a training: initial state, random draws, training step, held-out loss and result.
+    """Functions of a training program: initial state, random batches, training step, loss and result.
 
     All models share `data`; each has its part of `model_data`.
 
@@ -38,7 +38,7 @@ class TrainingProgram:
 
 @dataclass(frozen=True)
 class TrainingLoop:
-    """Length of a training: number of evaluations, steps in between, and patience before a model stops."""
+    """Length of a training: number of evaluations, steps between evaluations, and patience of early stopping."""
 
     looks: int
     steps: int
@@ -49,7 +49,7 @@ class TrainingLoop:
 
 @dataclass(frozen=True, eq=False)
 class TrainingJob:
-    """Job that trains M models.
+    """Training job of M models: program, length, shared data and data per model.
 
     Models with the same log and seed have the same start and the same random draws.
     """
@@ -62,13 +62,13 @@ class TrainingJob:
     log: Array | None = None  # (M,) index of the log that each model learns from, if there are several
 
     def log_indices(self) -> Array:
-        """Return the index (M,) of the log that each model learns from."""
+        """Return the index (M,) of the log on which each model is trained."""
         return np.zeros(len(self.seeds), dtype=np.int64) if self.log is None else self.log
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedNetworks:
-    """Best weights of every model, with the held-out loss and the number of the evaluation that found them."""
+    """Result of a training job: each model's best weights, held-out loss and best evaluation number."""
 
     params: Any  # dict of arrays (M, …), or what the program keeps
     loss: Array  # (M,)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from largesse.response.networks.fold_networks import check_depth
+from largesse.response.networks.fitted_networks import check_depth
 
 
 def test_more_layers_than_parameters_are_refused_before_a_layer_is_made() -> None:

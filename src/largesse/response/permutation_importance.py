@@ -1,4 +1,4 @@
-"""Permutation importance: predictions of held-out rows whose features are shuffled, one feature at a time.
+"""Permutation importance: predictions of held-out rows with one feature shuffled at a time.
 
 Encoded columns of a feature are shuffled among rows of one fold: text with many values is encoded without a row's own fold, so
 nothing of the row's own response leaks in. A sample of rows suffices.
@@ -20,8 +20,8 @@ MIN_ROWS = 500  # for any number of features
 Predict = Callable[[Array, int], Array]  # encoded features (n, p) and the place of a fold → curves (n, K)
 
 
-def shuffle_features(predict: Predict, encoder: Encoder, X: Array, fold: Array) -> ShuffledPredictions | None:
-    """Predict a sample of held-out rows once per feature, with the values of this feature shuffled.
+def predict_shuffled_features(predict: Predict, encoder: Encoder, X: Array, fold: Array) -> ShuffledPredictions | None:
+    """Predict a sample of held-out rows once per feature, with this feature's values shuffled.
 
     `X` (n, p) are encoded features, `fold` (n,) the folds of the rows. `predict` returns curves by the model without a fold.
     """

@@ -1,4 +1,4 @@
-"""Threshold model: a multinomial logit of the cheapest level that a customer responds to.
+"""Threshold response model: a multinomial logit of the cheapest level to which a customer responds.
 
 A customer who responds at one level responds at every dearer one, so a customer is described by the first of these levels,
 the threshold: 0, 1, … K−1, or never. P(begins at j | x) is a softmax of K+1 straight lines, and f(x, k) = P(begins at k or
@@ -18,7 +18,7 @@ import numpy as np
 
 from largesse.io import ArraySpec
 from largesse.records import Array, Log
-from largesse.response.response_model import ResponseModel, check_auto, take_rows
+from largesse.response.response_model import ResponseModel, check_auto_setting, take_rows
 from largesse.stats import (
     PrincipalAxes,
     assign_folds,
@@ -47,13 +47,13 @@ MIN_PROBABILITY = 1e-9  # a probability whose logarithm is taken
 
 @dataclass(frozen=True, eq=False)
 class ThresholdScores:
-    """Linear scores of the K+1 possible thresholds of a customer; their softmax gives the thresholds' probabilities."""
+    """Linear scores of a customer's K+1 possible thresholds, whose softmax gives the thresholds' probabilities."""
 
     coef: Annotated[Array, ArraySpec("p", "K+1")]
     intercept: Annotated[Array, ArraySpec("K+1")]
 
     def predict_curves(self, X: Array) -> Array:
-        """Return the curves (n, K) of features (n, p): probabilities that a customer's threshold is at most each level."""
+        """Return response curves (n, K) of features (n, p): the probability that the threshold is at most each level."""
         # A plain sum, not a matrix product: a row's curve must not depend on which rows come with it.
         score = np.einsum("ij,jk->ik", X.astype(np.float64), self.coef) + self.intercept
         probability = softmax(score)[:, :-1]
@@ -63,7 +63,7 @@ class ThresholdScores:
 
 @final
 class Thresholds(ResponseModel):
-    """Threshold model: a softmax of linear scores for the cheapest level that a customer responds to.
+    """Threshold response model: a softmax of linear scores for the cheapest level that a customer responds to.
 
     Unlike `Linear`, every level has coefficients of its own, so that curves of customers differ in shape; the ridge
     penalty keeps that affordable with many correlated features, such as embeddings of images or text.
@@ -106,8 +106,8 @@ class Thresholds(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
         X, log = take_rows(X, log, sample_rows(len(log), MAX_THRESHOLD_ROWS, self.seed))
         few, some = take_rows(X, log, sample_rows(len(log), THRESHOLD_SEARCH_ROWS, self.seed))
-        self._choose(few, some, assign_folds(some, THRESHOLD_FOLDS, self.seed))
-        self.lines_ = fit_thresholds(X, self._shares(log), self.penalty_)
+        self._choose_penalty(few, some, assign_folds(some, THRESHOLD_FOLDS, self.seed))
+        self.lines_ = fit_thresholds(X, self._make_threshold_rows(log), self.penalty_)
 
     def fold_models(self, X: Array, log: Log, fold: Array) -> list[ResponseModel]:
         """Return one model per fold, fitted to the encoded features (n, p) of all other folds.
@@ -115,27 +115,27 @@ class Thresholds(ResponseModel):
         The penalty is common to all folds.
         """
         sampled = sample_rows(len(log), THRESHOLD_SEARCH_ROWS, self.seed)
-        lines = self._choose(*take_rows(X, log, sampled), fold[sampled])
+        lines = self._choose_penalty(*take_rows(X, log, sampled), fold[sampled])
         if len(X) > THRESHOLD_SEARCH_ROWS:
             lines = []
             for f in np.unique(fold):
                 others = np.flatnonzero(fold != f)
                 mine = others[sample_rows(len(others), MAX_THRESHOLD_ROWS, self.seed)]
-                lines.append(fit_thresholds(X[mine], self._shares(log.bare.take(mine)), self.penalty_))
+                lines.append(fit_thresholds(X[mine], self._make_threshold_rows(log.bare.take(mine)), self.penalty_))
         return [self._copy_with(lines_=fold_lines) for fold_lines in lines]
 
-    def _shares(self, log: Log) -> ResponseShares:
+    def _make_threshold_rows(self, log: Log) -> ThresholdRows:
         low, high = self.range_
         share = (log.response - low) / (high - low)
-        return ResponseShares(log.level, share, log.weights / log.weights.sum(), len(log.levels))
+        return ThresholdRows(log.level, share, log.weights / log.weights.sum(), len(log.levels))
 
-    def _choose(self, X: Array, log: Log, fold: Array) -> list[ThresholdScores]:
-        """Choose the penalty on held-out rows, and return the fitted coefficients of all folds."""
-        check_auto(self, "penalty")
+    def _choose_penalty(self, X: Array, log: Log, fold: Array) -> list[ThresholdScores]:
+        """Choose the ridge penalty on held-out rows, and return the fitted coefficients of all folds."""
+        check_auto_setting(self, "penalty")
         low, high = (0.0, 1.0) if log.binary else (float(log.response.min()), float(log.response.max()))
         self.range_ = (low, high if high > low else low + 1.0)
         tried = THRESHOLD_PENALTIES if isinstance(self.penalty, str) else (float(self.penalty),)
-        fits, losses = fit_thresholds_by_fold(X, self._shares(log), fold, tried)
+        fits, losses = fit_thresholds_by_fold(X, self._make_threshold_rows(log), fold, tried)
         names = [f"{penalty:g}" for penalty in tried[: len(fits)]]
         self.choices_ = choose_lowest_loss(names, losses, log.weight, log.cluster, of="Thresholds: penalty")
         best = find_chosen_index(self.choices_)
@@ -156,7 +156,7 @@ class Thresholds(ResponseModel):
 
 
 @dataclass(frozen=True, eq=False)
-class ResponseShares:
+class ThresholdRows:
     """Rows of a threshold model: levels, responses as shares of their range, and weights."""
 
     level: Array  # (n,)
@@ -164,16 +164,18 @@ class ResponseShares:
     weight: Array  # (n,) sums to one
     K: int
 
-    def take_rows(self, rows: Array) -> ResponseShares:
-        """Return the rows at some indices, with weights that sum to one."""
+    def take_rows(self, rows: Array) -> ThresholdRows:
+        """Select rows by their indices, with weights that sum to one."""
         weight = self.weight[rows]
-        return ResponseShares(self.level[rows], self.share[rows], weight / (weight.sum() or 1.0), self.K)
+        return ThresholdRows(self.level[rows], self.share[rows], weight / (weight.sum() or 1.0), self.K)
 
 
 def fit_thresholds_by_fold(
-    X: Array, rows: ResponseShares, fold: Array, penalties: Sequence[float]
+    X: Array, rows: ThresholdRows, fold: Array, penalties: Sequence[float]
 ) -> tuple[list[list[ThresholdScores]], Array]:
-    """Fit the thresholds' coefficients without each fold, at falling penalties until two penalties in a row bring no gain.
+    """Fit the threshold model without each fold, for falling penalties until the held-out loss stops falling.
+
+    It stops once two penalties in a row bring no gain.
 
     Returns the coefficients by penalty and fold, and the losses (penalties, n) of all rows by the fit without their fold.
     """
@@ -182,43 +184,43 @@ def fit_thresholds_by_fold(
     losses: list[Array] = []
     with limit_to_one_thread():
         axes = principal_axes(X, MAX_AXES)
-        paths = [_Path(axes, fold != f, rows) for f in parts]
+        paths = [_RegularisationPath(axes, fold != f, rows) for f in parts]
         for penalty in penalties:
             fits.append([path.fit(penalty) for path in paths])
-            losses.append(_held_out(fits[-1], X, rows, fold))
+            losses.append(_compute_held_out_losses(fits[-1], X, rows, fold))
             means = [rows.weight @ row for row in losses]
             if len(means) > 2 and min(means[-2:]) > min(means):
                 break
     return fits, np.array(losses)
 
 
-def _held_out(lines: Sequence[ThresholdScores], X: Array, rows: ResponseShares, fold: Array) -> Array:
+def _compute_held_out_losses(lines: Sequence[ThresholdScores], X: Array, rows: ThresholdRows, fold: Array) -> Array:
     losses = np.empty(len(fold))
     for fit, f in zip(lines, np.unique(fold), strict=True):
         test = np.flatnonzero(fold == f)
-        losses[test] = _share_loss(
+        losses[test] = _compute_share_losses(
             fit.predict_curves(X[test])[np.arange(len(test)), rows.level[test]], rows.share[test]
         )
     return losses
 
 
-def fit_thresholds(X: Array, rows: ResponseShares, penalty: float) -> ThresholdScores:
-    """Fit the thresholds' coefficients to features (n, p) and their rows."""
+def fit_thresholds(X: Array, rows: ThresholdRows, penalty: float) -> ThresholdScores:
+    """Fit the coefficients of the threshold model to features (n, p) and rows."""
     with limit_to_one_thread():
-        return _Path(principal_axes(X, MAX_AXES), np.ones(len(X), dtype=bool), rows).fit(penalty)
+        return _RegularisationPath(principal_axes(X, MAX_AXES), np.ones(len(X), dtype=bool), rows).fit(penalty)
 
 
-class _Path:
-    """Regularisation path: fits for falling penalties, each started at the fit before it."""
+class _RegularisationPath:
+    """Fits of the threshold model for falling penalties, each started at the previous fit."""
 
-    def __init__(self, axes: PrincipalAxes, mine: Array, rows: ResponseShares) -> None:
+    def __init__(self, axes: PrincipalAxes, mine: Array, rows: ThresholdRows) -> None:
         self.axes, self.K, self.Z = axes, rows.K, axes.Z[mine]
         self.rows = rows.take_rows(mine)
-        self.usual = np.log(_usual_probabilities(self.rows))
+        self.usual = np.log(_estimate_marginal_probabilities(self.rows))
         self.B, self.heights = np.zeros((len(axes.size), self.K + 1)), self.usual.copy()
 
     def fit(self, penalty: float) -> ThresholdScores:
-        """Return the coefficients with the lowest penalised loss."""
+        """Fit the coefficients of the threshold model under a ridge penalty."""
         from scipy.optimize import minimize
 
         mean = float(np.clip(self.rows.weight @ self.rows.share, 0.01, 0.99))
@@ -227,15 +229,15 @@ class _Path:
         start = np.concatenate([(self.B / scale).ravel(), self.heights])
         options = {"maxiter": MAX_THRESHOLD_STEPS, "ftol": THRESHOLD_TOLERANCE}
         end = minimize(self._objective, start, (scale, penalty), "L-BFGS-B", jac=True, options=options).x
-        self.B, self.heights = self._parts(end, scale)
+        self.B, self.heights = self._split_parameters(end, scale)
         return ThresholdScores(self.axes.V @ self.B, self.heights)
 
-    def _parts(self, flat: Array, scale: Array) -> tuple[Array, Array]:
+    def _split_parameters(self, flat: Array, scale: Array) -> tuple[Array, Array]:
         return scale * flat[: -(self.K + 1)].reshape(-1, self.K + 1), flat[-(self.K + 1) :].copy()
 
     def _objective(self, flat: Array, scale: Array, penalty: float) -> tuple[float, Array]:
-        """Return the penalised loss and its slope in the flattened parameters."""
-        B, heights = self._parts(flat, scale)
+        """Return the penalised loss and its gradient at flattened parameters."""
+        B, heights = self._split_parameters(flat, scale)
         value, slope = self._loss(B, heights)
         away = heights - self.usual
         away = np.append(away[:-1] - away[:-1].mean(), 0.0)  # the number who respond at all is left to the rows
@@ -244,18 +246,18 @@ class _Path:
         return value, np.concatenate([(scale * pull).ravel(), slope.sum(axis=0) + THRESHOLD_STIFFNESS * away])
 
     def _loss(self, B: Array, heights: Array) -> tuple[float, Array]:
-        """Return the mean log loss and its slope (n, K+1) in the scores."""
+        """Return the mean log loss and its gradient (n, K+1) with respect to the scores."""
         level, share, weight = self.rows.level, self.rows.share, self.rows.weight
         probability = softmax((self.Z @ B.astype(self.Z.dtype)).astype(np.float64) + heights)
         before = np.arange(self.K + 1) <= level[:, None]
         at = np.clip((probability * before).sum(axis=1), MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
         pull = (1.0 - share) / (1.0 - at) - share / at  # of the loss in f
         slope = (weight * pull)[:, None] * probability * (before - at[:, None])
-        return float(weight @ _share_loss(at, share)), slope
+        return float(weight @ _compute_share_losses(at, share)), slope
 
 
-def _usual_probabilities(rows: ResponseShares) -> Array:
-    """Return the marginal probabilities (K+1,) of the thresholds, all positive.
+def _estimate_marginal_probabilities(rows: ThresholdRows) -> Array:
+    """Estimate the marginal probabilities (K+1,) of the thresholds, all positive.
 
     They come from a straight line through the mean responses: its height at the first level, and equal increments. The
     increments of the means themselves are noise, and a level that happens to bring nothing would be lost for everybody:
@@ -271,7 +273,7 @@ def _usual_probabilities(rows: ResponseShares) -> Array:
     return np.append(begins, never) / (begins.sum() + never)
 
 
-def _share_loss(at: Array, share: Array) -> Array:
-    """Return the log losses (n,) of rows whose responses lie between 0 and 1."""
+def _compute_share_losses(at: Array, share: Array) -> Array:
+    """Return the log losses (n,) of predicted probabilities for responses between 0 and 1."""
     at = np.clip(at, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
     return -(share * np.log(at) + (1.0 - share) * np.log1p(-at))

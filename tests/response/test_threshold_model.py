@@ -6,34 +6,34 @@ from scipy.optimize import approx_fprime
 
 from largesse.data.log_reader import log_from_arrays
 from largesse.records import Array
-from largesse.response.level_thresholds import (
-    MAX_AXES,
-    ResponseShares,
-    Thresholds,
-    ThresholdScores,
-    _Path,
-    _usual_probabilities,
-    fit_thresholds,
-)
 from largesse.response.linear import Linear
 from largesse.response.response_model import ResponseModel
 from largesse.response.stacking import Stack
+from largesse.response.threshold_model import (
+    MAX_AXES,
+    ThresholdRows,
+    Thresholds,
+    ThresholdScores,
+    _estimate_marginal_probabilities,
+    _RegularisationPath,
+    fit_thresholds,
+)
 from largesse.stats.linear_algebra import principal_axes
 from largesse.stats.link_functions import sigmoid
 from largesse.worlds.paper_simulations import simulate
 from largesse_lab.nested_classification import generate_nested, make_bandit
 
 
-def shares(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, ResponseShares]:
+def shares(n: int = 60, p: int = 4, K: int = 3, seed: int = 0) -> tuple[Array, ThresholdRows]:
     rng = np.random.default_rng(seed)
     X, level = rng.normal(size=(n, p)).astype(np.float32), rng.integers(0, K, n)
     response = (rng.random(n) < sigmoid(X[:, 0] + level - 1.0)).astype(float)
-    return X, ResponseShares(level, response, np.full(n, 1.0 / n), K)
+    return X, ThresholdRows(level, response, np.full(n, 1.0 / n), K)
 
 
 def test_the_slope_of_the_loss_is_right() -> None:
     X, rows = shares()
-    path = _Path(principal_axes(X, MAX_AXES), np.ones(60, dtype=bool), rows)
+    path = _RegularisationPath(principal_axes(X, MAX_AXES), np.ones(60, dtype=bool), rows)
     path.Z = path.Z.astype(np.float64)  # differences are taken of float64
     scale = np.full((4, 1), 0.7)
     at = np.random.default_rng(1).normal(size=4 * 4 + 4)
@@ -58,7 +58,7 @@ def test_a_row_gets_the_same_curve_whoever_comes_with_it() -> None:
 def test_every_threshold_is_possible_at_first() -> None:
     level = np.tile([0, 1, 2], 10)
     for share in (np.zeros(30), np.ones(30), (level == 0).astype(float), (level == 2).astype(float)):
-        usual = _usual_probabilities(ResponseShares(level, share, np.full(30, 1 / 30), 3))
+        usual = _estimate_marginal_probabilities(ThresholdRows(level, share, np.full(30, 1 / 30), 3))
         assert usual.min() > 0
         assert usual.sum() == pytest.approx(1)
 

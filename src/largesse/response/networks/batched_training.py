@@ -1,4 +1,4 @@
-"""Training of many networks by one compiled program.
+"""Batched training of many small networks in one compiled JAX program, with early stopping.
 
 `vmap` over models, `scan` over steps: a grid of settings × folds × members is one array program, on a CPU or a GPU
 unchanged. After every few steps (a *look*) each model computes its loss on rows it does not train on. Its best weights are
@@ -33,13 +33,13 @@ MEMORY = {"cpu": 1 << 30, "gpu": 1 << 34}  # bytes of one group of models, witho
 
 
 def train_in_groups(job: TrainingJob) -> TrainedNetworks:
-    """Train the models of a job, in groups that fit into memory."""
+    """Train all models of a job, in groups that fit into memory."""
     data = tuple(jnp.asarray(pad_rows(array)) for array in job.data)
-    parts = split_into_groups(len(job.seeds), count_models_in_memory(job))
+    parts = split_models_into_groups(len(job.seeds), count_models_in_memory(job))
 
     def trained(models: Array) -> TrainedNetworks:
         model_data = jax.tree.map(lambda array: np.asarray(array)[models], job.model_data)
-        return _run_group(job, data, model_data, models)
+        return _train_group(job, data, model_data, models)
 
     def results() -> Iterator[TrainedNetworks]:
         yield trained(parts[0])  # it compiles for all
@@ -59,32 +59,34 @@ def train_in_groups(job: TrainingJob) -> TrainedNetworks:
 
 
 def count_models_in_memory(job: TrainingJob) -> int:
-    """Return the number of models of a job that fit into memory together."""
+    """Return the number of models that can be trained together in the available memory."""
     program, loop = job.program, job.loop
     first = jax.tree.map(lambda array: np.asarray(array)[:1], job.model_data)
     model_data = jax.tree.map(lambda array: array[0], first)
     stop = np.size(model_data[program.rows[-1]]) if program.rows else 1
     # The state holds weights and moments; gradients, the best weights and activations need as much again.
-    state = 2 * _count(program.start(job.seeds[:1], first)) + _count(model_data) + 4 * program.width * stop
-    draws = _count(next(program.draw(int(job.seeds[0]), model_data, [np.ones(1, np.int32)]))) * loop.stretch
+    state = (
+        2 * _count_numbers(program.start(job.seeds[:1], first)) + _count_numbers(model_data) + 4 * program.width * stop
+    )
+    draws = _count_numbers(next(program.draw(int(job.seeds[0]), model_data, [np.ones(1, np.int32)]))) * loop.stretch
     shared = len(np.unique(np.stack([job.log_indices(), job.seeds]), axis=1).T) / len(job.seeds)  # draws are held once
     most = max(1, int(MEMORY.get(jax.default_backend(), MEMORY["cpu"]) // (4 * (state + draws * shared))))
     # A CPU gains nothing from more models at a time, and small groups of one size share their program and end sooner.
     return min(most, program.at_once) if program.at_once and jax.default_backend() == "cpu" else most
 
 
-def _count(tree: Any) -> int:
+def _count_numbers(tree: Any) -> int:
     return sum(int(np.size(array)) for array in jax.tree.leaves(tree))
 
 
-def split_into_groups(models: int, at_once: int) -> list[Array]:
-    """Split models into groups of one size, which share a compiled program; return their positions.
+def split_models_into_groups(models: int, at_once: int) -> list[Array]:
+    """Split the positions of models into groups of equal size.
 
     The last model may repeat.
 
-    >>> split_into_groups(7, 3)
+    >>> split_models_into_groups(7, 3)
     [array([0, 1, 2]), array([3, 4, 5]), array([6, 6, 6])]
-    >>> split_into_groups(8, 5)
+    >>> split_models_into_groups(8, 5)
     [array([0, 1, 2, 3]), array([4, 5, 6, 7])]
     """
     count = -(-models // max(at_once, 1))
@@ -92,12 +94,12 @@ def split_into_groups(models: int, at_once: int) -> list[Array]:
     return [np.minimum(np.arange(first, first + size), models - 1) for first in range(0, count * size, size)]
 
 
-def _run_group(job: TrainingJob, data: Any, model_data: Any, models: Array) -> TrainedNetworks:
-    """Train a group of models of a job.
+def _train_group(job: TrainingJob, data: Any, model_data: Any, models: Array) -> TrainedNetworks:
+    """Train one group of models of a job.
 
     Models with the same log and seed get the same random draws.
     """
-    begin, stretch = _compiled(job.program, job.loop)
+    begin, stretch = _compile_training(job.program, job.loop)
     seeds, loop = job.seeds[models], job.loop
     _, firsts, source = np.unique(
         np.stack([job.log_indices()[models], seeds]), axis=1, return_index=True, return_inverse=True
@@ -109,7 +111,7 @@ def _run_group(job: TrainingJob, data: Any, model_data: Any, models: Array) -> T
         job.program.draw(int(seeds[j]), jax.tree.map(lambda array, j=j: array[j], model_data), stretches)
         for j in firsts
     ]
-    draws = _stacked_draws(each, stretches)
+    draws = _stack_random_draws(each, stretches)
     carry = begin(job.program.start(seeds, model_data))
     model_data = jax.tree.map(jnp.asarray, model_data)
     drawn = next(draws)
@@ -122,22 +124,25 @@ def _run_group(job: TrainingJob, data: Any, model_data: Any, models: Array) -> T
     return TrainedNetworks(jax.tree.map(np.asarray, carry[1]), np.asarray(carry[2]), np.asarray(carry[3]))
 
 
-def _stacked_draws(each: Sequence[Iterator[Any]], stretches: Sequence[Array]) -> Iterator[Any]:
-    """Yield the random draws (looks, steps, sources, …) of every stretch of training."""
+def _stack_random_draws(each: Sequence[Iterator[Any]], stretches: Sequence[Array]) -> Iterator[Any]:
+    """Yield the random batches of all models for each stretch of training, stacked as arrays.
+
+    Their axes are evaluations, steps, sources, …
+    """
     with ThreadPoolExecutor(count_cores()) as pool:
         for looks in stretches:
             drawn = list(pool.map(next, each))
-            yield jax.tree.map(functools.partial(_by_look, len(looks)), *drawn)
+            yield jax.tree.map(functools.partial(_split_by_evaluation, len(looks)), *drawn)
 
 
-def _by_look(looks: int, *drawn: Array) -> Array:
+def _split_by_evaluation(looks: int, *drawn: Array) -> Array:
     together = np.stack(drawn, axis=1)
     return together.reshape(looks, -1, *together.shape[1:])
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(program: TrainingProgram, loop: TrainingLoop) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the compiled start and the compiled training stretch for all models of a group."""
+def _compile_training(program: TrainingProgram, loop: TrainingLoop) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Compile the start and the training steps for all models of a group."""
 
     def begin(state: Any) -> Any:
         many = len(jax.tree.leaves(state)[0])
@@ -168,7 +173,7 @@ def _compiled(program: TrainingProgram, loop: TrainingLoop) -> tuple[Callable[..
 
 
 def round_up_rows(rows: int) -> int:
-    """Return a slightly larger number of rows, so that tables of similar size share one compiled program.
+    """Round a number of rows up, so that tables of similar size share one compiled program.
 
     >>> round_up_rows(3), round_up_rows(100), round_up_rows(2000), round_up_rows(2010), round_up_rows(1_000_000)
     (16, 104, 2048, 2048, 1048576)
@@ -179,7 +184,9 @@ def round_up_rows(rows: int) -> int:
 
 
 def pad_rows(array: Array) -> Array:
-    """Append rows of zeros to an array, up to `round_up_rows` of its length.
+    """Append rows of zeros to an array, up to the rounded number of rows.
+
+    See `round_up_rows`.
 
     >>> pad_rows(np.ones((3, 2))).shape
     (16, 2)
@@ -191,7 +198,7 @@ def pad_rows(array: Array) -> Array:
 def stack_row_sets(
     sets: Sequence[Array], weight: Array, least: int = 0, most: int | None = None
 ) -> tuple[Array, Array]:
-    """Return the indices and weights of M sets of rows as arrays (M, length), padded with rows of zero weight.
+    """Stack M sets of row indices and weights to arrays (M, length), padded with zero weights.
 
     From a set with more than `most` rows, `most` evenly spaced ones are taken.
     """

@@ -1,4 +1,4 @@
-"""Fitted networks of all folds: weights, scale of the response, and computation of curves."""
+"""Fitted networks of all folds: parameters, scale of the response, and prediction of curves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from largesse.stats import sigmoid
 
 @dataclass(frozen=True)
 class ResponseScale:
-    """Scale of a network's scores: logits of responses in [0, 1], or standardised amounts."""
+    """Scale of network scores: logits for responses in [0, 1], else standardised amounts."""
 
     bounded: bool
     mean: float = 0.0
@@ -28,7 +28,7 @@ class ResponseScale:
 
     @classmethod
     def choose_scale(cls, response: Array) -> Self:
-        """Return the scale for responses (n,).
+        """Choose the scale of network scores from responses (n,).
 
         >>> ResponseScale.choose_scale(np.array([0.0, 0.5, 1.0])), ResponseScale.choose_scale(np.array([1.0, 3.0]))
         (ResponseScale(bounded=True, mean=0.0, deviation=1.0), ResponseScale(bounded=False, mean=2.0, deviation=1.0))
@@ -46,17 +46,17 @@ class ResponseScale:
         return self.mean + self.deviation * standardised
 
     def convert_scores(self, score: Array) -> Array:
-        """Convert scores to responses."""
+        """Convert network scores to expected responses."""
         return sigmoid(score) if self.bounded else self.restore_units(score)
 
 
 def is_bounded(response: Array) -> bool:
-    """Return True if all responses lie in [0, 1]."""
+    """Test if all responses lie in [0, 1]."""
     return bool(response.min() >= 0 and response.max() <= 1)
 
 
 def check_shapes(params: dict[str, Array], shapes: dict[str, tuple[int, ...]]) -> None:
-    """Refuse saved parameters whose shapes differ from the network's.
+    """Raise ValueError if saved parameters do not have the shapes that the network needs.
 
     Wrong shapes might pass by broadcasting.
     """
@@ -66,13 +66,16 @@ def check_shapes(params: dict[str, Array], shapes: dict[str, tuple[int, ...]]) -
 
 
 def check_depth(params: dict[str, Array], *depths: int) -> None:
-    """Refuse a network with more layers than saved parameters, before any layer is built."""
+    """Raise ValueError if a network has more layers than saved parameters.
+
+    It is checked before any layer is built.
+    """
     if max(depths) > len(params):
         raise ValueError(f"{max(depths)} layers and {len(params)} parameters")
 
 
 def mark_lowest_loss(names: Sequence[str], losses: Array, of: str = "") -> tuple[CandidateLoss, ...]:
-    """Return a `CandidateLoss` for each candidate with its loss (candidates,), and mark the candidate with the lowest loss.
+    """Return a record for each candidate with its loss, and mark the candidate with the lowest loss.
 
     Standard errors are unknown, and set to 0.
 
@@ -88,7 +91,7 @@ def mark_lowest_loss(names: Sequence[str], losses: Array, of: str = "") -> tuple
 
 @dataclass(frozen=True, eq=False)
 class FoldNetworks:
-    """Networks of SIRE or IRE, one for each fold and member, whose scores are averaged for predictions."""
+    """Fitted SIRE or IRE networks, one or more for each fold, which predict by their mean score."""
 
     shape: NetworkShape
     scale: ResponseScale
@@ -101,7 +104,10 @@ class FoldNetworks:
     correction: CurveCorrection | None  # the second stage
 
     def scores(self, X: Array) -> Array:
-        """Return the networks' mean scores (n, K) of encoded features (n, p); scores are logits if responses are bounded."""
+        """Return the networks' mean scores (n, K) of encoded features (n, p).
+
+        Scores are logits if responses are bounded.
+        """
         require_part("optax", "networks", "predict")
         from largesse.response.networks.sire_training import predict_mean_scores
 
@@ -131,7 +137,7 @@ class FoldNetworks:
         )
 
     def check(self, features: int, levels: int) -> None:
-        """Raise ValueError unless the saved arrays match the network's shape, and the shape matches the features and levels."""
+        """Raise ValueError unless the saved arrays match the network's shape, features and levels."""
         from largesse.response.networks.layers import parameter_shapes
 
         models = len(self.gate)

@@ -7,8 +7,8 @@ import pytest
 from largesse.data import Encoder
 from largesse.records import Array
 from largesse.response import Additive, Boosting, Linear, ResponseModel, Stack, fit_out_of_fold
-from largesse.response import shuffled_features as shuffling
-from largesse.response.shuffled_features import shuffle_features
+from largesse.response import permutation_importance as shuffling
+from largesse.response.permutation_importance import predict_shuffled_features
 from largesse.stats import assign_folds
 from largesse.worlds import simulate
 
@@ -28,7 +28,7 @@ def test_a_feature_is_shuffled_alone_and_within_folds(monkeypatch: pytest.Monkey
         seen.append((rows, place))
         return rows[:, :1] + np.array([[0.0, 10.0 * place]])
 
-    found = shuffle_features(predict, encoder, X, fold)
+    found = predict_shuffled_features(predict, encoder, X, fold)
     assert found is not None
     assert found.features == ("a", "b")
     assert found.rows.tolist() == list(range(0, 120, 2))
@@ -62,5 +62,5 @@ def test_what_predicts_without_a_fold_predicts_its_rows_as_they_were_held_out(mo
 def test_without_features_there_is_nothing_to_shuffle() -> None:
     encoder = Encoder()
     X = encoder.fit_transform(pa.table({"same": [1.0, 1.0, 1.0]}), np.zeros(3))
-    found = shuffle_features(lambda rows, _: np.zeros((len(rows), 2)), encoder, X[:0], np.zeros(0))
+    found = predict_shuffled_features(lambda rows, _: np.zeros((len(rows), 2)), encoder, X[:0], np.zeros(0))
     assert found is None

@@ -1,4 +1,4 @@
-"""Search for the settings of SIRE and IRE: fold networks of every candidate, compared on held-out rows.
+"""Hyperparameter search of SIRE and IRE by cross-validation: candidates of penalty and kappa.
 
 A candidate is a pair (penalty, κ). All fold networks of several candidates are trained in one program. The search goes
 stepwise: the start of the common curve and the penalty at the first κ, then κ, then more members of the winner.
@@ -19,7 +19,7 @@ from largesse.response.fold_ensemble import predict_held_out
 from largesse.response.level_effect_estimation import scale_doses
 from largesse.response.linear import Linear, fit_regression_by_fold
 from largesse.response.networks.doubly_robust_correction import ChosenCorrection, fit_correction
-from largesse.response.networks.fold_networks import FoldNetworks, ResponseScale, mark_lowest_loss
+from largesse.response.networks.fitted_networks import FoldNetworks, ResponseScale, mark_lowest_loss
 from largesse.response.networks.network_settings import FIRST_STEP, STARTS, Balance, NetworkShape, Training
 from largesse.response.networks.training_runner_hook import train_networks
 from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop
@@ -46,8 +46,8 @@ Candidate = tuple[float, float]  # penalty on deviations, κ
 
 
 @dataclass(frozen=True, eq=False)
-class SearchSettings:
-    """Settings of a search: its candidates, and the training of their networks."""
+class NetworkSearchSettings:
+    """Settings of a hyperparameter search: its candidates, and the training of their networks."""
 
     head: str
     penalties: tuple[float, ...]  # the most shrunk first
@@ -62,8 +62,8 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class SearchTask:
-    """Data of a search: the log, its encoded features and its folds."""
+class NetworkSearchTask:
+    """Data of a hyperparameter search: the log, its encoded features and its folds."""
 
     X: Array  # (n, p) encoded features
     log: Log
@@ -74,11 +74,11 @@ class SearchTask:
 
     @cached_property
     def held_out_rows(self) -> Array:
-        """Indices of the rows in all folds that are held out."""
+        """Indices of the rows in the held-out folds."""
         return np.flatnonzero(np.isin(self.fold, self.parts))
 
-    def sample_rows(self, most: int, seed: int) -> SearchTask:
-        """Return the same task for a random sample of at most `most` rows.
+    def sample_rows(self, most: int, seed: int) -> NetworkSearchTask:
+        """Return the search data for a random sample of at most `most` rows.
 
         The whole task is returned if it is small, or if a fold would have no rows.
         """
@@ -86,17 +86,17 @@ class SearchTask:
         if len(rows) == len(self.fold) or not np.isin(self.parts, self.fold[rows]).all():
             return self
         log, level_weight = self.log.take(rows), self.level_weight[rows]
-        return SearchTask(self.X[rows], log, self.fold[rows], self.parts, level_weight, self.scale)
+        return NetworkSearchTask(self.X[rows], log, self.fold[rows], self.parts, level_weight, self.scale)
 
     @cached_property
     def held_out_log(self) -> Log:
-        """Log of the rows in all folds that are held out."""
+        """Log of the rows in the held-out folds."""
         return self.log.take(self.held_out_rows)
 
 
 @dataclass(frozen=True, eq=False)
-class SearchResult:
-    """Result of a search: the networks of the best candidate, and all candidates of each choice."""
+class NetworkSearchResult:
+    """Result of a hyperparameter search: the best networks, and the losses of all candidates."""
 
     networks: FoldNetworks
     start: tuple[CandidateLoss, ...]
@@ -105,13 +105,16 @@ class SearchResult:
     correction: tuple[CandidateLoss, ...]
 
 
-def one_hot_levels(log: Log) -> Array:
-    """Return a float32 matrix (n, K) with one at each row's own level, zero elsewhere."""
+def encode_one_hot_levels(log: Log) -> Array:
+    """Return one-hot encoded levels (n, K) of a log's rows in float32."""
     return np.eye(len(log.levels), dtype=np.float32)[log.level]
 
 
-def search_networks(recipe: SearchSettings, task: SearchTask) -> SearchResult:
-    """Search for the best candidate, on a sample of a large log, and return its networks."""
+def search_networks(recipe: NetworkSearchSettings, task: NetworkSearchTask) -> NetworkSearchResult:
+    """Search for the best hyperparameters, and return the networks trained with them.
+
+    The search uses a sample of a large log.
+    """
     starts = STARTS if recipe.training.start == "auto" else (recipe.training.start,)
     kappa, some = recipe.kappas[0], task
     if len(starts) * len(recipe.penalties) * len(recipe.kappas) > 1:
@@ -139,13 +142,15 @@ def search_networks(recipe: SearchSettings, task: SearchTask) -> SearchResult:
             search.train_candidates([best])
         search.train_more_members(best)
     second = search.fit_candidate_correction(best) if recipe.orthogonal else ChosenCorrection(None, ())
-    return SearchResult(search.calibrate_candidate(best, second), start, shrinkage[best_start], choices, second.choices)
+    return NetworkSearchResult(
+        search.calibrate_candidate(best, second), start, shrinkage[best_start], choices, second.choices
+    )
 
 
 class SettingsSearch:
-    """Search over candidates that are trained from one start: their fold networks and held-out losses."""
+    """Hyperparameter search from one initial curve: trained fold networks and held-out losses of candidates."""
 
-    def __init__(self, recipe: SearchSettings, task: SearchTask, start: str) -> None:
+    def __init__(self, recipe: NetworkSearchSettings, task: NetworkSearchTask, start: str) -> None:
         self.recipe, self.task, self.start = recipe, task, start
         self.params: dict[Candidate, dict[str, Array]] = {}
         self.scores: dict[Candidate, Array] = {}  # (held rows, K)
@@ -154,41 +159,45 @@ class SettingsSearch:
     # -- training -------------------------------------------------------------------------------------------------
 
     def train_candidates(self, candidates: list[Candidate]) -> None:
-        """Train the fold networks of several candidates in one program."""
+        """Train the fold networks of several candidates in one compiled program."""
         if not candidates:
             return
         task = self.task
-        trained = self._train(candidates, task.fold, task.parts)
+        trained = self._train_fold_networks(candidates, task.fold, task.parts)
         for i, candidate in enumerate(candidates):
-            self.params[candidate] = _part(trained.params, i, len(task.parts))
-            self.scores[candidate] = self._held_scores(candidate, self.params[candidate], task.fold, task.parts)
-            self.losses[candidate] = self._losses(self.scores[candidate], task.held_out_rows)
+            self.params[candidate] = _select_model_block(trained.params, i, len(task.parts))
+            self.scores[candidate] = self._predict_held_out_scores(
+                candidate, self.params[candidate], task.fold, task.parts
+            )
+            self.losses[candidate] = self._compute_losses(self.scores[candidate], task.held_out_rows)
 
     def train_more_members(self, best: Candidate) -> None:
-        """Train further members of a candidate's fold networks from other initial weights.
+        """Train further fold networks of a candidate from other random initial weights.
 
         The score of each fold is then the mean over its members.
         """
         members, task = self.recipe.members, self.task
         if members < 2:
             return
-        trained = self._train([best] * (members - 1), task.fold, task.parts, np.arange(1, members))
+        trained = self._train_fold_networks([best] * (members - 1), task.fold, task.parts, np.arange(1, members))
         scores = self.scores[best]
         for i in range(members - 1):
-            scores = scores + self._held_scores(best, _part(trained.params, i, len(task.parts)), task.fold, task.parts)
+            scores = scores + self._predict_held_out_scores(
+                best, _select_model_block(trained.params, i, len(task.parts)), task.fold, task.parts
+            )
         self.scores[best] = scores / members
         params = self.params[best]
         self.params[best] = {name: np.concatenate([params[name], trained.params[name]]) for name in params}
 
-    def _train(
+    def _train_fold_networks(
         self, candidates: list[Candidate], fold: Array, parts: Array, member: Array | None = None
     ) -> TrainedNetworks:
-        """Train a network for every candidate and fold on the other folds.
+        """Train one network per candidate and fold, on the rows of all other folds.
 
         Training stops early by the loss on the fold itself.
         """
+        from largesse.response.networks.batched_training import stack_row_sets
         from largesse.response.networks.sire_training import count_steps_per_epoch, make_sire_program
-        from largesse.response.networks.trainer import stack_row_sets
 
         recipe, task, many = self.recipe, self.task, len(candidates)
         weight = task.log.weight
@@ -209,8 +218,8 @@ class SettingsSearch:
             *(np.tile(array, (many, 1)) for array in sets),
             kappa.astype(np.float32),
             np.where(np.isinf(penalty), 0.0, penalty).astype(np.float32),
-            _gate(penalty),
-            np.tile(self._start_curves(fold, parts), (many, 1)).astype(np.float32),
+            _make_gates(penalty),
+            np.tile(self._make_start_curves(fold, parts), (many, 1)).astype(np.float32),
         )
         # The same seeds for every candidate: they differ by the candidate alone. Members differ by the seed alone.
         shift = np.zeros(many, np.int64) if member is None else member
@@ -223,8 +232,8 @@ class SettingsSearch:
             TrainingJob(make_sire_program(recipe.shape, training, balance, rows), loop, data, model_data, seeds)
         )
 
-    def _start_curves(self, fold: Array, parts: Array) -> Array:
-        """Return the initial scores (parts, K) of the networks; NaN for the networks' own start."""
+    def _make_start_curves(self, fold: Array, parts: Array) -> Array:
+        """Return the initial scores (folds, K) of the networks, NaN for random initial scores."""
         task, K = self.task, len(self.task.log.levels)
         if self.start == "regression":
             return fit_regression_curves(task.X, task.log, fold, parts, task.scale)
@@ -233,19 +242,21 @@ class SettingsSearch:
 
     # -- held-out rows --------------------------------------------------------------------------------------------
 
-    def _held_scores(self, candidate: Candidate, params: dict[str, Array], fold: Array, parts: Array) -> Array:
+    def _predict_held_out_scores(
+        self, candidate: Candidate, params: dict[str, Array], fold: Array, parts: Array
+    ) -> Array:
         """Return the scores (rows, K) of held-out rows, each by the network trained without the row's fold."""
         from largesse.response.networks.sire_training import predict_scores
 
         out = np.empty((len(fold), self.recipe.shape.levels))
-        gate = _gate(np.array(candidate[:1]))
+        gate = _make_gates(np.array(candidate[:1]))
         for j, part in enumerate(parts):
             params_of_part = {name: value[j : j + 1] for name, value in params.items()}
             out[fold == part] = predict_scores(params_of_part, self.task.X[fold == part], self.recipe.shape, gate)[0]
         return out[np.isin(fold, parts)]
 
-    def _losses(self, scores: Array, rows: Array) -> Array:
-        """Return the losses (rows,) of the selected rows at their own levels."""
+    def _compute_losses(self, scores: Array, rows: Array) -> Array:
+        """Return the losses (rows,) of selected rows at their logged levels."""
         scores_at_level = (scores * self.task.level_weight[rows]).sum(axis=1)
         response = self.task.scale.standardise(self.task.log.response[rows])
         return compute_loss(scores_at_level, response, self.task.scale.bounded)
@@ -253,7 +264,9 @@ class SettingsSearch:
     # -- choosing -------------------------------------------------------------------------------------------------
 
     def choose_penalty(self) -> tuple[CandidateLoss, ...]:
-        """Choose the strongest penalty within one standard error of the lowest held-out loss, at the first κ.
+        """Choose the strongest penalty within one standard error of the lowest held-out loss.
+
+        It is chosen at the first κ.
 
         Returns all penalties as candidates.
         """
@@ -262,28 +275,33 @@ class SettingsSearch:
         return choose_by_one_standard_error([f"{p:g}" for p in recipe.penalties], losses, held.weight, held.cluster)
 
     def choose_kappa(self, penalty: float) -> tuple[CandidateLoss, ...]:
-        """Choose the κ with the lowest held-out loss (the paper's rule), or with the lowest risk if `kappa_rule` names another rule.
+        """Choose the HSIC strength κ with the lowest held-out loss, or the lowest risk under another rule.
+
+        The paper's rule is the held-out loss; `kappa_rule` names another.
 
         Returns all κ as candidates.
         """
         kappas, held = self.recipe.kappas, self.task.held_out_log
         names = [f"{kappa:g}" for kappa in kappas]
         if self.recipe.kappa_rule == "loggers":
-            return mark_lowest_loss(names, self._risks_of_new_loggers(penalty))
-        risk = self._increment_risks if self.recipe.kappa_rule == "dr" else self.losses.__getitem__
+            return mark_lowest_loss(names, self._measure_left_out_logger_risks(penalty))
+        risk = self._measure_increment_risks if self.recipe.kappa_rule == "dr" else self.losses.__getitem__
         return choose_lowest_loss(
             names, np.array([risk((penalty, kappa)) for kappa in kappas]), held.weight, held.cluster
         )
 
-    def _increment_risks(self, candidate: Candidate) -> Array:
-        """Return the squared distances (rows,) of predicted from doubly robust increments of held-out rows."""
+    def _measure_increment_risks(self, candidate: Candidate) -> Array:
+        """Return the squared distances (rows,) between predicted and doubly robust increments of held-out rows."""
         scores, scale = self.scores[candidate], self.task.scale
         curves = sigmoid(scores) if scale.bounded else scores * scale.deviation
         return ((self._robust_increments - np.diff(curves, axis=1)) ** 2).sum(axis=1)
 
     @cached_property
     def _robust_increments(self) -> Array:
-        """Doubly robust increments (rows, K−1) of the held-out rows, with curves of a cross-fitted `Linear`."""
+        """Doubly robust increments (rows, K−1) of the held-out rows.
+
+        The curves are those of a cross-fitted `Linear`.
+        """
         log, seed = self.task.log, self.recipe.seed
         fold = assign_folds(log, DR_FOLDS, seed)
         curves = predict_held_out(Linear(seed=seed), log, fold).curves
@@ -292,23 +310,25 @@ class SettingsSearch:
         )
         return np.diff(scores, axis=1)[self.task.held_out_rows]
 
-    def _risks_of_new_loggers(self, penalty: float) -> Array:
-        """Return the risk of each κ (κ,): the loss on rows of logging policies that were left out of training."""
+    def _measure_left_out_logger_risks(self, penalty: float) -> Array:
+        """Return the loss of each κ on rows of logging policies that were left out of training."""
         log = self.task.log
         assert log.logger is not None
         parts = np.unique(log.logger)
         candidates = [(penalty, kappa) for kappa in self.recipe.kappas]
-        trained = self._train(candidates, log.logger, parts)
+        trained = self._train_fold_networks(candidates, log.logger, parts)
         risks = []
         for i, candidate in enumerate(candidates):
-            scores = self._held_scores(candidate, _part(trained.params, i, len(parts)), log.logger, parts)
-            risks.append(np.average(self._losses(scores, np.arange(len(log))), weights=log.weight))
+            scores = self._predict_held_out_scores(
+                candidate, _select_model_block(trained.params, i, len(parts)), log.logger, parts
+            )
+            risks.append(np.average(self._compute_losses(scores, np.arange(len(log))), weights=log.weight))
         return np.array(risks)
 
     # -- finishing ------------------------------------------------------------------------------------------------
 
     def fit_candidate_correction(self, best: Candidate) -> ChosenCorrection:
-        """Fit the second stage of a candidate: one correction per fold network, from its held-out rows."""
+        """Fit the doubly robust corrections of a candidate's fold networks on held-out rows."""
         from largesse.response.networks.sire_training import compute_representations
 
         task, shape = self.task, self.recipe.shape
@@ -333,7 +353,7 @@ class SettingsSearch:
             shape=self.recipe.shape,
             scale=self.task.scale,
             params=params,
-            gate=np.repeat(_gate(np.array([penalty])), models),
+            gate=np.repeat(_make_gates(np.array([penalty])), models),
             folds=len(self.task.parts),
             kappa=kappa,
             penalty=penalty,
@@ -346,7 +366,10 @@ class SettingsSearch:
         return replace(networks, calibration=calibration)
 
     def _calibrate(self, best: Candidate, networks: FoldNetworks) -> ScoreCalibration:
-        """Calibrate the mean of several fold networks on held-out rows; a single network is not calibrated."""
+        """Calibrate the mean score of several fold networks on held-out rows.
+
+        A single network is not calibrated.
+        """
         task = self.task
         if networks.folds < 2:
             return ScoreCalibration()
@@ -362,12 +385,12 @@ class SettingsSearch:
         return fit_calibration(held, networks.scores(task.X[rows]))
 
 
-def _gate(penalty: Array) -> Array:
-    """Return the gates (models,) of increment deviations, which are closed for an infinite penalty."""
+def _make_gates(penalty: Array) -> Array:
+    """Return the gates (models,) of individual increments, zero for an infinite penalty."""
     return np.where(np.isinf(penalty), 0.0, 1.0).astype(np.float32)
 
 
-def _part(params: dict[str, Array], i: int, size: int) -> dict[str, Array]:
+def _select_model_block(params: dict[str, Array], i: int, size: int) -> dict[str, Array]:
     """Return the parameters of the i-th block of `size` models."""
     return {name: value[i * size : (i + 1) * size] for name, value in params.items()}
 
@@ -377,7 +400,7 @@ BASE_PREDICTOR_RIDGE = 0.03
 
 
 def make_initial_curve(log: Log, scale: ResponseScale) -> Array:
-    """Return a curve of initial scores (K,): small equal increments around the mean response."""
+    """Return initial scores (K,) with small equal increments around the mean response."""
     K = len(log.levels)
     middle = scale.standardise(np.average(log.response, weights=log.weight))
     if scale.bounded:
@@ -386,7 +409,7 @@ def make_initial_curve(log: Log, scale: ResponseScale) -> Array:
 
 
 def fit_regression_curves(X: Array, log: Log, fold: Array, parts: Array, scale: ResponseScale) -> Array:
-    """Return the mean scores (folds, K) of linear regressions, each fitted without one of the folds that are held out."""
+    """Return the mean scores (folds, K) of linear regressions, each fitted without one held-out fold."""
     some = np.arange(len(log))[:: -(-len(log) // REGRESSION_ROWS)]
     response = scale.standardise(log.response[some])
     weight = log.weights[some]

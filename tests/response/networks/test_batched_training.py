@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from largesse.records import Array
-from largesse.response.networks import trainer
-from largesse.response.networks.trainer import pad_rows, round_up_rows, stack_row_sets, train_in_groups
+from largesse.response.networks import batched_training
+from largesse.response.networks.batched_training import pad_rows, round_up_rows, stack_row_sets, train_in_groups
 from largesse.response.networks.training_runner_hook import train_networks, use_training_runner
 from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop, TrainingProgram
 from largesse_lab.baselines import network_helpers
@@ -106,9 +106,9 @@ def test_models_beyond_memory_are_run_in_groups_of_one_size(monkeypatch: pytest.
     whole = summing_job(summing_program(loop), 300, 7, loop)
     alone = train_in_groups(whole)
     sizes = []
-    inner = trainer._run_group
-    monkeypatch.setattr(trainer, "_run_group", lambda *a: sizes.append(len(a[-1])) or inner(*a))
-    monkeypatch.setattr(trainer, "count_models_in_memory", lambda *_: 3)
+    inner = batched_training._train_group
+    monkeypatch.setattr(batched_training, "_train_group", lambda *a: sizes.append(len(a[-1])) or inner(*a))
+    monkeypatch.setattr(batched_training, "count_models_in_memory", lambda *_: 3)
     parts = train_in_groups(whole)
     assert sizes == [3, 3, 3]  # the last model comes three times
     np.testing.assert_allclose(parts.params["sum"], alone.params["sum"], rtol=1e-5)
