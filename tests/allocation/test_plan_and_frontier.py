@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from largesse.allocation.plan_and_frontier import allocate, decide_at_price, frontier, split_at_price
+from largesse.allocation.plan_and_frontier import allocate, decide_at_price, frontier, split_ties_at_price
 from largesse.errors import BudgetError
 from largesse.records.array_type import Array
 from support.plans import KINDS, concave, full_path, instances, linear_optimum, paid_by
@@ -261,4 +261,4 @@ def test_ties_at_a_price_are_split_between_the_cheapest_and_the_dearest_best_lev
         expected, rows = np.zeros(curves.shape), np.arange(len(curves))
         for levels, share in zip(ends, (0.75, 0.25), strict=True):
             expected[rows, levels] += share
-        assert np.array_equal(split_at_price(curves, paid, price, 0.25), expected)
+        assert np.array_equal(split_ties_at_price(curves, paid, price, 0.25), expected)

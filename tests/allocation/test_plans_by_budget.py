@@ -15,7 +15,7 @@ from largesse.allocation import (
     count_levels_of_plans,
     find_budget_points,
     find_cost_correction,
-    sum_at_prices,
+    sum_plans_at_prices,
 )
 from largesse.allocation.price.upper_hulls import convert_to_kernel_arrays
 from largesse.records import Array, SpendingCurve
@@ -37,7 +37,7 @@ def make_groups(n: int) -> Array:
 
 
 def find_points(curves: Array, costs: Array, *args: Any, **settings: Any) -> tuple[BudgetPoint, ...]:
-    return find_budget_points(lambda prices: sum_at_prices(curves, costs, prices), *args, **settings)
+    return find_budget_points(lambda prices: sum_plans_at_prices(curves, costs, prices), *args, **settings)
 
 
 def count(points: Any, curves: Array, costs: Array, explore: float = 0.0, seed: int = 0) -> tuple[Array, Array]:
@@ -104,7 +104,7 @@ def test_sums_and_counts_of_batches_add_up() -> None:
     cut = [slice(at, at + 130) for at in range(0, 500, 130)]
 
     def sums_at(prices: Any) -> PriceSums:
-        return reduce(operator.add, [sum_at_prices(curves[part], costs[part], prices) for part in cut])
+        return reduce(operator.add, [sum_plans_at_prices(curves[part], costs[part], prices) for part in cut])
 
     points = find_points(curves, costs)
     parts = find_budget_points(sums_at)

@@ -4,7 +4,7 @@ import pytest
 from largesse.data import log_from_arrays
 from largesse.records import Array, Log
 from largesse.response import CurvePosterior, fit_curve_posterior
-from largesse.response.level_effect_estimation import fit_ladder_posterior
+from largesse.response.level_effect_estimation import fit_level_effect_posterior
 from largesse.stats import sigmoid
 
 LADDER = np.array([0.0, 0.3, 0.5, 0.6])
@@ -57,8 +57,8 @@ def test_deviations_that_the_rows_contradict_lose_their_share() -> None:
 
 
 def test_ladders_of_draws_never_fall() -> None:
-    posterior = fit_ladder_posterior(np.array([0.3, 0.1]), 0.05 * np.eye(2), np.array([0.0, 0.5, 1.0]), 0.3)
-    ladders = posterior.draw_ladders(500, np.random.default_rng(0))
+    posterior = fit_level_effect_posterior(np.array([0.3, 0.1]), 0.05 * np.eye(2), np.array([0.0, 0.5, 1.0]), 0.3)
+    ladders = posterior.draw_level_effects(500, np.random.default_rng(0))
     assert (ladders[:, 0] == 0).all()
     assert (np.diff(ladders, axis=1) >= -1e-12).all()
     assert posterior.weights.sum() == pytest.approx(1.0)

@@ -16,10 +16,10 @@ from largesse.response.level_effect_estimation import (
     CoefficientPrior,
     Link,
     ScoredRows,
-    average_ladder,
+    average_level_effects,
     choose_link,
     fit_coefficients,
-    fit_ladder,
+    fit_level_effects,
     make_scored_rows,
     measure_slope_noise,
     scale_doses,
@@ -86,7 +86,7 @@ def test_the_fit_is_that_of_a_general_solver(binary: bool) -> None:
 @pytest.mark.parametrize("binary", [True, False])
 def test_a_known_intercept_slope_and_ladder_are_recovered(binary: bool) -> None:
     log, base = made(200_000, binary=binary)
-    found, unit = fit_ladder(rows_of(log), base), choose_link(log).unit
+    found, unit = fit_level_effects(rows_of(log), base), choose_link(log).unit
     np.testing.assert_allclose(unit * found.effects, LADDER, atol=0.05)
     assert unit * found.slope == pytest.approx(1.5, abs=0.03)
     assert unit * found.intercept == pytest.approx(-0.5, abs=0.05)
@@ -94,10 +94,10 @@ def test_a_known_intercept_slope_and_ladder_are_recovered(binary: bool) -> None:
 
 def test_a_base_of_slope_one_may_be_taken_as_it_is() -> None:
     log, base = made(50_000)
-    found = fit_ladder(rows_of(log), 1.5 * base, slope=False)
+    found = fit_level_effects(rows_of(log), 1.5 * base, slope=False)
     assert found.slope == 1.0
     np.testing.assert_allclose(found.effects, LADDER, atol=0.1)
-    flat = fit_ladder(rows_of(log), np.zeros(len(log)))
+    flat = fit_level_effects(rows_of(log), np.zeros(len(log)))
     assert flat.slope == 1.0  # a base that is the same for all has no slope
 
 
@@ -115,7 +115,7 @@ def test_many_rows_override_what_is_usual(name: str) -> None:
     level = rng.integers(0, 6, n)
     response = (rng.random(n) < chance[level]).astype(float)
     log = log_from_arrays(np.zeros((n, 1)), level, response, levels=Levels(costs=[0, 1, 2, 3, 4, 5]))
-    found = fit_ladder(rows_of(log), np.zeros(n))
+    found = fit_level_effects(rows_of(log), np.zeros(n))
     for k in range(6):
         mine = response[level == k]
         ends = binomtest(int(mine.sum()), len(mine)).proportion_ci(0.999)
@@ -125,21 +125,21 @@ def test_many_rows_override_what_is_usual(name: str) -> None:
 def test_few_rows_leave_a_usual_ladder() -> None:
     for seed in range(5):
         log, base = made(200, effects=np.array([0.0, 0.0, 0.0, 0.5]), seed=seed)
-        steps = np.diff(fit_ladder(rows_of(log), base).effects)
+        steps = np.diff(fit_level_effects(rows_of(log), base).effects)
         assert steps[2] < steps.sum() * 0.75  # the truth is all at the last step; so few rows do not show it
 
 
 def test_levels_without_rows_and_levels_that_all_say_yes_are_harmless() -> None:
     log, base = made(4000)
     empty = log.take(log.level != 2)
-    found = fit_ladder(rows_of(empty), base[log.level != 2])
+    found = fit_level_effects(rows_of(empty), base[log.level != 2])
     assert found.effects[1] <= found.effects[2] <= found.effects[3]
     yes = np.where(log.level == 3, 1.0, log.response)
     sure = log_from_arrays(base[:, None], log.level, yes, levels=log.levels)
-    top = fit_ladder(rows_of(sure), base).effects
+    top = fit_level_effects(rows_of(sure), base).effects
     assert np.isfinite(top).all()
     assert top[3] > 2.0
-    np.testing.assert_allclose(top[1:3], fit_ladder(rows_of(log), base).effects[1:3], atol=0.3)
+    np.testing.assert_allclose(top[1:3], fit_level_effects(rows_of(log), base).effects[1:3], atol=0.3)
 
 
 def test_a_level_at_which_nearly_all_agree_is_known_as_well_as_its_rows_know_it() -> None:
@@ -147,7 +147,7 @@ def test_a_level_at_which_nearly_all_agree_is_known_as_well_as_its_rows_know_it(
         level = np.repeat([0, 1, 2], 1000)
         response = np.concatenate([np.arange(1000) < 500, np.arange(1000) < 550, np.arange(1000) < yes]).astype(float)
         rows = ScoredRows(Link(True), level, response, np.ones(3000), None, np.array([0.0, 0.5, 1.0]))
-        found = fit_ladder(rows, np.zeros(3000))
+        found = fit_level_effects(rows, np.zeros(3000))
         if yes > 500:
             assert abs(sigmoid(found.intercept + found.effects[2]) - yes / 1000) < 0.01
         else:  # a ladder never falls
@@ -161,7 +161,7 @@ def test_one_level_has_an_intercept_and_a_slope(binary: bool) -> None:
     score = 1.5 * base - 0.5
     response = (rng.random(20_000) < sigmoid(score)).astype(float) if binary else score
     rows = ScoredRows(Link(binary), np.zeros(20_000, dtype=int), response, np.ones(20_000), None, np.zeros(1))
-    found = fit_ladder(rows, base)
+    found = fit_level_effects(rows, base)
     assert found.effects.tolist() == [0.0]
     assert found.slope == pytest.approx(1.5, abs=0.06)
     assert found.intercept == pytest.approx(-0.5, abs=0.06)
@@ -187,12 +187,12 @@ def make_confounded(n: int, follows: float, *, binary: bool = True, seed: int = 
 @pytest.mark.parametrize("binary", [True, False])
 def test_propensities_free_the_ladder_of_confounding(binary: bool) -> None:
     rows, base = make_confounded(40_000, 1.0, binary=binary)
-    biased = fit_ladder(replace(rows, propensity=None), base).effects
+    biased = fit_level_effects(replace(rows, propensity=None), base).effects
     # Not the true ladder: a missed part of the base pulls logits together a little.
-    randomised = fit_ladder(*make_confounded(40_000, 0.0, binary=binary, seed=1)).effects
+    randomised = fit_level_effects(*make_confounded(40_000, 0.0, binary=binary, seed=1)).effects
     bias = np.abs(biased - randomised).max()
     assert bias > 0.3
-    assert np.abs(fit_ladder(rows, base).effects - randomised).max() < 0.5 * bias
+    assert np.abs(fit_level_effects(rows, base).effects - randomised).max() < 0.5 * bias
 
 
 @pytest.mark.parametrize("n", [500, 5_000])
@@ -200,23 +200,23 @@ def test_propensities_free_the_ladder_of_confounding(binary: bool) -> None:
 def test_constant_propensities_leave_the_ladder_as_it_is(n: int, binary: bool) -> None:
     rows, base = make_confounded(n, 0.0, binary=binary)
     rows = replace(rows, propensity=np.array([0.1, 0.2, 0.3, 0.4])[rows.level])
-    plain = fit_ladder(replace(rows, propensity=None), base).effects
-    np.testing.assert_allclose(fit_ladder(rows, base).effects, plain, atol=0.02)
+    plain = fit_level_effects(replace(rows, propensity=None), base).effects
+    np.testing.assert_allclose(fit_level_effects(rows, base).effects, plain, atol=0.02)
 
 
 def test_corrections_are_small_where_inverse_weights_are_noisy() -> None:
     rows, base = make_confounded(300, 0.0)
     rng = np.random.default_rng(1)
     noisy = replace(rows, propensity=np.where(rng.random(300) < 0.03, 0.01, 0.3))
-    plain = fit_ladder(replace(rows, propensity=None), base).effects
-    assert np.abs(fit_ladder(noisy, base).effects - plain).max() < 0.3
+    plain = fit_level_effects(replace(rows, propensity=None), base).effects
+    assert np.abs(fit_level_effects(noisy, base).effects - plain).max() < 0.3
 
 
 @pytest.mark.parametrize("answer", [0.0, 1.0])
 def test_rows_that_all_say_the_same_are_fitted(answer: float) -> None:
     level = np.arange(40) % 4
     rows = ScoredRows(Link(True), level, np.full(40, answer), np.ones(40), None, np.arange(4) / 3)
-    found = fit_ladder(rows, np.zeros(40))
+    found = fit_level_effects(rows, np.zeros(40))
     assert np.isfinite([found.intercept, found.slope, *found.effects]).all()
     assert abs(sigmoid(found.intercept) - answer) < 0.1
 
@@ -229,7 +229,7 @@ def test_weights_count_as_repeated_rows_of_a_cluster_do() -> None:
     repeated = log_from_arrays(
         base[again, None], log.level[again], log.response[again], levels=log.levels, cluster=again
     )
-    one, other = fit_ladder(rows_of(weighted), base), fit_ladder(rows_of(repeated), base[again])
+    one, other = fit_level_effects(rows_of(weighted), base), fit_level_effects(rows_of(repeated), base[again])
     np.testing.assert_allclose(one.effects, other.effects, atol=2e-3)
     assert one.intercept == pytest.approx(other.intercept, abs=2e-3)
     assert one.slope == pytest.approx(other.slope, abs=2e-3)
@@ -240,9 +240,9 @@ def test_clusters_make_the_ladder_more_cautious() -> None:
     log, base = made(300, effects=np.array([0.0, 0.0, 0.0, 2.0]), seed=3)
     again = np.repeat(np.arange(300), 30)
     parts = base[again, None], log.level[again], log.response[again]
-    apart = fit_ladder(rows_of(log_from_arrays(*parts, levels=log.levels)), base[again])
-    together = fit_ladder(rows_of(log_from_arrays(*parts, levels=log.levels, cluster=again)), base[again])
-    once = fit_ladder(rows_of(log), base)
+    apart = fit_level_effects(rows_of(log_from_arrays(*parts, levels=log.levels)), base[again])
+    together = fit_level_effects(rows_of(log_from_arrays(*parts, levels=log.levels, cluster=again)), base[again])
+    once = fit_level_effects(rows_of(log), base)
     assert together.noise > 20 * apart.noise
     np.testing.assert_allclose(together.effects, once.effects, atol=0.02)
     assert np.abs(together.effects - apart.effects).max() > 0.05
@@ -253,16 +253,16 @@ def test_clusters_make_the_ladder_more_cautious() -> None:
 
 def test_independent_yes_and_no_have_a_noise_of_one() -> None:
     log, base = made(50_000)
-    assert fit_ladder(rows_of(log), base).noise == pytest.approx(1, abs=0.05)
+    assert fit_level_effects(rows_of(log), base).noise == pytest.approx(1, abs=0.05)
 
 
 def test_copies_in_clusters_are_noisier_and_exact_amounts_hardly_noisy() -> None:
     log, base = made(4000)
     again = np.repeat(np.arange(4000), 5)
     copies = log_from_arrays(base[again, None], log.level[again], log.response[again], cluster=again)
-    assert fit_ladder(rows_of(copies), base[again]).noise == pytest.approx(5, rel=0.1)
+    assert fit_level_effects(rows_of(copies), base[again]).noise == pytest.approx(5, rel=0.1)
     exact = log_from_arrays(base[:, None], log.level, 3.0 * base + log.level, levels=log.levels)
-    found = fit_ladder(rows_of(exact), base)
+    found = fit_level_effects(rows_of(exact), base)
     assert found.noise < 1e-3
     np.testing.assert_allclose(choose_link(exact).unit * found.effects, [0, 1, 2, 3], atol=0.02)
 
@@ -278,7 +278,7 @@ def even(K: int) -> Array:
 
 def ladder_of(effects: Array, variance: float | Array, doses: Array | None = None) -> Array:
     doses = even(len(effects) + 1) if doses is None else doses
-    return average_ladder(effects, variance * np.eye(len(effects)), doses, TYPICAL_LOGIT)
+    return average_level_effects(effects, variance * np.eye(len(effects)), doses, TYPICAL_LOGIT)
 
 
 RISING = {
@@ -320,7 +320,7 @@ def test_it_begins_at_zero_and_never_falls_whatever_was_measured(K: int) -> None
         root = rng.normal(size=(K - 1, K - 1))
         covariance = 10.0 ** rng.uniform(-6, 2) * (root @ root.T + 0.01 * np.eye(K - 1))
         doses = np.sort(np.append(rng.random(K - 2), [0.0, 1.0])) if K > 2 else even(2)
-        ladder = average_ladder(rng.normal(size=K - 1), covariance, doses, TYPICAL_LOGIT)
+        ladder = average_level_effects(rng.normal(size=K - 1), covariance, doses, TYPICAL_LOGIT)
         assert ladder.shape == (K,)
         assert ladder[0] == 0
         assert np.isfinite(ladder).all()
@@ -347,7 +347,7 @@ def test_it_lies_between_what_was_measured_and_what_is_usual() -> None:
 def test_measurements_that_vary_together_are_read_as_such() -> None:
     """A first level that was measured badly moves all effects alike; the steps between the others remain known."""
     effects, own = np.array([0.5, 0.6, 0.9]), 1e-6
-    shared = average_ladder(effects, own * np.eye(3) + 0.5, even(4), TYPICAL_LOGIT)
+    shared = average_level_effects(effects, own * np.eye(3) + 0.5, even(4), TYPICAL_LOGIT)
     np.testing.assert_allclose(np.diff(shared)[1:], [0.1, 0.3], atol=0.01)
     assert shared[1] < 0.4
 
@@ -359,15 +359,15 @@ def test_a_level_that_was_not_measured_lies_between_its_neighbours() -> None:
 
 
 def test_few_levels_and_none_are_ladders() -> None:
-    assert average_ladder(np.zeros(0), np.zeros((0, 0)), np.zeros(1), TYPICAL_LOGIT).tolist() == [0.0]
+    assert average_level_effects(np.zeros(0), np.zeros((0, 0)), np.zeros(1), TYPICAL_LOGIT).tolist() == [0.0]
     np.testing.assert_allclose(ladder_of(np.array([0.7]), 1e-8), [0.0, 0.7], atol=1e-3)
     assert ladder_of(np.array([-0.7]), 1e-8).tolist() == [0.0, 0.0]
 
 
 def test_units_do_not_matter() -> None:
     effects, covariance = np.array([0.2, 0.5, 0.55]), 0.01 * (np.eye(3) + 0.5)
-    one = average_ladder(effects, covariance, even(4), 0.3)
-    np.testing.assert_allclose(average_ladder(7 * effects, 49 * covariance, even(4), 2.1), 7 * one, rtol=1e-9)
+    one = average_level_effects(effects, covariance, even(4), 0.3)
+    np.testing.assert_allclose(average_level_effects(7 * effects, 49 * covariance, even(4), 2.1), 7 * one, rtol=1e-9)
 
 
 # ---------------------------------------------------------------------------------------------- doses

@@ -40,7 +40,7 @@ class Draws:
         for rows in split_row_blocks(len(X)):
             block = X[rows]
             out = np.zeros((len(block), self.count, K))
-            self.trees.add_to(out, block)
+            self.trees.add_predictions(out, block)
             yield rows, self.shift + self.scale * out
 
     def check(self, features: int) -> None:

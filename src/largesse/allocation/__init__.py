@@ -26,14 +26,14 @@ from largesse.allocation.plan_and_frontier import TIE as TIE
 from largesse.allocation.plan_and_frontier import allocate as allocate
 from largesse.allocation.plan_and_frontier import decide_at_price as decide_at_price
 from largesse.allocation.plan_and_frontier import frontier as frontier
-from largesse.allocation.plan_and_frontier import split_at_price as split_at_price
+from largesse.allocation.plan_and_frontier import split_ties_at_price as split_ties_at_price
 from largesse.allocation.plans_by_budget import BudgetPoint as BudgetPoint
 from largesse.allocation.plans_by_budget import PriceSums as PriceSums
 from largesse.allocation.plans_by_budget import count_levels_at_budgets as count_levels_at_budgets
 from largesse.allocation.plans_by_budget import count_levels_of_plans as count_levels_of_plans
 from largesse.allocation.plans_by_budget import find_budget_points as find_budget_points
 from largesse.allocation.plans_by_budget import mix_two_levels as mix_two_levels
-from largesse.allocation.plans_by_budget import sum_at_prices as sum_at_prices
+from largesse.allocation.plans_by_budget import sum_plans_at_prices as sum_plans_at_prices
 from largesse.allocation.price.upper_hulls import convert_to_kernel_arrays as convert_to_kernel_arrays
 from largesse.allocation.supported_levels import add_cheapest_level as add_cheapest_level
 from largesse.allocation.supported_levels import copy_supported_values as copy_supported_values

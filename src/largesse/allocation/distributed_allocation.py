@@ -111,23 +111,23 @@ def allocate_batches(
     ends = (0, n)
     while search.undecided > gathered:
         if search.parted:
-            curves, costs = batch_search.fetch_customers(search.draw())
-            inside = search.bracket(curves, costs)
+            curves, costs = batch_search.fetch_customers(search.draw_sample())
+            inside = search.estimate_bracket(curves, costs)
         elif search.ends[0] > search.ends[1] * (1 + TIE_WIDTH):
             inside = batch_search.narrow_bracket(search)
         else:
             ends = batch_search.split_ties(search)
             break
-        short = batch_search.classify(search, inside)
+        short = batch_search.classify_customers(search, inside)
         if short is not None:
             raise make_budget_error(short.cheapest, limit, n, total is not None)
-    rows, curves, costs = batch_search.gather(ends)
+    rows, curves, costs = batch_search.fetch_customers_between(ends)
     solution = search_price(curves, costs, limit, search if batch_search.brackets else None)
     if isinstance(solution, BudgetShortfall):
         raise make_budget_error(solution.cheapest, limit, n, total is not None)
     value, spend = (sum(map(Fraction, parts), Fraction(0)) for parts in (solution.value, solution.spend))
     plan = PlanDraft(curves, costs, solution.levels, value, spend, limit)
-    bound = float(value) + (solution.price * max(plan.room, 0.0) if solution.price > 0 else 0.0)
+    bound = float(value) + (solution.price * max(plan.remaining_budget, 0.0) if solution.price > 0 else 0.0)
     keep_within_budget(plan, solution.rows)
     spend_remainder(plan, solution.rows)
     total_value = float(plan.value)
@@ -165,7 +165,7 @@ class BatchPriceSearch:
         )
         return curves[back], costs[back] if len(costs) > 1 else costs
 
-    def classify(self, search: PriceSearch, inside: Bracket) -> BudgetShortfall | None:
+    def classify_customers(self, search: PriceSearch, inside: Bracket) -> BudgetShortfall | None:
         """Classify the customers of every batch by one more bracket of the price.
 
         It counts only if the price lies in it.
@@ -173,7 +173,7 @@ class BatchPriceSearch:
         results = list(self.ask(partial(_classify_batch, (*self.brackets, inside), self.share)))
         counts, firsts = ([int(result[name]) for result in results] for name in ("undecided", "first"))
         sums = np.array([result["sums"] for result in results])  # (b, 6)
-        accepted = search.accept(inside, sum(counts), _add_batch_sums(sums))
+        accepted = search.accept_bracket(inside, sum(counts), _add_batch_sums(sums))
         if isinstance(accepted, BudgetShortfall):
             return accepted
         if accepted:
@@ -220,7 +220,7 @@ class BatchPriceSearch:
         search.decided.append(_add_batch_sums(others))
         return ends
 
-    def gather(self, ends: tuple[int, int]) -> tuple[Array, Array, Array]:
+    def fetch_customers_between(self, ends: tuple[int, int]) -> tuple[Array, Array, Array]:
         """Fetch the row numbers, curves and costs of undecided customers between two row numbers."""
         return _join_batches(self.sent or self.ask(partial(_select_by_row_number, tuple(self.brackets), ends)))
 

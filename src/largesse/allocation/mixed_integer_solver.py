@@ -84,7 +84,7 @@ def prove_optimum(instance: ConstrainedProblem, start: OptimalityProof) -> Optim
     The problem's levels change; `start.kept` is true if they keep the constraints.
     """
     best = instance.levels.copy() if start.kept else None
-    worth = instance.worth(best) if best is not None else -math.inf
+    worth = instance.compute_total_net_value(best) if best is not None else -math.inf
     multipliers, bound = _tighten_bound(instance, start, worth)
     for size in CORE_SIZES:
         if bound - worth <= SUM_PRECISION * abs(worth):
@@ -94,7 +94,7 @@ def prove_optimum(instance: ConstrainedProblem, start: OptimalityProof) -> Optim
         program = build_program(instance, lost.best, core.choice)
         answer = solve_program(program, 0.0, TIME_LIMIT if core.complete else TIME_LIMIT / 10)
         if answer.levels is not None:
-            now = instance.worth(answer.levels)
+            now = instance.compute_total_net_value(answer.levels)
             if now > worth:
                 best, worth = answer.levels, now
         if core.complete:  # a plan outside the core is no better than the one that was known
@@ -213,7 +213,7 @@ def build_program(instance: ConstrainedProblem, base: Array, choice: Array) -> I
         Fraction(limit.bound) - Fraction(math.fsum(measure_limit_use(instance, limit, others, base[others])))
         for limit in rows
     ]
-    net = instance.net(row, level)
+    net = instance.compute_net_values(row, level)
     return IntegerProgram(
         instance,
         base,
@@ -233,7 +233,7 @@ def measure_limit_use(instance: ConstrainedProblem, limit: LimitRow, rows: Array
     there = np.zeros(instance.rules.groups, dtype=bool)
     there[limit.groups] = True
     covered = there[instance.rules.group[rows]] & limit.levels[levels]
-    return covered * (instance.paid(rows, levels) if limit.money else 1.0)
+    return covered * (instance.compute_costs(rows, levels) if limit.money else 1.0)
 
 
 def solve_program(program: IntegerProgram, close: float = 0.0, seconds: float = TIME_LIMIT) -> IntegerProgramSolution:
@@ -265,7 +265,9 @@ def solve_program(program: IntegerProgram, close: float = 0.0, seconds: float = 
 def _compute_total_value(program: IntegerProgram, top: Array, lost: float) -> float:
     """Return the total net value of all customers, given the programme's loss against their best levels."""
     others = np.setdiff1d(np.arange(len(program.base)), program.customer, assume_unique=True)
-    return math.fsum([*top.tolist(), *program.instance.net(others, program.base[others]).tolist(), -lost])
+    return math.fsum(
+        [*top.tolist(), *program.instance.compute_net_values(others, program.base[others]).tolist(), -lost]
+    )
 
 
 def _extract_levels(program: IntegerProgram, x: Array) -> Array:

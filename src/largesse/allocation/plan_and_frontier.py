@@ -74,7 +74,7 @@ def allocate(
     if isinstance(solution, BudgetShortfall):
         raise make_budget_error(solution.cheapest, limit, n, total is not None)
     plan = make_plan_draft(solution, curves, costs, limit)
-    bound = float(plan.value) + (solution.price * max(plan.room, 0.0) if solution.price > 0 else 0.0)
+    bound = float(plan.value) + (solution.price * max(plan.remaining_budget, 0.0) if solution.price > 0 else 0.0)
     keep_within_budget(plan, solution.rows)
     spend_remainder(plan, solution.rows)
     if exact and bound > plan.value:
@@ -103,7 +103,7 @@ def _improve_to_optimum(plan: PlanDraft, price: float, bound: float) -> float:
     instance = replace(make_constrained_problem(plan.curves, plan.costs, rules), levels=plan.levels.copy())
     proof = prove_optimum(instance, OptimalityProof(True, Multipliers(rules, np.array([price])), bound))
     for row in np.flatnonzero(instance.levels != plan.levels):
-        plan.change(int(row), int(instance.levels[row]))
+        plan.change_level(int(row), int(instance.levels[row]))
     return proof.bound
 
 
@@ -147,12 +147,12 @@ def decide_at_price(curves: Array, costs: Array, price: float, *, dearest: bool 
     return levels
 
 
-def split_at_price(curves: Array, costs: Array, price: float, share: float) -> Array:
+def split_ties_at_price(curves: Array, costs: Array, price: float, share: float) -> Array:
     """Return the level probabilities (n, K) at a price, with ties split between the cheapest and dearest level.
 
     The dearest of the best levels gets `share`, the cheapest the rest.
 
-    >>> split_at_price(np.array([[0.0, 1.0, 1.5]]), np.array([0, 1, 2]), price=1.0, share=0.25)
+    >>> split_ties_at_price(np.array([[0.0, 1.0, 1.5]]), np.array([0, 1, 2]), price=1.0, share=0.25)
     array([[0.75, 0.25, 0.  ]])
     """
     from largesse.allocation.price.price_kernels import write_tie_probabilities

@@ -71,7 +71,7 @@ class BudgetPoint:
     breaks_even: bool = False  # whether it takes every step that brings what it costs, and no other
 
 
-def sum_at_prices(curves: Array, costs: Array, prices: Sequence[float]) -> PriceSums:
+def sum_plans_at_prices(curves: Array, costs: Array, prices: Sequence[float]) -> PriceSums:
     """Sum the costs and responses of customers' plans at falling prices (m,).
 
     Curves are (n, K), cost rows (1, K) or (n, K).
@@ -101,7 +101,7 @@ def find_budget_points(
     takes every step worth its cost.
 
     >>> curves, costs = np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([[0.0, 1.0, 2.0]])
-    >>> points = find_budget_points(lambda prices: sum_at_prices(curves, costs, prices))
+    >>> points = find_budget_points(lambda prices: sum_plans_at_prices(curves, costs, prices))
     >>> [(round(point.budget, 6), round(point.value, 3)) for point in points]
     [(0.0, 0.15), (1.0, 0.5), (1.5, 0.65), (2.0, 0.7)]
     """

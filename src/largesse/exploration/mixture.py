@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.allocation import allocate, decide_at_price, split_at_price
+from largesse.allocation import allocate, decide_at_price, split_ties_at_price
 from largesse.errors import BudgetError, Problem
 from largesse.records import Array
 
@@ -30,7 +30,7 @@ class Mixture:
 
     def probabilities(self, curves: Array, costs: Array) -> Array:
         """Return the probability (n, K) of each level for curves (n, K) and costs (K,) or (n, K)."""
-        return mix_levels(split_at_price(curves, costs, self.price, self.tie_probability), self.exploration_rate)
+        return mix_levels(split_ties_at_price(curves, costs, self.price, self.tie_probability), self.exploration_rate)
 
 
 def mix_levels(probabilities: Array, rate: float) -> Array:

@@ -58,7 +58,7 @@ class ScoredCustomers(Protocol):
         """Number of customers."""
 
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
-        """Return the sums of costs and responses at falling prices: see `allocation.sum_at_prices`."""
+        """Return the sums of costs and responses at falling prices: see `allocation.sum_plans_at_prices`."""
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> PricedPlan:
         """Return the best plan within an average or a total budget, all costs times `scale`: see `allocation.allocate`."""

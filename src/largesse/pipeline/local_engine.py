@@ -24,7 +24,7 @@ from largesse.allocation import (
     allocate,
     check_curves_and_costs,
     decide_at_price,
-    sum_at_prices,
+    sum_plans_at_prices,
 )
 from largesse.campaign import Campaign
 from largesse.data import read_log
@@ -163,7 +163,9 @@ class LocalCustomers:
     def sums_at(self, prices: Sequence[float], /) -> PriceSums:
         """Return the customers' total costs and responses at falling prices."""
         starts = range(0, self.n, SCORING_BATCH_ROWS)
-        sums = map_in_threads(lambda start: sum_at_prices(*self.batch(start, SCORING_BATCH_ROWS)[1:], prices), starts)
+        sums = map_in_threads(
+            lambda start: sum_plans_at_prices(*self.batch(start, SCORING_BATCH_ROWS)[1:], prices), starts
+        )
         return functools.reduce(operator.add, sums)
 
     def allocate(self, budget: float | None = None, *, total: float | None = None, scale: float = 1.0) -> Plan:

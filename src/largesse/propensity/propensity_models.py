@@ -46,7 +46,7 @@ class Classifier:
             scores = X @ self.coef.T + self.intercept  # type: ignore[union-attr]
         else:
             tree_scores = np.tile(self.intercept, (len(X), 1))[:, :, None]
-            self.trees.add_to(tree_scores, X)
+            self.trees.add_predictions(tree_scores, X)
             scores = tree_scores[:, :, 0]
         if scores.shape[1] > 1:
             odds = np.exp(scores - scores.max(axis=1, keepdims=True))

@@ -21,11 +21,11 @@ from largesse.response.level_effect_estimation import (
     TYPICAL_LOGIT,
     TYPICAL_SHARE,
     WEAK_PRECISION,
-    LadderPosterior,
+    LevelEffectPosterior,
     Link,
     choose_link,
     fisher_information,
-    fit_ladder_posterior,
+    fit_level_effect_posterior,
     make_scored_rows,
     measure_effects,
     measure_slope_noise,
@@ -58,7 +58,7 @@ class CurvePosterior:
     """Approximate posterior distribution of customers' response curves."""
 
     link: Link
-    ladder: LadderPosterior
+    ladder: LevelEffectPosterior
     mean: Array  # (K+3,) of the coefficients under a flat prior of the ladder
     covariance: Array  # (K+3, K+3)
     parts: _ScoreParts
@@ -69,7 +69,7 @@ class CurvePosterior:
         The customers are rows with indices `places` (m,) in the fit.
         """
         rng = np.random.default_rng(seed)
-        ladders = self.ladder.draw_ladders(count, rng)
+        ladders = self.ladder.draw_level_effects(count, rng)
         K = ladders.shape[1]
         effects = slice(FIRST_EFFECT, FIRST_EFFECT + K - 1)
         others = np.r_[0:FIRST_EFFECT, FIRST_EFFECT + K - 1 : len(self.mean)]
@@ -122,7 +122,7 @@ def fit_curve_posterior(log: Log, curves: Array, fold: Array, weight: Array, row
     change, spread = measure_effects(scored, design, score, noise, move, covariance, FIRST_EFFECT)
     mean[effects], covariance[effects, effects] = start[effects] + change, spread
     typical = TYPICAL_LOGIT if link.binary else TYPICAL_SHARE
-    ladder = fit_ladder_posterior(mean[effects], covariance[effects, effects], scored.doses, typical)
+    ladder = fit_level_effect_posterior(mean[effects], covariance[effects, effects], scored.doses, typical)
     return CurvePosterior(link, ladder, mean, covariance, parts)
 
 

@@ -81,7 +81,7 @@ def scale_doses(levels: Levels) -> Array:
     return (doses - doses[0]) / (doses[-1] - doses[0])
 
 
-def list_ladder_shapes(doses: Array) -> tuple[Array, Array]:
+def list_level_effect_shapes(doses: Array) -> tuple[Array, Array]:
     """Return candidate shapes (S, K−1) of the level effects, and the shapes' prior weights (S,).
 
     They are scaled to 1 at the dearest level.
@@ -108,7 +108,7 @@ def _make_logistic_curve(doses: Array, middle: float, steep: float) -> Array:
     return rise - rise[0]
 
 
-def average_ladder(effects: Array, covariance: Array, doses: Array, typical: float) -> Array:
+def average_level_effects(effects: Array, covariance: Array, doses: Array, typical: float) -> Array:
     """Return the posterior mean (K,) of the level effects, non-decreasing from 0.
 
     Parameters
@@ -124,30 +124,30 @@ def average_ladder(effects: Array, covariance: Array, doses: Array, typical: flo
 
     Examples
     --------
-    >>> exact = average_ladder(np.array([0.5, 0.6]), 1e-8 * np.eye(2), np.array([0.0, 0.5, 1.0]), 0.3)
+    >>> exact = average_level_effects(np.array([0.5, 0.6]), 1e-8 * np.eye(2), np.array([0.0, 0.5, 1.0]), 0.3)
     >>> exact.round(3)
     array([0. , 0.5, 0.6])
-    >>> vague = average_ladder(np.array([0.0, 2.0]), 100.0 * np.eye(2), np.array([0.0, 0.5, 1.0]), 0.3)
+    >>> vague = average_level_effects(np.array([0.0, 2.0]), 100.0 * np.eye(2), np.array([0.0, 0.5, 1.0]), 0.3)
     >>> bool(vague[1] > vague[2] - vague[1])
     True
     """
     if not len(effects):
         return np.zeros(1)
-    posterior = fit_ladder_posterior(effects, covariance, doses, typical)
+    posterior = fit_level_effect_posterior(effects, covariance, doses, typical)
     ladder = np.einsum("as,ask->k", posterior.weights, posterior.means)
     rising = make_monotone(np.concatenate([[0.0], ladder])[None])[0]
     return rising - rising[0]
 
 
 @dataclass(frozen=True, eq=False)
-class LadderPosterior:
+class LevelEffectPosterior:
     """Posterior of the level effects: a mixture of normal distributions over A amplitudes and S shapes."""
 
     weights: Array  # (A, S), of sum one
     means: Array  # (A, S, K−1)
     covariances: Array  # (A, K−1, K−1)
 
-    def draw_ladders(self, count: int, rng: np.random.Generator) -> Array:
+    def draw_level_effects(self, count: int, rng: np.random.Generator) -> Array:
         """Draw non-decreasing level effects (count, K) at random from the posterior."""
         A, S = self.weights.shape
         steps = self.means.shape[2]
@@ -162,9 +162,9 @@ class LadderPosterior:
         return rising - rising[:, :1]
 
 
-def fit_ladder_posterior(effects: Array, covariance: Array, doses: Array, typical: float) -> LadderPosterior:
+def fit_level_effect_posterior(effects: Array, covariance: Array, doses: Array, typical: float) -> LevelEffectPosterior:
     """Return the posterior of the level effects, given one noisy measurement of each effect."""
-    shapes, prior = list_ladder_shapes(doses)
+    shapes, prior = list_level_effect_shapes(doses)
     walk = _make_random_walk_covariance(len(effects))
     chance = np.exp(-0.5 * np.log(AMPLITUDES) ** 2)
     logs, means, covariances = [], [], []
@@ -179,7 +179,7 @@ def fit_ladder_posterior(effects: Array, covariance: Array, doses: Array, typica
             means.append(amplitude * shapes + apart @ inverse @ deviation_covariance)
             covariances.append(deviation_covariance - deviation_covariance @ inverse @ deviation_covariance)
     weights = np.exp(np.array(logs) - np.max(logs))
-    return LadderPosterior(weights / weights.sum(), np.array(means), np.array(covariances))
+    return LevelEffectPosterior(weights / weights.sum(), np.array(means), np.array(covariances))
 
 
 def _make_random_walk_covariance(steps: int) -> Array:
@@ -386,7 +386,7 @@ def _estimate_bias(difference: Array, variance: Array, typical: float) -> tuple[
 
 
 @dataclass(frozen=True, eq=False)
-class Ladder:
+class LevelEffects:
     """Fitted level effects (K,), intercept, slope of the base score, and noise factor of the rows."""
 
     intercept: float
@@ -395,7 +395,7 @@ class Ladder:
     noise: float
 
 
-def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
+def fit_level_effects(rows: ScoredRows, base: Array, *, slope: bool = True) -> LevelEffects:
     """Fit level effects that are common to all customers to rows with base scores (n,).
 
     The slope of the base scores is fitted as well if `slope` is true; otherwise it is 1. Propensities correct the measured
@@ -415,7 +415,7 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
         rows, design, offset, CoefficientPrior(start, precision, np.full(len(start), -np.inf)), 1.0
     )
     noise = measure_slope_noise(rows, design, offset + design @ params)
-    ladder = Ladder(float(params[0]), 1.0, np.zeros(1), noise)
+    ladder = LevelEffects(float(params[0]), 1.0, np.zeros(1), noise)
     typical = TYPICAL_LOGIT if rows.link.binary else TYPICAL_SHARE
     # Where nearly all rows of a level agree, the curvature at the best fit does not give their precision. So the rows
     # are read again around the ladder itself: the effects that one Newton step leads to, and their covariance there.
@@ -426,7 +426,7 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
         move, covariance = measure_effects(rows, design, score, noise, step, np.linalg.inv(precisions), first)
         effects = params[first:] + move
         ladder = _fit_intercept_and_slope(
-            rows, base, average_ladder(effects, covariance, rows.doses, typical), noise, moves
+            rows, base, average_level_effects(effects, covariance, rows.doses, typical), noise, moves
         )
         there = np.array([ladder.intercept, *([ladder.slope] if moves else []), *ladder.effects[1:]])
         moved, params = np.abs(there - params).max(), there
@@ -435,7 +435,7 @@ def fit_ladder(rows: ScoredRows, base: Array, *, slope: bool = True) -> Ladder:
     return ladder
 
 
-def _fit_intercept_and_slope(rows: ScoredRows, base: Array, effects: Array, noise: float, moves: bool) -> Ladder:
+def _fit_intercept_and_slope(rows: ScoredRows, base: Array, effects: Array, noise: float, moves: bool) -> LevelEffects:
     """Fit the intercept and the slope of base scores (n,), given the level effects (K,)."""
     offset = effects[rows.level] + (0.0 if moves else base)
     design = np.column_stack([np.ones(len(base)), *([base] if moves else [])])
@@ -446,4 +446,4 @@ def _fit_intercept_and_slope(rows: ScoredRows, base: Array, effects: Array, nois
     precision = np.ones(len(start))
     precision[0] = 1e-6
     params = fit_coefficients(rows, design, offset, CoefficientPrior(start, precision, lower), noise)
-    return Ladder(float(params[0]), float(params[1]) if moves else 1.0, effects, noise)
+    return LevelEffects(float(params[0]), float(params[1]) if moves else 1.0, effects, noise)

@@ -17,7 +17,7 @@ import numpy as np
 
 from largesse.io import ArraySpec
 from largesse.records import Array, Log
-from largesse.response.level_effect_estimation import Link, ScoredRows, fit_ladder, scale_doses
+from largesse.response.level_effect_estimation import Link, ScoredRows, fit_level_effects, scale_doses
 from largesse.response.regression_grid import (
     RegressionGrid,
     RegressionRows,
@@ -182,7 +182,7 @@ def _replace_increments(params: Array, rows: RegressionRows) -> Array:
     base = (rows.X @ params[:p].astype(rows.X.dtype)).astype(np.float64)
     weight = rows.weight / (rows.weight.mean() or 1.0)
     scored = ScoredRows(Link(rows.binary), rows.level, rows.response, weight, rows.cluster, rows.doses)
-    ladder = fit_ladder(scored, base, slope=False)
+    ladder = fit_level_effects(scored, base, slope=False)
     return np.concatenate([params[:p], np.diff(ladder.effects), [ladder.intercept]])
 
 

@@ -134,7 +134,7 @@ def fit_responder_amounts(
         fitted, held = _fit_held_out(X, amounts, encoder, model, seed)
         slope = _fit_slope(held, target, weight)
     rest = target - middle - slope * (held - np.average(held, weights=weight))
-    effects = _fit_level_effects(rest, log.level, weight, len(log.levels))
+    effects = _fit_amount_level_effects(rest, log.level, weight, len(log.levels))
     beyond = np.log(log.response) - slope * held - effects[log.level]
     intercept = beyond.max() + np.log(np.average(np.exp(beyond - beyond.max()), weights=weight))
     return ResponderAmounts(fitted, slope, float(intercept), effects, float(held.min()), float(held.max()))
@@ -164,7 +164,7 @@ def _fit_slope(held: Array, target: Array, weight: Array) -> float:
     return float(np.clip(weight @ (apart * target) / square, 0.0, MAX_SLOPE)) if square > 1e-12 * weight.sum() else 0.0
 
 
-def _fit_level_effects(rest: Array, level: Array, weight: Array, K: int) -> Array:
+def _fit_amount_level_effects(rest: Array, level: Array, weight: Array, K: int) -> Array:
     """Fit the effects (K,) of the levels on the logarithm of amounts.
 
     Increments between levels are shrunk to zero and never negative.

@@ -31,13 +31,13 @@ from largesse.response.level_effect_estimation import (
     MIN_BASE_SPREAD,
     WEAK_PRECISION,
     CoefficientPrior,
-    Ladder,
+    LevelEffects,
     Link,
     ScoredRows,
     choose_link,
     fisher_information,
     fit_coefficients,
-    fit_ladder,
+    fit_level_effects,
     make_monotone,
     make_scored_rows,
     measure_slope_noise,
@@ -165,7 +165,7 @@ def _fit_blend(rows: ScoredRows, members: MemberScores, fold: Array) -> tuple[Bl
     bases = held.mean(axis=2).T  # (n, M)
     weights = _fit_base_weights(rows, bases)
     base = bases @ weights
-    ladder = fit_ladder(rows, base)
+    ladder = fit_level_effects(rows, base)
     weights, base = weights * ladder.slope, base * ladder.slope
     lift = ladder.effects - float(rows.weight @ ladder.effects[rows.level]) / (rows.weight.sum() or 1.0)
     middle, spread = _measure_base_moments(base, rows.weight)
@@ -213,7 +213,9 @@ def _fit_base_weights(rows: ScoredRows, bases: Array) -> Array:
     ]
 
 
-def _estimate_tilt(rows: ScoredRows, base: Array, ladder: Ladder, lift: Array, place: tuple[float, float]) -> float:
+def _estimate_tilt(
+    rows: ScoredRows, base: Array, ladder: LevelEffects, lift: Array, place: tuple[float, float]
+) -> float:
     """Estimate the interaction of level effects with the base score.
 
     It is the posterior mean under a mixture of zero and a normal prior.
@@ -257,7 +259,7 @@ def _measure_deviations(held: Array, rows: ScoredRows, fold: Array) -> tuple[Arr
 
 
 def _fit_deviation_shares(
-    rows: ScoredRows, base: Array, ladder: Ladder, more: Array, deviations: Array, members: MemberScores
+    rows: ScoredRows, base: Array, ladder: LevelEffects, more: Array, deviations: Array, members: MemberScores
 ) -> tuple[Array, float]:
     """Fit the weights (M,) of the models' individual deviations (M, n), and the change of the intercept."""
     M = len(deviations)

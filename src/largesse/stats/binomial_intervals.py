@@ -1,4 +1,4 @@
-"""Confidence limits of weighted means of yes/no outcomes with few successes or few failures.
+"""Confidence limits of weighted means of binary outcomes with few successes or few failures.
 
 A t interval needs some of both. Three buyers could as well have been eight: their mean *and* its standard error are small, and
 the truth lies above the interval. The term that a yes would add is known for each row, however, so the ends follow from counts: the upper

@@ -35,7 +35,7 @@ def choose_lowest_loss(
 
 
 def find_chosen_index(choices: Sequence[CandidateLoss]) -> int:
-    """Return the index of the chosen candidate."""
+    """Return the index of the chosen candidate in a list of candidates with losses."""
     return next(i for i, choice in enumerate(choices) if choice.chosen)
 
 

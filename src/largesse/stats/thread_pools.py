@@ -1,4 +1,4 @@
-"""Thread pools for parallel fits, prefetching and background writing, and the limit of one thread for linear algebra.
+"""Thread pools for parallel fits, prefetching and background writing, and a limit for numerical threads.
 
 On small matrices the threads of BLAS and OpenMP cost more than they save, and on a busy machine they wait for each other:
 the demo took ten times as long. Fits that do not need each other wait for nothing: each has a thread of its own.

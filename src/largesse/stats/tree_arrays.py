@@ -34,7 +34,7 @@ class Trees:
     right: Annotated[Array, ArraySpec("nodes", dtype="int32")]
     value: Annotated[Array, ArraySpec("nodes")]
 
-    def add_to(self, out: Array, X: Array) -> None:
+    def add_predictions(self, out: Array, X: Array) -> None:
         """Add the trees' predictions at all K levels for features (n, p) to sums `out` (n, S, K).
 
         The trees form S groups of equal size, one per sum.
@@ -72,7 +72,7 @@ class BoostedTrees:
         """Return the scores (n, K) of features (n, p) at all levels."""
         out = np.full((len(X), 1, K), self.baseline)
         for rows in split_row_blocks(len(X)):
-            self.trees.add_to(out[rows], X[rows])
+            self.trees.add_predictions(out[rows], X[rows])
         return out[:, 0]
 
 

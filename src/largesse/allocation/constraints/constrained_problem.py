@@ -116,7 +116,7 @@ class CellTotals:
     spend: Array
     count: Array
 
-    def used(self, row: LimitRow) -> float:
+    def measure_use(self, row: LimitRow) -> float:
         """Return the cost or the number of customers that counts against a limit."""
         return row.total(self.spend if row.money else self.count)
 
@@ -165,18 +165,20 @@ class ConstrainedProblem:
                 left[r] = row.sign * (row.bound - row.total(count))
         return left
 
-    def net(self, rows: Array, levels: Array) -> Array:
+    def compute_net_values(self, rows: Array, levels: Array) -> Array:
         """Return the net values of customers at levels: response minus minimum return × cost."""
-        return np.asarray(self.curves[rows, levels].astype(np.float64) - self.rules.floor * self.paid(rows, levels))
+        return np.asarray(
+            self.curves[rows, levels].astype(np.float64) - self.rules.floor * self.compute_costs(rows, levels)
+        )
 
-    def paid(self, rows: Array, levels: Array) -> Array:
+    def compute_costs(self, rows: Array, levels: Array) -> Array:
         """Return the costs of customers at levels."""
         paid = self.costs[rows if len(self.costs) > 1 else 0, levels].astype(np.float64)
         return np.broadcast_to(paid, np.shape(rows))
 
-    def worth(self, levels: Array) -> float:
+    def compute_total_net_value(self, levels: Array) -> float:
         """Return the total net value of a plan with levels (n,)."""
-        return math.fsum(self.net(np.arange(len(levels)), levels).tolist())
+        return math.fsum(self.compute_net_values(np.arange(len(levels)), levels).tolist())
 
     @property
     def allowed(self) -> Array:

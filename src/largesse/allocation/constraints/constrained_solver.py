@@ -1,4 +1,4 @@
-"""Solver of allocation under constraints: Lagrange multipliers, repair of violations, and an optional proof."""
+"""Solver of allocation under constraints: Lagrange multipliers, repair of violations and a proof."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plan_under_constraints(curves: Array, costs: Array, rules: LimitRows, averag
     refuse_infeasible(instance)
     multipliers = solve_dual(instance)
     bound, needed = compute_dual_bound(instance, multipliers), 0.0
-    slack = repair(instance, multipliers)
+    slack = repair_plan(instance, multipliers)
     if (slack < 0).any():
         start = _repair_from_cheap_plans(instance, multipliers)
         slack, needed = start.slack, start.needed
@@ -70,9 +70,9 @@ def _repair_from_cheap_plans(instance: ConstrainedProblem, multipliers: Multipli
         cheap = make_constrained_problem(*saving, limits)
         low = solve_dual(cheap)
         needed = -compute_dual_bound(cheap, low)
-        repair(cheap, low)
+        repair_plan(cheap, low)
         instance.levels[:] = cheap.levels
-        slack = repair(instance, multipliers)
+        slack = repair_plan(instance, multipliers)
         if not (slack < 0).any():
             break
     return CheapPlanRepair(slack, needed)
@@ -82,7 +82,7 @@ def _make_plan(instance: ConstrainedProblem, proof: OptimalityProof, average: fl
     n, rules = len(instance.levels), instance.rules
     rows = np.arange(n)
     value = float(instance.curves[rows, instance.levels].sum(dtype=np.float64))
-    spend = float(instance.paid(rows, instance.levels).sum(dtype=np.float64))
+    spend = float(instance.compute_costs(rows, instance.levels).sum(dtype=np.float64))
     gap = max(proof.bound - (value - rules.floor * spend), 0.0)
     price, bound = rules.floor + float(proof.multipliers.of_row[0]), (value + gap) / n
     spent = min(spend / n, average)
@@ -94,7 +94,7 @@ def _make_plan(instance: ConstrainedProblem, proof: OptimalityProof, average: fl
 
 @dataclass(frozen=True, eq=False)
 class LevelChangeSearch:
-    """Search for changes of levels that raise or lower the cost or the number of customers in some cells.
+    """Search for changes of levels that raise or lower the cost or customers in some groups at some levels.
 
     A cell is a group of customers and a level.
     """
@@ -107,7 +107,7 @@ class LevelChangeSearch:
     floor: float  # the least that a further unit of money must bring
 
 
-def repair(instance: ConstrainedProblem, multipliers: Multipliers) -> Array:
+def repair_plan(instance: ConstrainedProblem, multipliers: Multipliers) -> Array:
     """Change the levels that lose least until all limits hold, then spend the remaining budget.
 
     Returns the rest of each limit (R,), below zero where it could not be kept.

@@ -548,7 +548,7 @@ class Eligibility(Constraint):
 
 
 @dataclass(frozen=True)
-class LeastReturn(Constraint):
+class MinimumReturn(Constraint):
     """Constraint that each unit of cost brings at least a minimum response."""
 
     least: float
@@ -557,7 +557,7 @@ class LeastReturn(Constraint):
     )
 
     @classmethod
-    def from_constraints(cls, constraints: Constraints) -> list[LeastReturn]:
+    def from_constraints(cls, constraints: Constraints) -> list[MinimumReturn]:
         """List the minimum return among the constraints of a plan, if there is one."""
         return [] if number_or_none(constraints.least_return) == 0 else [cls(constraints.least_return)]
 
@@ -587,6 +587,6 @@ RULE_CLASSES: tuple[Any, ...] = (
     SegmentBudget,
     LevelCap,
     LevelShare,
-    LeastReturn,
+    MinimumReturn,
 )  # all but the budget itself
 CONSTRAINT_SETTINGS: tuple[ConstraintSetting, ...] = tuple(kind.setting for kind in RULE_CLASSES)

@@ -116,7 +116,7 @@ def solve_dual(instance: ConstrainedProblem) -> Multipliers:
         there, here = sample.choose_levels(prices), instance.choose_levels(prices)
         rows = []
         for row in rules.rows:
-            bound = row.bound + there.used(row) - here.used(row)
+            bound = row.bound + there.measure_use(row) - here.measure_use(row)
             rows.append(replace(row, bound=max(bound, 0.0) if row.sign > 0 else bound))
         shifted = replace(sample.rules, rows=tuple(rows))
         multipliers = replace(find_multipliers(replace(sample, rules=shifted), multipliers), rules=rules)
@@ -260,7 +260,7 @@ def _search_dual_variable(
 
     def used(value: float) -> float:
         table[cells] = rest + value
-        return instance.choose_levels(prices).used(variable.cells)
+        return instance.choose_levels(prices).measure_use(variable.cells)
 
     now = used(0.0)
     if least <= now <= most:

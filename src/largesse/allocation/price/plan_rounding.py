@@ -27,11 +27,11 @@ class PlanDraft:
     limit: float
 
     @property
-    def room(self) -> float:
+    def remaining_budget(self) -> float:
         """Remaining budget, negative if the plan exceeds its budget."""
         return math.inf if math.isinf(self.limit) else float(Fraction(self.limit) - self.spend)
 
-    def change(self, row: int, level: int) -> None:
+    def change_level(self, row: int, level: int) -> None:
         """Give a customer another level, and update the plan's totals."""
         paid = self.costs[row if len(self.costs) > 1 else 0]
         old = self.levels[row]
@@ -59,15 +59,15 @@ def keep_within_budget(plan: PlanDraft, rows: Array) -> None:
     """Lower the levels that lose least value until the plan's exact cost is within the budget."""
     from largesse.allocation.price.price_kernels import find_best_change
 
-    while plan.room < 0:
-        row, level, _ = find_best_change(plan.curves, plan.costs, rows, plan.levels, plan.room)
+    while plan.remaining_budget < 0:
+        row, level, _ = find_best_change(plan.curves, plan.costs, rows, plan.levels, plan.remaining_budget)
         if row < 0 and len(rows) < len(plan.levels):
             rows = np.arange(len(plan.levels))
         elif row < 0:
             _give_cheapest_levels(plan)
             return
         else:
-            plan.change(row, level)
+            plan.change_level(row, level)
 
 
 def _give_cheapest_levels(plan: PlanDraft) -> None:
@@ -78,9 +78,9 @@ def _give_cheapest_levels(plan: PlanDraft) -> None:
     paid = np.broadcast_to(plan.costs, plan.curves.shape)
     saved = paid[np.arange(len(paid)), plan.levels] - paid.min(axis=1)
     for row in np.argsort(-saved, kind="stable"):
-        if plan.room >= 0 or saved[row] <= 0:
+        if plan.remaining_budget >= 0 or saved[row] <= 0:
             return
-        plan.change(int(row), int(paid[row].argmin()))
+        plan.change_level(int(row), int(paid[row].argmin()))
 
 
 def spend_remainder(plan: PlanDraft, rows: Array) -> None:
@@ -88,11 +88,11 @@ def spend_remainder(plan: PlanDraft, rows: Array) -> None:
     from largesse.allocation.price.price_kernels import find_best_change
 
     for _ in range(FILL_ROUNDS):
-        row, level, _ = find_best_change(plan.curves, plan.costs, rows, plan.levels, plan.room)
+        row, level, _ = find_best_change(plan.curves, plan.costs, rows, plan.levels, plan.remaining_budget)
         if row < 0:
             return
         old = plan.levels[row]
-        plan.change(row, level)
-        if plan.room < 0:  # the difference was rounded down
-            plan.change(row, old)
+        plan.change_level(row, level)
+        if plan.remaining_budget < 0:  # the difference was rounded down
+            plan.change_level(row, old)
             return

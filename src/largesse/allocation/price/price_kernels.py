@@ -201,7 +201,7 @@ def list_hull_steps(
 
 
 @compiled
-def select_slope(slope: Array, cost: Array, room: float) -> float:
+def find_marginal_slope(slope: Array, cost: Array, room: float) -> float:
     """Return the gain per unit of cost of the first step that the remaining budget cannot pay.
 
     Steps are taken from the steepest; 0 if all fit.
@@ -240,7 +240,7 @@ def select_slope(slope: Array, cost: Array, room: float) -> float:
 
 
 @compiled
-def take_steps(
+def take_hull_steps(
     curves: Array, costs: Array, rows: Array, levels: Array, price: float, room: float
 ) -> tuple[float, float]:
     """Raise levels by all steps that gain more than the price, then by tied steps while the budget lasts.

@@ -43,10 +43,10 @@ class BudgetShortfall:
 
 @dataclass(eq=False)
 class PriceSearch:
-    """State of a price search: bracket of the price, number of undecided customers, and sums of decided ones.
+    """State of a price search: bracket of the price, customers still undecided, and sums of all others.
 
-    Whatever holds the customers, one array or a cluster, the same rounds lead to the same price: `draw` a sample of the
-    undecided, find its `bracket`, classify all of the undecided by it, and `accept` the result.
+    Whatever holds the customers, one array or a cluster, the same rounds lead to the same price: `draw_sample` of the
+    undecided, `estimate_bracket`, classify all of the undecided by it, and `accept_bracket`.
     """
 
     limit: float
@@ -62,7 +62,7 @@ class PriceSearch:
     def __post_init__(self) -> None:
         self.room = self.limit * (1 + SPEND_ROUNDING)
 
-    def draw(self) -> Array:
+    def draw_sample(self) -> Array:
         """Draw the positions (size,) of a sample of undecided customers.
 
         It is empty if there is no bracket to find.
@@ -71,7 +71,7 @@ class PriceSearch:
             return self.rng.integers(0, self.undecided, min(PRICE_SAMPLE_SIZE, self.undecided // 8))
         return np.zeros(0, dtype=np.int64)
 
-    def bracket(self, curves: Array, costs: Array) -> tuple[float, float]:
+    def estimate_bracket(self, curves: Array, costs: Array) -> tuple[float, float]:
         """Estimate a high and a low price that enclose the price of the budget, from a sample of customers.
 
         Between them the undecided customers spend the remaining budget.
@@ -99,7 +99,7 @@ class PriceSearch:
         low = slope[order[below]] * (1 - NUDGE) if below < len(slope) else ends[1]
         return float(min(high, ends[0])), float(max(low, ends[1]))
 
-    def accept(self, inside: tuple[float, float], n_undecided: int, sums: Array) -> bool | BudgetShortfall:
+    def accept_bracket(self, inside: tuple[float, float], n_undecided: int, sums: Array) -> bool | BudgetShortfall:
         """Update the state by the sums at a price bracket, or reject a bracket without the price of the budget.
 
         The sums are those of `classify_rows`. False: the bracket must widen.
@@ -133,14 +133,14 @@ def search_price(
     else:
         rows, levels = np.arange(len(curves)), find_levels_at_price(curves, costs, search.ends[0])
     while rows is None or (len(rows) > MAX_SORTED and search.parted):
-        places = search.draw()
+        places = search.draw_sample()
         sample = places if rows is None else rows[places]
-        inside = search.bracket(curves[sample], costs[sample] if len(costs) > 1 else costs)
+        inside = search.estimate_bracket(curves[sample], costs[sample] if len(costs) > 1 else costs)
         unsure = np.empty(search.undecided, dtype=np.int64)  # memory is touched only as far as it is filled
         n_undecided, sums = classify_rows(
             curves, costs, levels if rows is None else rows, rows is None, *inside, levels, unsure
         )
-        accepted = search.accept(inside, n_undecided, sums)
+        accepted = search.accept_bracket(inside, n_undecided, sums)
         if isinstance(accepted, BudgetShortfall):
             return accepted
         if accepted:
@@ -164,13 +164,13 @@ def _finish_search(
     curves: Array, costs: Array, rows: Array, levels: Array, low: float, decided: list[Array], limit: float
 ) -> PriceSolution:
     """Select the price among the hull steps of undecided customers, and set these customers' levels."""
-    from largesse.allocation.price.price_kernels import select_slope, sum_value_and_cost, take_steps
+    from largesse.allocation.price.price_kernels import find_marginal_slope, sum_value_and_cost, take_hull_steps
 
     steps = find_hull_steps(curves, costs, rows, levels, low)
     before = sum_value_and_cost(curves, costs, rows, levels)
     room = limit * (1 + SPEND_ROUNDING) - math.fsum([*(s for sums in decided for s in sums[2:]), *before[2:]])
-    price = select_slope(steps.slope, steps.cost, room)
-    take_steps(curves, costs, rows, levels, price, room)
+    price = find_marginal_slope(steps.slope, steps.cost, room)
+    take_hull_steps(curves, costs, rows, levels, price, room)
     sums = [*decided, sum_value_and_cost(curves, costs, rows, levels)]
     value, spend = ([float(s) for terms in sums for s in terms[at : at + 2]] for at in (0, 2))
     return PriceSolution(levels, price, value, spend, rows)

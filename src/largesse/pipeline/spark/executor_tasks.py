@@ -17,7 +17,7 @@ from largesse.allocation import (
     convert_to_kernel_arrays,
     decide_at_price,
     expected_costs,
-    sum_at_prices,
+    sum_plans_at_prices,
 )
 from largesse.data import FilePiece, decode_dictionary, parse_text_columns, read_piece, read_table
 from largesse.errors import LargesseError, refuse
@@ -155,7 +155,7 @@ def _score(
         tables = [part] if common_costs(options) is not None else [part, own]
         scores = b"".join(np.ascontiguousarray(table, dtype=np.float64).tobytes() for table in tables)
         others = b"" if rest is None else pack_table(rest.slice(start, MAX_CHUNK_ROWS))
-        yield len(part), pack_arrays(vars(sum_at_prices(part, own, ()))), scores, others
+        yield len(part), pack_arrays(vars(sum_plans_at_prices(part, own, ()))), scores, others
 
 
 def common_costs(options: AllowedLevels) -> tuple[float, ...] | None:
@@ -259,7 +259,7 @@ def pack_batch(task: Any, costs: ChunkCosts, first: int, scores: pa.Buffer) -> b
 
 def sum_chunk(prices: Sequence[float], costs: ChunkCosts, first: int, scores: pa.Buffer) -> dict[str, Any]:
     """Return the fields of `PriceSums`."""
-    return vars(sum_at_prices(*costs.read(first, scores)[1:], prices))
+    return vars(sum_plans_at_prices(*costs.read(first, scores)[1:], prices))
 
 
 def draw_chunk(
