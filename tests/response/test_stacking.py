@@ -31,8 +31,8 @@ from largesse.response.stacking import (
     Stack,
     blend_held_out,
     choose_blend,
+    choose_increment_precision,
     convert_to_responses,
-    increment_prior_precision,
 )
 from largesse.response.threshold_model import Thresholds
 from largesse.stats import assign_folds
@@ -505,9 +505,9 @@ def test_few_rows_leave_real_deviations_shrunk_and_those_of_members_that_shrink_
 
 
 def test_how_firmly_deviations_are_held_depends_on_the_member() -> None:
-    assert increment_prior_precision(shrinks=False, only_base=False) == DEVIATION_PRECISION > SHRUNK_PRECISION
-    assert increment_prior_precision(shrinks=True, only_base=False) == SHRUNK_PRECISION
-    assert increment_prior_precision(shrinks=True, only_base=True) == np.inf
+    assert choose_increment_precision(shrinks=False, only_base=False) == DEVIATION_PRECISION > SHRUNK_PRECISION
+    assert choose_increment_precision(shrinks=True, only_base=False) == SHRUNK_PRECISION
+    assert choose_increment_precision(shrinks=True, only_base=True) == np.inf
 
 
 def test_that_folds_disagree_about_levels_says_nothing_about_customers() -> None:

@@ -27,7 +27,7 @@ from largesse.response.level_effect_estimation import (
     fisher_information,
     fit_level_effect_posterior,
     make_scored_rows,
-    measure_effects,
+    measure_level_effects,
     measure_slope_noise,
 )
 
@@ -119,7 +119,7 @@ def fit_curve_posterior(log: Log, curves: Array, fold: Array, weight: Array, row
     move = -covariance @ (design.T @ scored.loss_slopes(score)) / noise
     mean = start + np.clip(move, -MAX_MOVE, MAX_MOVE)
     effects = slice(FIRST_EFFECT, FIRST_EFFECT + K - 1)
-    change, spread = measure_effects(scored, design, score, noise, move, covariance, FIRST_EFFECT)
+    change, spread = measure_level_effects(scored, design, score, noise, move, covariance, FIRST_EFFECT)
     mean[effects], covariance[effects, effects] = start[effects] + change, spread
     typical = TYPICAL_LOGIT if link.binary else TYPICAL_SHARE
     ladder = fit_level_effect_posterior(mean[effects], covariance[effects, effects], scored.doses, typical)

@@ -328,7 +328,7 @@ ROUGH_BIAS = 0.05  # variance of a random walk, relative to that of a bias propo
 JITTER_VARIANCE = 1e-9
 
 
-def measure_effects(
+def measure_level_effects(
     rows: ScoredRows, design: Array, score: Array, noise: float, step: Array, covariance: Array, first: int
 ) -> tuple[Array, Array]:
     """Estimate the correction (K−1,) of the level effects from rows at scores (n,), with its covariance.
@@ -423,7 +423,7 @@ def fit_level_effects(rows: ScoredRows, base: Array, *, slope: bool = True) -> L
         score = offset + design @ params
         precisions = fisher_information(rows, design, score, noise) + np.diag(precision)
         step = np.linalg.solve(precisions, -design.T @ rows.loss_slopes(score) / noise - precision * (params - start))
-        move, covariance = measure_effects(rows, design, score, noise, step, np.linalg.inv(precisions), first)
+        move, covariance = measure_level_effects(rows, design, score, noise, step, np.linalg.inv(precisions), first)
         effects = params[first:] + move
         ladder = _fit_intercept_and_slope(
             rows, base, average_level_effects(effects, covariance, rows.doses, typical), noise, moves

@@ -176,11 +176,11 @@ class Learner(Configurable, ABC):
 
     def set_fit_request(self, *, sample_weight: bool | str | None) -> Self:
         """Request weights for `fit` from scikit-learn's metadata routing."""
-        return self._request("fit", sample_weight)
+        return self._set_metadata_request("fit", sample_weight)
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
         """Request weights for `score` from scikit-learn's metadata routing."""
-        return self._request("score", sample_weight)
+        return self._set_metadata_request("score", sample_weight)
 
     def get_metadata_routing(self) -> Any:
         """Return the requests for scikit-learn's metadata routing."""
@@ -189,7 +189,7 @@ class Learner(Configurable, ABC):
         requests = getattr(self, "_metadata_request", None)  # copied by `sklearn.base.clone`
         return MetadataRequest(owner=self) if requests is None else copy.deepcopy(requests)
 
-    def _request(self, method: str, sample_weight: bool | str | None) -> Self:
+    def _set_metadata_request(self, method: str, sample_weight: bool | str | None) -> Self:
         self._metadata_request = self.get_metadata_routing()
         getattr(self._metadata_request, method).add_request(param="sample_weight", alias=sample_weight)
         return self

@@ -119,8 +119,8 @@ class MemberScores:
     precisions: Sequence[float]  # prior precision of each model's share of deviations; infinite for a share of zero
 
 
-def increment_prior_precision(shrinks: bool, only_base: bool) -> float:
-    """Return the prior precision of the weight of one stacked model's differences between levels."""
+def choose_increment_precision(shrinks: bool, only_base: bool) -> float:
+    """Choose the prior precision of the weight of one stacked model's differences between levels."""
     return np.inf if only_base else SHRUNK_PRECISION if shrinks else DEVIATION_PRECISION
 
 
@@ -398,7 +398,7 @@ class Stack(ResponseModel):
                 log, propensity=estimate_single_index_propensities(log, X, held.mean(axis=(0, 2)), fold, self.seed)
             )
         self.whole_ = tuple(fit_copy(model, X, log, self.encoder_) if model.whole else None for model in models)
-        members = MemberScores(held, [increment_prior_precision(model.shrinks, model.only_base) for model in models])
+        members = MemberScores(held, [choose_increment_precision(model.shrinks, model.only_base) for model in models])
         self.blend_, choices = choose_blend(members, log, fold, self.seed)
         blend_choices = (replace(choice, of="increments of the stack") for choice in choices)
         self.choices_ = (*blend_choices, *(choice for member in self.members_ for choice in member[0].choices_))

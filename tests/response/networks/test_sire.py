@@ -151,14 +151,14 @@ def test_the_usual_head_is_thresholds_only_for_many_features_and_responses_in_th
 
 def test_settings_of_many_rows_are_chosen_on_some_and_networks_learn_from_all(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: list[int] = []
-    score = search.SettingsSearch._predict_held_out_scores
+    score = search.NetworkSettingsSearch._predict_held_out_scores
 
     def counted(self: Any, candidate: Any, params: Any, fold: Array, parts: Array) -> Array:
         rows.append(len(fold))
         return score(self, candidate, params, fold, parts)
 
     monkeypatch.setattr(search, "SETTINGS_SEARCH_ROWS", 100)
-    monkeypatch.setattr(search.SettingsSearch, "_predict_held_out_scores", counted)
+    monkeypatch.setattr(search.NetworkSettingsSearch, "_predict_held_out_scores", counted)
     model = untrained(sire(kappa=[0.0, 1.0], shrinkage="auto", members=2))
     assert rows == [100] * (len(rows) - 2) + [240, 240]  # the best candidate, and its second member
     assert len(model.kappa_choices_) == 2

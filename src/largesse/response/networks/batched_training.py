@@ -148,7 +148,9 @@ def _compile_training(program: TrainingProgram, loop: TrainingLoop) -> tuple[Cal
         many = len(jax.tree.leaves(state)[0])
         return state, program.keep(state), jnp.full(many, jnp.inf, jnp.float32), jnp.zeros(many, jnp.int32)
 
-    def look(carry: Any, now: tuple[jax.Array, Any], source: jax.Array, data: Any, model_data: Any) -> Any:
+    def train_and_evaluate(
+        carry: Any, now: tuple[jax.Array, Any], source: jax.Array, data: Any, model_data: Any
+    ) -> Any:
         number, draws = now
         state, best, best_loss, best_look = carry
 
@@ -164,7 +166,9 @@ def _compile_training(program: TrainingProgram, loop: TrainingLoop) -> tuple[Cal
         return state, best, jnp.where(better, loss, best_loss), jnp.where(better, number, best_look)
 
     def stretch(carry: Any, numbers: jax.Array, draws: Any, source: jax.Array, data: Any, model_data: Any) -> Any:
-        return jax.lax.scan(lambda c, now: (look(c, now, source, data, model_data), None), carry, (numbers, draws))[0]
+        return jax.lax.scan(
+            lambda c, now: (train_and_evaluate(c, now, source, data, model_data), None), carry, (numbers, draws)
+        )[0]
 
     return jax.jit(begin), jax.jit(jax.vmap(stretch, in_axes=(0, None, None, 0, None, 0)), donate_argnums=0)
 

@@ -88,7 +88,7 @@ def random_features(
     return jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1) / np.sqrt(features // 2)
 
 
-class _Moments(NamedTuple):
+class _HsicMoments(NamedTuple):
     """Moments of a batch from which HSIC estimates are computed."""
 
     cross: jax.Array  # () Σ_ij s_i s_j K_ij L_ij of the centred kernels: the biased HSIC
@@ -96,18 +96,18 @@ class _Moments(NamedTuple):
     own_y: jax.Array  # (n,) diagonal of the centred L
 
 
-def _compute_moments_from_features(Z: jax.Array, Y: jax.Array, share: jax.Array) -> _Moments:
+def _compute_moments_from_features(Z: jax.Array, Y: jax.Array, share: jax.Array) -> _HsicMoments:
     Z, Y = _centre_rows(Z, share), _centre_rows(Y, share)
     cross = jnp.sum(_dot((share[:, None] * Z).T, Y) ** 2)
-    return _Moments(cross, jnp.sum(Z**2, axis=1), jnp.sum(Y**2, axis=1))
+    return _HsicMoments(cross, jnp.sum(Z**2, axis=1), jnp.sum(Y**2, axis=1))
 
 
-def _compute_moments_from_kernels(K: jax.Array, L: jax.Array, share: jax.Array) -> _Moments:
+def _compute_moments_from_kernels(K: jax.Array, L: jax.Array, share: jax.Array) -> _HsicMoments:
     K, L = _centre_kernel(K, share), _centre_kernel(L, share)
-    return _Moments(jnp.sum(share[:, None] * share * K * L), jnp.diagonal(K), jnp.diagonal(L))
+    return _HsicMoments(jnp.sum(share[:, None] * share * K * L), jnp.diagonal(K), jnp.diagonal(L))
 
 
-def _compute_unbiased_hsic(moments: _Moments, share: jax.Array) -> jax.Array:
+def _compute_unbiased_hsic(moments: _HsicMoments, share: jax.Array) -> jax.Array:
     """Return the unbiased HSIC estimate, from the biased one and the diagonals of the kernels.
 
     Song's statistic does not change when the kernels are centred first. Their rows then sum to zero, so that K̃1 = −diag(K), and
@@ -121,7 +121,7 @@ def _compute_unbiased_hsic(moments: _Moments, share: jax.Array) -> jax.Array:
     return jnp.where(rows < 4, 0, value)
 
 
-def _compute_permutation_mean(moments: _Moments, share: jax.Array) -> jax.Array:
+def _compute_permutation_mean(moments: _HsicMoments, share: jax.Array) -> jax.Array:
     """Return the mean of the biased HSIC over random permutations of the levels.
 
     It is tr Cov(z)·tr Cov(y)/(n − 1).

@@ -120,7 +120,7 @@ def search_networks(recipe: NetworkSearchSettings, task: NetworkSearchTask) -> N
     if len(starts) * len(recipe.penalties) * len(recipe.kappas) > 1:
         some = task.sample_rows(SETTINGS_SEARCH_ROWS, recipe.seed)
     with limit_to_one_thread(task.X.size * len(task.parts) * len(recipe.penalties)):
-        searches = [SettingsSearch(recipe, some, start) for start in starts]
+        searches = [NetworkSettingsSearch(recipe, some, start) for start in starts]
         jobs = [*([len(recipe.penalties)] * len(starts)), len(recipe.kappas) - 1, recipe.members - 1]  # fold networks
         turns = track(range(len(jobs)), jobs)
         for search in searches:
@@ -138,7 +138,7 @@ def search_networks(recipe: NetworkSearchSettings, task: NetworkSearchTask) -> N
         best = (penalty, recipe.kappas[find_chosen_index(choices)])
         next(turns)
         if some is not task:
-            search = SettingsSearch(recipe, task, starts[best_start])
+            search = NetworkSettingsSearch(recipe, task, starts[best_start])
             search.train_candidates([best])
         search.train_more_members(best)
     second = search.fit_candidate_correction(best) if recipe.orthogonal else ChosenCorrection(None, ())
@@ -147,7 +147,7 @@ def search_networks(recipe: NetworkSearchSettings, task: NetworkSearchTask) -> N
     )
 
 
-class SettingsSearch:
+class NetworkSettingsSearch:
     """Hyperparameter search from one initial curve: trained fold networks and held-out losses of candidates."""
 
     def __init__(self, recipe: NetworkSearchSettings, task: NetworkSearchTask, start: str) -> None:
