@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from largesse.evaluation.bootstrap import bootstrap_interval
-from largesse.evaluation.estimators import ESTIMATORS, weight_rows
-from largesse.evaluation.influence_functions import estimate_all
+from largesse.evaluation.bootstrap import bootstrap_estimate
+from largesse.evaluation.estimators import ESTIMATORS, weight_log_rows
+from largesse.evaluation.influence_functions import estimate_with_every_estimator
 
 LEVELS, REPEATS = 5, 7
 
@@ -51,21 +51,23 @@ def main(rows: int = 1_000_000) -> None:
     print(f"{rows:,} rows, {LEVELS} levels; a policy of")
     for name, judge in (("probabilities", policy), ("levels", rng.integers(0, LEVELS, rows))):
         log = (curves, level, response, propensity, judge)
-        books, seven = alternately(lambda log=log: plain(*log), lambda log=log: estimate_all(weight_rows(*log)))
+        books, seven = alternately(
+            lambda log=log: plain(*log), lambda log=log: estimate_with_every_estimator(weight_log_rows(*log))
+        )
         print(f"{name}: plain formula of dr {books:.3f} s; seven estimators {seven:.3f} s, {seven / books:.2f} ×")
     log = (curves, level, response, propensity, policy)
     tracemalloc.start()
-    found = estimate_all(weight_rows(*log))
+    found = estimate_with_every_estimator(weight_log_rows(*log))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.allclose((found["dr"].estimate, found["dr"].se), plain(*log))
     print(f"peak memory of the seven: {peak / 2**20:.0f} MiB, {peak / curves.nbytes:.2f} × the curves")
     cluster = rng.integers(0, rows * 2 // 5, rows)
-    one = weight_rows(*log)
+    one = weight_log_rows(*log)
     terms = ESTIMATORS["dr"].terms(one)
     for name, groups in (("rows", None), ("clusters", cluster)):
         start = time.perf_counter()
-        bootstrap_interval(terms, one.weight, groups)
+        bootstrap_estimate(terms, one.weight, groups)
         print(f"1,000 replicates over {name}: {time.perf_counter() - start:.1f} s")
 
 

@@ -7,11 +7,11 @@ from largesse.evaluation.bootstrap import (
     _POISSON_CHANGES,
     MAX_MULTINOMIAL_CLUSTERS,
     POISSON_PARTS,
-    bootstrap_interval,
-    resample,
+    bootstrap_estimate,
+    resample_cluster_sums,
     sum_clusters,
 )
-from largesse.evaluation.estimators import ESTIMATORS, EstimateTerms, measure_influence, weight_rows
+from largesse.evaluation.estimators import ESTIMATORS, EstimateTerms, measure_influence, weight_log_rows
 from largesse.evaluation.policy_evaluation import evaluate
 from largesse.stats.t_intervals import t_estimate
 from largesse.worlds.paper_simulations import simulate
@@ -25,7 +25,7 @@ def test_the_table_of_draws_has_mean_and_variance_one() -> None:
 def test_it_agrees_with_the_influence_function_on_a_mean(n: int) -> None:
     rng = np.random.default_rng(0)
     values, weight = rng.exponential(size=n), rng.uniform(0.5, 2, n)
-    plain, found = t_estimate(values, weight), bootstrap_interval(EstimateTerms(values), weight, replicates=600)
+    plain, found = t_estimate(values, weight), bootstrap_estimate(EstimateTerms(values), weight, replicates=600)
     assert found.estimate == pytest.approx(plain.estimate)
     assert found.se == pytest.approx(plain.se, rel=0.12)
     assert found.interval == pytest.approx(plain.interval, abs=0.5 * plain.se)
@@ -35,12 +35,12 @@ def test_it_agrees_with_the_influence_function_on_a_mean(n: int) -> None:
 def test_ratios_are_resampled_as_ratios(estimator: str) -> None:
     rng = np.random.default_rng(1)
     n = 800
-    rows = weight_rows(
+    rows = weight_log_rows(
         rng.random((n, 2)), rng.integers(0, 2, n), rng.normal(size=n), rng.uniform(0.2, 0.8, n), np.array([0.3, 0.7])
     )
     terms = ESTIMATORS[estimator].terms(rows)
     plain = t_estimate(measure_influence(terms, rows.weight), rows.weight)
-    found = bootstrap_interval(terms, rows.weight)
+    found = bootstrap_estimate(terms, rows.weight)
     assert found.estimate == pytest.approx(plain.estimate)
     assert found.se == pytest.approx(plain.se, rel=0.12)
 
@@ -49,7 +49,7 @@ def test_clusters_are_drawn_whole() -> None:
     rng = np.random.default_rng(2)
     village = np.repeat(np.arange(100), 10)
     values = rng.normal(size=100)[village]  # one voice per village
-    alone, together = (bootstrap_interval(EstimateTerms(values), np.ones(1000), c) for c in (None, village))
+    alone, together = (bootstrap_estimate(EstimateTerms(values), np.ones(1000), c) for c in (None, village))
     assert together.se == pytest.approx(values.std() / 10, rel=0.15)
     assert together.se > 2.5 * alone.se
 
@@ -58,7 +58,7 @@ def test_sums_of_clusters_and_a_replicate_are_what_they_say() -> None:
     weight, values, cluster = np.array([1.0, 2.0, 3.0]), np.array([5.0, 7.0, 11.0]), np.array([8, 8, 2])
     sums = sum_clusters([values, None], weight, cluster)
     assert sums.tolist() == [[3, 33, 0], [3, 19, 0]]
-    drawn = resample(sums, 50)
+    drawn = resample_cluster_sums(sums, 50)
     assert set(drawn[:, 1]) <= {66.0, 52.0, 38.0}  # either cluster twice, or each once
 
 

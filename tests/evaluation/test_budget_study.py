@@ -7,7 +7,7 @@ import pytest
 from largesse.errors import BudgetError
 from largesse.evaluation import frontier_estimate as budgets
 from largesse.evaluation.budget_study import make_study
-from largesse.evaluation.crossfitted_scores import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit_scores
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.log_checks import doctor
 from largesse.evaluation.policy_evaluation import evaluate
@@ -50,7 +50,7 @@ def test_the_plans_value_is_estimated_in_every_way(study: Study) -> None:
 
 
 def test_the_mean_curve_is_the_models_own(log: Log, study: Study) -> None:
-    np.testing.assert_allclose(study.mean_curve, crossfit(log, MODEL).curves.mean(axis=0))
+    np.testing.assert_allclose(study.mean_curve, crossfit_scores(log, MODEL).curves.mean(axis=0))
 
 
 def test_the_checkup_is_that_of_the_doctor(log: Log, study: Study) -> None:

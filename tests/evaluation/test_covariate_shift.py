@@ -2,7 +2,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.evaluation import CustomerSample, check_shift, compare_customers, match_customers
+from largesse.evaluation import CustomerSample, check_customer_shift, compare_customers, weight_log_to_customers
 from largesse.levels import Levels
 from largesse.records import Array, Log
 
@@ -35,7 +35,7 @@ def draw_customers(shift: float, cities: list[str], seed: int = 1, cut: float = 
 def test_the_weighted_log_has_the_means_of_the_customers(cut: float) -> None:
     log, curves = make_log()
     customers = draw_customers(0.5 if np.isinf(cut) else 0.0, ["Graz", "Wien"], cut=cut)
-    weight, shift = match_customers(log, curves, customers)
+    weight, shift = weight_log_to_customers(log, curves, customers)
     x = log.features.column("x").to_numpy()
     assert np.average(x, weights=weight) == pytest.approx(customers.features.column("x").to_numpy().mean(), abs=0.05)
     np.testing.assert_allclose(np.average(curves, axis=0, weights=weight), customers.curves.mean(axis=0), atol=0.01)
@@ -44,16 +44,16 @@ def test_the_weighted_log_has_the_means_of_the_customers(cut: float) -> None:
     assert {drift.column for drift in shift.drifted} == {"x", "city"}
     assert shift.unknown == 0
     assert 200 < (shift.effective or 0) < N
-    assert {finding.answer for finding in check_shift(shift)} == {"note"}
+    assert {finding.answer for finding in check_customer_shift(shift)} == {"note"}
 
 
 def test_customers_like_those_of_the_log_change_next_to_nothing() -> None:
     log, curves = make_log()
-    weight, shift = match_customers(log, curves, draw_customers(0.0, ["Graz", "Linz", "Wien"]))
+    weight, shift = weight_log_to_customers(log, curves, draw_customers(0.0, ["Graz", "Linz", "Wien"]))
     assert not shift.drifted
     assert (shift.effective or 0) > 0.95 * N
     assert weight.mean() == pytest.approx(1)
-    assert check_shift(shift) == []
+    assert check_customer_shift(shift) == []
 
 
 @pytest.mark.parametrize(("share", "answer"), [(0.03, "careful"), (0.3, "no")])
@@ -62,10 +62,10 @@ def test_values_that_the_log_never_had_are_counted_and_named(share: float, answe
     customers, rng = draw_customers(0.0, ["Graz", "Linz", "Wien"]), np.random.default_rng(2)
     city = np.where(rng.random(len(customers.curves)) < share, "Bonn", np.asarray(customers.features.column("city")))
     table = customers.features.set_column(1, "city", pa.array(city))
-    _, shift = match_customers(log, curves, CustomerSample(table, customers.curves))
+    _, shift = weight_log_to_customers(log, curves, CustomerSample(table, customers.curves))
     assert shift.unknown == pytest.approx(share, abs=0.02)
     assert [value.examples for value in shift.values] == [("Bonn",)]
-    assert check_shift(shift)[0].answer == answer
+    assert check_customer_shift(shift)[0].answer == answer
 
 
 def test_numbers_beyond_the_range_and_new_gaps_are_unknown_rare_words_are_not() -> None:
@@ -83,7 +83,7 @@ def test_numbers_beyond_the_range_and_new_gaps_are_unknown_rare_words_are_not() 
 
 def test_customers_whom_no_row_is_like_are_refused() -> None:
     log, curves = make_log()
-    weight, shift = match_customers(log, curves, draw_customers(40.0, ["Graz"]))
+    weight, shift = weight_log_to_customers(log, curves, draw_customers(40.0, ["Graz"]))
     assert shift.unknown == 1
     assert np.array_equal(weight, log.weights)
-    assert check_shift(shift)[0].answer == "no"
+    assert check_customer_shift(shift)[0].answer == "no"

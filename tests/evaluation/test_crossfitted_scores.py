@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from largesse.data.log_reader import log_from_arrays, read_log
-from largesse.evaluation.crossfitted_scores import compute_scores, crossfit
-from largesse.evaluation.policy_estimates import estimate_uniform
+from largesse.evaluation.crossfitted_scores import compute_scores, crossfit_scores
+from largesse.evaluation.policy_estimates import estimate_each_level
 from largesse.levels import Levels
 from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores
 from largesse.response.linear import Linear
@@ -131,7 +131,7 @@ def test_weights_have_mean_one() -> None:
 def test_no_row_is_predicted_by_a_model_that_saw_it(cluster: Array | None) -> None:
     Recorder.fits, Recorder.predicted = [], []
     log = random_log(cluster=cluster)
-    found = crossfit(log, Recorder(level=0.3), folds=5)
+    found = crossfit_scores(log, Recorder(level=0.3), folds=5)
     assert len(Recorder.fits) == 5
     assert sorted(np.concatenate([asked for _, asked in Recorder.predicted]).tolist()) == list(range(60))
     for seen, asked in Recorder.predicted:
@@ -147,7 +147,7 @@ def test_curves_of_a_row_do_not_depend_on_its_response() -> None:
     turned = log.response.copy()
     turned[7] = 1 - turned[7]
     for model in (None, Linear(penalty=0.1)):
-        one, other = crossfit(log, model), crossfit(replace(log, response=turned), model)
+        one, other = crossfit_scores(log, model), crossfit_scores(replace(log, response=turned), model)
         mates = one.fold == one.fold[7]
         assert np.array_equal(one.curves[mates], other.curves[mates])
         assert not np.array_equal(one.curves[~mates], other.curves[~mates])
@@ -155,7 +155,7 @@ def test_curves_of_a_row_do_not_depend_on_its_response() -> None:
 
 def test_progress_goes_from_zero_to_one() -> None:
     heard: list[float] = []
-    crossfit(random_log(), Recorder(), folds=3, progress=lambda _stage, done: heard.append(done))
+    crossfit_scores(random_log(), Recorder(), folds=3, progress=lambda _stage, done: heard.append(done))
     assert heard == pytest.approx([0, 1 / 3, 2 / 3, 1])
 
 
@@ -201,8 +201,8 @@ def test_right_curves_make_the_estimate_more_precise_than_wrong_ones() -> None:
 def test_in_a_randomised_log_scores_are_close_to_plain_means() -> None:
     sim = simulate("averaged", n=4000, seed=2, mix=1.0)
     log = sim.log
-    found = crossfit(replace(log, features=log.features.select(["x0", "x1", "x2", "x3"])))
-    for k, (value, spend) in enumerate(estimate_uniform(found)):
+    found = crossfit_scores(replace(log, features=log.features.select(["x0", "x1", "x2", "x3"])))
+    for k, (value, spend) in enumerate(estimate_each_level(found)):
         here = sim.level == k
         plain = sim.response[here].mean()
         assert value.estimate == pytest.approx(plain, abs=0.02)

@@ -8,23 +8,23 @@ from hypothesis import strategies as st
 
 from largesse.errors import InputError
 from largesse.evaluation.crossfitted_scores import compute_scores as scored
-from largesse.evaluation.crossfitted_scores import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit_scores
 from largesse.evaluation.estimators import (
     ESTIMATORS,
-    PolicyRows,
-    _shrink,
-    _switch,
-    choose_constant,
+    EstimatorRows,
+    _drop_large_ratios,
+    _shrink_large_ratios,
     measure_influence,
+    tune_ratio_bound,
     weight_costs,
-    weight_rows,
+    weight_log_rows,
 )
-from largesse.evaluation.influence_functions import estimate_all
+from largesse.evaluation.influence_functions import estimate_with_every_estimator
 from largesse.evaluation.policy_estimates import (
-    compare_uniform,
-    estimate_difference,
+    compare_with_each_level,
+    estimate_policy_difference,
+    estimate_policy_value_and_spend,
     estimate_ratio,
-    estimate_value,
     measure_level_influence,
     measure_policy_influence,
 )
@@ -74,7 +74,7 @@ def slow(log: dict[str, Array], estimator: str) -> float:
 @settings(max_examples=20, deadline=None)
 def test_every_estimator_is_its_formula(estimator: str, seed: int) -> None:
     log = drawn(seed)
-    assert estimate_all(weight_rows(**log))[estimator].estimate == pytest.approx(
+    assert estimate_with_every_estimator(weight_log_rows(**log))[estimator].estimate == pytest.approx(
         slow(log, estimator), rel=1e-9, abs=1e-12
     )
 
@@ -83,10 +83,13 @@ def test_levels_probabilities_and_common_shares_agree() -> None:
     log = drawn(1)
     levels = np.arange(60) % 3
     for one, other in itertools.pairwise((levels, np.eye(3)[levels])):
-        a, b = (estimate_all(weight_rows(**{**log, "policy": policy})) for policy in (one, other))
+        a, b = (estimate_with_every_estimator(weight_log_rows(**{**log, "policy": policy})) for policy in (one, other))
         assert [e.estimate for e in a.values()] == pytest.approx([e.estimate for e in b.values()])
     shares = np.array([0.2, 0.3, 0.5])
-    a, b = (estimate_all(weight_rows(**{**log, "policy": p})) for p in (shares, np.tile(shares, (60, 1))))
+    a, b = (
+        estimate_with_every_estimator(weight_log_rows(**{**log, "policy": p}))
+        for p in (shares, np.tile(shares, (60, 1)))
+    )
     assert [e.se for e in a.values()] == pytest.approx([e.se for e in b.values()])
 
 
@@ -94,13 +97,13 @@ def test_levels_probabilities_and_common_shares_agree() -> None:
 def test_influence_predicts_what_leaving_a_row_out_does(name: str) -> None:
     """The mean moves by minus the row's influence over n, up to terms of the next order."""
     log = drawn(2, n=2000)
-    rows = weight_rows(**{**log, "weight": np.ones(2000)})
-    whole = estimate_all(rows)[name].estimate
+    rows = weight_log_rows(**{**log, "weight": np.ones(2000)})
+    whole = estimate_with_every_estimator(rows)[name].estimate
     scores = measure_influence(ESTIMATORS[name].terms(rows), rows.weight)
     for i in (3, 77, 500):
         rest = np.arange(2000) != i
-        part = PolicyRows(*(values[rest] for values in (rows.direct, rows.ratio, rows.residual, rows.outcome)))
-        assert estimate_all(part)[name].estimate - whole == pytest.approx(
+        part = EstimatorRows(*(values[rest] for values in (rows.direct, rows.ratio, rows.residual, rows.outcome)))
+        assert estimate_with_every_estimator(part)[name].estimate - whole == pytest.approx(
             -(scores[i] - whole) / 1999, rel=0.02, abs=1e-7
         )
 
@@ -109,7 +112,7 @@ def test_self_normalised_estimates_do_not_mind_the_unit_of_propensities() -> Non
     log = drawn(3)
     halved = {**log, "propensity": log["propensity"] / 2}
     for name in ("snips", "sndr"):
-        a, b = (estimate_all(weight_rows(**one))[name] for one in (log, halved))
+        a, b = (estimate_with_every_estimator(weight_log_rows(**one))[name] for one in (log, halved))
         assert (a.estimate, a.se) == pytest.approx((b.estimate, b.se))
 
 
@@ -117,9 +120,9 @@ def test_a_shift_of_the_response_shifts_what_it_should() -> None:
     log = drawn(4)
     moved = {**log, "outcome": log["outcome"] + 10, "curves": log["curves"] + 10}
     for name in ("direct", "snips", "dr", "sndr", "switch", "dros"):
-        assert estimate_all(weight_rows(**moved))[name].estimate - estimate_all(weight_rows(**log))[
-            name
-        ].estimate == pytest.approx(10)
+        assert estimate_with_every_estimator(weight_log_rows(**moved))[name].estimate - estimate_with_every_estimator(
+            weight_log_rows(**log)
+        )[name].estimate == pytest.approx(10)
 
 
 def test_great_weights_are_held_back_where_that_pays() -> None:
@@ -127,10 +130,10 @@ def test_great_weights_are_held_back_where_that_pays() -> None:
     rng = np.random.default_rng(5)
     n = 5000
     ratio = np.where(rng.random(n) < 0.005, 200.0, 1.0)
-    rows = PolicyRows(rng.random(n), ratio, rng.normal(size=n), rng.normal(size=n), np.ones(n))
-    assert choose_constant(rows, _switch) < 200
-    assert choose_constant(rows, _shrink) < 200**2 * 10
-    found = estimate_all(rows)
+    rows = EstimatorRows(rng.random(n), ratio, rng.normal(size=n), rng.normal(size=n), np.ones(n))
+    assert tune_ratio_bound(rows, _drop_large_ratios) < 200
+    assert tune_ratio_bound(rows, _shrink_large_ratios) < 200**2 * 10
+    found = estimate_with_every_estimator(rows)
     assert found["switch"].se < 0.6 * found["dr"].se
     assert found["dros"].se < 0.6 * found["dr"].se
 
@@ -139,9 +142,9 @@ def test_nothing_is_held_back_where_curves_are_wrong_and_rows_many() -> None:
     rng = np.random.default_rng(6)
     n = 20_000
     ratio = rng.uniform(0, 5, n)
-    rows = PolicyRows(np.zeros(n), ratio, 1 + ratio, 1 + ratio, np.ones(n))  # great weights miss most
-    assert choose_constant(rows, _switch) == np.inf
-    found = estimate_all(rows)
+    rows = EstimatorRows(np.zeros(n), ratio, 1 + ratio, 1 + ratio, np.ones(n))  # great weights miss most
+    assert tune_ratio_bound(rows, _drop_large_ratios) == np.inf
+    found = estimate_with_every_estimator(rows)
     assert found["switch"].estimate == pytest.approx(found["dr"].estimate)
     assert abs(found["dros"].estimate / found["dr"].estimate - 1) < 0.02
 
@@ -149,7 +152,7 @@ def test_nothing_is_held_back_where_curves_are_wrong_and_rows_many() -> None:
 def test_a_policy_nobody_ever_got_has_no_self_normalised_value() -> None:
     log = drawn(7)
     log["level"][:] = 0
-    found = estimate_all(weight_rows(**{**log, "policy": np.full(60, 2)}))
+    found = estimate_with_every_estimator(weight_log_rows(**{**log, "policy": np.full(60, 2)}))
     assert np.isnan(found["snips"].estimate)
     assert found["dr"].estimate == pytest.approx(found["direct"].estimate)
 
@@ -167,13 +170,13 @@ def log(sim: Simulation) -> Log:
 
 @pytest.fixture(scope="module")
 def scores(log: Log) -> Scores:
-    return crossfit(log)
+    return crossfit_scores(log)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_every_estimator_finds_the_truth(sim: Simulation, scores: Scores, estimator: str) -> None:
     levels = (sim.features[:, 0] > 5).astype(int) * 3
-    value, spend = estimate_value(scores, levels, estimator)
+    value, spend = estimate_policy_value_and_spend(scores, levels, estimator)
     reach = 4 * value.se + (0.02 if estimator in ("direct", "switch", "dros") else 0.0)  # these may be biased
     assert abs(value.estimate - sim.value(levels)) < reach
     assert spend.estimate == pytest.approx(levels.mean())  # costs are known, whichever way values are estimated
@@ -186,10 +189,10 @@ def test_spend_on_redemption_is_judged_like_the_response(sim: Simulation, log: L
     levels = np.full(2000, 3)
     true = 3 * sim.truth[:, 3].mean()
     for estimator in ("ips", "snips", "dr", "sndr"):
-        _, spend = estimate_value(made, levels, estimator)
+        _, spend = estimate_policy_value_and_spend(made, levels, estimator)
         assert abs(spend.estimate - true) < 4 * spend.se
-    own = estimate_all(weight_costs(made, levels))["dr"]
-    assert own.estimate == pytest.approx(estimate_value(made, levels)[1].estimate)
+    own = estimate_with_every_estimator(weight_costs(made, levels))["dr"]
+    assert own.estimate == pytest.approx(estimate_policy_value_and_spend(made, levels)[1].estimate)
 
 
 def test_value_per_unit_spent_is_a_ratio_with_an_interval(scores: Scores) -> None:
@@ -199,10 +202,10 @@ def test_value_per_unit_spent_is_a_ratio_with_an_interval(scores: Scores) -> Non
         estimate_ratio(scores, *policy),
         estimate_ratio(scores, *policy.minus(measure_level_influence(scores, 0))),
     )
-    value, _ = estimate_value(scores, levels)
+    value, _ = estimate_policy_value_and_spend(scores, levels)
     assert each.estimate == pytest.approx(value.estimate / 2)
     assert each.se == pytest.approx(value.se / 2)  # the spend is the same for all
-    more, _ = estimate_difference(scores, levels, np.zeros(2000, dtype=int))
+    more, _ = estimate_policy_difference(scores, levels, np.zeros(2000, dtype=int))
     assert (gain.estimate, gain.se) == pytest.approx((more.estimate / 2, more.se / 2))
     assert np.isnan(estimate_ratio(scores, *measure_level_influence(scores, 0)).estimate)
 
@@ -210,15 +213,17 @@ def test_value_per_unit_spent_is_a_ratio_with_an_interval(scores: Scores) -> Non
 def test_two_policies_are_compared_row_by_row(sim: Simulation, log: Log, scores: Scores) -> None:
     one, other = np.full(2000, 3), np.where(sim.features[:, 1] > 5, 3, 2)
     value, spend = compare(log, one, other)
-    alone = estimate_value(scores, one)[0]
-    assert value.estimate == pytest.approx(alone.estimate - estimate_value(scores, other)[0].estimate)
+    alone = estimate_policy_value_and_spend(scores, one)[0]
+    assert value.estimate == pytest.approx(alone.estimate - estimate_policy_value_and_spend(scores, other)[0].estimate)
     assert value.se < alone.se  # half of the rows agree
     assert spend.estimate == pytest.approx(3 - other.mean())
     assert compare(log, one, one).value.se == 0
 
 
 def test_every_uniform_level_is_compared_with(log: Log, scores: Scores) -> None:
-    found = compare_uniform(scores, measure_level_influence(scores, 2), measure_level_influence(scores, 0), log.levels)
+    found = compare_with_each_level(
+        scores, measure_level_influence(scores, 2), measure_level_influence(scores, 0), log.levels
+    )
     assert [r.name for r in found] == ["level 0", "level 1", "level 2", "level 3", "level 4"]
     assert (found[2].difference.estimate, found[2].difference.se) == (0, 0)
     assert found[0].difference.estimate == pytest.approx(found[2].value.estimate - found[0].value.estimate)

@@ -3,19 +3,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from largesse.evaluation.crossfitted_scores import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit_scores
 from largesse.evaluation.frontier_estimate import (
     N_BUDGETS,
-    _weight_points,
-    add_budget,
-    find_critical_value,
+    _compute_trapezoid_weights,
+    add_budget_to_grid,
+    estimate_frontier,
+    estimate_qini_curve,
+    find_band_critical_value,
+    make_budget_grid,
     plan_at_budgets,
     plan_each_fold,
-    spread_budgets,
-    trace_cost_curve,
-    trace_frontier,
 )
-from largesse.evaluation.policy_estimates import estimate_value
+from largesse.evaluation.policy_estimates import estimate_policy_value_and_spend
 from largesse.levels import Levels
 from largesse.records import Array, FrontierPoint, Log, QiniCurve, Scores
 from largesse.worlds.paper_simulations import simulate
@@ -29,16 +29,16 @@ def narrow(name: str, n: int) -> Log:
 
 @pytest.fixture(scope="module")
 def scores() -> Scores:
-    return crossfit(narrow("confounded", 600))
+    return crossfit_scores(narrow("confounded", 600))
 
 
 @pytest.fixture(scope="module")
 def front(scores: Scores) -> tuple[FrontierPoint, ...]:
-    return trace_frontier(scores, plan_at_budgets(scores, spread_budgets(scores)))
+    return estimate_frontier(scores, plan_at_budgets(scores, make_budget_grid(scores)))
 
 
 def at(scores: Scores, *budgets: float, estimator: str = "dr") -> tuple[FrontierPoint, ...]:
-    return trace_frontier(scores, plan_at_budgets(scores, budgets), estimator)
+    return estimate_frontier(scores, plan_at_budgets(scores, budgets), estimator)
 
 
 def test_points_run_from_the_cheapest_to_the_dearest_plan(front: tuple[FrontierPoint, ...]) -> None:
@@ -59,8 +59,8 @@ def test_spend_stays_within_every_budget(front: tuple[FrontierPoint, ...]) -> No
 
 def test_corrected_spend_on_redemption_stays_within_every_budget() -> None:
     log = replace(narrow("averaged", 400), levels=Levels(costs=[0, 1, 2, 3, 4], on_redemption=True))
-    scores = crossfit(log)
-    for budget in spread_budgets(scores):
+    scores = crossfit_scores(log)
+    for budget in make_budget_grid(scores):
         plan = plan_each_fold(scores, budget)
         assert plan.scales is not None
         costs = scores.expected_costs * plan.scales[scores.fold][:, None]
@@ -69,18 +69,18 @@ def test_corrected_spend_on_redemption_stays_within_every_budget() -> None:
 
 def test_ends_are_uniform_policies(scores: Scores) -> None:
     for point, k in zip(at(scores, 0.0, 4.0, 9.0), (0, 4, 4), strict=True):
-        assert point.value == estimate_value(scores, np.full(600, k))[0]
+        assert point.value == estimate_policy_value_and_spend(scores, np.full(600, k))[0]
 
 
 def test_a_point_is_what_a_plan_for_its_budget_brings(scores: Scores) -> None:
     for point in at(scores, 0.5, 1.5, 2.5):
-        value, _ = estimate_value(scores, plan_each_fold(scores, point.budget).levels)
+        value, _ = estimate_policy_value_and_spend(scores, plan_each_fold(scores, point.budget).levels)
         assert point.value.estimate == pytest.approx(value.estimate, abs=0.02)  # plans also spend what rounding left
 
 
 @pytest.mark.parametrize(("also", "there"), [(1.234, 1.234), (99.0, 4.0), (-1.0, 0.0)])
 def test_the_budget_asked_about_is_one_of_the_points(scores: Scores, also: float, there: float) -> None:
-    budgets = add_budget(spread_budgets(scores), also)
+    budgets = add_budget_to_grid(make_budget_grid(scores), also)
     assert np.isclose(budgets, there).any()
     assert (np.diff(budgets) > 0).all()
 
@@ -115,7 +115,7 @@ def test_the_critical_value_depends_on_the_correlation_of_the_points(same: float
     """Points that err together need no more than one; 21 that err apart need the quantile of the largest of 21."""
     rng = np.random.default_rng(0)
     parts = np.sqrt(same) * rng.normal(size=(20_000, 1)) + np.sqrt(1 - same) * rng.normal(size=(20_000, 21))
-    assert find_critical_value(parts) == pytest.approx(critical_value, abs=0.04)
+    assert find_band_critical_value(parts) == pytest.approx(critical_value, abs=0.04)
 
 
 def test_clusters_widen_the_band(scores: Scores) -> None:
@@ -134,8 +134,8 @@ def test_another_estimator_may_be_asked(scores: Scores) -> None:
 
 
 def cost_curve(scores: Scores) -> QiniCurve:
-    plans = plan_at_budgets(scores, spread_budgets(scores))
-    return trace_cost_curve(scores, plans, [point.spend.estimate for point in trace_frontier(scores, plans)])
+    plans = plan_at_budgets(scores, make_budget_grid(scores))
+    return estimate_qini_curve(scores, plans, [point.spend.estimate for point in estimate_frontier(scores, plans)])
 
 
 def knowing(seed: int = 0, n: int = 2000, *, blind: bool = False) -> Scores:
@@ -188,14 +188,14 @@ def test_spends_that_are_estimated_are_put_on_one_level() -> None:
     sim = simulate("averaged", n=1000, seed=3, mix=0.5)
     log = replace(sim.log, levels=Levels(costs=[0, 1, 2, 3, 4], on_redemption=True))
     log = replace(log, features=log.features.select([f"x{j}" for j in range(6)]))
-    found = cost_curve(crossfit(log))
+    found = cost_curve(crossfit_scores(log))
     assert found.area.low < 0.02
     assert found.area.high > -0.02
 
 
 def test_shares_of_the_area_sum_to_one() -> None:
-    assert _weight_points(np.array([0.0, 1.0, 3.0])).tolist() == pytest.approx([1 / 6, 1 / 2, 1 / 3])
-    assert _weight_points(np.array([2.0, 2.0])).tolist() == [0.5, 0.5]
+    assert _compute_trapezoid_weights(np.array([0.0, 1.0, 3.0])).tolist() == pytest.approx([1 / 6, 1 / 2, 1 / 3])
+    assert _compute_trapezoid_weights(np.array([2.0, 2.0])).tolist() == [0.5, 0.5]
 
 
 # ---------------------------------------------------------------------------------------------- plans
@@ -230,7 +230,7 @@ def test_a_part_whose_cheapest_plan_is_over_the_budget_gets_that_plan() -> None:
 
 def test_a_fold_without_weight_is_planned_all_the_same() -> None:
     log = narrow("averaged", 300)
-    scores = crossfit(log)
+    scores = crossfit_scores(log)
     weight = np.where(scores.fold == 2, 0.0, 1.25)
     plan = plan_each_fold(replace(scores, weight=weight), 1.5)
     assert set(np.unique(plan.levels)) <= set(range(len(log.levels)))

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from largesse.evaluation.estimators import ESTIMATORS, weight_rows
+from largesse.evaluation.estimators import ESTIMATORS, weight_log_rows
 from largesse.evaluation.influence_functions import (
     Influence,
     PolicyInfluence,
-    estimate_all,
+    estimate_with_every_estimator,
     find_nonzero_responses,
     join_intervals,
     measure_estimator_influence,
 )
 from largesse.evaluation.policy_estimates import (
-    bootstrap_values,
+    bootstrap_value_and_spend,
     compare_references,
     estimate_cost_per_extra,
-    estimate_difference,
+    estimate_policy_difference,
+    estimate_policy_value_and_spend,
     estimate_ratio,
-    estimate_value,
     measure_level_influence,
     measure_logged_influence,
     measure_policy_influence,
@@ -51,7 +51,7 @@ def draw_scores(seed: int, n: int = 1000, *, buyers: float = 0.05) -> tuple[Scor
 def test_values_of_rare_purchases_are_covered(estimator: str) -> None:
     truth, inside, given = 0.05 * math.exp(1.125), 0, 0
     for seed in range(120):
-        value, spend = estimate_value(*draw_scores(seed), estimator)
+        value, spend = estimate_policy_value_and_spend(*draw_scores(seed), estimator)
         given += not math.isnan(value.high)
         inside += value.low <= truth <= value.high
         assert math.isfinite(spend.high)  # what levels cost is known
@@ -64,14 +64,14 @@ def test_values_of_rare_purchases_are_covered(estimator: str) -> None:
 def test_intervals_of_biased_estimators_include_the_unbiased_one(name: str, rare: bool) -> None:
     scores, policy = draw_scores(1)
     outcome = scores.response if rare else scores.response + 1
-    rows = weight_rows(scores.curves, scores.level, outcome, scores.propensity, policy)
-    found = estimate_all(rows)
+    rows = weight_log_rows(scores.curves, scores.level, outcome, scores.propensity, policy)
+    found = estimate_with_every_estimator(rows)
     assert found[name].low <= found["dr"].low < found["dr"].high <= found[name].high
 
 
 def test_sums_and_multiples_keep_the_tail_and_the_unbiased_estimate() -> None:
     scores, policy = draw_scores(5)
-    rows = weight_rows(scores.curves, scores.level, scores.response, scores.propensity, policy)
+    rows = weight_log_rows(scores.curves, scores.level, scores.response, scores.propensity, policy)
     nonzero = find_nonzero_responses(scores.response)
     one, two = measure_estimator_influence(rows, "dr", nonzero), measure_estimator_influence(rows, "switch", nonzero)
     twice, none = (one + one).estimate(), one - one
@@ -103,13 +103,15 @@ def test_an_interval_without_ends_stays_without() -> None:
 def test_with_too_few_buyers_nothing_that_rests_on_them_has_an_interval() -> None:
     scores, policy = draw_scores(3, n=200)
     for estimator in ESTIMATORS:
-        value, _ = estimate_value(scores, policy, estimator)
+        value, _ = estimate_policy_value_and_spend(scores, policy, estimator)
         assert math.isfinite(value.estimate)
         assert math.isnan(value.low)
         assert math.isnan(value.high)
     for found in (
-        join_intervals(bootstrap_values(scores, policy)[0], estimate_value(scores, policy)[0]),
-        estimate_difference(scores, policy, np.zeros(200, dtype=int)).value,
+        join_intervals(
+            bootstrap_value_and_spend(scores, policy)[0], estimate_policy_value_and_spend(scores, policy)[0]
+        ),
+        estimate_policy_difference(scores, policy, np.zeros(200, dtype=int)).value,
         estimate_ratio(scores, *measure_policy_influence(scores, policy)),
         compare_references(scores, measure_policy_influence(scores, policy), Levels(costs=[0, 1, 2]))[1].difference,
     ):
@@ -153,7 +155,7 @@ def test_values_and_spends_of_few_answers_are_covered(estimator: str) -> None:
     plain, inside = np.zeros(2), np.zeros(2)
     for seed in range(200):
         scores, policy = draw_answers(seed)
-        found = estimate_value(scores, policy, estimator)
+        found = estimate_policy_value_and_spend(scores, policy, estimator)
         short = [t_estimate(part[np.arange(len(policy)), policy]) for part in (scores.gamma, scores.costs)]
         truths = (0.05, 0.05 * policy.mean())
         inside += [one.low <= truth <= one.high for one, truth in zip(found, truths, strict=True)]
@@ -169,7 +171,7 @@ def test_answers_of_two_policies_cancel_where_they_agree() -> None:
     gap = (one - two).answers
     assert gap is not None
     assert np.flatnonzero(gap.stakes).min() >= 250
-    low, high = estimate_difference(scores, policy, other).value.interval
+    low, high = estimate_policy_difference(scores, policy, other).value.interval
     assert low < 0 < high
     assert high - low < one.estimate().high - one.estimate().low
 

@@ -9,8 +9,8 @@ import pytest
 
 from largesse.allocation import allocate
 from largesse.data import log_from_arrays
-from largesse.evaluation import make_study, summarise_jointly, summarise_study
-from largesse.evaluation.budget_study import estimate_at, interpolate, value_mix
+from largesse.evaluation import estimate_slider_budgets, make_study, summarise_study
+from largesse.evaluation.budget_study import interpolate_at_budget, interpolate_estimate, interpolate_mix_value
 from largesse.levels import Levels
 from largesse.records import BudgetSlider, Estimate, PlanSummary, SliderPlan, StudySummary
 from largesse.response import Linear
@@ -39,7 +39,7 @@ def run() -> tuple[PlanSummary, StudySummary]:
 def test_at_judged_budgets_the_estimates_are_the_judged_ones(run: tuple[PlanSummary, StudySummary]) -> None:
     study = run[1]
     for point, qini in zip(study.frontier.points, study.targeting.points, strict=True):
-        found = estimate_at(study, point.budget)
+        found = interpolate_at_budget(study, point.budget)
         assert found.judged
         assert found.value is not None
         assert (found.value.estimate, found.value.low) == pytest.approx((point.value.estimate, point.value.low))
@@ -51,7 +51,7 @@ def test_at_judged_budgets_the_estimates_are_the_judged_ones(run: tuple[PlanSumm
             assert (found.gain.estimate, found.gain.high) == pytest.approx(
                 (qini.difference.estimate, qini.difference.high)
             )
-    own = estimate_at(study, BUDGET)
+    own = interpolate_at_budget(study, BUDGET)
     assert own.value is not None
     assert own.value.estimate == pytest.approx(study.value.estimate)
     assert own.gain is not None
@@ -62,7 +62,7 @@ def test_every_stop_has_estimates_or_none(run: tuple[PlanSummary, StudySummary])
     plan, study = run
     a, b = (point.budget for point in study.frontier.points[3:5])
     stops = [SliderPlan(budget, budget, 0.0, 0.1, (), ()) for budget in ((a + b) / 2, 1e9, math.nan)]
-    joint = summarise_jointly(replace(plan, frontier=BudgetSlider(tuple(stops))), study)
+    joint = estimate_slider_budgets(replace(plan, frontier=BudgetSlider(tuple(stops))), study)
     between, *beyond = joint.frontier.estimates
     left, right = (point.value.estimate for point in study.frontier.points[3:5])
     assert between.value is not None
@@ -75,12 +75,12 @@ def test_every_stop_has_estimates_or_none(run: tuple[PlanSummary, StudySummary])
 
 def test_an_estimate_lies_on_the_line_between_two() -> None:
     known = [(0.0, Estimate(0.1, 0.1, 0.0, 0.2)), (2.0, Estimate(0.3, 0.1, 0.2, 0.6))]
-    found = interpolate(known, 0.5)
+    found = interpolate_estimate(known, 0.5)
     assert found is not None
     assert (found.estimate, *found.interval) == pytest.approx((0.15, 0.05, 0.3))
     assert math.isnan(found.se)
-    assert interpolate(known, 2.1) is None
-    assert interpolate([known[0], (2.0, Estimate(0.3, 0.1, math.nan, math.nan))], 0.5) is None
+    assert interpolate_estimate(known, 2.1) is None
+    assert interpolate_estimate([known[0], (2.0, Estimate(0.3, 0.1, math.nan, math.nan))], 0.5) is None
 
 
 def test_the_value_of_the_best_mix_lies_on_a_line_between_the_costs_of_levels(
@@ -88,7 +88,7 @@ def test_the_value_of_the_best_mix_lies_on_a_line_between_the_costs_of_levels(
 ) -> None:
     targeting = run[1].targeting
     assert [mix.spend for mix in targeting.mixes] == [0.0, 1.0, 2.0]
-    offset = value_mix(targeting.mixes, targeting.points[0].spend)
+    offset = interpolate_mix_value(targeting.mixes, targeting.points[0].spend)
     for point in targeting.points:
-        assert value_mix(targeting.mixes, point.spend) - offset == pytest.approx(point.uniform, abs=1e-9)
-    assert value_mix(targeting.mixes, 9.0) == targeting.mixes[-1].value
+        assert interpolate_mix_value(targeting.mixes, point.spend) - offset == pytest.approx(point.uniform, abs=1e-9)
+    assert interpolate_mix_value(targeting.mixes, 9.0) == targeting.mixes[-1].value

@@ -9,7 +9,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse.data import read_log
-from largesse.evaluation import crossfit, doctor, estimate_value, evaluate, make_study, plan_each_fold, spend_by_price
+from largesse.evaluation import (
+    crossfit_scores,
+    doctor,
+    estimate_policy_value_and_spend,
+    evaluate,
+    make_study,
+    plan_each_fold,
+    spend_by_price,
+)
 from largesse.evaluation import frontier_estimate as budgets
 from largesse.levels import Levels
 from largesse.records import Array, Log
@@ -39,9 +47,9 @@ def read(source: Any, most: int | None = MOST, seed: int = 0, **more: Any) -> Lo
 def errors(seed: int, most: int | None, rare: float = 0.0) -> tuple[float, float, float]:
     """Return the error of a held-out plan's estimated value, its standard error, and the estimate."""
     table, truth = draw(seed, rare=rare)
-    scores = crossfit(read(table, most, seed), Linear(), seed=seed)
+    scores = crossfit_scores(read(table, most, seed), Linear(), seed=seed)
     plan = plan_each_fold(scores, 0.8)
-    found, _ = estimate_value(scores, plan.levels)
+    found, _ = estimate_policy_value_and_spend(scores, plan.levels)
     return found.estimate - float(truth[np.arange(N), plan.levels].mean()), found.se, found.estimate
 
 
@@ -68,12 +76,12 @@ def test_no_model_has_seen_the_row_that_it_scores() -> None:
     assert log.sample is not None
     fold = assign_folds(log)
     outside, inside = np.flatnonzero(log.outside)[:3], log.sample.rows[:3]
-    before = crossfit(log, Linear()).curves
+    before = crossfit_scores(log, Linear()).curves
     for row in (*outside, *inside):
         flipped = np.asarray(table["bought"]).copy()
         flipped[row] = 1 - flipped[row]
         other = table.set_column(4, "bought", pa.array(flipped))
-        after = crossfit(read(other), Linear()).curves
+        after = crossfit_scores(read(other), Linear()).curves
         assert np.array_equal(after[row], before[row])
         mates = fold == fold[row]
         assert np.array_equal(after[mates], before[mates])  # those who are planned together with it
@@ -138,18 +146,18 @@ def test_given_propensities_are_kept() -> None:
     table, _ = draw(2)
     table = table.append_column("p", pa.array(np.full(N, 1 / 3)))
     log = read(table, propensity="p")
-    assert np.array_equal(crossfit(log).propensity, np.full(N, 1 / 3))
+    assert np.array_equal(crossfit_scores(log).propensity, np.full(N, 1 / 3))
 
 
 def test_of_very_many_rows_not_all_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = crossfit(read(draw(4, 4000)[0], None), Linear())
-    usual = budgets.spread_budgets(scores)
+    scores = crossfit_scores(read(draw(4, 4000)[0], None), Linear())
+    usual = budgets.make_budget_grid(scores)
     plans = budgets.plan_at_budgets(scores, usual[::4])
-    before = budgets.trace_frontier(scores, plans)
+    before = budgets.estimate_frontier(scores, plans)
     monkeypatch.setattr(budgets, "MAX_FRONTIER_ROWS", 300)
     monkeypatch.setattr(budgets, "MAX_CORRELATION_UNITS", 1000)
-    np.testing.assert_allclose(budgets.spread_budgets(scores), usual, rtol=1e-12, atol=1e-15)
-    after = budgets.trace_frontier(scores, plans)
+    np.testing.assert_allclose(budgets.make_budget_grid(scores), usual, rtol=1e-12, atol=1e-15)
+    after = budgets.estimate_frontier(scores, plans)
     for one, other in zip(before, after, strict=True):
         assert one.value == other.value
         assert one.band == pytest.approx(other.band, abs=0.1 * one.value.se)
@@ -158,11 +166,11 @@ def test_of_very_many_rows_not_all_are_looked_at_together(monkeypatch: pytest.Mo
 def test_prices_at_which_spending_is_measured_need_not_see_all_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     table, _ = draw(5, 4000)
     levels = Levels(costs=[0, 1, 2], on_redemption=True)
-    scores = crossfit(read_log(table, levels=levels, level="level", response="bought"), Linear())
-    whole = spend_by_price.measure_spending(scores)
+    scores = crossfit_scores(read_log(table, levels=levels, level="level", response="bought"), Linear())
+    whole = spend_by_price.measure_spend_by_price(scores)
     monkeypatch.setattr(spend_by_price, "MAX_UNSAMPLED_ROWS", 300)
     monkeypatch.setattr(spend_by_price, "PRICE_SAMPLE_ROWS", 1000)
-    some = spend_by_price.measure_spending(scores)
+    some = spend_by_price.measure_spend_by_price(scores)
     assert whole is not None
     assert some is not None
     assert some.whole.honest[-1] == whole.whole.honest[-1]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from largesse.evaluation import crossfit, estimate_uniform
-from largesse.evaluation.level_mean_responses import trace_groups
+from largesse.evaluation import crossfit_scores, estimate_each_level
+from largesse.evaluation.level_mean_responses import estimate_group_curves
 from largesse.records import Scores
 from largesse.response import Linear
 from largesse.worlds import simulate
@@ -14,13 +14,13 @@ SIM = simulate("averaged", n=2000, seed=2)
 
 @pytest.fixture(scope="module")
 def scores() -> Scores:
-    return crossfit(SIM.log, Linear())
+    return crossfit_scores(SIM.log, Linear())
 
 
 def test_one_group_of_all_rows_has_the_curve_of_everyone(scores: Scores) -> None:
     rows = np.arange(2000)
-    (found,) = trace_groups(scores, rows, np.zeros(2000, dtype=int), 1)
-    for k, (point, (value, _)) in enumerate(zip(found, estimate_uniform(scores), strict=True)):
+    (found,) = estimate_group_curves(scores, rows, np.zeros(2000, dtype=int), 1)
+    for k, (point, (value, _)) in enumerate(zip(found, estimate_each_level(scores), strict=True)):
         assert point.value == value
         assert point.model == pytest.approx(scores.curves[:, k].mean())
         assert point.rows == (SIM.level == k).sum()
@@ -30,7 +30,7 @@ def test_one_group_of_all_rows_has_the_curve_of_everyone(scores: Scores) -> None
 
 def test_groups_are_judged_by_their_own_rows_and_few_are_named(scores: Scores) -> None:
     groups = (np.arange(2000) >= 60).astype(int)
-    small, large, none = trace_groups(scores, np.arange(2000), groups, 3)
+    small, large, none = estimate_group_curves(scores, np.arange(2000), groups, 3)
     assert none == []
     assert [point.rows for point in small] == np.bincount(SIM.level[:60], minlength=5).tolist()
     assert all(point.few for point in small)
@@ -41,5 +41,5 @@ def test_groups_are_judged_by_their_own_rows_and_few_are_named(scores: Scores) -
 
 def test_only_the_rows_that_are_asked_for_count(scores: Scores) -> None:
     some = np.arange(0, 2000, 3)
-    (found,) = trace_groups(scores, some, np.zeros(len(some), dtype=int), 1)
+    (found,) = estimate_group_curves(scores, some, np.zeros(len(some), dtype=int), 1)
     assert found[1].value.estimate == pytest.approx(scores.gamma[some, 1].mean())

@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 
 from largesse.data import log_from_arrays
 from largesse.evaluation.crossfitted_scores import compute_scores
-from largesse.evaluation.one_column_rule import SimpleRule, learn_rules, share_budget
+from largesse.evaluation.one_column_rule import SimpleRule, allocate_to_groups, learn_one_column_rules
 from largesse.levels import Levels
 from largesse.records import Array, HeldOutPredictions, Log, Propensities, Scores
 
@@ -33,7 +33,7 @@ def test_groups_share_a_budget_as_well_as_a_linear_programme(seed: int) -> None:
     rng = np.random.default_rng(seed)
     value, cost = rng.random((4, 5)), np.sort(rng.random((4, 5)), axis=1)
     mass, budget = rng.dirichlet(np.ones(4)), rng.uniform(0.2, 0.8)
-    shares = share_budget(value, cost, mass, budget)
+    shares = allocate_to_groups(value, cost, mass, budget)
     best = linprog(
         -(mass[:, None] * value).ravel(),
         A_ub=(mass[:, None] * cost).reshape(1, -1),
@@ -47,7 +47,7 @@ def test_groups_share_a_budget_as_well_as_a_linear_programme(seed: int) -> None:
 
 def test_the_rule_is_by_the_column_that_matters(made: tuple[Log, Scores, Array]) -> None:
     log, scores, plan = made
-    rules = learn_rules(log, scores, plan)
+    rules = learn_one_column_rules(log, scores, plan)
     assert rules is not None
     assert {rule.column for rule in (rules.whole, *rules.folds)} == {"city"}
     assert rules.whole.groups == ("Oslo", "Rome", "Wien")
@@ -57,7 +57,7 @@ def test_the_rule_is_by_the_column_that_matters(made: tuple[Log, Scores, Array])
 
 def test_it_is_expected_to_cost_no_more_than_the_plan(made: tuple[Log, Scores, Array]) -> None:
     log, scores, plan = made
-    rules = learn_rules(log, scores, plan)
+    rules = learn_one_column_rules(log, scores, plan)
     assert rules is not None
     np.testing.assert_allclose(rules.policy.sum(axis=1), 1)
     for f in range(5):
@@ -69,7 +69,7 @@ def test_it_is_expected_to_cost_no_more_than_the_plan(made: tuple[Log, Scores, A
 def test_responses_of_a_fold_do_not_move_its_rule(made: tuple[Log, Scores, Array]) -> None:
     log, scores, plan = made
     other = replace(scores, response=1 - scores.response, gamma=1 - scores.gamma)
-    one, two = learn_rules(log, scores, plan), learn_rules(log, other, plan)
+    one, two = learn_one_column_rules(log, scores, plan), learn_one_column_rules(log, other, plan)
     assert one is not None
     assert two is not None
     assert np.array_equal(one.policy, two.policy)
@@ -77,7 +77,7 @@ def test_responses_of_a_fold_do_not_move_its_rule(made: tuple[Log, Scores, Array
 
 def test_probabilities_are_a_policy_like_levels(made: tuple[Log, Scores, Array]) -> None:
     log, scores, plan = made
-    one, two = learn_rules(log, scores, plan), learn_rules(log, scores, np.eye(3)[plan])
+    one, two = learn_one_column_rules(log, scores, plan), learn_one_column_rules(log, scores, np.eye(3)[plan])
     assert one is not None
     assert two is not None
     np.testing.assert_allclose(one.policy, two.policy)
@@ -88,7 +88,7 @@ def test_many_rows_choose_the_column_by_a_sample(
 ) -> None:
     log, scores, plan = made
     monkeypatch.setattr("largesse.evaluation.one_column_rule.MAX_RULE_ROWS", 150)
-    rules = learn_rules(log, scores, plan)
+    rules = learn_one_column_rules(log, scores, plan)
     assert rules is not None
     assert rules.whole.column == "city"
     assert rules.policy.shape == (N, 3)
@@ -96,7 +96,7 @@ def test_many_rows_choose_the_column_by_a_sample(
 
 def test_without_a_column_of_two_groups_there_is_no_rule(made: tuple[Log, Scores, Array]) -> None:
     log, scores, plan = made
-    assert learn_rules(replace(log, features=pa.table({"one": np.ones(N)})), scores, plan) is None
+    assert learn_one_column_rules(replace(log, features=pa.table({"one": np.ones(N)})), scores, plan) is None
 
 
 def test_groups_that_get_the_same_are_named_together() -> None:
@@ -109,5 +109,5 @@ def test_a_fold_without_weight_has_a_rule_all_the_same(made: tuple[Log, Scores, 
     log, scores, plan = made
     for f in np.unique(scores.fold):
         weight = np.where(scores.fold == f, 1.0, 0.0)
-        rules = learn_rules(log, replace(scores, weight=weight), plan)
+        rules = learn_one_column_rules(log, replace(scores, weight=weight), plan)
         assert rules is not None

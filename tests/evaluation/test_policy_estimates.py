@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from largesse.evaluation.crossfitted_scores import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit_scores
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.policy_estimates import (
     choose_mix_name,
     compare_references,
     describe_mix,
-    estimate_difference,
-    estimate_gain,
-    estimate_uniform,
-    estimate_value,
+    estimate_each_level,
+    estimate_gain_over_mix,
+    estimate_policy_difference,
+    estimate_policy_value_and_spend,
     find_best_mixes,
     measure_policy_influence,
 )
@@ -117,7 +117,7 @@ def test_no_plan_gains_or_loses_where_the_level_is_all_that_counts(paid_as: str)
     for _ in range(300):
         costs = np.arange(6) + (rng.normal(scale=3.0, size=(200, 6)) if paid_as == "observed" else 0.0)
         scores = scores_of(0.1 * np.arange(6) + rng.normal(size=(200, 6)), costs, paid_as=paid_as)
-        gains.append(estimate_gain(scores, rng.integers(0, 5, 200)))
+        gains.append(estimate_gain_over_mix(scores, rng.integers(0, 5, 200)))
     mean = t_estimate(np.array([gain.estimate for gain in gains]))
     assert abs(mean.estimate) < 2.5 * mean.se
     assert np.mean([gain.high < 0 for gain in gains]) < 0.06
@@ -130,7 +130,7 @@ def test_policy_value_is_the_mean_of_its_scores() -> None:
         rng.normal(size=(40, 3)), np.array([0.0, 1, 2]), weight=rng.random(40), cluster=np.arange(40) // 3
     )
     levels = rng.integers(0, 3, 40)
-    value, spend = estimate_value(scores, levels)
+    value, spend = estimate_policy_value_and_spend(scores, levels)
     assert value == t_estimate(scores.gamma[np.arange(40), levels], scores.weight, scores.cluster)
     assert spend.estimate == pytest.approx(np.average(levels, weights=scores.weight))
 
@@ -141,7 +141,7 @@ def test_probabilities_may_be_common_to_all() -> None:
     value, spend = measure_policy_influence(scores, shares)
     np.testing.assert_allclose(value.values, scores.gamma @ shares)
     np.testing.assert_allclose(spend.values, 1.3)
-    assert [v.estimate for v, _ in estimate_uniform(scores)] == pytest.approx(scores.gamma.mean(axis=0).tolist())
+    assert [v.estimate for v, _ in estimate_each_level(scores)] == pytest.approx(scores.gamma.mean(axis=0).tolist())
 
 
 def test_references_are_paired_with_the_policy() -> None:
@@ -151,7 +151,7 @@ def test_references_are_paired_with_the_policy() -> None:
     same, before = compare_references(
         scores, measure_policy_influence(scores, levels), Levels(costs=[0, 1, 2], names=["none", "small", "big"])
     )
-    value, spend = estimate_value(scores, levels)
+    value, spend = estimate_policy_value_and_spend(scores, levels)
     assert same.spend.estimate <= spend.estimate + 1e-12
     assert same.difference.estimate == pytest.approx(value.estimate - same.value.estimate)
     own = scores.gamma[np.arange(60), levels]
@@ -185,7 +185,7 @@ def uncertain(request: pytest.FixtureRequest, always_paid: Log) -> tuple[Log, Sc
         paid = always_paid.level * np.random.default_rng(1).lognormal(sigma=1.5, size=400)
         levels = Levels(names=["0", "1", "2", "3", "4"], observed=True)
         log = replace(always_paid, levels=levels, costs=None, paid=paid)
-    return log, crossfit(log)
+    return log, crossfit_scores(log)
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def plan() -> Array:
 def test_a_gain_allows_for_errors_of_spends(uncertain: tuple[Log, Scores], plan: Array) -> None:
     """By hand: a jackknife of θ = V(plan) − F(S(plan)), F the line through the two levels of each fold's mix."""
     _, scores = uncertain
-    own, alone = np.arange(400), estimate_gain(replace(scores, paid_as="listed"), plan)
+    own, alone = np.arange(400), estimate_gain_over_mix(replace(scores, paid_as="listed"), plan)
     mixes = find_best_mixes(scores, scores.costs[own, plan])
 
     def theta(weight: Array) -> float:
@@ -207,7 +207,7 @@ def test_a_gain_allows_for_errors_of_spends(uncertain: tuple[Log, Scores], plan:
             total += weight[rows] @ (value - slope * cost)
         return float(total / weight.sum())
 
-    found = estimate_gain(scores, plan)
+    found = estimate_gain_over_mix(scores, plan)
     left_out = np.array([theta((np.arange(400) != i).astype(float)) for i in range(400)])
     assert found.estimate == pytest.approx(theta(np.ones(400)), abs=1e-9)
     assert found.se == pytest.approx(float(left_out.std()) * np.sqrt(399), rel=0.02)
@@ -218,7 +218,7 @@ def test_a_gain_allows_for_errors_of_spends(uncertain: tuple[Log, Scores], plan:
 
 def test_references_and_options_show_the_same_gain(uncertain: tuple[Log, Scores], plan: Array) -> None:
     log, scores = uncertain
-    found = estimate_gain(scores, plan)
+    found = estimate_gain_over_mix(scores, plan)
     assert compare_references(scores, measure_policy_influence(scores, plan), log.levels)[0].difference == found
     option = bound_policy_gains(log, scores, plan, None).options[0]
     assert option.gain == found
@@ -228,10 +228,10 @@ def test_references_and_options_show_the_same_gain(uncertain: tuple[Log, Scores]
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_gain_at_certain_costs_is_the_difference_in_value(always_paid: Log, plan: Array, estimator: str) -> None:
-    scores = crossfit(always_paid)
-    mixes = find_best_mixes(scores, estimate_value(scores, plan, estimator)[1].estimate)
-    plain = estimate_difference(scores, plan, mixes.policy, estimator).value
-    assert estimate_gain(scores, plan, estimator) == plain
+    scores = crossfit_scores(always_paid)
+    mixes = find_best_mixes(scores, estimate_policy_value_and_spend(scores, plan, estimator)[1].estimate)
+    plain = estimate_policy_difference(scores, plan, mixes.policy, estimator).value
+    assert estimate_gain_over_mix(scores, plan, estimator) == plain
     assert (
         compare_references(scores, measure_policy_influence(scores, plan, estimator), always_paid.levels, estimator)[
             0
@@ -244,8 +244,8 @@ def test_a_gain_over_a_single_level_needs_no_spends(uncertain: tuple[Log, Scores
     _, scores = uncertain
     scores = replace(scores, gamma=scores.gamma - 2.0 * np.arange(5))  # the cheapest level is the best
     plan = np.full(400, 1)
-    cheapest = estimate_difference(scores, plan, np.zeros(400, dtype=np.int64)).value
-    found = estimate_gain(scores, plan)
+    cheapest = estimate_policy_difference(scores, plan, np.zeros(400, dtype=np.int64)).value
+    found = estimate_gain_over_mix(scores, plan)
     assert (found.estimate, found.se) == pytest.approx((cheapest.estimate, cheapest.se))
     assert np.isfinite(found.low)
 

@@ -6,9 +6,9 @@ import pytest
 
 from largesse.data.log_reader import log_from_arrays
 from largesse.errors import BudgetError, InputError
-from largesse.evaluation.crossfitted_scores import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit_scores
 from largesse.evaluation.frontier_estimate import plan_each_fold
-from largesse.evaluation.policy_estimates import estimate_value
+from largesse.evaluation.policy_estimates import estimate_policy_value_and_spend
 from largesse.evaluation.policy_evaluation import compare, evaluate
 from largesse.levels import Levels
 from largesse.policy.policy import Policy
@@ -82,7 +82,7 @@ def test_a_policy_that_draws_levels_is_judged_by_its_probabilities(log: Log, exp
     policy = Policy(Boosting(rounds=3).fit(other), log.levels).calibrate(log, 1.5, explore=explore)
     result, probabilities = evaluate(log, policy), policy.probabilities(log)
     assert (probabilities.max(axis=1) < 1).any()
-    scores = crossfit(log, policy.model)
+    scores = crossfit_scores(log, policy.model)
     assert result.value == pytest.approx((probabilities * scores.gamma).sum(axis=1).mean())
     assert result.spend == pytest.approx((probabilities @ np.arange(5)).mean())
     assert result.promise == pytest.approx((probabilities * policy.model.predict(log)).sum(axis=1).mean())
@@ -114,9 +114,9 @@ def test_a_policy_of_other_levels_is_refused(sim: Simulation, log: Log) -> None:
 
 def test_a_model_with_a_budget_is_learnt_and_judged_on_different_rows(sim: Simulation, log: Log) -> None:
     result = evaluate(log, MODEL, budget=1.5)
-    scores = crossfit(log, MODEL)
+    scores = crossfit_scores(log, MODEL)
     levels = plan_each_fold(scores, 1.5).levels
-    assert result.value == estimate_value(scores, levels)[0].estimate
+    assert result.value == estimate_policy_value_and_spend(scores, levels)[0].estimate
     assert abs(result.value - sim.value(levels)) < 3 * result.value_se
     assert 1.45 < result.spend <= 1.5 == result.budget
     assert result.promise == pytest.approx(scores.curves[np.arange(len(sim)), levels].mean())
@@ -224,9 +224,9 @@ def covered(policy: str, logs: int = 200, n: int = 1000) -> float:
             low, high = evaluate(sim.log, _fixed(sim), seed=seed).value_interval
             true = fresh.value(_fixed(fresh))
         else:
-            scores = crossfit(sim.log, Linear(), seed=seed)
+            scores = crossfit_scores(sim.log, Linear(), seed=seed)
             levels = plan_each_fold(scores, 1.5).levels
-            low, high = estimate_value(scores, levels)[0].interval
+            low, high = estimate_policy_value_and_spend(scores, levels)[0].interval
             # Each fold has a policy of its own; what is estimated is what they bring on the rows they did not see.
             true = sim.value(levels)
         hits += low <= true <= high

@@ -6,17 +6,17 @@ import pytest
 from largesse.data import log_from_arrays
 from largesse.errors import InputError
 from largesse.evaluation.budget_study import make_study
-from largesse.evaluation.crossfitted_scores import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit_scores
 from largesse.evaluation.estimators import ESTIMATORS
 from largesse.evaluation.policy_estimates import (
-    bootstrap_values,
-    estimate_difference,
-    estimate_value,
+    bootstrap_value_and_spend,
+    estimate_policy_difference,
+    estimate_policy_value_and_spend,
     measure_level_influence,
     measure_policy_influence,
 )
 from largesse.evaluation.policy_evaluation import evaluate
-from largesse.evaluation.profit_estimate import estimate_profit, find_candidates
+from largesse.evaluation.profit_estimate import estimate_profit, mark_possible_best_points
 from largesse.levels import Levels
 from largesse.records import Array, Log, Profit, Scores
 from largesse.response import Linear
@@ -53,7 +53,7 @@ def log(request: pytest.FixtureRequest) -> Log:
 
 @pytest.fixture(scope="module")
 def scores(log: Log) -> Scores:
-    return crossfit(log, MODEL)
+    return crossfit_scores(log, MODEL)
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +67,14 @@ def test_the_interval_is_that_of_the_difference_row_by_row(scores: Scores, polic
     found = find_profit(scores, policy)
     assert found.own.estimate == pytest.approx(slow.estimate)
     assert found.own.se == pytest.approx(slow.se)
-    value, spend = estimate_value(scores, policy)
+    value, spend = estimate_policy_value_and_spend(scores, policy)
     assert found.own.estimate == pytest.approx(WORTH * value.estimate - spend.estimate)
 
 
 def test_who_buys_also_redeems_so_profit_is_surer_than_value_and_spend_apart() -> None:
     log = draw_log(redeemed=True)
-    scores, policy = crossfit(log, MODEL), np.full(len(log), 2)
-    value, spend = estimate_value(scores, policy)
+    scores, policy = crossfit_scores(log, MODEL), np.full(len(log), 2)
+    value, spend = estimate_policy_value_and_spend(scores, policy)
     own = find_profit(scores, policy, 1.0).own
     assert own.high - own.low < 0.7 * (value.high - value.low + spend.high - spend.low)
 
@@ -83,11 +83,11 @@ def test_who_buys_also_redeems_so_profit_is_surer_than_value_and_spend_apart() -
 def test_every_estimator_and_the_bootstrap_agree_on_what_profit_is(
     scores: Scores, policy: Array, estimator: str
 ) -> None:
-    value, spend = estimate_value(scores, policy, estimator)
+    value, spend = estimate_policy_value_and_spend(scores, policy, estimator)
     found = find_profit(scores, policy, WORTH, estimator)
     assert found.own.estimate == pytest.approx(WORTH * value.estimate - spend.estimate)
     if estimator in ("dr", "sndr"):
-        drawn = bootstrap_values(scores, policy, estimator, WORTH)[2]
+        drawn = bootstrap_value_and_spend(scores, policy, estimator, WORTH)[2]
         assert drawn.estimate == pytest.approx(found.own.estimate)
         assert drawn.se == pytest.approx(found.own.se, rel=0.15)
 
@@ -97,7 +97,7 @@ def test_gains_are_paired_and_agree_with_differences(log: Log, scores: Scores, p
     assert found.profit is not None
     cheapest, before, same = found.uniform[0], found.references[1], found.references[0]
     assert found.profit.gain == cheapest.profit_difference
-    value, spend = estimate_difference(crossfit(log), policy, np.zeros_like(policy))
+    value, spend = estimate_policy_difference(crossfit_scores(log), policy, np.zeros_like(policy))
     assert found.profit.gain.estimate == pytest.approx(WORTH * value.estimate - spend.estimate)
     assert found.profit.returned.estimate == pytest.approx(WORTH * value.estimate / spend.estimate)
     paid = scores.paid.mean()
@@ -159,16 +159,16 @@ def test_the_truly_best_is_kept_as_often_as_promised_and_clearly_worse_ones_are_
         rows = truth + rng.standard_normal((n, 5)) @ mixing * 2
         means = rows.mean(axis=0)
         spread = rows.std(axis=0, ddof=1) / np.sqrt(n)
-        kept += find_candidates(means, rows - means, spread, seed)
+        kept += mark_possible_best_points(means, rows - means, spread, seed)
     assert (kept[1:3] >= 0.9 * 150).all()
     assert kept[4] == 0
 
 
 def test_equal_plans_are_kept_together_and_certain_losses_are_not() -> None:
     parts = np.random.default_rng(1).standard_normal((50, 1)) @ np.ones((1, 3))
-    same = find_candidates(np.array([1.0, 1.0, 0.5]), parts - parts.mean(axis=0), np.full(3, 0.1))
+    same = mark_possible_best_points(np.array([1.0, 1.0, 0.5]), parts - parts.mean(axis=0), np.full(3, 0.1))
     assert same.tolist() == [True, True, False]  # a fixed difference is no matter of chance
-    assert find_candidates(np.zeros(2), np.zeros((50, 2)), np.zeros(2)).tolist() == [True, True]
+    assert mark_possible_best_points(np.zeros(2), np.zeros((50, 2)), np.zeros(2)).tolist() == [True, True]
 
 
 def test_profit_without_cost_is_value() -> None:

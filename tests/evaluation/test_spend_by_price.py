@@ -8,11 +8,11 @@ import pytest
 from largesse.allocation import allocate, decide_at_price
 from largesse.data.log_reader import log_from_arrays
 from largesse.evaluation.budget_study import make_study
-from largesse.evaluation.crossfitted_scores import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit_scores
 from largesse.evaluation.frontier_estimate import plan_each_fold
-from largesse.evaluation.policy_estimates import estimate_value
+from largesse.evaluation.policy_estimates import estimate_policy_value_and_spend
 from largesse.evaluation.policy_evaluation import evaluate
-from largesse.evaluation.spend_by_price import measure_spending
+from largesse.evaluation.spend_by_price import measure_spend_by_price
 from largesse.levels import Levels
 from largesse.records import Array, Log, Scores
 from largesse.response.linear import Linear
@@ -32,11 +32,11 @@ def log() -> Log:
 
 @pytest.fixture(scope="module")
 def scores(log: Log) -> Scores:
-    return crossfit(log, MODEL)
+    return crossfit_scores(log, MODEL)
 
 
 def test_every_fold_spends_as_much_as_the_others_by_its_own_range(scores: Scores) -> None:
-    measured = measure_spending(scores)
+    measured = measure_spend_by_price(scores)
     assert measured is not None
     curve, mass = measured.whole, measured.weight
     assert list(curve.price) == sorted(curve.price, reverse=True)
@@ -45,13 +45,13 @@ def test_every_fold_spends_as_much_as_the_others_by_its_own_range(scores: Scores
     for j, share in enumerate(np.linspace(0, 1, len(curve.price))):
         assert measured.expected[j] / mass == pytest.approx(share * dearest, abs=0.03)  # up to the step of a customer
     levels = decide_at_price(scores.curves, scores.expected_costs, 0.0)
-    spend = estimate_value(scores, levels)[1]
+    spend = estimate_policy_value_and_spend(scores, levels)[1]
     assert curve.honest[-1] == pytest.approx(spend.estimate)
     assert curve.reach[-1] == pytest.approx(spend.se, rel=0.1)
 
 
 def test_the_curve_for_a_fold_is_made_without_it(scores: Scores) -> None:
-    measured = measure_spending(scores)
+    measured = measure_spend_by_price(scores)
     assert measured is not None
     others = np.arange(5) != 2
     assert measured.without(2).honest[10] == measured.honest[10, others].sum() / measured.weight[others].sum()
@@ -87,18 +87,18 @@ def test_the_noise_of_a_fold_does_not_make_its_plan_seem_cheap() -> None:
     errors, at_one_price = [], []
     for seed in range(60):
         scores = draw_noise(seed)
-        measured = measure_spending(scores)
+        measured = measure_spend_by_price(scores)
         assert measured is not None
         errors.append(measured.whole.honest[15] - measured.whole.expected[15])  # half of the customers get level 1
         levels = decide_at_price(scores.curves, scores.expected_costs, measured.price[15])
-        at_one_price.append(estimate_value(scores, levels)[1].estimate - levels.mean())
+        at_one_price.append(estimate_policy_value_and_spend(scores, levels)[1].estimate - levels.mean())
     assert abs(np.mean(errors)) < 2.5 * np.std(errors) / np.sqrt(60)
     assert np.mean(at_one_price) < -4 * np.std(at_one_price) / np.sqrt(60)
 
 
 def test_costs_that_are_always_paid_are_planned_as_they_are(scores: Scores) -> None:
-    known = crossfit(simulate("averaged", n=300, seed=2).log, MODEL)
-    assert measure_spending(known) is None
+    known = crossfit_scores(simulate("averaged", n=300, seed=2).log, MODEL)
+    assert measure_spend_by_price(known) is None
     plan = plan_each_fold(known, 1.5)
     assert plan.scales is None
     for f in range(5):
@@ -110,9 +110,9 @@ def test_costs_that_are_always_paid_are_planned_as_they_are(scores: Scores) -> N
 def test_where_the_model_expects_too_little_held_out_plans_still_cost_their_budget(scores: Scores) -> None:
     # A model that expects three quarters of what is really paid.
     blind = replace(scores, expected_costs=0.75 * scores.expected_costs)
-    spend = estimate_value(blind, plan_each_fold(blind, 0.8, confidence=0.5).levels)[1]
+    spend = estimate_policy_value_and_spend(blind, plan_each_fold(blind, 0.8, confidence=0.5).levels)[1]
     wrong = replace(blind, paid_as="listed")
-    before = estimate_value(wrong, plan_each_fold(wrong, 0.8).levels)[1]
+    before = estimate_policy_value_and_spend(wrong, plan_each_fold(wrong, 0.8).levels)[1]
     assert before.estimate > 0.97
     assert abs(spend.estimate - 0.8) < 0.5 * abs(before.estimate - 0.8)
 
@@ -143,21 +143,21 @@ def draw_observed(n: int, seed: int) -> tuple[Log, Array]:
 def test_observed_costs_are_scored_like_responses() -> None:
     log, truth = draw_observed(3000, 0)
     assert log.paid is not None
-    scores = crossfit(log, WithCosts(MODEL, costs=Proportional(penalty=0.01)))
+    scores = crossfit_scores(log, WithCosts(MODEL, costs=Proportional(penalty=0.01)))
     assert (scores.paid_as, scores.certain) == ("observed", False)
     assert np.array_equal(scores.paid, log.paid)
     own = scores.expected_costs[np.arange(3000), log.level]
     assert np.allclose(scores.costs[np.arange(3000), log.level], own + 3 * (log.paid - own))
     for k in range(3):
-        estimate = estimate_value(scores, np.full(3000, k))[1]
+        estimate = estimate_policy_value_and_spend(scores, np.full(3000, k))[1]
         assert estimate.low <= truth[:, k].mean() <= estimate.high
     assert np.mean((scores.expected_costs - truth) ** 2) < 0.2 * truth.var()
 
 
 def test_a_bare_response_model_gets_the_default_model_of_costs() -> None:
     log, _ = draw_observed(300, 1)
-    both = crossfit(log, WithCosts(MODEL))
-    assert np.array_equal(crossfit(log, MODEL).costs, both.costs)
+    both = crossfit_scores(log, WithCosts(MODEL))
+    assert np.array_equal(crossfit_scores(log, MODEL).costs, both.costs)
 
 
 def test_a_policy_that_knows_what_levels_cost_whom_spends_better_than_a_uniform_one() -> None:

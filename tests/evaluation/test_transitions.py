@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from largesse.evaluation import crossfit, estimate_value
-from largesse.evaluation.plan_explanation import measure_changes
+from largesse.evaluation import crossfit_scores, estimate_policy_value_and_spend
+from largesse.evaluation.plan_explanation import measure_policy_changes
 from largesse.records import Array, Scores
 from largesse.response import Linear
 from largesse.worlds import simulate
@@ -14,7 +14,7 @@ SIM = simulate("averaged", n=4000, seed=2)
 
 @pytest.fixture(scope="module")
 def scores() -> Scores:
-    return crossfit(SIM.log, Linear())
+    return crossfit_scores(SIM.log, Linear())
 
 
 @pytest.fixture(scope="module")
@@ -24,8 +24,8 @@ def levels() -> Array:
 
 
 def test_the_changes_of_all_levels_add_up_to_the_plan(scores: Scores, levels: Array) -> None:
-    found = measure_changes(scores, levels)
-    value, spend = estimate_value(scores, levels)
+    found = measure_policy_changes(scores, levels)
+    value, spend = estimate_policy_value_and_spend(scores, levels)
     for part, plan in (("value", value), ("spend", spend)):
         steps = [getattr(one, part).estimate for one in found.levels]
         assert getattr(found.before, part).estimate + sum(steps) == pytest.approx(plan.estimate)
@@ -38,14 +38,14 @@ def test_the_changes_of_all_levels_add_up_to_the_plan(scores: Scores, levels: Ar
 def test_the_change_of_a_level_is_right_where_the_truth_is_known(scores: Scores, levels: Array) -> None:
     rows = np.arange(len(levels))
     gain = SIM.truth[rows, levels] - SIM.truth[rows, SIM.log.level]
-    for one in measure_changes(scores, levels).levels:
+    for one in measure_policy_changes(scores, levels).levels:
         truth = float((gain * (levels == one.level)).mean())
         assert abs(one.value.estimate - truth) < 4 * one.value.se
         assert one.value.low < one.value.estimate < one.value.high
 
 
 def test_moves_are_counted_and_priced_as_the_model_has_it(scores: Scores, levels: Array) -> None:
-    moves = measure_changes(scores, levels).moves
+    moves = measure_policy_changes(scores, levels).moves
     assert sum(move.rows for move in moves) == len(levels)
     assert sum(move.share for move in moves) == pytest.approx(1.0)
     for move in moves:
@@ -58,5 +58,5 @@ def test_moves_are_counted_and_priced_as_the_model_has_it(scores: Scores, levels
 
 
 def test_what_was_done_changes_nothing_by_moving(scores: Scores) -> None:
-    moves = measure_changes(scores, SIM.log.level).moves
+    moves = measure_policy_changes(scores, SIM.log.level).moves
     assert all(move.before == move.after for move in moves)

@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 
 from largesse.data import log_from_arrays
-from largesse.evaluation.crossfitted_scores import crossfit
+from largesse.evaluation.crossfitted_scores import crossfit_scores
 from largesse.evaluation.frontier_estimate import plan_each_fold
-from largesse.evaluation.one_column_rule import learn_rules
+from largesse.evaluation.one_column_rule import learn_one_column_rules
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.evaluation.verdict import (
     PROBABILITY_RANGE,
     PredictedGain,
     combine_evidence,
-    find_probability,
+    compute_probability_above_zero,
     give_verdict,
     predict_gains,
 )
@@ -54,12 +54,12 @@ def make_log(n: int = 4000, effect: float = 2.0, seed: int = 0, **more: Any) -> 
 def judge(
     log: Log, scores: Scores, plan: Array, warnings: tuple[Finding, ...] = (), *, with_rule: bool = False
 ) -> Verdict:
-    rules = learn_rules(log, scores, plan) if with_rule else None
+    rules = learn_one_column_rules(log, scores, plan) if with_rule else None
     return give_verdict(log, scores, plan, rules, bound_policy_gains(log, scores, plan, rules, learnt=True), warnings)
 
 
 def judge_model(log: Log, curves: Array, budget: float = 0.8, **options: Any) -> Verdict:
-    scores = crossfit(log, KnownCurves(curves))
+    scores = crossfit_scores(log, KnownCurves(curves))
     return judge(log, scores, plan_each_fold(scores, budget).levels, **options)
 
 
@@ -87,7 +87,7 @@ def test_the_model_and_the_log_know_more_together() -> None:
 
 def test_a_plan_for_the_wrong_customers_is_not_recommended() -> None:
     log, truth = make_log()
-    scores = crossfit(log, KnownCurves(truth))
+    scores = crossfit_scores(log, KnownCurves(truth))
     group = np.asarray(log.features.column(1))
     verdict = judge(log, scores, np.where(group == 0, 2, 0))
     assert (verdict.recommended, verdict.grade) == ("mix", "rather not")
@@ -97,7 +97,7 @@ def test_a_plan_for_the_wrong_customers_is_not_recommended() -> None:
 
 def test_a_plan_that_treats_everyone_alike_makes_no_difference() -> None:
     log, truth = make_log()
-    verdict = judge(log, crossfit(log, KnownCurves(truth)), np.ones(len(log), dtype=int))
+    verdict = judge(log, crossfit_scores(log, KnownCurves(truth)), np.ones(len(log), dtype=int))
     assert (verdict.recommended, verdict.grade, verdict.probability) == ("mix", "no difference", 0.5)
 
 
@@ -105,7 +105,7 @@ def test_a_rule_with_a_larger_expected_gain_is_recommended() -> None:
     log, truth = make_log()
     group, rng = np.asarray(log.features.column(1)).astype(int), np.random.default_rng(1)
     log = replace(log, features=log.features.select([1]))
-    scores = crossfit(make_log()[0], KnownCurves(truth))
+    scores = crossfit_scores(make_log()[0], KnownCurves(truth))
     poor = np.where(rng.random(len(log)) < 0.5, group, 1 - group) * 2
     verdict = judge(log, scores, poor, with_rule=True)
     assert verdict.recommended == "rule"
@@ -120,7 +120,7 @@ def test_what_was_done_before_is_recommended_if_it_gains_more_and_costs_no_more(
     level = (rng.random(len(log))[:, None] > chance.cumsum(axis=1)).sum(axis=1)
     response = (rng.random(len(log)) < truth[np.arange(len(log)), level]).astype(float)
     log = replace(log, level=level, response=response, propensity=chance[np.arange(len(log)), level])
-    scores = crossfit(log, KnownCurves(truth))
+    scores = crossfit_scores(log, KnownCurves(truth))
     plan = rng.permutation(level)  # the same levels for other customers
     verdict = judge(log, scores, plan)
     assert verdict.recommended == "before"
@@ -180,8 +180,8 @@ def test_where_model_and_log_exclude_each_other_the_log_is_believed() -> None:
 @pytest.mark.parametrize("se", [0.0, 1e-15, 0.3])
 def test_probabilities_are_never_certain(mean: float, se: float) -> None:
     low, high = PROBABILITY_RANGE
-    assert low <= find_probability(mean, se) <= high
-    assert find_probability(mean, se) + find_probability(-mean, se) == pytest.approx(1.0)
+    assert low <= compute_probability_above_zero(mean, se) <= high
+    assert compute_probability_above_zero(mean, se) + compute_probability_above_zero(-mean, se) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("kind", ["weights", "clusters", "redeemed", "observed", "amounts", "unsupported"])
@@ -198,7 +198,7 @@ def test_verdicts_of_all_kinds_of_logs(kind: str) -> None:
         )
     if kind == "amounts":
         log, truth = replace(log, response=log.response * rng.lognormal(2.0, 0.5, n)), truth * np.exp(2.125)
-    scores = crossfit(log, KnownCurves(truth))
+    scores = crossfit_scores(log, KnownCurves(truth))
     if kind == "unsupported":
         allowed = np.ones((n, 3), dtype=bool)
         allowed[:100, 2] = False
@@ -214,7 +214,10 @@ def test_the_scale_of_weights_and_responses_does_not_matter() -> None:
     log, truth = make_log(800, effect=1.0)
     small = replace(log, response=3.0 * log.response + 1.0)
     large = replace(small, response=10.0 * small.response, weight=np.full(800, 7.0))
-    one, ten = crossfit(small, KnownCurves(3.0 * truth + 1.0)), crossfit(large, KnownCurves(30.0 * truth + 10.0))
+    one, ten = (
+        crossfit_scores(small, KnownCurves(3.0 * truth + 1.0)),
+        crossfit_scores(large, KnownCurves(30.0 * truth + 10.0)),
+    )
     plan = plan_each_fold(one, 0.8).levels
     first, second = judge(small, one, plan), judge(large, ten, plan)
     assert first.probability == pytest.approx(second.probability)
@@ -225,7 +228,7 @@ def test_the_scale_of_weights_and_responses_does_not_matter() -> None:
 
 def test_promises_are_those_of_the_curves() -> None:
     log, truth = make_log(1000)
-    scores = crossfit(log, KnownCurves(truth))
+    scores = crossfit_scores(log, KnownCurves(truth))
     plan = plan_each_fold(scores, 0.8).levels
     (found,) = predict_gains(log, scores, [plan]) or []
     spend, means = plan.mean(), truth.mean(axis=0)

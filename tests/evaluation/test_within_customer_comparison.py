@@ -7,7 +7,7 @@ import pytest
 
 from largesse.data.log_reader import read_log
 from largesse.evaluation.log_checks import check_log, doctor
-from largesse.evaluation.within_customer_comparison import compare_within
+from largesse.evaluation.within_customer_comparison import compare_levels_within_customers
 from largesse.levels import Levels
 from largesse.propensity.propensity_estimation import encode_for_levels
 from largesse.records import Array, Log, Propensities, WithinCustomerComparison
@@ -30,7 +30,9 @@ def make_panel(hidden: float, seed: int = 0, customers: int = 200, rows: int = 6
 
 
 def compared(log: Log, propensity: Array | None = None) -> WithinCustomerComparison:
-    within = compare_within(log, np.full(len(log), 1 / 3) if propensity is None else propensity, encode_for_levels(log))
+    within = compare_levels_within_customers(
+        log, np.full(len(log), 1 / 3) if propensity is None else propensity, encode_for_levels(log)
+    )
     assert within is not None
     return within
 
@@ -83,6 +85,6 @@ def test_clusters_are_compared_where_the_log_has_no_customers() -> None:
 def test_customers_of_one_level_each_cannot_be_compared() -> None:
     log = make_panel(0.0)
     one = log.take(np.unique(np.asarray(log.customer), return_index=True)[1])
-    assert compare_within(one, np.full(len(one), 1 / 3), encode_for_levels(one)) is None
+    assert compare_levels_within_customers(one, np.full(len(one), 1 / 3), encode_for_levels(one)) is None
     same = log.take(log.level == 1)
-    assert compare_within(same, np.full(len(same), 1 / 3), encode_for_levels(same)) is None
+    assert compare_levels_within_customers(same, np.full(len(same), 1 / 3), encode_for_levels(same)) is None

@@ -3,7 +3,7 @@ import pytest
 
 import largesse as lg
 from largesse.errors import InputError
-from largesse.evaluation import crossfit
+from largesse.evaluation import crossfit_scores
 from largesse.exploration import ResponseVariance, plan_exploration, plan_next_log
 from largesse.policy import Policy
 from largesse.records import Estimate, GainEvidence, Verdict
@@ -131,7 +131,7 @@ def judge_gain(gain: float, grade: str = "best bet", recommended: str = "plan", 
 
 def test_the_next_log_gives_up_at_most_half_of_the_gain_and_would_show_it(made: tuple[lg.Log, Policy]) -> None:
     log, _ = made
-    scores = crossfit(log, lg.Linear(penalty=1.0))
+    scores = crossfit_scores(log, lg.Linear(penalty=1.0))
     rates = []
     for gain in (0.5, 0.002, 0.0005, 1e-6):
         found = plan_next_log(scores, judge_gain(gain), 600, 1.5, ResponseVariance())
@@ -149,6 +149,6 @@ def test_the_next_log_gives_up_at_most_half_of_the_gain_and_would_show_it(made: 
 
 def test_a_settled_verdict_and_one_for_another_option_need_no_exploration(made: tuple[lg.Log, Policy]) -> None:
     log, _ = made
-    scores = crossfit(log, lg.Linear(penalty=1.0))
+    scores = crossfit_scores(log, lg.Linear(penalty=1.0))
     for verdict in (judge_gain(0.1, "proved"), judge_gain(0.1, recommended="rule"), Verdict(None, "cannot say")):
         assert plan_next_log(scores, verdict, 600, 1.5, ResponseVariance()) is None

@@ -4,7 +4,7 @@ from scipy.stats import norm
 
 import largesse as lg
 from largesse.errors import InputError
-from largesse.evaluation import crossfit
+from largesse.evaluation import crossfit_scores
 from largesse.monitoring import PowerSpec, broadcast_probabilities, find_arms, size_test
 from largesse.records import Log, Scores
 
@@ -14,7 +14,7 @@ N = 4000
 @pytest.fixture(scope="module")
 def scored() -> tuple[Log, Scores]:
     log = lg.simulate("averaged", n=N, seed=3, mix=1.0).log
-    return log, crossfit(log, lg.Linear(penalty=1.0))
+    return log, crossfit_scores(log, lg.Linear(penalty=1.0))
 
 
 def _plan(log: Log, share: float) -> np.ndarray:
@@ -51,7 +51,7 @@ def test_traffic_grows_with_the_share_of_switchers_and_dilution_with_its_square(
 def test_tests_of_the_stated_size_have_the_stated_power(incumbent: str) -> None:
     made = lg.simulate("averaged", n=N, seed=5, mix=1.0)
     log, truth, rng = made.log, made.truth, np.random.default_rng(0)
-    scores = crossfit(log, lg.Linear(penalty=1.0))
+    scores = crossfit_scores(log, lg.Linear(penalty=1.0))
     plan = _plan(log, 0.6)
     arms = find_arms(scores, broadcast_probabilities(plan, scores), incumbent, log.levels)
     before = np.full((N, 5), 0.2) if arms.incumbent is None else arms.incumbent

@@ -10,7 +10,7 @@ import pytest
 import largesse as lg
 from largesse.campaign import guess_campaign, read_campaign
 from largesse.errors import InputError
-from largesse.evaluation import crossfit
+from largesse.evaluation import crossfit_scores
 from largesse.pipeline import commands
 from largesse.pipeline.log_checkup import examine, find_campaign
 from largesse.response import make_model
@@ -77,7 +77,7 @@ def test_customers_of_the_log_are_planned_by_models_that_did_not_see_them(shop: 
     commands.run(read_campaign(shop), shop / "run")
     campaign = read_campaign(shop)
     log = lg.read_log(campaign.log, levels=campaign.levels, **campaign.roles)
-    scores = crossfit(log, make_model(campaign.model), seed=campaign.seed)
+    scores = crossfit_scores(log, make_model(campaign.model), seed=campaign.seed)
     plan = pq.read_table(shop / "run" / "plan.parquet")
     level = plan["level_number"].to_numpy()
     assert np.array_equal(plan["expected_response"].to_numpy(), scores.curves[np.arange(300), level])

@@ -9,7 +9,7 @@ import pytest
 from largesse.allocation import decide_at_price
 from largesse.data import log_from_arrays, read_customers
 from largesse.errors import InputError, NotFittedError
-from largesse.evaluation import compute_scores, measure_importance, plan_each_fold
+from largesse.evaluation import compute_scores, measure_decision_importance, plan_each_fold
 from largesse.levels import Levels
 from largesse.policy import Policy
 from largesse.propensity import estimate_propensities
@@ -162,7 +162,8 @@ def test_shuffled_held_out_rows_say_which_features_move_a_held_out_plan(log: Log
     scores = compute_scores(log, held, estimate_propensities(log, fold, 0))
     assert held.shuffled is not None
     movers = {
-        mover.feature: mover for mover in measure_importance(log, scores, plan_each_fold(scores, 1.0), held.shuffled)
+        mover.feature: mover
+        for mover in measure_decision_importance(log, scores, plan_each_fold(scores, 1.0), held.shuffled)
     }
     assert next(iter(movers)) == "taste"
     assert movers["taste"].moved == pytest.approx(0.5, abs=0.06)
@@ -177,4 +178,4 @@ def test_a_plan_that_no_price_makes_has_no_movers(log: Log) -> None:
     scores = compute_scores(log, held, estimate_propensities(log, fold, 0))
     plan = replace(plan_each_fold(scores, 1.0), prices=np.full(3, np.inf))
     assert held.shuffled is not None
-    assert measure_importance(log, scores, plan, held.shuffled) == ()
+    assert measure_decision_importance(log, scores, plan, held.shuffled) == ()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from largesse.evaluation import ESTIMATORS, compute_scores, estimate_value
+from largesse.evaluation import ESTIMATORS, compute_scores, estimate_policy_value_and_spend
 from largesse.levels import Levels
 from largesse.records import HeldOutPredictions, Log, Propensities
 from oracles.estimators import Array, estimate
@@ -63,7 +63,9 @@ def cases(draw: st.DrawFn) -> Case:
 @examples(20)
 @given(case=cases())
 def test_an_estimator_equals_its_formula(name: str, case: Case) -> None:
-    for quantity, found in zip(("value", "spend"), estimate_value(case.scores, case.policy, name), strict=True):
+    for quantity, found in zip(
+        ("value", "spend"), estimate_policy_value_and_spend(case.scores, case.policy, name), strict=True
+    ):
         expected = estimate(name, quantity, case.probabilities, case.fields)
         np.testing.assert_allclose((found.estimate, found.se), expected, rtol=CLOSE, atol=1e-10)
         if np.isfinite(found.se):

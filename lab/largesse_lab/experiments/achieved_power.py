@@ -16,7 +16,7 @@ import numpy as np
 
 from largesse.allocation import mix_two_levels
 from largesse.errors import percent
-from largesse.evaluation import crossfit, plan_each_fold
+from largesse.evaluation import crossfit_scores, plan_each_fold
 from largesse.monitoring import PowerSpec, broadcast_probabilities, find_arms, size_test
 from largesse.policy import Policy
 from largesse.records import Array, Progress
@@ -47,7 +47,7 @@ def _measure_world(seed: int) -> dict[str, Any]:
     world = draw_world(seed)
     log = world.draw_log(LOG_ROWS).log
     budget, rng = BUDGET_SHARE * float(world.doses[-1]), np.random.default_rng(seed)
-    scores = crossfit(log, make_model(MODEL, seed), seed=seed)
+    scores = crossfit_scores(log, make_model(MODEL, seed), seed=seed)
     policy = Policy(make_model(MODEL, seed).fit(log), log.levels).calibrate(log, budget)
     treated, control, share = _draw_arms(world, policy, rng)
     gain = share * float(treated.mean() - control.mean()) if share else 0.0

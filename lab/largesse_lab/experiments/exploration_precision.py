@@ -16,7 +16,13 @@ import numpy as np
 
 from largesse.allocation import allocate, mix_two_levels
 from largesse.errors import BudgetError, percent
-from largesse.evaluation import crossfit, estimate_difference, estimate_gain, estimate_value, plan_each_fold
+from largesse.evaluation import (
+    crossfit_scores,
+    estimate_gain_over_mix,
+    estimate_policy_difference,
+    estimate_policy_value_and_spend,
+    plan_each_fold,
+)
 from largesse.policy import Policy
 from largesse.records import Array, Estimate, Exploration, Progress
 from largesse.response import make_model
@@ -86,10 +92,10 @@ def _explore_at_random(curves: Array, costs: Array, budget: float) -> Array:
 
 def _judge(world: RandomWorld, new: RandomLog, plan: Array, mix: Array, budget: float, name: str) -> dict[str, Any]:
     """Return the new log's intervals of the plan's gain and value, and of the gain of a policy that is learnt on it."""
-    scores = crossfit(new.log, make_model(name, world.seed), seed=world.seed)
-    gain = estimate_difference(scores, plan, mix).value
-    value = estimate_value(scores, plan)[0]
-    relearnt = estimate_gain(scores, plan_each_fold(scores, budget).levels)
+    scores = crossfit_scores(new.log, make_model(name, world.seed), seed=world.seed)
+    gain = estimate_policy_difference(scores, plan, mix).value
+    value = estimate_policy_value_and_spend(scores, plan)[0]
+    relearnt = estimate_gain_over_mix(scores, plan_each_fold(scores, budget).levels)
     truth = new.value(plan)
     return {
         "gain": _describe(gain, truth - float(new.truth.mean(axis=0) @ mix)),

@@ -24,10 +24,10 @@ from largesse.evaluation import (
     SimpleRule,
     bound_policy_gains,
     compute_scores,
-    crossfit,
-    estimate_uniform,
+    crossfit_scores,
+    estimate_each_level,
     find_best_mixes,
-    learn_rules,
+    learn_one_column_rules,
     plan_each_fold,
 )
 from largesse.exploration import find_mixture
@@ -67,7 +67,7 @@ def _measure_log(seed: int) -> dict[str, Any]:
     # The penalty is chosen once, on another log of the same world, instead of in every fold.
     penalty = Linear(seed=seed).fit(world.draw_fresh(LOG_ROWS, 2).log).penalty_
     recorder = FreshCurveRecorder(model=Linear(penalty=penalty, seed=seed), fresh=fresh.table, fresh_curves=[])
-    base = crossfit(drawn.log, recorder, seed=seed, propensities=Propensities(propensity, "given"))
+    base = crossfit_scores(drawn.log, recorder, seed=seed, propensities=Propensities(propensity, "given"))
     plan = plan_each_fold(base, budget)
     traits = world.traits
     record: dict[str, Any] = {"log": seed, "rows": LOG_ROWS, "response": traits.response, "way": traits.log}
@@ -97,14 +97,14 @@ class _FreshCustomers:
 
 def _judge(log: Log, scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> dict[str, Any]:
     """Return the bounds of both options and the truth about them."""
-    rules = learn_rules(log, scores, plan.levels)
+    rules = learn_one_column_rules(log, scores, plan.levels)
     safety = bound_policy_gains(log, scores, plan.levels, rules, learnt=True)
     policies = {"this plan": _follow_plan(scores, plan, fresh)}
     if rules is not None:
         policies["a simple rule"] = [_follow_rule(rule, fresh) for rule in rules.folds]
     options = [_record_option(option, scores, fresh, policies[option.name]) for option in safety.options]
     true = fresh.customers.truth.mean(axis=0)
-    means = [mean for mean, _ in estimate_uniform(scores)]
+    means = [mean for mean, _ in estimate_each_level(scores)]
     inside = [None if np.isnan(m.low) else bool(m.low <= t <= m.high) for m, t in zip(means, true, strict=True)]
     return {
         "options": options,

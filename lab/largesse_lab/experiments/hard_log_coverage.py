@@ -19,12 +19,12 @@ import numpy as np
 from largesse.errors import refuse
 from largesse.evaluation import (
     ESTIMATORS,
-    bootstrap_values,
+    bootstrap_value_and_spend,
     compute_scores,
-    crossfit,
-    estimate_difference,
+    crossfit_scores,
+    estimate_policy_difference,
+    estimate_policy_value_and_spend,
     estimate_ratio,
-    estimate_value,
     join_intervals,
     measure_policy_influence,
 )
@@ -99,10 +99,10 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
     scores = _score(case, log, rows.feature, seed)
     policy, truth = choose_levels(rows.feature), _find_truth(case)
     cheapest = np.zeros(len(policy), dtype=np.int64)
-    estimates = {name: estimate_value(scores, policy, name)[0] for name in ESTIMATORS}
-    estimates["bootstrap"] = join_intervals(bootstrap_values(scores, policy, seed=seed)[0], estimates["dr"])
-    estimates["spend"] = estimate_value(scores, policy)[1]
-    estimates["difference"] = estimate_difference(scores, policy, cheapest).value
+    estimates = {name: estimate_policy_value_and_spend(scores, policy, name)[0] for name in ESTIMATORS}
+    estimates["bootstrap"] = join_intervals(bootstrap_value_and_spend(scores, policy, seed=seed)[0], estimates["dr"])
+    estimates["spend"] = estimate_policy_value_and_spend(scores, policy)[1]
+    estimates["difference"] = estimate_policy_difference(scores, policy, cheapest).value
     estimates["ratio"] = estimate_ratio(scores, *measure_policy_influence(scores, policy))
     plain = t_estimate(scores.gamma[np.arange(len(policy)), policy], scores.weight, scores.cluster)
     estimates["t"] = plain
@@ -195,7 +195,7 @@ def _find_truth(case: LogCase) -> dict[str, float]:
 
 def _score(case: LogCase, log: Log, feature: Array, seed: int) -> Scores:
     if case.default_model:
-        return crossfit(log, folds=HARD_LOG_FOLDS, seed=seed)
+        return crossfit_scores(log, folds=HARD_LOG_FOLDS, seed=seed)
     assert log.propensity is not None
     unit = np.arange(len(log)) if log.cluster is None else log.cluster
     fold = np.random.default_rng(seed).integers(0, HARD_LOG_FOLDS, int(unit.max()) + 1)[unit]

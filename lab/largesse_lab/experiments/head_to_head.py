@@ -19,11 +19,11 @@ import numpy as np
 from largesse.data import read_log, read_table
 from largesse.errors import refuse
 from largesse.evaluation import (
-    crossfit,
-    estimate_difference,
-    estimate_gain,
-    estimate_value,
-    measure_spending,
+    crossfit_scores,
+    estimate_gain_over_mix,
+    estimate_policy_difference,
+    estimate_policy_value_and_spend,
+    measure_spend_by_price,
     plan_each_fold,
 )
 from largesse.levels import Levels
@@ -141,7 +141,7 @@ def _measure_log(keys: Sequence[Key], first: str) -> Iterator[dict[str, Any]]:
     """Yield the records of the models that are missing; the first model is fitted again, as all are compared with it."""
     name, split = keys[0][:2]
     log = HEAD_LOGS[name](find_data_folder())
-    judge = crossfit(log, Linear(seed=split), seed=split)
+    judge = crossfit_scores(log, Linear(seed=split), seed=split)
     shared = {"log": name, "repeat": split, "rows": len(log), "clusters": log.clusters, "levels": len(log.levels)}
     plans: dict[float, Array] = {}
     for model in dict.fromkeys([first, *(key[2] for key in keys)]):
@@ -164,21 +164,21 @@ def _measure_log(keys: Sequence[Key], first: str) -> Iterator[dict[str, Any]]:
 
 def _score(log: Log, model: str, seed: int) -> tuple[Scores, float]:
     start = process_time()
-    scores = crossfit(log, Contestant(model, seed), seed=seed)
+    scores = crossfit_scores(log, Contestant(model, seed), seed=seed)
     if not np.isfinite(scores.curves).all():
         raise ValueError("predictions are not finite")
     return scores, process_time() - start
 
 
 def _plan(scores: Scores, budget: float) -> Array:
-    return plan_each_fold(scores, budget, measure_spending(scores)).levels
+    return plan_each_fold(scores, budget, measure_spend_by_price(scores)).levels
 
 
 def _judge(judge: Scores, plan: Array, leader: Array | None) -> dict[str, Any]:
-    value, spend = estimate_value(judge, plan)
-    record = {"value": _list(value), "spend": _list(spend), "gain": _list(estimate_gain(judge, plan))}
+    value, spend = estimate_policy_value_and_spend(judge, plan)
+    record = {"value": _list(value), "spend": _list(spend), "gain": _list(estimate_gain_over_mix(judge, plan))}
     if leader is not None:
-        record["lead"] = _list(estimate_difference(judge, leader, plan).value)
+        record["lead"] = _list(estimate_policy_difference(judge, leader, plan).value)
     return record
 
 

@@ -24,12 +24,12 @@ from largesse.allocation import decide_at_price, expected_costs
 from largesse.errors import Problem, refuse
 from largesse.evaluation import (
     compute_scores,
-    estimate_value,
-    hold_out_rows,
+    estimate_frontier,
+    estimate_policy_value_and_spend,
+    make_budget_grid,
     plan_at_budgets,
     plan_each_fold,
-    spread_budgets,
-    trace_frontier,
+    predict_out_of_fold,
 )
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
@@ -132,7 +132,7 @@ def _hold_out(model: ResponseModel, log: Log, fresh: Array, seed: int) -> tuple[
         stack = Stack(models=model.models, folds=model.folds, seed=seed)
         return stack.fit_held_out(log, assign_folds(log, stack.folds, seed)), stack.predict_by_fold(fresh)
     recorder = FreshCurveRecorder(model=model, fresh=fresh, fresh_curves=[])
-    return hold_out_rows(log, recorder, seed=seed), recorder.fresh_curves
+    return predict_out_of_fold(log, recorder, seed=seed), recorder.fresh_curves
 
 
 def _score(log: Log, base: HeldOutPredictions, estimated: Propensities, paid: str) -> Scores:
@@ -156,10 +156,10 @@ def _judge_policies(
     scores: Scores, sim: Simulation, truths: Mapping[str, tuple[float, float]], paid: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, rule in LOGGING_RULES.items():
-        yield name, _record_case(estimate_value(scores, rule(sim.features)), truths[name])
+        yield name, _record_case(estimate_policy_value_and_spend(scores, rule(sim.features)), truths[name])
     levels = plan_each_fold(scores, COVERAGE_BUDGETS[paid]).levels
     promised = float(scores.curves[np.arange(len(levels)), levels].mean())
-    case = _record_case(estimate_value(scores, levels), truths["learnt"])
+    case = _record_case(estimate_policy_value_and_spend(scores, levels), truths["learnt"])
     yield "learnt", {**case, "promise": promised - truths["learnt"][0]}
 
 
@@ -211,7 +211,7 @@ def _find_frontier(
     scores: Scores, fresh: Simulation, fresh_curves: list[Array]
 ) -> tuple[tuple[HeldOutPlan, ...], Array]:
     """Return the plans at every budget, and the true value for fresh customers of the policies learnt for each."""
-    plans = plan_at_budgets(scores, spread_budgets(scores))
+    plans = plan_at_budgets(scores, make_budget_grid(scores))
     fresh_curves = [curves[:BAND_FRESH_ROWS] for curves in fresh_curves]
     decided = [_decide_all(fresh_curves, plan.prices, "always") for plan in plans]
     return plans, np.array([_judge_levels(fresh, levels, "always")[0] for levels in decided])
@@ -219,7 +219,7 @@ def _find_frontier(
 
 def _judge_band(scores: Scores, plans: Sequence[HeldOutPlan], truths: Array) -> dict[str, Any]:
     """Return a flag for a band that contains the whole true frontier, and the share of points that pointwise intervals contain."""
-    points = trace_frontier(scores, plans)
+    points = estimate_frontier(scores, plans)
     inside = [p.band[0] <= true <= p.band[1] for p, true in zip(points, truths, strict=True)]
     pointwise = [p.value.low <= true <= p.value.high for p, true in zip(points, truths, strict=True)]
     return {"hit": bool(np.all(inside)), "pointwise": float(np.mean(pointwise))}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import allocate, expected_costs, find_cost_correction
-from largesse.evaluation import crossfit, measure_spending
+from largesse.evaluation import crossfit_scores, measure_spend_by_price
 from largesse.levels import Levels
 from largesse.records import Progress
 from largesse.response import make_model
@@ -49,8 +49,8 @@ def _measure_log(problem: str, number: int, model: str) -> dict[str, Any]:
     log = replace(drawn.log, levels=levels)
     true_costs = {"own": drawn.costs * drawn.truth, "new": drawn.costs * fresh.truth}
     budget = OVERSPEND_BUDGET_SHARE * float(true_costs["new"][:, -1].mean())
-    scores, fitted = crossfit(log, make_model(model, number), seed=number), make_model(model, number).fit(log)
-    measured = measure_spending(scores)
+    scores, fitted = crossfit_scores(log, make_model(model, number), seed=number), make_model(model, number).fit(log)
+    measured = measure_spend_by_price(scores)
     assert measured is not None
     in_sample = fitted.predict(log)
     new = fitted.predict(fresh.table if isinstance(fresh, RandomLog) else fresh.features)

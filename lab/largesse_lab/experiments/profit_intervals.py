@@ -21,14 +21,14 @@ import numpy as np
 from largesse.allocation import decide_at_price, expected_costs
 from largesse.errors import Problem, fail
 from largesse.evaluation import (
-    crossfit,
+    crossfit_scores,
+    estimate_policy_value_and_spend,
     estimate_profit,
-    estimate_value,
+    estimate_profit_by_budget,
+    make_budget_grid,
     measure_level_influence,
     measure_policy_influence,
     plan_at_budgets,
-    spread_budgets,
-    trace_profit,
 )
 from largesse.levels import Levels
 from largesse.records import Array, Estimate, HeldOutPlan, Progress, Scores
@@ -104,9 +104,9 @@ def _measure_log(seed: int) -> dict[str, Any]:
     log = replace(world.draw_log(LOG_ROWS).log, levels=levels, response_value=worth)
     model = Linear(penalty=PROFIT_PENALTY).fit(replace(world.draw_fresh(LOG_ROWS, 2).log, levels=levels))
     recorder = FreshCurveRecorder(model=Linear(penalty=PROFIT_PENALTY), fresh=customers.table, fresh_curves=[])
-    scores = crossfit(log, recorder, seed=seed)
+    scores = crossfit_scores(log, recorder, seed=seed)
     fixed, fixed_fresh = (_decide(model.predict(table), levels, 1 / worth) for table in (log.features, customers.table))
-    budgets = spread_budgets(scores)
+    budgets = make_budget_grid(scores)
     plans = plan_at_budgets(scores, budgets)
     middle = plans[len(plans) // 2]
     traits = world.traits
@@ -134,7 +134,7 @@ def _follow(plan: HeldOutPlan, fresh_curves: Sequence[Array], levels: Levels) ->
 
 def _judge(scores: Scores, policy: Array, worth: float, truth: dict[str, float]) -> dict[str, Any]:
     """Return for each estimate whether its interval contains the truth; None without an interval."""
-    value, spend = estimate_value(scores, policy)
+    value, spend = estimate_policy_value_and_spend(scores, policy)
     profit = estimate_profit(
         scores, measure_policy_influence(scores, policy), measure_level_influence(scores, 0), worth
     )
@@ -157,7 +157,7 @@ def _judge_best(
     scores: Scores, plans: Sequence[HeldOutPlan], budget: float, fresh: _FreshProfits, fresh_curves: Sequence[Array]
 ) -> dict[str, Any]:
     """Return a flag for candidate budgets that include the truly best one, their share, and the loss of the chosen one."""
-    _, best = trace_profit(scores, plans, fresh.worth, budget)
+    _, best = estimate_profit_by_budget(scores, plans, fresh.worth, budget)
     true = np.array([fresh.judge(_follow(plan, fresh_curves, fresh.levels))["profit"] for plan in plans])
     budgets = np.array([plan.budget for plan in plans])
     maybe_best = (budgets >= best.low) & (budgets <= best.high)

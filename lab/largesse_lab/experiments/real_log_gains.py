@@ -19,16 +19,16 @@ from largesse.data import read_log, read_table
 from largesse.errors import Problem, fail, refuse
 from largesse.evaluation import (
     bound_policy_gains,
-    crossfit,
-    estimate_difference,
-    estimate_gain,
-    estimate_uniform,
-    estimate_value,
+    crossfit_scores,
+    estimate_each_level,
+    estimate_gain_over_mix,
+    estimate_policy_difference,
+    estimate_policy_value_and_spend,
     find_best_mixes,
     give_verdict,
-    learn_rules,
+    learn_one_column_rules,
     measure_policy_influence,
-    measure_spending,
+    measure_spend_by_price,
     plan_each_fold,
 )
 from largesse.levels import Levels
@@ -148,8 +148,8 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
     """Measure several budgets of one log, model and split into folds; models are fitted once."""
     name, model, split, _ = keys[0]
     log, start = GAIN_LOGS[name](find_data_folder()), process_time()
-    scores = crossfit(log, make_model(model, split), seed=split)
-    spending, means = measure_spending(scores), estimate_uniform(scores)
+    scores = crossfit_scores(log, make_model(model, split), seed=split)
+    spending, means = measure_spend_by_price(scores), estimate_each_level(scores)
     curve = scores.weight @ scores.curves / scores.weight.sum()
     shared = {"log": name, "model": model, "repeat": split, "rows": len(log), "clusters": log.clusters}
     shared |= {"seconds": process_time() - start, "labels": log.levels.labels, "curve": curve.tolist()}
@@ -158,11 +158,16 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
     for *_, share in keys:
         budget = share * average_dearest_cost(scores)
         plan = plan_each_fold(scores, budget, spending).levels
-        value, spend = estimate_value(scores, plan)
+        value, spend = estimate_policy_value_and_spend(scores, plan)
         mixes = find_best_mixes(scores, measure_policy_influence(scores, plan).spend.values)
-        gain = estimate_difference(scores, plan, mixes.policy).value
-        estimates = {"value": value, "spend": spend, "uniform": estimate_value(scores, mixes.policy)[0], "gain": gain}
-        estimates["fair"] = estimate_gain(scores, plan)  # allows for errors of both spends
+        gain = estimate_policy_difference(scores, plan, mixes.policy).value
+        estimates = {
+            "value": value,
+            "spend": spend,
+            "uniform": estimate_policy_value_and_spend(scores, mixes.policy)[0],
+            "gain": gain,
+        }
+        estimates["fair"] = estimate_gain_over_mix(scores, plan)  # allows for errors of both spends
         record = shared | {"share": share, "budget": budget, "given": np.bincount(plan, minlength=len(means)).tolist()}
         record |= {"mix": mixes.mean.tolist(), "verdict": _judge_plan(log, scores, plan, split)}
         records.append(record | {key: _as_list(estimate) for key, estimate in estimates.items()})
@@ -171,7 +176,7 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
 
 def _judge_plan(log: Log, scores: Scores, plan: Array, seed: int) -> dict[str, Any]:
     """Return the verdict on a plan, as a run gives it."""
-    rules = learn_rules(log, scores, plan)
+    rules = learn_one_column_rules(log, scores, plan)
     bounds = bound_policy_gains(log, scores, plan, rules, learnt=True)
     verdict = give_verdict(log, scores, plan, rules, bounds, seed=seed)
     facts = {"grade": verdict.grade, "recommended": verdict.recommended, "rows": verdict.needed_rows}

@@ -17,7 +17,7 @@ import numpy as np
 
 from largesse.data import read_log, read_table
 from largesse.errors import Problem, fail
-from largesse.evaluation import crossfit, estimate_uniform
+from largesse.evaluation import crossfit_scores, estimate_each_level
 from largesse.levels import Levels
 from largesse.records import Array, Log, Progress
 from largesse.worlds import read_thornton, thornton_levels
@@ -49,9 +49,9 @@ def measure(_request: Request, progress: Progress = ignore_progress) -> Records:
 
 
 def _measure_log(name: str, log: Log, strata: Array) -> list[dict[str, Any]]:
-    scores = crossfit(log)
-    rows = estimate_uniform(replace(scores, cluster=None))
-    clusters = estimate_uniform(scores) if log.cluster is not None else rows
+    scores = crossfit_scores(log)
+    rows = estimate_each_level(replace(scores, cluster=None))
+    clusters = estimate_each_level(scores) if log.cluster is not None else rows
     return [
         {
             "log": name,

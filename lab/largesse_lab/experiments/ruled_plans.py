@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from largesse.allocation import Constraints
 from largesse.errors import LargesseError
-from largesse.evaluation import ConstrainedPlanner, estimate_value, plan_each_fold
+from largesse.evaluation import ConstrainedFoldPlanner, estimate_policy_value_and_spend, plan_each_fold
 from largesse.records import Array, Progress
 from largesse.stats import limit_to_one_thread
 from largesse.worlds import RandomWorld, draw_world
@@ -130,11 +130,11 @@ def _judge_rules(world: RandomWorld, fitted: FittedLog, rules: DrawnRules, seed:
         return {"impossible": str(error)}
     truth, new = compute_true_mean(own, log, levels)[0], compute_true_mean(fresh, log, new_levels)[0]
     try:
-        plan = plan_each_fold(fitted.scores, budget, planner=ConstrainedPlanner(constraints, n))
+        plan = plan_each_fold(fitted.scores, budget, planner=ConstrainedFoldPlanner(constraints, n))
     except LargesseError as error:
         return {"refused": str(error), "truth": truth}
-    value, spend = estimate_value(fitted.scores, plan.policy)
-    free = estimate_value(fitted.scores, plan_each_fold(fitted.scores, budget).policy)[0]
+    value, spend = estimate_policy_value_and_spend(fitted.scores, plan.policy)
+    free = estimate_policy_value_and_spend(fitted.scores, plan_each_fold(fitted.scores, budget).policy)[0]
     return {
         "truth": truth,
         "same": float((levels == fitted.plan(log, budget)).mean()),

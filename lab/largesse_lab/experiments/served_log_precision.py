@@ -16,7 +16,7 @@ import numpy as np
 
 from largesse.allocation import allocate, mix_two_levels
 from largesse.errors import BudgetError, percent
-from largesse.evaluation import crossfit, estimate_difference
+from largesse.evaluation import crossfit_scores, estimate_policy_difference
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.response import make_model
@@ -101,8 +101,8 @@ def _draw_by_ledger(
 
 
 def _judge(world: RandomWorld, new: RandomLog, levels: Array, mix: Array) -> dict[str, Any]:
-    scores = crossfit(new.log, make_model(MODEL, world.seed), seed=world.seed)
-    gain = estimate_difference(scores, levels, mix).value
+    scores = crossfit_scores(new.log, make_model(MODEL, world.seed), seed=world.seed)
+    gain = estimate_policy_difference(scores, levels, mix).value
     truth = new.value(levels) - float(new.truth.mean(axis=0) @ mix)
     width = gain.high - gain.low
     testable = bool(np.isfinite(width) and gain.se > 0)  # a plan that equals the mix has no gain

@@ -20,11 +20,11 @@ import pyarrow as pa
 from largesse.allocation import expected_costs
 from largesse.evaluation import (
     CustomerSample,
-    check_shift,
-    estimate_value,
-    match_customers,
-    measure_spending,
+    check_customer_shift,
+    estimate_policy_value_and_spend,
+    measure_spend_by_price,
     plan_each_fold,
+    weight_log_to_customers,
 )
 from largesse.levels import Levels
 from largesse.records import Array, Progress
@@ -131,8 +131,8 @@ def _standardise(values: Array) -> Array:
 def _judge_shift(fitted: FittedLog, customers: RandomLog, budget: float, seed: int) -> dict[str, Any]:
     log, policy = fitted.log, fitted.policy
     sample = CustomerSample(customers.table, policy.expect(customers.table).responses)
-    weight, shift = match_customers(log, policy.expect(log).responses, sample, seed)
-    findings = check_shift(shift)
+    weight, shift = weight_log_to_customers(log, policy.expect(log).responses, sample, seed)
+    findings = check_customer_shift(shift)
     truth = compute_true_mean(customers, log, fitted.plan(customers.table, budget))
     stated: dict[str, Any] = {
         "answers": sorted({finding.answer for finding in findings}),
@@ -142,9 +142,9 @@ def _judge_shift(fitted: FittedLog, customers: RandomLog, budget: float, seed: i
         "truth": list(truth),
     }
     for name, kept in (("weighted", fitted.weight(weight)), ("unweighted", fitted)):
-        plan = plan_each_fold(kept.scores, budget, measure_spending(kept.scores))
+        plan = plan_each_fold(kept.scores, budget, measure_spend_by_price(kept.scores))
         for measure_name, estimate, true in zip(
-            ("value", "spend"), estimate_value(kept.scores, plan.policy), truth, strict=True
+            ("value", "spend"), estimate_policy_value_and_spend(kept.scores, plan.policy), truth, strict=True
         ):
             stated[f"{name} {measure_name}"] = write_stated(estimate, true)
     return stated

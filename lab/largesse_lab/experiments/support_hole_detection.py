@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.evaluation import estimate_value, find_bounds, plan_each_fold
+from largesse.evaluation import estimate_policy_value_and_spend, find_value_bounds, plan_each_fold
 from largesse.propensity import find_unsupported_cells, mark_supported_levels
 from largesse.records import Array, Log, Progress
 from largesse.stats import limit_to_one_thread
@@ -135,8 +135,8 @@ def _judge_plans(
     for name, kept in (("barred", fitted), ("allowed", allowed)):
         truth = compute_true_mean(drawn, log, kept.plan(log, budget))[0]
         plan = plan_each_fold(kept.scores, budget)
-        value, _ = estimate_value(kept.scores, plan.policy)
-        bounds = find_bounds(kept.scores, plan.policy, supported)
+        value, _ = estimate_policy_value_and_spend(kept.scores, plan.policy)
+        bounds = find_value_bounds(kept.scores, plan.policy, supported)
         stated[f"{name} value"] = write_stated(
             replace(value, low=value.low + bounds[0], high=value.high + bounds[1]), truth
         )

@@ -20,7 +20,7 @@ from largesse.evaluation import (
     bound_policy_gains,
     compute_scores,
     give_verdict,
-    learn_rules,
+    learn_one_column_rules,
     plan_each_fold,
     warn_of_overlap,
 )
@@ -95,7 +95,7 @@ def judge_verdicts(
     records = []
     for budget in budgets:
         plan = plan_each_fold(scores, budget)
-        rules = learn_rules(log.log, scores, plan.levels)
+        rules = learn_one_column_rules(log.log, scores, plan.levels)
         safety = bound_policy_gains(log.log, scores, plan.levels, rules, learnt=True)
         verdict = give_verdict(log.log, scores, plan.levels, rules, safety, warnings, seed=seed)
         truth = {"plan": fresh.judge(allocate(fresh.curves, log.costs, budget).levels, budget)}

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from largesse.errors import refuse
-from largesse.evaluation import estimate_at, make_study, summarise_study
+from largesse.evaluation import interpolate_at_budget, make_study, summarise_study
 from largesse.levels import Levels
 from largesse.records import Estimate, Log, Progress
 from largesse.response import Linear
@@ -73,7 +73,7 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
     gains = {
         "plan": mix.difference,
         "rule": rule.gain,
-        "slider": estimate_at(summarise_study(study), SLIDER_OF_DEAREST * dearest).gain,
+        "slider": interpolate_at_budget(summarise_study(study), SLIDER_OF_DEAREST * dearest).gain,
         "area": study.cost_curve.area,
     }
     true_mix = LOWEST_RATE + RATE_RISE * mix.spend.estimate / dearest

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import Constraints, add_cheapest_level, allocate, expected_costs, find_cost_correction
-from largesse.evaluation import compute_scores, measure_spending, restrict_scores
+from largesse.evaluation import compute_scores, measure_spend_by_price, restrict_scores_to_support
 from largesse.policy import Policy
 from largesse.propensity import estimate_propensities, find_unsupported_cells, mark_supported_levels
 from largesse.records import Array, Estimate, HeldOutPredictions, Log, Propensities, Scores
@@ -56,10 +56,10 @@ def fit_log(log: Log, seed: int, name: str = "") -> FittedLog:
     model = make_model(name, seed) if name else Linear(penalty=PLAN_PENALTY, seed=seed)
     held = model.fit_held_out(log, assign_folds(log, 5, seed))
     propensities, cells = estimate_propensities(log, held.fold, seed), find_unsupported_cells(log, seed)
-    scores = restrict_scores(
+    scores = restrict_scores_to_support(
         compute_scores(log, held, propensities), add_cheapest_level(mark_supported_levels(cells, log))
     )
-    spending = measure_spending(scores)
+    spending = measure_spend_by_price(scores)
     policy = Policy(model, log.levels, spending=None if spending is None else spending.whole, unsupported=cells)
     return FittedLog(log, held, propensities, scores, policy)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from largesse.data import Encoder
 from largesse.errors import Problem, fail
-from largesse.evaluation import crossfit
+from largesse.evaluation import crossfit_scores
 from largesse.records import Array, Log
 from largesse.response import Boosting, Stack, list_models, make_model, make_monotone
 from largesse.stats import compute_loss, compute_loss_curvature, compute_loss_slope, minimise, sigmoid
@@ -97,7 +97,7 @@ class DRLearner:
 
     def fit(self, log: Log) -> Self:
         """Learn the regressions of the scores."""
-        gamma = crossfit(log, Boosting(seed=self.seed), seed=self.seed).gamma
+        gamma = crossfit_scores(log, Boosting(seed=self.seed), seed=self.seed).gamma
         self.encoder = Encoder()
         X = self.encoder.fit_transform(log.features, log.response, seed=self.seed)
         targets = np.column_stack([gamma[:, 0], gamma[:, 1:] - gamma[:, :1]])

@@ -1,4 +1,4 @@
-"""Intervals by resampling clusters (or rows): the estimate is repeated on logs drawn from the log.
+"""Bootstrap intervals: the estimate is repeated on resampled clusters (or rows) of the log.
 
 An estimate needs only sums over each cluster, so rows are summed once and a replicate is one weighted sum over clusters.
 Counts of drawn clusters are multinomial. With very many clusters each count is drawn separately, from 0 to 5, by a Poisson
@@ -19,7 +19,7 @@ POISSON_PARTS = (94, 95, 46, 16, 4, 1)  # of 256: frequencies of 0, 1, … 5
 _POISSON_CHANGES = np.repeat(np.arange(len(POISSON_PARTS), dtype=np.float32), POISSON_PARTS) - 1
 
 
-def bootstrap_interval(
+def bootstrap_estimate(
     terms: EstimateTerms,
     weight: Array | None = None,
     cluster: Array | None = None,
@@ -27,19 +27,19 @@ def bootstrap_interval(
     replicates: int = N_REPLICATES,
     seed: int = 0,
 ) -> Estimate:
-    """Return an estimate with the standard deviation of its replicates and their central 95 %."""
+    """Return an estimate with its bootstrap standard error and its central 95 % bootstrap interval."""
     first = terms.plain if terms.plain is not None else terms.top
     assert first is not None
     weight = np.ones(len(first)) if weight is None else weight
     sums = sum_clusters([terms.plain, terms.top, terms.bottom], weight, cluster)
-    estimate = _combine(sums.sum(axis=0)[None])[0]
-    replicated = _combine(resample(sums, replicates, seed))
+    estimate = _compute_replicates(sums.sum(axis=0)[None])[0]
+    replicated = _compute_replicates(resample_cluster_sums(sums, replicates, seed))
     low, high = np.quantile(replicated, [0.5 - COVERAGE / 2, 0.5 + COVERAGE / 2])
     return Estimate(float(estimate), float(np.std(replicated, ddof=1)), float(low), float(high))
 
 
 def sum_clusters(columns: list[Array | None], weight: Array, cluster: Array | None) -> Array:
-    """Return the sums (clusters, 1 + columns) of the weights and of the weighted columns; a missing column is zero."""
+    """Return each cluster's sum of the weights and of the weighted columns (clusters, 1 + columns)."""
     weighted = [weight, *(np.zeros(len(weight)) if column is None else weight * column for column in columns)]
     if cluster is not None:
         _, code = np.unique(cluster, return_inverse=True)
@@ -47,27 +47,27 @@ def sum_clusters(columns: list[Array | None], weight: Array, cluster: Array | No
     return np.column_stack(weighted)
 
 
-def resample(sums: Array, replicates: int, seed: int = 0) -> Array:
-    """Return the sums (replicates, m) over resampled clusters, from sums (clusters, m)."""
+def resample_cluster_sums(sums: Array, replicates: int, seed: int = 0) -> Array:
+    """Return the sums (replicates, m) over resampled clusters, given the sums (clusters, m) of all clusters."""
     rng = np.random.default_rng(seed)
     used = np.flatnonzero(sums.any(axis=0))
     # Only the changes of a draw are summed: they are small compared with the sums, so single precision suffices.
     columns = np.ascontiguousarray(sums[:, used].T, dtype=np.float32)
     out = np.tile(sums.sum(axis=0), (replicates, 1))
     for j in range(replicates):
-        out[j, used] += columns @ _draw_changes(len(sums), rng)
+        out[j, used] += columns @ _draw_cluster_counts(len(sums), rng)
     return out
 
 
-def _draw_changes(clusters: int, rng: np.random.Generator) -> Array:
-    """Return the number of times that each cluster is drawn, minus one, (clusters,)."""
+def _draw_cluster_counts(clusters: int, rng: np.random.Generator) -> Array:
+    """Return the number of draws of each cluster in one bootstrap replicate, minus one (clusters,)."""
     if clusters <= MAX_MULTINOMIAL_CLUSTERS:
         return (np.bincount(rng.integers(clusters, size=clusters), minlength=clusters) - 1).astype(np.float32)
     return _POISSON_CHANGES[np.frombuffer(rng.bytes(clusters), dtype=np.uint8)]
 
 
-def _combine(sums: Array) -> Array:
-    """Return the estimates (replicates,) from sums of weight, plain, top and bottom (replicates, 4)."""
+def _compute_replicates(sums: Array) -> Array:
+    """Return the estimate of each bootstrap replicate (replicates,) from its sums (replicates, 4)."""
     whole, plain, top, bottom = sums.T
     with np.errstate(divide="ignore", invalid="ignore"):
         return plain / whole + np.where(bottom == 0, 0.0, top / bottom)

@@ -1,4 +1,4 @@
-"""Study of a model at a budget and at every other budget, each number computed once; and the summaries of a run."""
+"""Study of a response model: estimates at the planned budget and at all other budgets, with their summaries."""
 
 from __future__ import annotations
 
@@ -11,28 +11,33 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import BUDGET_CONFIDENCE
-from largesse.evaluation.crossfitted_scores import hold_out_rows
+from largesse.evaluation.crossfitted_scores import predict_out_of_fold
 from largesse.evaluation.estimators import ESTIMATORS, weight_responses
 from largesse.evaluation.frontier_estimate import (
     FoldPlanner,
-    add_budget,
-    find_budget_at,
+    add_budget_to_grid,
+    estimate_frontier,
+    estimate_qini_curve,
+    find_budget_at_price,
+    make_budget_grid,
     plan_at_budgets,
     plan_each_fold,
-    spread_budgets,
-    trace_cost_curve,
-    trace_frontier,
 )
-from largesse.evaluation.influence_functions import estimate_all
-from largesse.evaluation.level_mean_responses import trace_features
-from largesse.evaluation.one_column_rule import learn_rules
-from largesse.evaluation.partial_identification import bound_unsupported
-from largesse.evaluation.plan_explanation import explain_decisions, measure_changes
-from largesse.evaluation.policy_evaluation import Candidate, check_choices, evaluate_scores, examine_held_out
+from largesse.evaluation.influence_functions import estimate_with_every_estimator
+from largesse.evaluation.level_mean_responses import estimate_curves_by_feature
+from largesse.evaluation.one_column_rule import learn_one_column_rules
+from largesse.evaluation.partial_identification import widen_for_unsupported_levels
+from largesse.evaluation.plan_explanation import explain_decisions, measure_policy_changes
+from largesse.evaluation.policy_evaluation import (
+    PolicyToEvaluate,
+    check_estimator_and_interval,
+    evaluate_from_scores,
+    score_and_check_log,
+)
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains
-from largesse.evaluation.profit_estimate import trace_profit
-from largesse.evaluation.protected_attributes import compare_protected
-from largesse.evaluation.spend_by_price import measure_spending
+from largesse.evaluation.profit_estimate import estimate_profit_by_budget
+from largesse.evaluation.protected_group_comparison import compare_protected_groups
+from largesse.evaluation.spend_by_price import measure_spend_by_price
 from largesse.evaluation.verdict import give_verdict
 from largesse.propensity import mark_supported_levels
 from largesse.records import (
@@ -76,7 +81,7 @@ def make_study(
     confidence: float = BUDGET_CONFIDENCE,
     progress: Progress | None = None,
 ) -> Study:
-    """Study a model at a budget, and at every other budget, on rows that did not train it.
+    """Evaluate a model's plans at one budget, and at a grid of other budgets, on held-out rows of a log.
 
     `evaluation` is that of `evaluate(log, model, budget=budget)`, with the warnings of all checks. `confidence` is the
     probability with which a plan keeps its budget, where costs are not certain.
@@ -87,13 +92,13 @@ def make_study(
     >>> study.evaluation.budget, len(study.frontier), len(study.cost_curve.points)
     (1.5, 22, 22)
     """
-    held = hold_out_rows(log, model, folds=folds, seed=seed, progress=progress)
-    scores, checkup = examine_held_out(log, held, seed, progress)
-    return study_scores(log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence)
+    held = predict_out_of_fold(log, model, folds=folds, seed=seed, progress=progress)
+    scores, checkup = score_and_check_log(log, held, seed, progress)
+    return make_study_from_scores(log, scores, checkup, budget, estimator=estimator, seed=seed, confidence=confidence)
 
 
 @limit_to_one_thread()  # sums over long tables gain nothing from the threads of BLAS, which wait for each other
-def study_scores(
+def make_study_from_scores(
     log: Log,
     scores: Scores,
     checkup: Checkup,
@@ -105,30 +110,34 @@ def study_scores(
     shuffled: ShuffledPredictions | None = None,
     planner: FoldPlanner | None = None,
 ) -> Study:
-    """Study a model from its scores of a log, at a budget and at every other budget: no model is fitted.
+    """Evaluate a model's plans at all budgets from existing out-of-fold scores, without fitting a model.
 
     `shuffled` holds out-of-fold curves of rows with shuffled features, for the importance of features. With a `planner`, all
     plans are made by it, under the rules of a campaign.
     """
-    check_choices(estimator)
-    spread, spending, response_value = spread_budgets(scores), measure_spending(scores), log.response_value
-    budgets = add_budget(spread if planner is None else spread[::RULED_BUDGET_STEP], budget)
+    check_estimator_and_interval(estimator)
+    spread, spending, response_value = make_budget_grid(scores), measure_spend_by_price(scores), log.response_value
+    budgets = add_budget_to_grid(spread if planner is None else spread[::RULED_BUDGET_STEP], budget)
     if response_value is not None:
-        budgets = add_budget(budgets, find_budget_at(scores, 1 / response_value))
+        budgets = add_budget_to_grid(budgets, find_budget_at_price(scores, 1 / response_value))
     plans = plan_at_budgets(scores, budgets, spending, confidence, planner)
     plan = next((plan for plan in plans if plan.budget == budget), None)
     plan = plan or plan_each_fold(scores, budget, spending, confidence, planner)
     plans = plans or (plan,)
-    candidate = Candidate(None, budget=budget).follow(plan, scores)
-    rules = learn_rules(log, scores, plan.policy) if planner is None else None  # simple rules keep no constraints
+    candidate = PolicyToEvaluate(None, budget=budget).with_held_out_plan(plan, scores)
+    rules = (
+        learn_one_column_rules(log, scores, plan.policy) if planner is None else None
+    )  # simple rules keep no constraints
     safety = bound_policy_gains(log, scores, plan.policy, rules, estimator=estimator, learnt=True)
     options: Any = {"estimator": estimator, "seed": seed}
-    evaluation = evaluate_scores(log, scores, candidate, checkup.propensity, checkup.warnings, **options)
-    evaluation = bound_unsupported(scores, plan.policy, evaluation, mark_supported_levels(checkup.unsupported, log))
+    evaluation = evaluate_from_scores(log, scores, candidate, checkup.propensity, checkup.warnings, **options)
+    evaluation = widen_for_unsupported_levels(
+        scores, plan.policy, evaluation, mark_supported_levels(checkup.unsupported, log)
+    )
     verdict = give_verdict(log, scores, plan.policy, rules, safety, evaluation.warnings, **options)
-    points, best = trace_frontier(scores, plans, estimator), None
+    points, best = estimate_frontier(scores, plans, estimator), None
     if response_value is not None:
-        profits, best = trace_profit(scores, plans, response_value, budget, estimator)
+        profits, best = estimate_profit_by_budget(scores, plans, response_value, budget, estimator)
         points = tuple(replace(point, profit=profit) for point, profit in zip(points, profits, strict=True))
     return Study(
         scores=scores,
@@ -136,22 +145,22 @@ def study_scores(
         plans=plans,
         evaluation=replace(evaluation, verdict=verdict),
         frontier=points,
-        cost_curve=trace_cost_curve(scores, plans, [point.spend.estimate for point in points], estimator),
-        estimates=estimate_all(weight_responses(scores, plan.policy), log.cluster),
+        cost_curve=estimate_qini_curve(scores, plans, [point.spend.estimate for point in points], estimator),
+        estimates=estimate_with_every_estimator(weight_responses(scores, plan.policy), log.cluster),
         mean_curve=scores.weight @ scores.curves / scores.weight.sum(),
         checkup=checkup,
         spending=None if spending is None else spending.whole,
         best=best,
         safety=safety,
-        transitions=measure_changes(scores, plan.policy),
+        transitions=measure_policy_changes(scores, plan.policy),
         why=explain_decisions(log, scores, plan, shuffled),
-        groups=trace_features(log, scores, plan.levels),
-        protected=compare_protected(log, scores, plan.policy, estimator),
+        groups=estimate_curves_by_feature(log, scores, plan.levels),
+        protected=compare_protected_groups(log, scores, plan.policy, estimator),
     )
 
 
 def summarise_study(study: Study) -> StudySummary:
-    """Return the numbers of a study without its arrays."""
+    """Convert a study to a summary without arrays, for a file and the report."""
     evaluation, checkup = study.evaluation, study.checkup
     return StudySummary(
         budget=evaluation.budget if evaluation.budget is not None and math.isfinite(evaluation.budget) else None,
@@ -191,39 +200,39 @@ def summarise_study(study: Study) -> StudySummary:
         safety=study.safety,
         why=study.why,
         changes=study.transitions,
-        verdict=_take_verdict(study),
+        verdict=_require_verdict(study),
         next_log=study.next_log,
         protected=study.protected,
     )
 
 
-def _take_verdict(study: Study) -> Verdict:
+def _require_verdict(study: Study) -> Verdict:
     assert study.evaluation.verdict is not None  # every study has one
     return study.evaluation.verdict
 
 
-def summarise_jointly(plan: PlanSummary, study: StudySummary) -> SliderSummary:
-    """Summarise the estimates at all budgets of the slider, from a plan and its evaluation."""
+def estimate_slider_budgets(plan: PlanSummary, study: StudySummary) -> SliderSummary:
+    """Estimate the plan's value, gain and profit at every budget of the report's slider."""
     return SliderSummary(
-        frontier=SliderEstimates(tuple(estimate_at(study, stop.budget) for stop in plan.frontier.stops)),
+        frontier=SliderEstimates(tuple(interpolate_at_budget(study, stop.budget) for stop in plan.frontier.stops)),
     )
 
 
-def estimate_at(study: StudySummary, budget: float) -> SliderEstimate:
-    """Interpolate value, gain and profit between the budgets of an evaluation; a mixture of two plans lies on the straight line."""
+def interpolate_at_budget(study: StudySummary, budget: float) -> SliderEstimate:
+    """Estimate value, gain and profit at a budget by linear interpolation between evaluated budgets."""
     points = study.frontier.points
-    value = interpolate([(point.budget, point.value) for point in points], budget)
-    spend = interpolate([(point.budget, point.spend) for point in points], budget)
+    value = interpolate_estimate([(point.budget, point.value) for point in points], budget)
+    spend = interpolate_estimate([(point.budget, point.spend) for point in points], budget)
     return SliderEstimate(
         value,
         _interpolate_gain(study, budget, value, spend),
-        interpolate([(point.budget, point.profit) for point in points if point.profit is not None], budget),
+        interpolate_estimate([(point.budget, point.profit) for point in points if point.profit is not None], budget),
         any(math.isclose(point.budget, budget, rel_tol=1e-9) for point in points if math.isfinite(point.budget)),
     )
 
 
-def interpolate(known: Sequence[tuple[float, Estimate]], budget: float) -> Estimate | None:
-    """Return the estimate at a budget between two known ones; None beyond their ends."""
+def interpolate_estimate(known: Sequence[tuple[float, Estimate]], budget: float) -> Estimate | None:
+    """Interpolate an estimate linearly between known budgets; return None outside their range."""
     for (a, left), (b, right) in pairwise(known):
         if not (math.isfinite(a) and math.isfinite(b) and a <= budget <= b * (1 + 1e-9) and a != b):
             continue
@@ -237,20 +246,20 @@ def interpolate(known: Sequence[tuple[float, Estimate]], budget: float) -> Estim
 def _interpolate_gain(
     study: StudySummary, budget: float, value: Estimate | None, spend: Estimate | None
 ) -> Estimate | None:
-    """Return the gain over the best uniform mix at the same spend; its standard error is the mean of the nearest budgets'.
+    """Interpolate the gain over the best uniform mix with the same spend.
 
     The value of the best mix bends where it reaches a level, so it is computed at the spend itself, not on a line.
     """
     points, mixes = study.targeting.points, study.targeting.mixes
-    nearest = interpolate([(point.budget, point.difference) for point in points], budget)
+    nearest = interpolate_estimate([(point.budget, point.difference) for point in points], budget)
     if value is None or spend is None or nearest is None or not mixes:
         return None
     ends = [point for point in points if math.isfinite(point.budget)]
-    budgets, at_ends = [point.budget for point in ends], [value_mix(mixes, point.spend) for point in ends]
-    move = float(np.interp(budget, budgets, at_ends)) - value_mix(mixes, spend.estimate)
+    budgets, at_ends = [point.budget for point in ends], [interpolate_mix_value(mixes, point.spend) for point in ends]
+    move = float(np.interp(budget, budgets, at_ends)) - interpolate_mix_value(mixes, spend.estimate)
     return replace(nearest, estimate=nearest.estimate + move, low=nearest.low + move, high=nearest.high + move)
 
 
-def value_mix(mixes: Sequence[UniformMixValue], spend: float) -> float:
-    """Return the value of the best uniform mix at an average spend, from its values at the costs of levels."""
+def interpolate_mix_value(mixes: Sequence[UniformMixValue], spend: float) -> float:
+    """Interpolate the value of the best uniform mix at a spend, between known spends."""
     return float(np.interp(spend, [mix.spend for mix in mixes], [mix.value for mix in mixes]))

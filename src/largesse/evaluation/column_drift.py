@@ -1,4 +1,4 @@
-"""Drift of features: population stability index, and two-sample tests with one error rate for all columns."""
+"""Drift of columns between two tables: population stability index and two-sample tests."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ N_GROUPS = 10
 MAX_DRIFT_ROWS = 100_000  # more rows would only show changes too small to matter
 
 
-def measure_drift(
+def measure_column_drifts(
     before: pa.Table, after: pa.Table, clusters: tuple[Array | None, Array | None] = (None, None), seed: int = 0
 ) -> tuple[ColumnDrift, ...]:
-    """Return the drift of every column that both tables have, the largest first.
+    """Measure the drift of every common column of two tables, sorted by size.
 
     Rows of one cluster (n,) are not independent: one row of each is used. The p-value of a column is that of its groups (χ²) or, for
     numbers, twice the smaller one of χ² and Kolmogorov-Smirnov; all are multiplied by the number of columns (Bonferroni).
     """
-    before, after = (_thin(table, cluster, seed) for table, cluster in zip((before, after), clusters, strict=True))
+    before, after = (
+        _sample_one_row_per_cluster(table, cluster, seed)
+        for table, cluster in zip((before, after), clusters, strict=True)
+    )
     names = [name for name in before.column_names if name in after.column_names]
     drifts = []
     for name in names:
-        psi, p = _compare(before.column(name), after.column(name))
+        psi, p = _compare_columns(before.column(name), after.column(name))
         drifts.append(ColumnDrift(name, psi, min(p * len(names), 1.0)))
     return tuple(sorted(drifts, key=lambda drift: (-drift.psi, drift.column)))
 
 
-def _thin(table: pa.Table, cluster: Array | None, seed: int) -> pa.Table:
-    """Return one row of every cluster, and a sample of a large table."""
+def _sample_one_row_per_cluster(table: pa.Table, cluster: Array | None, seed: int) -> pa.Table:
+    """Return one row per cluster, or a random sample of a large table."""
     rows = np.arange(len(table))
     if cluster is not None:
         order = np.random.default_rng(seed).permutation(len(table))
@@ -45,15 +48,15 @@ def _thin(table: pa.Table, cluster: Array | None, seed: int) -> pa.Table:
     return table if len(rows) == len(table) else table.take(rows)
 
 
-def _compare(before: pa.ChunkedArray, after: pa.ChunkedArray) -> tuple[float, float]:
-    """Return the population stability index of two samples of a column, and the p-value of no change."""
+def _compare_columns(before: pa.ChunkedArray, after: pa.ChunkedArray) -> tuple[float, float]:
+    """Return the population stability index of a column between two tables, and the p-value of no change."""
     if find_feature_kind(before.type) != find_feature_kind(after.type):
         return float("inf"), 0.0
     grouping = find_grouping_rule(before, N_GROUPS)
     codes = grouping.assign_groups(before), grouping.assign_groups(after)
     counts = np.stack([np.bincount(code, minlength=len(grouping.labels)) for code in codes])
     counts = counts[:, counts.sum(axis=0) > 0]
-    p = _test_counts(counts)
+    p = _test_equal_distribution(counts)
     if find_feature_kind(before.type) == "number":
         from scipy.stats import ks_2samp
 
@@ -63,8 +66,8 @@ def _compare(before: pa.ChunkedArray, after: pa.ChunkedArray) -> tuple[float, fl
     return _measure_psi(counts), p
 
 
-def _test_counts(counts: Array) -> float:
-    """Return the p-value of the hypothesis that two samples of groups (2, g) come from one distribution."""
+def _test_equal_distribution(counts: Array) -> float:
+    """Return the p-value of equal distributions, given group counts (2, groups) of two samples."""
     from scipy.special import chdtrc
 
     if counts.shape[1] < 2:
@@ -79,7 +82,7 @@ def _test_counts(counts: Array) -> float:
 
 
 def _measure_psi(counts: Array) -> float:
-    """Return Σ (b − a) ln(b / a) over the shares of groups, minus its expectation if nothing changed."""
+    """Return the population stability index of group counts, minus its expectation without a change."""
     shares = (counts + 0.5) / (counts.sum(axis=1, keepdims=True) + 0.5 * counts.shape[1])
     raw = float(((shares[1] - shares[0]) * np.log(shares[1] / shares[0])).sum())
     return max(raw - (counts.shape[1] - 1) * float((1 / counts.sum(axis=1)).sum()), 0.0)

@@ -1,4 +1,4 @@
-"""Customers of a plan who differ from those of the log: unknown values, and weights of the log's rows that represent these customers.
+"""Covariate shift between a log and a plan's customers: unknown values, and row weights that correct the shift.
 
 A log speaks for customers whose values it has seen. For those, its rows are weighted by the ratio of the two densities: a
 classifier tells rows of the log from customers by features and expected responses, the same that estimates propensities, and its
@@ -22,7 +22,7 @@ from largesse.data import (
     parse_expected_kinds,
 )
 from largesse.errors import join_some, percent, plural
-from largesse.evaluation.column_drift import measure_drift
+from largesse.evaluation.column_drift import measure_column_drifts
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, CustomerShift, Finding, Log, UnknownValues, UnsupportedCells
@@ -44,18 +44,18 @@ MAX_EXAMPLES = 3
 
 @dataclass(frozen=True, eq=False)
 class CustomerSample:
-    """Features (m rows) and expected responses (m, K) of some of the customers of a plan."""
+    """Sample of a plan's customers: features (m rows) and expected responses (m, K)."""
 
     features: pa.Table
     curves: Array
 
     def take(self, rows: Array) -> CustomerSample:
-        """Return the sample of some of its rows."""
+        """Return selected rows of the customer sample."""
         return CustomerSample(self.features.take(rows), self.curves[rows])
 
 
 def compare_customers(log: Log, features: pa.Table, seed: int = 0) -> tuple[CustomerShift, Array]:
-    """Compare customers with those of a log: unknown values, and columns that differ; and mark those without unknown values.
+    """Compare new customers with logged customers: unknown feature values and drifted columns.
 
     >>> import pyarrow as pa
     >>> from largesse.data import log_from_arrays
@@ -71,18 +71,20 @@ def compare_customers(log: Log, features: pa.Table, seed: int = 0) -> tuple[Cust
     features = features.take(sample_rows(len(features), MAX_MATCHED_CUSTOMERS, seed))
     unknown, values = np.zeros(len(features), dtype=bool), []
     for name in seen.column_names:
-        lacking, examples = _find_unknown(seen.column(name), features.column(name))
+        lacking, examples = _find_unknown_values(seen.column(name), features.column(name))
         if lacking.mean() >= MIN_UNKNOWN_SHARE:
             unknown |= lacking
             values.append(UnknownValues(name, float(lacking.mean()), examples))
-    drifts = measure_drift(seen, features.select(seen.column_names), seed=seed)
+    drifts = measure_column_drifts(seen, features.select(seen.column_names), seed=seed)
     drifted = tuple(drift for drift in drifts if drift.p < MAX_DRIFT_P and drift.psi >= MIN_DRIFT)
     values.sort(key=lambda value: -value.share)
     return CustomerShift(float(unknown.mean()), tuple(values), drifted), ~unknown
 
 
-def match_customers(log: Log, curves: Array, customers: CustomerSample, seed: int = 0) -> tuple[Array, CustomerShift]:
-    """Return the weights (n,) of a log's rows that represent customers, and the comparison of both; the log is in memory.
+def weight_log_to_customers(
+    log: Log, curves: Array, customers: CustomerSample, seed: int = 0
+) -> tuple[Array, CustomerShift]:
+    """Return weights (n,) under which the log's rows resemble the new customers, with the remaining differences.
 
     `curves` (n, K) are the expected responses of the rows.
     """
@@ -91,14 +93,14 @@ def match_customers(log: Log, curves: Array, customers: CustomerSample, seed: in
     if not is_known.any():
         return log.weights, shift.add_weighting_result(0.0, ())
     known = some.take(np.flatnonzero(is_known))
-    both = _stack(log, curves, known)
+    both = _stack_log_and_customers(log, curves, known)
     propensities = estimate_propensities(both, assign_folds(both, MATCHING_FOLDS, seed), seed, cells=UnsupportedCells())
     propensity = propensities.own[: len(log)]
     weight = log.weights * (1 - propensity) / propensity
     weight /= weight.mean()
     effective = float(weight.sum() ** 2 / (weight @ weight))
     drawn = np.random.default_rng(seed).choice(len(log), min(len(log), MAX_MATCHED_CUSTOMERS), p=weight / weight.sum())
-    left = measure_drift(
+    left = measure_column_drifts(
         log.features.take(drawn), both.features.select(log.features.column_names).slice(len(log)), seed=seed
     )
     return weight, shift.add_weighting_result(
@@ -106,8 +108,8 @@ def match_customers(log: Log, curves: Array, customers: CustomerSample, seed: in
     )
 
 
-def _find_unknown(seen: pa.ChunkedArray, column: pa.ChunkedArray) -> tuple[Array, tuple[str, ...]]:
-    """Return which values (m,) the log never had in a column, and examples of them.
+def _find_unknown_values(seen: pa.ChunkedArray, column: pa.ChunkedArray) -> tuple[Array, tuple[str, ...]]:
+    """Return a mask (m,) of the column's values that the log lacks, and examples of these values.
 
     Text with many rare words always has unknown ones: as many as its words that occur once suggest (Good and Turing).
     """
@@ -144,8 +146,8 @@ def _find_unknown(seen: pa.ChunkedArray, column: pa.ChunkedArray) -> tuple[Array
     return outside | missing, (*ends, *(["missing"] if missing.any() else []))
 
 
-def _stack(log: Log, curves: Array, customers: CustomerSample) -> Log:
-    """Return one log of the rows of a log and of customers: its level is the origin, its features are expected responses."""
+def _stack_log_and_customers(log: Log, curves: Array, customers: CustomerSample) -> Log:
+    """Return one log of logged and new customers, whose level tells them apart (0 logged, 1 new)."""
     import pyarrow as pa
 
     names, tables = log.features.column_names, []
@@ -168,8 +170,8 @@ def _stack(log: Log, curves: Array, customers: CustomerSample) -> Log:
 # -- findings ---------------------------------------------------------------------------------------------------------
 
 
-def check_shift(shift: CustomerShift) -> list[Finding]:
-    """Return the findings about customers who differ from those of the log."""
+def check_customer_shift(shift: CustomerShift) -> list[Finding]:
+    """Return findings on the differences between new customers and logged customers."""
     topic, findings = "your customers", list[Finding]()
     kinds = ", ".join(f"{value} ({percent(value.share)})" for value in shift.values[:MAX_EXAMPLES])
     cure = "Give some of these customers levels at random first, or plan for the others alone."

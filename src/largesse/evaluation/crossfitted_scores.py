@@ -1,4 +1,4 @@
-"""Cross-fitted doubly robust scores: no row is scored by a model that was fitted to it.
+"""Cross-fitted doubly robust scores of a log: each row's model was fitted without that row.
 
 Γ_ik = f̂(x_i, k) + 1{y_i = k} / ρ(y_i | x_i) · (r_i − f̂(x_i, k)). Averaged over rows this is right if either the curves
 f̂ or the propensities ρ are, and their errors enter only as a product.
@@ -23,7 +23,7 @@ from largesse.response import Linear, WithCosts, predict_held_out
 from largesse.stats import assign_folds
 
 
-def crossfit(
+def crossfit_scores(
     log: Log,
     model: Any = None,
     *,
@@ -32,19 +32,19 @@ def crossfit(
     propensities: Propensities | None = None,
     progress: Progress | None = None,
 ) -> Scores:
-    """Return the out-of-fold scores of a log under a model, any object with `fit(log)` and `predict(features)`.
+    """Compute cross-fitted doubly robust scores of a log under a response model.
 
     The default outcome model is `Linear`. Observed costs have a model of their own, that of `WithCosts` or its default.
     Known propensities are not estimated again.
     """
-    held = hold_out_rows(log, model, folds=folds, seed=seed, progress=progress)
+    held = predict_out_of_fold(log, model, folds=folds, seed=seed, progress=progress)
     return compute_scores(log, held, propensities or estimate_propensities(log, held.fold, seed))
 
 
-def hold_out_rows(
+def predict_out_of_fold(
     log: Log, model: Any = None, *, folds: int = 5, seed: int = 0, progress: Progress | None = None
 ) -> HeldOutPredictions:
-    """Return the out-of-fold predictions of a log under a model; see `crossfit`."""
+    """Predict the responses and costs of a log's rows by models fitted to the other folds."""
     fold = assign_folds(log, folds, seed)
     model = Linear(seed=seed) if model is None else model
     of_costs = None
@@ -59,7 +59,7 @@ def hold_out_rows(
 
 
 def compute_scores(log: Log, held: HeldOutPredictions, propensities: Propensities) -> Scores:
-    """Return the scores of a log from its out-of-fold predictions."""
+    """Compute doubly robust scores from out-of-fold predictions and propensities."""
     levels, propensity, curves, costs = log.levels, propensities.own, held.curves, held.costs
     expected = np.broadcast_to(expected_costs(levels, curves, log.costs if costs is None else costs), curves.shape)
     paid = compute_paid_costs(log)
@@ -76,13 +76,13 @@ def compute_scores(log: Log, held: HeldOutPredictions, propensities: Propensitie
         paid=paid,
         weight=log.weights,
         cluster=log.cluster,
-        face=_take_face(log) if levels.on_redemption else None,
+        face=_list_listed_costs(log) if levels.on_redemption else None,
         paid_as="observed" if levels.observed else "redeemed" if levels.on_redemption else "listed",
     )
 
 
-def restrict_scores(scores: Scores, allowed: Array | None) -> Scores:
-    """Replace the scores of unsupported levels by those of the supported levels that replace them; `allowed`: mask (n, K)."""
+def restrict_scores_to_support(scores: Scores, allowed: Array | None) -> Scores:
+    """Replace each unsupported level's scores by the scores of the supported level that replaces it."""
     if allowed is None or allowed.all():
         return scores
     supported = map_to_supported_levels(allowed)
@@ -92,15 +92,15 @@ def restrict_scores(scores: Scores, allowed: Array | None) -> Scores:
 
 
 def compute_paid_costs(log: Log) -> Array:
-    """Return the cost of each row (n,)."""
+    """Return the cost (n,) that each logged row incurred."""
     if log.paid is not None:
         return log.paid
-    paid = _take_face(log) * (np.maximum(log.response, 0.0) if log.levels.on_redemption else 1.0)
+    paid = _list_listed_costs(log) * (np.maximum(log.response, 0.0) if log.levels.on_redemption else 1.0)
     return paid + np.where(log.level > 0, log.levels.contact_cost, 0.0)
 
 
-def _take_face(log: Log) -> Array:
-    """Return the listed cost (n,) of each row's level."""
+def _list_listed_costs(log: Log) -> Array:
+    """Return the price-list cost (n,) of each row's logged level."""
     face = log.costs if log.costs is not None else log.levels.common_costs
     assert face is not None  # a log is read with its costs
     logged: Array = np.broadcast_to(face, (len(log), len(log.levels)))[np.arange(len(log)), log.level]

@@ -1,6 +1,6 @@
-"""Off-policy estimators behind one interface; `ESTIMATORS` lists them with a sentence each.
+"""Off-policy estimators (IPS, doubly robust, …) with a common interface, listed in `ESTIMATORS`.
 
-Each takes the rows of a log under a policy (`PolicyRows`) and returns `EstimateTerms`: the estimate is mean(plain) +
+Each takes the rows of a log under a policy (`EstimatorRows`) and returns `EstimateTerms`: the estimate is mean(plain) +
 mean(top) / mean(bottom). From these follow the influence of every row, hence intervals, paired differences and bands, and the
 bootstrap. With w the ratio of the policy's probability of the logged level to the log's, q the curve under the policy, and
 e = r − f̂ the residual at the logged level:
@@ -34,8 +34,8 @@ N_TUNING_CONSTANTS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class PolicyRows:
-    """The rows of a log under one policy, for one outcome."""
+class EstimatorRows:
+    """Input of an off-policy estimator: each row's importance ratio, outcome, prediction and residual."""
 
     direct: Array  # (n,) the curve, averaged over the policy's probabilities
     ratio: Array  # (n,) the policy's probability of the logged level / the log's
@@ -46,22 +46,22 @@ class PolicyRows:
 
 @dataclass(frozen=True, eq=False)
 class EstimateTerms:
-    """The terms of an estimate mean(plain) + mean(top) / mean(bottom); means are weighted by the rows' weights."""
+    """Row-wise terms (n,) of an estimate mean(plain) + mean(top) / mean(bottom)."""
 
     plain: Array | None  # (n,)
     top: Array | None = None  # (n,)
     bottom: Array | None = None  # (n,)
 
 
-def gives_levels(policy: Array) -> bool:
-    """Return True if a policy consists of levels (n,), not of probabilities."""
+def is_level_array(policy: Array) -> bool:
+    """Test if a policy array holds levels (n,), not probabilities."""
     return policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer)
 
 
-def weight_rows(
+def weight_log_rows(
     curves: Array, level: Array, outcome: Array, propensity: Array, policy: Array, weight: Array | None = None
-) -> PolicyRows:
-    """Weight the rows of a log by a policy.
+) -> EstimatorRows:
+    """Compute the importance ratio and the residual of each logged row under a policy.
 
     Parameters
     ----------
@@ -76,43 +76,43 @@ def weight_rows(
     """
     rows = np.arange(len(level))
     residual = curves[rows, level]
-    if gives_levels(policy):
+    if is_level_array(policy):
         direct, ratio = curves[rows, policy], (policy == level) / propensity
     elif policy.ndim == 1:
         direct, ratio = curves @ policy.astype(curves.dtype), policy[level] / propensity
     else:
         direct, ratio = np.einsum("nk,nk->n", policy, curves), policy[rows, level] / propensity
     np.subtract(outcome, residual, out=residual)
-    return PolicyRows(direct, ratio, residual, outcome, weight)
+    return EstimatorRows(direct, ratio, residual, outcome, weight)
 
 
-def keep_supported(scores: Scores, policy: Array) -> Array:
-    """Return a policy within the support of the log: levels (n,), or probabilities (n, K), also for those of all rows (K,)."""
+def restrict_policy_to_support(scores: Scores, policy: Array) -> Array:
+    """Replace the levels of a policy that the log does not support by supported levels."""
     if scores.allowed is None:
         return policy
     supported = map_to_supported_levels(scores.allowed)
-    return (replace_unsupported_levels if gives_levels(policy) else replace_unsupported_probabilities)(
+    return (replace_unsupported_levels if is_level_array(policy) else replace_unsupported_probabilities)(
         policy, supported
     )
 
 
-def weight_responses(scores: Scores, policy: Array) -> PolicyRows:
-    """Weight the responses of a scored log by a policy."""
-    policy = keep_supported(scores, policy)
-    return weight_rows(scores.curves, scores.level, scores.response, scores.propensity, policy, scores.weight)
+def weight_responses(scores: Scores, policy: Array) -> EstimatorRows:
+    """Compute the importance ratios and the response residuals of a scored log under a policy."""
+    policy = restrict_policy_to_support(scores, policy)
+    return weight_log_rows(scores.curves, scores.level, scores.response, scores.propensity, policy, scores.weight)
 
 
-def weight_costs(scores: Scores, policy: Array) -> PolicyRows:
-    """Weight the costs of a scored log by a policy: an outcome like the response, paid at the logged level."""
-    policy = keep_supported(scores, policy)
-    return weight_rows(scores.expected_costs, scores.level, scores.paid, scores.propensity, policy, scores.weight)
+def weight_costs(scores: Scores, policy: Array) -> EstimatorRows:
+    """Compute the importance ratios and the cost residuals of a scored log under a policy."""
+    policy = restrict_policy_to_support(scores, policy)
+    return weight_log_rows(scores.expected_costs, scores.level, scores.paid, scores.propensity, policy, scores.weight)
 
 
 @dataclass(frozen=True)
 class Estimator:
-    """An estimator of a policy's value, and a few words about it."""
+    """Off-policy estimator of a policy's value, with a short description."""
 
-    terms: Callable[[PolicyRows], EstimateTerms]
+    terms: Callable[[EstimatorRows], EstimateTerms]
     description: str
     biased: bool = False  # by as much as its curves are wrong: its interval includes that of `dr`
 
@@ -130,19 +130,24 @@ ESTIMATORS = {
         lambda rows: EstimateTerms(None, rows.ratio * rows.outcome, rows.ratio), "ips with weights that sum to one"
     ),
     "dr": Estimator(
-        lambda rows: _correct(rows, rows.ratio.copy()), "predictions corrected by weighted residuals (doubly robust)"
+        lambda rows: _add_weighted_residuals(rows, rows.ratio.copy()),
+        "predictions corrected by weighted residuals (doubly robust)",
     ),
     "sndr": Estimator(
         lambda rows: EstimateTerms(rows.direct, rows.ratio * rows.residual, rows.ratio),
         "dr with weights that sum to one",
     ),
     "switch": Estimator(
-        lambda rows: _correct(rows, _switch(rows.ratio, choose_constant(rows, _switch))),
+        lambda rows: _add_weighted_residuals(
+            rows, _drop_large_ratios(rows.ratio, tune_ratio_bound(rows, _drop_large_ratios))
+        ),
         "dr with rows of large weight left to the model; the interval includes that of dr",
         biased=True,
     ),
     "dros": Estimator(
-        lambda rows: _correct(rows, _shrink(rows.ratio, choose_constant(rows, _shrink))),
+        lambda rows: _add_weighted_residuals(
+            rows, _shrink_large_ratios(rows.ratio, tune_ratio_bound(rows, _shrink_large_ratios))
+        ),
         "dr with large weights shrunk; the interval includes that of dr",
         biased=True,
     ),
@@ -150,11 +155,11 @@ ESTIMATORS = {
 
 
 def measure_influence(terms: EstimateTerms, weight: Array | None = None) -> Array:
-    """Return scores (n,) whose weighted mean is the estimate and whose spread is that of its influence function."""
+    """Return influence values (n,) whose weighted mean is the estimate."""
     if terms.top is None or terms.bottom is None:
         assert terms.plain is not None
         return terms.plain
-    top, bottom = (weighted_mean(column, weight) for column in (terms.top, terms.bottom))
+    top, bottom = (compute_weighted_mean(column, weight) for column in (terms.top, terms.bottom))
     if bottom == 0:  # no row of the log got the level that the policy would give
         return np.full(len(terms.top), np.nan)
     ratio = top / bottom
@@ -166,7 +171,7 @@ def measure_influence(terms: EstimateTerms, weight: Array | None = None) -> Arra
     return out
 
 
-def weighted_mean(values: Array, weight: Array | None) -> float:
+def compute_weighted_mean(values: Array, weight: Array | None) -> float:
     """Return the weighted mean of values (n,)."""
     return float(values.mean()) if weight is None else float(weight @ values / weight.sum())
 
@@ -174,18 +179,18 @@ def weighted_mean(values: Array, weight: Array | None) -> float:
 # -- bounded weights --------------------------------------------------------------------------------------------------
 
 
-def _correct(rows: PolicyRows, ratio: Array) -> EstimateTerms:
-    """Return direct + ratio · residual, in the array of the ratio."""
+def _add_weighted_residuals(rows: EstimatorRows, ratio: Array) -> EstimateTerms:
+    """Return the doubly robust terms: prediction + importance ratio × residual."""
     ratio *= rows.residual
     ratio += rows.direct
     return EstimateTerms(ratio)
 
 
-def _switch(ratio: Array, constant: float) -> Array:
+def _drop_large_ratios(ratio: Array, constant: float) -> Array:
     return np.where(ratio <= constant, ratio, 0.0)
 
 
-def _shrink(ratio: Array, constant: float) -> Array:
+def _shrink_large_ratios(ratio: Array, constant: float) -> Array:
     if not np.isfinite(constant):
         return ratio.copy()
     out = ratio * ratio
@@ -195,8 +200,8 @@ def _shrink(ratio: Array, constant: float) -> Array:
     return out
 
 
-def choose_constant(rows: PolicyRows, bound: Callable[[Array, float], Array]) -> float:
-    """Return the constant with the smallest estimated bias² + variance; infinity leaves the weights alone.
+def tune_ratio_bound(rows: EstimatorRows, bound: Callable[[Array, float], Array]) -> float:
+    """Choose the bound of importance ratios that minimises the estimated bias² + variance.
 
     The squared bias is measured against the unbiased estimate, minus its expected noise, so that a small log does not
     mistake noise for bias.
@@ -210,21 +215,21 @@ def choose_constant(rows: PolicyRows, bound: Callable[[Array, float], Array]) ->
     constants = np.zeros(0)
     if len(positive):  # from the median of the positive weights to the largest
         constants = np.geomspace(max(float(np.median(positive)), 1e-12), float(positive.max()), N_TUNING_CONSTANTS)
-        constants = constants**2 if bound is _shrink else constants[:-1]
-    best, smallest = np.inf, _variance(direct + ratio * residual, weight) / n
+        constants = constants**2 if bound is _shrink_large_ratios else constants[:-1]
+    best, smallest = np.inf, _compute_weighted_variance(direct + ratio * residual, weight) / n
     for constant in constants:
         bounded = bound(ratio, constant)
         missed = (ratio - bounded) * residual
         bias = float(weight @ missed)
-        noise = _variance(missed, weight) / len(ratio)
-        risk = max(bias**2 - noise, 0.0) + _variance(direct + bounded * residual, weight) / n
+        noise = _compute_weighted_variance(missed, weight) / len(ratio)
+        risk = max(bias**2 - noise, 0.0) + _compute_weighted_variance(direct + bounded * residual, weight) / n
         if risk < smallest:
             best, smallest = constant, risk
     return best
 
 
-def _variance(values: Array, weight: Array) -> float:
-    """Return the weighted variance; weights sum to one."""
+def _compute_weighted_variance(values: Array, weight: Array) -> float:
+    """Return the weighted variance of values, for weights that sum to one."""
     centred = values - weight @ values
     centred *= centred
     return float(weight @ centred)

@@ -1,4 +1,4 @@
-"""Off-policy estimates of the frontier: held-out plans at a grid of budgets, with a simultaneous band, and the cost curve.
+"""Off-policy estimate of the budget–value frontier: cross-fitted plans at many budgets, with a confidence band.
 
 Every budget is planned once (`plan_at_budgets`); frontier and cost curve use the same plans.
 
@@ -22,19 +22,19 @@ import numpy as np
 
 from largesse.allocation import BUDGET_CONFIDENCE, Constraints, CostCorrection, allocate, decide_at_price, frontier
 from largesse.errors import BudgetError
-from largesse.evaluation.estimators import keep_supported, weighted_mean
+from largesse.evaluation.estimators import compute_weighted_mean, restrict_policy_to_support
 from largesse.evaluation.influence_functions import Influence, widen_interval
 from largesse.evaluation.policy_estimates import (
     LevelMeans,
-    average_levels,
-    compare_mix,
-    estimate_mean,
-    estimate_value_and_spend,
+    compare_with_best_mix,
+    estimate_from_influence,
+    estimate_from_policy_influence,
+    estimate_level_means,
     find_best_mixes,
     measure_policy_influence,
-    predict_value,
+    predict_mean_response,
 )
-from largesse.evaluation.spend_by_price import FoldSpending, measure_spending
+from largesse.evaluation.spend_by_price import FoldSpending, measure_spend_by_price
 from largesse.records import Array, FrontierPoint, HeldOutPlan, QiniCurve, QiniPoint, Scores, UniformMixValue
 from largesse.stats import COVERAGE, t_quantile
 
@@ -48,53 +48,56 @@ MAX_CORRELATION_UNITS = 1_000_000  # rows or clusters of that sample
 # -- plans ------------------------------------------------------------------------------------------------------------
 
 
-def spread_budgets(scores: Scores) -> Array:
-    """Return budgets spread evenly from the cheapest plan to the plan with the best level for every customer."""
+def make_budget_grid(scores: Scores) -> Array:
+    """Return budgets spread evenly between the cheapest plan and the plan with the best level for each customer."""
     if len(scores.curves) > MAX_FRONTIER_ROWS:
-        low = weighted_mean(np.concatenate([costs.min(axis=1) for _, costs in _iterate_blocks(scores)]), scores.weight)
-        return np.unique(np.linspace(low, find_budget_at(scores, 0.0), N_BUDGETS))
-    front = frontier(*_multiply_weights(scores, slice(None)))
+        low = compute_weighted_mean(
+            np.concatenate([costs.min(axis=1) for _, costs in _iterate_curve_blocks(scores)]), scores.weight
+        )
+        return np.unique(np.linspace(low, find_budget_at_price(scores, 0.0), N_BUDGETS))
+    front = frontier(*_weight_curves_and_costs(scores, slice(None)))
     return np.unique(np.linspace(float(front.spend[0]), float(front.spend[-1]), N_BUDGETS))
 
 
-def find_budget_at(scores: Scores, price: float) -> float:
-    """Return the expected cost of plans that take every step with a return of at least a price."""
+def find_budget_at_price(scores: Scores, price: float) -> float:
+    """Return the expected cost of the plan that buys every level increase worth its price."""
     spends = [
-        costs[np.arange(len(costs)), decide_at_price(curves, costs, price)] for curves, costs in _iterate_blocks(scores)
+        costs[np.arange(len(costs)), decide_at_price(curves, costs, price)]
+        for curves, costs in _iterate_curve_blocks(scores)
     ]
-    return weighted_mean(np.concatenate(spends), scores.weight)
+    return compute_weighted_mean(np.concatenate(spends), scores.weight)
 
 
-def _iterate_blocks(scores: Scores) -> Iterator[tuple[Array, Array]]:
-    """Return the curves and expected costs of the rows, part by part."""
+def _iterate_curve_blocks(scores: Scores) -> Iterator[tuple[Array, Array]]:
+    """Yield the curves and the expected costs of the rows, block by block."""
     for start in range(0, len(scores.curves), MAX_FRONTIER_ROWS):
         rows = slice(start, start + MAX_FRONTIER_ROWS)
         yield scores.curves[rows], scores.expected_costs[rows]
 
 
-def add_budget(budgets: Array, budget: float) -> Array:
-    """Return budgets with one more, moved to the nearest end if it lies outside."""
+def add_budget_to_grid(budgets: Array, budget: float) -> Array:
+    """Add one budget to a grid of budgets, moved into the grid's range."""
     return np.unique(np.append(budgets, min(max(budget, budgets[0]), budgets[-1])))
 
 
 @dataclass(frozen=True, eq=False)
 class FoldPlan:
-    """Plan of some customers: levels (m,) or probabilities (m, K), and the price of their budget."""
+    """Plan for one fold's rows: levels (m,) or probabilities (m, K), and the budget's price."""
 
     policy: Array
     price: float
 
 
 class FoldPlanner(Protocol):
-    """Interface of a planner for customers like those of the log, under the rules of a campaign."""
+    """Interface of planners that plan some rows of a log under a campaign's constraints."""
 
     def __call__(self, rows: Array, curves: Array, costs: Array, budget: float, /) -> FoldPlan:
         """Return the plan of rows (m,) of the log, which may repeat, by curves (m, K) and costs (K,) or (m, K)."""
 
 
 @dataclass(frozen=True, eq=False)
-class ConstrainedPlanner:
-    """`FoldPlanner` for rows of the log, with the plan's limits scaled to their number."""
+class ConstrainedFoldPlanner:
+    """Planner for rows of a log, under the plan's constraints scaled to the number of rows."""
 
     constraints: Constraints
     customers: int
@@ -112,8 +115,8 @@ def plan_at_budgets(
     confidence: float = BUDGET_CONFIDENCE,
     planner: FoldPlanner | None = None,
 ) -> tuple[HeldOutPlan, ...]:
-    """Plan the log's rows at each of several average budgets; see `plan_each_fold`. No plan is made where rules forbid all."""
-    spending, plans = spending or measure_spending(scores), []
+    """Plan the log's rows at each of several average budgets, fold by fold."""
+    spending, plans = spending or measure_spend_by_price(scores), []
     for budget in budgets:
         with suppress(*([BudgetError] if planner is not None else [])):
             plans.append(plan_each_fold(scores, float(budget), spending, confidence, planner))
@@ -127,20 +130,20 @@ def plan_each_fold(
     confidence: float = BUDGET_CONFIDENCE,
     planner: FoldPlanner | None = None,
 ) -> HeldOutPlan:
-    """Plan the log's rows at an average budget, fold by fold, as if each fold were a new set of customers.
+    """Plan the log's rows at one average budget, fold by fold, as if each fold held new customers.
 
     A fold's curves come from models that were not fitted to it, and its price from those curves. A row of weight two is planned
     like two customers. Levels are those that the log supports. Where costs are not certain, they are corrected by the cost of
     plans in the other folds; known `spending` is not measured again. A `planner` plans the folds under further rules.
     """
-    spending = spending or measure_spending(scores)
+    spending = spending or measure_spend_by_price(scores)
     K = scores.curves.shape[1]
     levels = np.empty(len(scores.level), dtype=np.min_scalar_type(-K))  # small: plans at many budgets are in memory
     probabilities = None
     prices, scales = [], []
     for place, f in enumerate(np.unique(scores.fold)):
         rows = scores.fold == f
-        curves, costs = _multiply_weights(scores, rows)
+        curves, costs = _weight_curves_and_costs(scores, rows)
         correction = CostCorrection()
         if spending is not None:
             correction = spending.correct_expected_costs(place, budget, confidence)
@@ -161,25 +164,27 @@ def plan_each_fold(
             levels[rows] = plan.levels
             prices.append(plan.price)
         except BudgetError:
-            allocate(*_multiply_weights(scores, slice(None)), budget)  # refuses a budget too small for the whole log
+            allocate(
+                *_weight_curves_and_costs(scores, slice(None)), budget
+            )  # refuses a budget too small for the whole log
             # Only this fold costs more: it gets its cheapest plan, with the best of the levels that tie.
             costs = np.broadcast_to(costs, curves.shape)
             cheapest = costs <= costs.min(axis=1, keepdims=True)
             levels[rows] = np.argmax(np.where(cheapest, curves, -np.inf), axis=1)
             prices.append(np.inf)
-    policy = keep_supported(scores, levels if probabilities is None else probabilities)
+    policy = restrict_policy_to_support(scores, levels if probabilities is None else probabilities)
     return HeldOutPlan(budget, policy, np.array(prices), None if spending is None else np.array(scales))
 
 
 def _plan_fold(scores: Scores, rows: Array, scale: float, budget: float, planner: FoldPlanner) -> FoldPlan:
-    """Return the plan of the rows (m,) of a fold under rules; a row with more weight is planned as several customers."""
+    """Plan the rows (m,) of one fold under constraints; a row of weight two counts as two customers."""
     curves, costs = scores.curves[rows], scores.expected_costs
     common = costs.strides[0] == 0
     costs = costs[0] * scale if common else costs[rows] * scale
     weight = scores.weight[rows]
     if weight.min() == weight.max():
         return planner(rows, curves, costs, budget)
-    copies = _count_copies(weight)
+    copies = _count_represented_customers(weight)
     place = np.repeat(np.arange(len(rows)), copies)
     plan = planner(rows[place], curves[place], costs if common else costs[place], budget)
     # Rows without a copy have next to no weight.
@@ -193,15 +198,15 @@ def _plan_fold(scores: Scores, rows: Array, scale: float, budget: float, planner
     return FoldPlan(policy, plan.price)
 
 
-def _count_copies(weight: Array) -> Array:
-    """Return the numbers (m,) of customers that rows represent, in proportion to their weights (systematic sampling)."""
+def _count_represented_customers(weight: Array) -> Array:
+    """Return the whole number (m,) of customers that each weighted row represents, by systematic sampling."""
     times = min(max(MAX_FOLD_COPIES // len(weight), 1), MAX_ROW_COPIES)
     ends = np.cumsum(weight) / weight.sum() * len(weight) * times
     return np.diff(np.floor(ends + 0.5).astype(np.int64), prepend=0)
 
 
-def _multiply_weights(scores: Scores, rows: Array | slice) -> tuple[Array, Array]:
-    """Return the curves and expected costs of some rows times their weights, so that plain sums weight every row.
+def _weight_curves_and_costs(scores: Scores, rows: Array | slice) -> tuple[Array, Array]:
+    """Return the curves and the expected costs of rows, multiplied by the rows' weights.
 
     Costs are (K,) where all rows have the same, and the same weight.
     """
@@ -215,27 +220,27 @@ def _multiply_weights(scores: Scores, rows: Array | slice) -> tuple[Array, Array
 # -- frontier ---------------------------------------------------------------------------------------------------------
 
 
-def trace_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str = "dr") -> tuple[FrontierPoint, ...]:
-    """Estimate value and spend at each plan's budget, with pointwise intervals and a simultaneous band."""
-    units = count_units(scores)
+def estimate_frontier(scores: Scores, plans: Sequence[HeldOutPlan], estimator: str = "dr") -> tuple[FrontierPoint, ...]:
+    """Estimate value and spend of the plans at all budgets, with intervals and a simultaneous confidence band."""
+    units = count_independent_units(scores)
     sample = slice(None, None, -(-units // MAX_CORRELATION_UNITS) if units > MAX_FRONTIER_ROWS else 1)
     contributions = np.empty((len(range(units)[sample]), len(plans)), dtype=np.float32)  # only for correlations
     points = []
     for j, plan in enumerate(plans):
         influence = measure_policy_influence(scores, plan.policy, estimator)
-        value, spend = estimate_value_and_spend(scores, influence)
-        contributions[:, j] = sum_units(scores, influence.value.values - value.estimate)[sample]
-        promise = predict_value(scores.curves, plan.policy, scores.weight)
+        value, spend = estimate_from_policy_influence(scores, influence)
+        contributions[:, j] = sum_by_unit(scores, influence.value.values - value.estimate)[sample]
+        promise = predict_mean_response(scores.curves, plan.policy, scores.weight)
         finite = plan.prices[np.isfinite(plan.prices)]
         price = float(np.mean(finite)) if len(finite) else float("nan")
         points.append(FrontierPoint(plan.budget, value, spend, promise, price))
     pointwise = t_quantile(len(contributions) - 1) if len(contributions) > 1 else float("nan")
-    times = find_critical_value(contributions) / pointwise
+    times = find_band_critical_value(contributions) / pointwise
     return tuple(replace(point, band=widen_interval(point.value, times).interval) for point in points)
 
 
-def find_critical_value(contributions: Array, *, one_sided: bool = False) -> float:
-    """Return the half-width of a simultaneous 95 % band over all its points, in standard errors.
+def find_band_critical_value(contributions: Array, *, one_sided: bool = False) -> float:
+    """Return the half-width, in standard errors, of a simultaneous 95 % confidence band.
 
     `contributions` (units, points) are the centred contributions of rows or clusters to each point. Draws are those of a multiplier
     bootstrap with normal multipliers. `one_sided`: the band has lower ends only.
@@ -256,13 +261,13 @@ def find_critical_value(contributions: Array, *, one_sided: bool = False) -> flo
     return min(reach, t_quantile(freedom, 1 - (1 - single) / uncertain.sum()))  # Bonferroni's is never too short
 
 
-def count_units(scores: Scores) -> int:
-    """Return the number of independent units: rows, or clusters of rows."""
+def count_independent_units(scores: Scores) -> int:
+    """Return the number of clusters, or of rows in a log without clusters."""
     return len(scores.level) if scores.cluster is None else len(np.unique(scores.cluster))
 
 
-def sum_units(scores: Scores, centred: Array) -> Array:
-    """Return weighted sums over rows or clusters."""
+def sum_by_unit(scores: Scores, centred: Array) -> Array:
+    """Return the weighted sum of values for each cluster, or for each row without clusters."""
     contributions: Array = scores.weight * centred
     if scores.cluster is None:
         return contributions
@@ -273,35 +278,40 @@ def sum_units(scores: Scores, centred: Array) -> Array:
 # -- cost curve -------------------------------------------------------------------------------------------------------
 
 
-def trace_cost_curve(
+def estimate_qini_curve(
     scores: Scores, plans: Sequence[HeldOutPlan], spends: Sequence[float], estimator: str = "dr"
 ) -> QiniCurve:
-    """Estimate the gain over the first plan at each estimated spend, learnt and uniform, and the area between them."""
-    first, shares = measure_policy_influence(scores, plans[0].policy, estimator).value, _weight_points(np.array(spends))
-    points, area, means = [], Influence(np.zeros(len(scores.weight))), average_levels(scores)
+    """Estimate the Qini curve of plans: the gain over the cheapest plan at each spend, and the area."""
+    first, shares = (
+        measure_policy_influence(scores, plans[0].policy, estimator).value,
+        _compute_trapezoid_weights(np.array(spends)),
+    )
+    points, area, means = [], Influence(np.zeros(len(scores.weight))), estimate_level_means(scores)
     for plan, spend, share in zip(plans, spends, shares, strict=True):
         policy = measure_policy_influence(scores, plan.policy, estimator)
-        _, mixed, difference = compare_mix(scores, policy, estimator, means)
-        uniform = weighted_mean((mixed.value - first).values, scores.weight)
-        gain = estimate_mean(scores, policy.value - first)
-        points.append(QiniPoint(plan.budget, spend, gain, uniform, estimate_mean(scores, difference)))
+        _, mixed, difference = compare_with_best_mix(scores, policy, estimator, means)
+        uniform = compute_weighted_mean((mixed.value - first).values, scores.weight)
+        gain = estimate_from_influence(scores, policy.value - first)
+        points.append(QiniPoint(plan.budget, spend, gain, uniform, estimate_from_influence(scores, difference)))
         area = area + difference * float(share)
-    return QiniCurve(tuple(points), estimate_mean(scores, area), value_mixes(scores, means, estimator))
+    return QiniCurve(
+        tuple(points), estimate_from_influence(scores, area), estimate_mix_values(scores, means, estimator)
+    )
 
 
-def value_mixes(scores: Scores, means: LevelMeans, estimator: str = "dr") -> tuple[UniformMixValue, ...]:
-    """Estimate the value of the best uniform mix at the mean cost of every level, on the line between two levels."""
+def estimate_mix_values(scores: Scores, means: LevelMeans, estimator: str = "dr") -> tuple[UniformMixValue, ...]:
+    """Estimate the value of the best uniform mix of levels, at the mean cost of every level."""
     costs = np.unique(np.average(means.cost, axis=0, weights=means.weight))
     mixed = (
         measure_policy_influence(scores, find_best_mixes(scores, float(cost), means).policy, estimator)
         for cost in costs
     )
-    values = (weighted_mean(influence.value.values, scores.weight) for influence in mixed)
+    values = (compute_weighted_mean(influence.value.values, scores.weight) for influence in mixed)
     return tuple(UniformMixValue(float(cost), value) for cost, value in zip(costs, values, strict=True))
 
 
-def _weight_points(spend: Array) -> Array:
-    """Return the share of each point in the mean over the range of spends, by the trapezoidal rule."""
+def _compute_trapezoid_weights(spend: Array) -> Array:
+    """Return the weight of each point in the mean over a range of spends, by the trapezoidal rule."""
     steps = np.maximum(np.diff(spend), 0.0)
     if steps.sum() == 0:
         return np.full(len(spend), 1.0 / len(spend))

@@ -1,4 +1,4 @@
-"""Checks of a log: whether it supports an evaluation. All are made before any model is fitted.
+"""Checks of a log before any model is fitted: overlap, randomisation, balance, weights, leaks and clusters.
 
 `doctor` and a study show the whole list; `evaluate` warns of missing overlap alone. Every check is one
 function that returns a `Finding`: fine, note, careful or no.
@@ -17,12 +17,12 @@ import numpy as np
 
 from largesse.data import GivenPropensities, find_implausible_levels, group_column_values
 from largesse.errors import join_some, percent, plural
-from largesse.evaluation.level_mean_responses import Fall, MeanCurve, measure_curve
-from largesse.evaluation.monotonicity_check import GroupFall, find_group_fall, states_order
+from largesse.evaluation.group_monotonicity_check import GroupMeanFall, find_clearest_group_fall, has_stated_order
+from largesse.evaluation.level_mean_responses import MeanResponseCurve, MeanResponseFall, measure_mean_responses
 from largesse.evaluation.overlap_and_balance import measure_level_overlap, measure_overlap
 from largesse.evaluation.policy_estimates import MIN_RATIO_CLUSTERS
-from largesse.evaluation.randomisation_check import find_strata, measure_dependence
-from largesse.evaluation.within_customer_comparison import compare_within
+from largesse.evaluation.randomisation_check import find_randomised_strata, run_independence_test
+from largesse.evaluation.within_customer_comparison import compare_levels_within_customers
 from largesse.io import to_toml
 from largesse.levels import PER_UNIT
 from largesse.propensity import LevelFeatures, encode_for_levels, estimate_propensities, find_unsupported_cells
@@ -69,7 +69,7 @@ MAX_LISTED_FALLS = 3
 
 @limit_to_one_thread()
 def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
-    """Check a log: rows of each level, randomisation, balance, weights, the mean curve, leaks and clusters.
+    """Check if a log supports an evaluation: overlap, randomisation, balance, weights, leaks and clusters.
 
     >>> from largesse.worlds import simulate
     >>> checkup = doctor(simulate("averaged", n=1000, seed=1, mix=1.0).log)
@@ -77,30 +77,33 @@ def doctor(log: Log, *, folds: int = 5, seed: int = 0) -> Checkup:
     (True, 'fine')
     """
     fold = assign_folds(log, folds, seed)
-    features = encode_unless_given(log, seed, fold)
+    features = encode_log_without_propensities(log, seed, fold)
     propensities = estimate_propensities(log, fold, seed, features)
     return check_log(log, propensities, features, seed)
 
 
-def encode_unless_given(log: Log, seed: int = 0, fold: Array | None = None) -> LevelFeatures | None:
-    """Encode the whole log if its propensities must be estimated; the checks alone need only a sample of its rows."""
+def encode_log_without_propensities(log: Log, seed: int = 0, fold: Array | None = None) -> LevelFeatures | None:
+    """Encode the features of a log without propensities; return None for a log with propensities."""
     return encode_for_levels(log, seed=seed, fold=fold) if log.propensity is None else None
 
 
 @limit_to_one_thread()
 def check_log(log: Log, propensities: Propensities, features: LevelFeatures | None = None, seed: int = 0) -> Checkup:
-    """Check a log with known propensities; `features` are those of the whole log, if it is encoded already."""
+    """Check a log with given or estimated propensities."""
     sample = (
         encode_for_levels(log, MAX_BALANCE_ROWS, seed) if features is None else features.sample(MAX_BALANCE_ROWS, seed)
     )
     overlap = measure_overlap(log, propensities.own, sample)
     group = None if log.assigned is None else log.assigned[sample.rows]
-    dependence = measure_dependence(sample.X, log.level[sample.rows], group, seed=seed)
+    dependence = run_independence_test(sample.X, log.level[sample.rows], group, seed=seed)
     dependence = replace(dependence, sampled=dependence.sampled or len(sample.rows) < len(log))
     design = _propose_propensities(log, propensities, dependence, sample, group, seed)
-    curve, within = measure_curve(log, propensities.own), compare_within(log, propensities.own, sample)
+    curve, within = (
+        measure_mean_responses(log, propensities.own),
+        compare_levels_within_customers(log, propensities.own, sample),
+    )
     unsupported = find_unsupported_cells(log, seed) if propensities.unsupported is None else propensities.unsupported
-    leaks, heavy = find_leaks(log, seed), _find_heavy(log, propensities.own)
+    leaks, heavy = find_leaks(log, seed), _find_heavy_rows(log, propensities.own)
     findings = [
         *_check_levels(log.levels.titles, overlap.rows, overlap.effective, overlap.smallest, overlap.answers),
         *_check_support(unsupported, log, propensities),
@@ -110,19 +113,19 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
         _check_balance(overlap),
         _check_weights(log, propensities, heavy),
         _check_level_order(
-            log, curve, None if states_order(log.levels) else find_group_fall(log, propensities.own, seed)
+            log, curve, None if has_stated_order(log.levels) else find_clearest_group_fall(log, propensities.own, seed)
         ),
-        *_check_costs(log, propensities.own),
+        *_check_observed_costs(log, propensities.own),
         *_check_redemption(log),
         _check_leaks(leaks, log),
-        *_check_assignment(log),
-        *_check_customers(log),
-        *_check_within(within, log.levels.titles),
+        *_check_assignment_unit(log),
+        *_check_repeated_customers(log),
+        *_check_within_customers(within, log.levels.titles),
         *_check_clusters(log),
         *(Finding("reading the log", "note", f"{note[:1].upper()}{note[1:]}.") for note in log.notes),
     ]
     return Checkup(
-        findings=sort_findings([_accept(finding, log.accepted) for finding in findings]),
+        findings=sort_findings([_convert_accepted_warning(finding, log.accepted) for finding in findings]),
         rows=len(log),
         clusters=log.clusters,
         customers=None if log.last_rows is None else log.customers,
@@ -140,17 +143,17 @@ def check_log(log: Log, propensities: Propensities, features: LevelFeatures | No
 
 
 def warn_of_overlap(log: Log, propensities: Propensities) -> tuple[Finding, ...]:
-    """Return the warnings that every estimate needs: levels with too few rows, and estimated propensities."""
+    """Return warnings about levels with too few rows, and about estimated propensities."""
     findings = [
         *_check_levels(log.levels.titles, *measure_level_overlap(log, propensities.own)),
         _check_propensities(propensities),
     ]
-    findings = [_accept(finding, log.accepted) for finding in findings]
+    findings = [_convert_accepted_warning(finding, log.accepted) for finding in findings]
     return tuple(finding for finding in findings if finding.answer != "fine")
 
 
-def _accept(finding: Finding, accepted: Collection[str]) -> Finding:
-    """Return an accepted warning as a note; a check that returned *no* needs another log or another plan, not consent."""
+def _convert_accepted_warning(finding: Finding, accepted: Collection[str]) -> Finding:
+    """Convert a warning that the user has accepted to a note."""
     if finding.answer != "careful" or finding.topic not in accepted:
         return finding
     return replace(finding, answer="note", text=f"Accepted: {finding.text}")
@@ -162,7 +165,7 @@ def _accept(finding: Finding, accepted: Collection[str]) -> Finding:
 def _check_levels(
     labels: tuple[str, ...], rows: Array, effective: Array, smallest: Array, answers: tuple[str, ...]
 ) -> list[Finding]:
-    """Check that every level has enough rows: one finding for the levels with too few, one for those with few."""
+    """Check that every level has enough logged rows."""
     topic, by_answer = "rows of each level", dict[str, list[str]]()
     for label, n, n_effective, least, answer in zip(labels, rows, effective, smallest, answers, strict=True):
         text = f"{label!r} ({plural(int(n), 'row')}, worth {n_effective:.0f} after weighting"
@@ -181,9 +184,9 @@ def _check_levels(
 
 
 def _check_support(cells: UnsupportedCells, log: Log, propensities: Propensities) -> list[Finding]:
-    """Check that every level was given to all kinds of customers, and that no fixed rule chose the levels."""
-    topic, fixed = "support", _measure_fixed(log, propensities)
-    findings = [Finding(topic, "careful", describe_cells(cells, log.levels.titles))] if cells else []
+    """Check that every level was given to all customer groups, and not by a fixed rule."""
+    topic, fixed = "support", _measure_share_of_fixed_levels(log, propensities)
+    findings = [Finding(topic, "careful", describe_unsupported_cells(cells, log.levels.titles))] if cells else []
     if max(cells.single, fixed) > MAX_UNSUPPORTED_SHARE:
         text = f"For {percent(max(cells.single, fixed))} of the customers only one level was possible: a rule gave it."
         hint = "This log cannot compare levels for them. Give some of them other levels at random, and keep the probabilities."
@@ -196,8 +199,8 @@ def _check_support(cells: UnsupportedCells, log: Log, propensities: Propensities
     return findings
 
 
-def describe_cells(cells: UnsupportedCells, titles: tuple[str, ...]) -> str:
-    """Name the customers without support, and the levels that they never got."""
+def describe_unsupported_cells(cells: UnsupportedCells, titles: tuple[str, ...]) -> str:
+    """Describe the customer groups that never received some level."""
     named = []
     for cell in cells.cells[:MAX_LISTED_CELLS]:
         who = f"Customers whose {cell} ({percent(cell.share)} of all, {plural(cell.rows, 'row')})"
@@ -211,8 +214,8 @@ def describe_cells(cells: UnsupportedCells, titles: tuple[str, ...]) -> str:
     return " ".join(named)
 
 
-def _measure_fixed(log: Log, propensities: Propensities) -> float:
-    """Return the share of the weight of rows whose level was certain, or nearly so if propensities are estimated."""
+def _measure_share_of_fixed_levels(log: Log, propensities: Propensities) -> float:
+    """Return the weighted share of rows whose level was certain (propensity one)."""
     other = 1 - propensities.own
     if propensities.source == "estimated":
         shares = np.bincount(log.level, weights=log.weights, minlength=len(log.levels)) / log.weights.sum()
@@ -223,7 +226,7 @@ def _measure_fixed(log: Log, propensities: Propensities) -> float:
 def _check_randomisation(
     dependence: IndependenceTest, propensities: Propensities, overlap: Overlap, design: str
 ) -> Finding:
-    """Check that levels do not depend on the features; `design` says how to give the propensities of randomised levels."""
+    """Check that the levels are independent of the features."""
     topic, p = "randomisation", f"p {'<' if dependence.p < 0.002 else '='} {max(dependence.p, 0.002):.2g}"
     tested = f" on a sample of {plural(dependence.units, dependence.of)}" if dependence.sampled else ""
     if dependence.of == "cluster" and not tested:
@@ -254,7 +257,7 @@ def _propose_propensities(
     group: Array | None,
     seed: int,
 ) -> str:
-    """Propose the propensities of levels that look randomised, for everybody or within strata; else return an empty text."""
+    """Propose propensities for levels that look randomised, overall or within strata; else return an empty text."""
     if propensities.source == "given":
         return ""
     if dependence.p >= MAX_SIGNIFICANT_P:
@@ -263,7 +266,7 @@ def _propose_propensities(
         line = f"propensities = [{listed}] under [levels]"
         return f"If they were drawn with the same probabilities for everybody, use these instead of estimates: {line}."
     rows = sample.rows if log.sample is None else np.searchsorted(log.sample.rows, sample.rows)
-    strata = find_strata(log.seen.features.take(rows), sample.X, log.level[sample.rows], group, seed)
+    strata = find_randomised_strata(log.seen.features.take(rows), sample.X, log.level[sample.rows], group, seed)
     if strata is None:
         return ""
     line = f"propensity_strata = {to_toml(strata.column)} under [columns]"
@@ -271,7 +274,7 @@ def _propose_propensities(
 
 
 def _check_propensities(propensities: Propensities) -> Finding:
-    """Check that the log gives its propensities."""
+    """Check that the log contains propensities."""
     if propensities.source == "given":
         return Finding("propensities", "fine", "The log gives the probability with which each level was chosen.")
     text = (
@@ -282,7 +285,7 @@ def _check_propensities(propensities: Propensities) -> Finding:
 
 
 def _check_propensity_sums(log: Log) -> list[Finding]:
-    """Check that given propensities agree with the frequencies of the levels; no finding if they do."""
+    """Check that the given propensities agree with the frequencies of the levels."""
     if log.propensity is None:
         return []
     doubts = find_implausible_levels(
@@ -299,7 +302,7 @@ def _check_propensity_sums(log: Log) -> list[Finding]:
 
 
 def _check_balance(overlap: Overlap) -> Finding:
-    """Check that customers of different levels have the same features after weighting."""
+    """Check that weighting by 1 / propensity balances the features between levels."""
     beyond = overlap.beyond_chance
     unbalanced = [
         name for name, after in zip(overlap.features, beyond, strict=True) if after > 2 * MAX_BALANCED_DIFFERENCE
@@ -318,8 +321,8 @@ def _check_balance(overlap: Overlap) -> Finding:
     return Finding("balance", "careful", f"{text} {more}")
 
 
-def _check_assignment(log: Log) -> list[Finding]:
-    """Check that rows that got their level together are in one cluster; no finding where rows got levels one by one."""
+def _check_assignment_unit(log: Log) -> list[Finding]:
+    """Check that rows whose level was assigned together lie in one cluster."""
     unit = log.unit
     if unit is None or (log.cluster is not None and are_groups_nested(unit.code, log.cluster)):
         return []
@@ -336,8 +339,8 @@ def _check_assignment(log: Log) -> list[Finding]:
     return [Finding("clusters", "careful", f"{text} {more}")]
 
 
-def _check_customers(log: Log) -> list[Finding]:
-    """State the effects of customers with several rows; no finding where every row is a customer."""
+def _check_repeated_customers(log: Log) -> list[Finding]:
+    """Report the consequences of customers with several rows."""
     if log.last_rows is None:
         return []
     text = (
@@ -347,8 +350,8 @@ def _check_customers(log: Log) -> list[Finding]:
     return [Finding("customers", "note", text)]
 
 
-def _check_within(within: WithinCustomerComparison | None, titles: tuple[str, ...]) -> list[Finding]:
-    """Check that levels differ within customers as they do among all; no finding where customers hardly got several levels."""
+def _check_within_customers(within: WithinCustomerComparison | None, titles: tuple[str, ...]) -> list[Finding]:
+    """Check that effects of levels within customers agree with effects among all rows."""
     if within is None:
         return []
     topic, of, rows = (
@@ -364,8 +367,8 @@ def _check_within(within: WithinCustomerComparison | None, titles: tuple[str, ..
     place = int(np.argmax(shares)) if clear and max(shares) > 0 else len(shares) - 1
     among, inside, level = within.among[place], within.within[place], within.levels[place + 1]
     text = (
-        f"Among all rows, {titles[level]!r} brings {_write_effect(among)} more than {titles[within.levels[0]]!r}; within the "
-        f"{plural(within.groups, of)} who got several levels, {_write_effect(inside)}."
+        f"Among all rows, {titles[level]!r} brings {_format_effect(among)} more than {titles[within.levels[0]]!r}; within the "
+        f"{plural(within.groups, of)} who got several levels, {_format_effect(inside)}."
     )
     if not clear or max(shares) < MIN_DISAGREEMENT:
         return [Finding(topic, "fine", f"{text} The two comparisons do not clearly disagree.")]
@@ -377,13 +380,13 @@ def _check_within(within: WithinCustomerComparison | None, titles: tuple[str, ..
     return [Finding(topic, "no", f"{text} {more} {hint}")]
 
 
-def _write_effect(effect: Estimate) -> str:
-    """Write an effect with its 95 % interval."""
+def _format_effect(effect: Estimate) -> str:
+    """Format an effect with its 95 % interval."""
     return f"{effect.estimate:.3g} ({effect.low:.3g} to {effect.high:.3g})".replace("-", "−")
 
 
 def _check_clusters(log: Log) -> list[Finding]:
-    """Check that there are enough clusters for intervals; no finding where rows are independent."""
+    """Check that the log has enough clusters for confidence intervals."""
     clusters = log.clusters
     if clusters is None:
         return []
@@ -399,8 +402,8 @@ def _check_clusters(log: Log) -> list[Finding]:
 # -- weights ----------------------------------------------------------------------------------------------------------
 
 
-def _find_heavy(log: Log, propensity: Array) -> tuple[HeavyRow, ...]:
-    """Return the rows with the largest weights."""
+def _find_heavy_rows(log: Log, propensity: Array) -> tuple[HeavyRow, ...]:
+    """Return the rows with the largest inverse-propensity weights."""
     weight = log.weights / propensity
     top = np.argsort(-weight, kind="stable")[:MAX_HEAVY_ROWS]
     labels, whole = log.levels.titles, weight.sum()
@@ -408,7 +411,7 @@ def _find_heavy(log: Log, propensity: Array) -> tuple[HeavyRow, ...]:
 
 
 def _check_weights(log: Log, propensities: Propensities, heavy: tuple[HeavyRow, ...]) -> Finding:
-    """Check that estimates do not depend on few rows."""
+    """Check that the estimates do not depend on a few rows with large weights."""
     weight = np.sort(log.weights / propensities.own)[::-1]
     share = float(weight[: max(len(weight) // 100, 1)].sum() / weight.sum())
     top_rows = "the 1 % of rows with the largest weights have"
@@ -434,16 +437,16 @@ def _check_weights(log: Log, propensities: Propensities, heavy: tuple[HeavyRow, 
 # -- responses --------------------------------------------------------------------------------------------------------
 
 
-def _check_level_order(log: Log, curve: MeanCurve, group_fall: GroupFall | None) -> Finding:
-    """Check that the response rises with the level, as the models assume; a fall must be clear among all pairs together.
+def _check_level_order(log: Log, curve: MeanResponseCurve, group_fall: GroupMeanFall | None) -> Finding:
+    """Check that the mean response rises with the level.
 
     Where neither costs nor names state an order, a fall in a group of customers counts, too.
     """
     topic, labels = "order of levels", log.levels.titles
     threshold = _find_fall_threshold(len(labels))
     clear = [fall for fall in curve.falls if fall.sure > threshold]
-    if _lowers_everywhere(curve, len(labels), threshold):
-        return Finding(topic, "no", _ask_direction(curve, labels))
+    if _is_lowered_by_all_levels(curve, len(labels), threshold):
+        return Finding(topic, "no", _ask_if_less_is_better(curve, labels))
     if group_fall is not None:
         who = f"Customers whose {group_fall.group} ({plural(group_fall.rows, 'row')}) respond less to a later level"
         text = f"The levels do not look ordered. {who}, {_describe_fall(group_fall.fall, labels)}; neither costs nor names order them."
@@ -470,18 +473,18 @@ def _check_level_order(log: Log, curve: MeanCurve, group_fall: GroupFall | None)
     return Finding(topic, "no", f"{text} {more}")
 
 
-def _describe_fall(fall: Fall, labels: tuple[str, ...]) -> str:
+def _describe_fall(fall: MeanResponseFall, labels: tuple[str, ...]) -> str:
     return f"from {labels[fall.high]!r} to {labels[fall.low]!r} by {fall.by:.3g} ± {1.96 * fall.se:.2g}"
 
 
-def _lowers_everywhere(curve: MeanCurve, levels: int, threshold: float) -> bool:
-    """Test if every level above the first has a clearly lower mean response than the first."""
+def _is_lowered_by_all_levels(curve: MeanResponseCurve, levels: int, threshold: float) -> bool:
+    """Test if every level above the first clearly lowers the mean response."""
     lower = {fall.low for fall in curve.falls if fall.high == 0 and fall.sure > max(threshold, MIN_LOWERED)}
     return len(lower) == levels - 1
 
 
-def _ask_direction(curve: MeanCurve, labels: tuple[str, ...]) -> str:
-    """Write the question if less of the response is better."""
+def _ask_if_less_is_better(curve: MeanResponseCurve, labels: tuple[str, ...]) -> str:
+    """Write the question if a lower response is better."""
     first, *others = (f"{mean.estimate:.3g} at {label!r}" for label, mean in zip(labels, curve.weighted, strict=True))
     means = f"{first}, {', '.join(others[:MAX_LISTED_FALLS])}" + (" …" if len(others) > MAX_LISTED_FALLS else "")
     return (
@@ -492,15 +495,15 @@ def _ask_direction(curve: MeanCurve, labels: tuple[str, ...]) -> str:
 
 
 def _find_fall_threshold(levels: int) -> float:
-    """Return the standard errors of a clear fall, by Bonferroni: one false finding in at most forty logs."""
+    """Return the size of a clear decrease between two levels in standard errors, by Bonferroni."""
     return t_quantile(1e9, 1 - 0.05 / max(comb(levels, 2), 1))
 
 
-def _check_costs(log: Log, propensity: Array) -> list[Finding]:
-    """Check that observed costs rise with the level; no finding where costs are not observed."""
+def _check_observed_costs(log: Log, propensity: Array) -> list[Finding]:
+    """Check that the observed mean cost rises with the level."""
     if log.paid is None:
         return []
-    curve, labels = measure_curve(log.of_costs, propensity), log.levels.titles
+    curve, labels = measure_mean_responses(log.of_costs, propensity), log.levels.titles
     means = ", ".join(f"{label!r} {mean.estimate:.4g}" for label, mean in zip(labels, curve.weighted, strict=True))
     if not curve.falls or curve.falls[0].sure <= _find_fall_threshold(len(labels)):
         text = f"Costs are observed; they do not clearly fall as the level rises. On average a row costs: {means}."
@@ -512,7 +515,7 @@ def _check_costs(log: Log, propensity: Array) -> list[Finding]:
 
 
 def _check_redemption(log: Log) -> list[Finding]:
-    """Check that a cost paid on redemption is not multiplied by an amount by mistake; no finding if it is not."""
+    """Check that costs paid on redemption belong to a yes/no response, not to an amount."""
     most = float(log.response.max())
     if log.levels.on_redemption is not True or most <= 1:
         return []
@@ -528,7 +531,7 @@ def _check_redemption(log: Log) -> list[Finding]:
 
 
 def _check_leaks(leaks: tuple[Leak, ...], log: Log) -> Finding:
-    """Check that no feature reveals the response, the level or the cost, except features that were known before the level."""
+    """Check that no feature reveals the response, the level or the cost."""
     topic, sampled = "suspicious features", min(MAX_LEAK_ROWS, len(log.seen))
     sample = f"a sample of {plural(sampled, 'row')}" if sampled < len(log) else ""
     answered = [leak for leak in leaks if leak.feature in log.known_before]
@@ -561,7 +564,7 @@ def _describe_leaks(leaks: Sequence[Leak]) -> str:
 
 
 def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
-    """Return the suspected features, the surest first; a large log is represented by its sample."""
+    """Return the features that reveal the response, the level or the cost, the clearest first."""
     log = log.seen
     rng = np.random.default_rng(seed)
     rows = np.sort(shuffle_rows(len(log), MAX_LEAK_ROWS, rng))
@@ -583,7 +586,7 @@ def find_leaks(log: Log, seed: int = 0) -> tuple[Leak, ...]:
 
 
 def measure_explained_share(code: Array, target: Array, half: Array) -> float:
-    """Return the share of the variance of targets (n, m) that means of groups (n,) explain on the other half (n,) of the rows.
+    """Return the share of the targets' variance that group means explain on held-out rows.
 
     Sums over groups and halves suffice: Σ (t − g)² = Σ t² − 2 g Σ t + g² n within a group.
     """

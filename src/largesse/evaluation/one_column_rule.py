@@ -1,4 +1,4 @@
-"""A simple rule: levels by the groups of one column, at the same expected spend as a plan.
+"""Simple rule that chooses levels by the groups of one column, at the same expected spend as a plan.
 
 It is made like the plan. Each fold of the log has a rule of its own, learnt from out-of-fold curves: for every column, the
 groups' mean curves are planned within the plan's expected cost of the fold, and the column with the largest predicted value is
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.data import GroupingRule, ValueGroups, drop_empty_groups, find_grouping_rule, group_column_values
-from largesse.evaluation.estimators import gives_levels
+from largesse.evaluation.estimators import is_level_array
 from largesse.evaluation.policy_estimates import describe_mix
 from largesse.levels import Levels
 from largesse.records import Array, Log, RuleTable, Scores
@@ -31,18 +31,18 @@ SPEND_TOLERANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class SimpleRule:
-    """The probabilities of levels in each group of one column."""
+    """Level probabilities for each group of one column."""
 
     column: str
     groups: tuple[str, ...]
     shares: Array  # (groups, K)
 
     def tabulate(self) -> RuleTable:
-        """Return the rule as a record."""
+        """Return the rule as a table record."""
         return RuleTable(self.column, self.groups, tuple(tuple(row) for row in self.shares.tolist()))
 
     def describe(self, levels: Levels) -> str:
-        """Describe the rule in words; groups with the same levels are named together."""
+        """Describe the rule in words, joining groups with the same levels."""
         by_mix: dict[str, list[str]] = {}
         for label, share in zip(self.groups, self.shares, strict=True):
             by_mix.setdefault(describe_mix(share, levels), []).append(label)
@@ -53,41 +53,41 @@ class SimpleRule:
 
 @dataclass(frozen=True, eq=False)
 class FoldRules:
-    """The rules of all folds, and the rule of all rows together."""
+    """One-column rules learnt for each fold on the other folds, and the rule learnt on all rows."""
 
     whole: SimpleRule
     folds: tuple[SimpleRule, ...]
     policy: Array  # (n, K) the probabilities of each row's levels, by its own fold's rule
 
 
-def learn_rules(log: Log, scores: Scores, policy: Array) -> FoldRules | None:
-    """Return simple rules with the expected cost of a policy; None where no column has two groups."""
+def learn_one_column_rules(log: Log, scores: Scores, policy: Array) -> FoldRules | None:
+    """Learn one-column rules with the same expected cost as a policy; return None without a usable column."""
     rows, table = _sample_rows(log)
     grouped = {name: group_column_values(table.column(name), RULE_GROUPS) for name in table.column_names}
     grouped = {name: groups for name, groups in grouped.items() if len(np.unique(groups.code)) > 1}
     if not grouped:
         return None
     whole, *chosen = [
-        _find_column(scores, policy, rows[part], grouped, part) for part in _split_folds(scores.fold[rows])
+        _choose_rule_column(scores, policy, rows[part], grouped, part) for part in _list_fold_rows(scores.fold[rows])
     ]
     # Folds outside of a large log's sample take the column of the sample, which is independent of their responses, too.
     by_fold = dict(zip(np.unique(scores.fold[rows]), chosen, strict=True))
     names = [whole, *(by_fold.get(f, whole) for f in np.unique(scores.fold))]
     if len(rows) < len(log):  # the columns were compared on a sample: group all rows
-        grouped = _group_all(log, sorted(set(names)))
+        grouped = _group_by_each_column(log, sorted(set(names)))
     rules = []
     probabilities = np.empty(scores.gamma.shape)
-    for name, part in zip(names, _split_folds(scores.fold), strict=True):
+    for name, part in zip(names, _list_fold_rows(scores.fold), strict=True):
         groups = grouped[name]
-        code, spend = groups.code[part], _expect_spend(scores, policy, part)
+        code, spend = groups.code[part], _predict_spend(scores, policy, part)
         mass, value, cost = _average_groups(code, len(groups.labels), scores, part)
-        rules.append(SimpleRule(name, groups.labels, share_budget(value, cost, mass, spend)))
+        rules.append(SimpleRule(name, groups.labels, allocate_to_groups(value, cost, mass, spend)))
         probabilities[part] = rules[-1].shares[code]  # all rows come first: their folds overwrite them
     return FoldRules(rules[0], tuple(rules[1:]), probabilities)
 
 
 def _sample_rows(log: Log) -> tuple[Array, pa.Table]:
-    """Return the rows on which columns are compared, and their features."""
+    """Return sampled rows of a log, and their features, for the comparison of columns."""
     if log.sample is None:
         rows = sample_rows(len(log), MAX_RULE_ROWS)
         return rows, log.features if len(rows) == len(log) else log.features.take(rows)
@@ -99,55 +99,57 @@ def _sample_rows(log: Log) -> tuple[Array, pa.Table]:
     return log.sample.rows[rows], seen.features.take(rows)
 
 
-def _group_all(log: Log, names: list[str]) -> dict[str, ValueGroups]:
-    """Group all rows by each named column; a large log takes the group limits from its sample."""
+def _group_by_each_column(log: Log, names: list[str]) -> dict[str, ValueGroups]:
+    """Group all rows by each named column."""
     if log.sample is None:
         return {name: group_column_values(log.features.column(name), RULE_GROUPS) for name in names}
     groupings = {name: find_grouping_rule(log.sample.log.features.column(name), RULE_GROUPS) for name in names}
-    codes = np.concatenate(list(log.sample.map(partial(_code_columns, groupings), names, np.arange(len(log)))))
+    codes = np.concatenate(list(log.sample.map(partial(_assign_column_groups, groupings), names, np.arange(len(log)))))
     return {name: drop_empty_groups(groupings[name], codes[:, k]) for k, name in enumerate(names)}
 
 
-def _code_columns(groupings: Mapping[str, GroupingRule], table: pa.Table) -> Array:
-    """Return the group of every row (n, columns) by each of the columns."""
+def _assign_column_groups(groupings: Mapping[str, GroupingRule], table: pa.Table) -> Array:
+    """Return each row's group number for each column (n, columns)."""
     return np.column_stack([grouping.assign_groups(table.column(name)) for name, grouping in groupings.items()]).astype(
         np.int8
     )
 
 
-def _split_folds(fold: Array) -> list[Array]:
-    """Return the indices of all rows, and then of the rows of each fold."""
+def _list_fold_rows(fold: Array) -> list[Array]:
+    """Return the row indices of the whole log, then of each fold."""
     return [np.arange(len(fold)), *(np.flatnonzero(fold == f) for f in np.unique(fold))]
 
 
-def _find_column(scores: Scores, policy: Array, rows: Array, grouped: Mapping[str, ValueGroups], places: Array) -> str:
-    """Return the column whose rule has the largest predicted value on some rows; `places` are the rows' places in `grouped`."""
-    spend, predicted = _expect_spend(scores, policy, rows), {}
+def _choose_rule_column(
+    scores: Scores, policy: Array, rows: Array, grouped: Mapping[str, ValueGroups], places: Array
+) -> str:
+    """Return the column whose rule has the largest predicted value on some rows."""
+    spend, predicted = _predict_spend(scores, policy, rows), {}
     for name, groups in grouped.items():
         mass, value, cost = _average_groups(groups.code[places], len(groups.labels), scores, rows)
-        predicted[name] = float(mass @ (share_budget(value, cost, mass, spend) * value).sum(axis=1))
+        predicted[name] = float(mass @ (allocate_to_groups(value, cost, mass, spend) * value).sum(axis=1))
     return max(predicted, key=lambda name: predicted[name])
 
 
-def _expect_spend(scores: Scores, policy: Array, rows: Array) -> float:
-    """Return the expected cost of a policy on some rows, by the curves alone."""
-    weight = _take_weights(scores, rows)
-    if gives_levels(policy):
+def _predict_spend(scores: Scores, policy: Array, rows: Array) -> float:
+    """Return a policy's mean expected cost on some rows."""
+    weight = _select_nonzero_weights(scores, rows)
+    if is_level_array(policy):
         cost = scores.expected_costs[rows, policy[rows]]
     else:
         cost = (np.broadcast_to(policy, scores.gamma.shape)[rows] * scores.expected_costs[rows]).sum(axis=1)
     return float(weight @ cost / weight.sum())
 
 
-def _take_weights(scores: Scores, rows: Array) -> Array:
-    """Return the weights of some rows, or ones if their sum is zero, as a fold may have no weight at all."""
+def _select_nonzero_weights(scores: Scores, rows: Array) -> Array:
+    """Return the weights of some rows; if all are zero, return ones."""
     weight = scores.weight[rows]
     return weight if weight.any() else np.ones(len(weight))
 
 
 def _average_groups(code: Array, groups: int, scores: Scores, rows: Array) -> tuple[Array, Array, Array]:
-    """Return each group's share of the weight (G,), and its mean curve and costs (G, K); an empty group gets the overall means."""
-    weight = _take_weights(scores, rows)
+    """Return each group's share of the weight (G,), mean curve (G, K) and mean costs (G, K)."""
+    weight = _select_nonzero_weights(scores, rows)
     mass = np.bincount(code, weights=weight, minlength=groups)
     means = []
     for table in (scores.curves, scores.expected_costs):
@@ -158,12 +160,12 @@ def _average_groups(code: Array, groups: int, scores: Scores, rows: Array) -> tu
     return mass / mass.sum(), means[0], means[1]
 
 
-def share_budget(value: Array, cost: Array, mass: Array, budget: float) -> Array:
-    """Return the probabilities (G, K) of levels in groups with the largest value within a mean cost.
+def allocate_to_groups(value: Array, cost: Array, mass: Array, budget: float) -> Array:
+    """Return level probabilities (G, K) of groups that maximise the value within a mean cost.
 
     Each group climbs from its cheapest level, the step with the best return first. Part of one group takes the last step.
 
-    >>> share_budget(np.array([[0.0, 1.0], [0.0, 3.0]]), np.array([[0.0, 1.0]] * 2), np.array([0.5, 0.5]), 0.75)
+    >>> allocate_to_groups(np.array([[0.0, 1.0], [0.0, 3.0]]), np.array([[0.0, 1.0]] * 2), np.array([0.5, 0.5]), 0.75)
     array([[0.5, 0.5],
            [0. , 1. ]])
     """

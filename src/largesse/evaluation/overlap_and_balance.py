@@ -1,10 +1,10 @@
-"""Overlap of the levels and balance of their customers."""
+"""Overlap of the levels' propensities, and balance of the features between levels."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from largesse.evaluation.randomisation_check import number_units
+from largesse.evaluation.randomisation_check import number_randomised_units
 from largesse.propensity import LevelFeatures
 from largesse.records import MIN_LEVEL_ROWS, Array, Log, Overlap
 from largesse.stats import effective_sample_size, t_quantile
@@ -17,7 +17,7 @@ MAX_FALSE_DIFFERENCES = 0.01  # share of randomised logs in which any difference
 
 
 def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Overlap:
-    """Measure the rows of each level, and the balance of encoded features before and after weighting."""
+    """Measure each level's rows and propensities, and the balance of features before and after weighting."""
     rows, effective, smallest, answers = measure_level_overlap(log, propensity)
     names, by_level, beyond_chance = _measure_balance(log, propensity, features)
     before, after = np.abs(by_level).max(axis=2, initial=0.0)
@@ -39,7 +39,7 @@ def measure_overlap(log: Log, propensity: Array, features: LevelFeatures) -> Ove
 
 
 def measure_level_overlap(log: Log, propensity: Array) -> tuple[Array, Array, Array, tuple[str, ...]]:
-    """Return the rows, the effective rows and the smallest propensity of each level (K,), and its grade."""
+    """Return each level's rows, effective sample size, smallest propensity (K,) and grade."""
     inverse = log.weights / propensity
     masks = [log.level == k for k in range(len(log.levels))]
     rows = np.array([int(mask.sum()) for mask in masks])
@@ -50,14 +50,14 @@ def measure_level_overlap(log: Log, propensity: Array) -> tuple[Array, Array, Ar
 
 
 def grade_level_overlap(rows: float, effective: float, smallest: float) -> str:
-    """Grade the overlap of one level: fine, careful, or no if its effect cannot be estimated."""
+    """Grade the overlap of one level: fine, careful or no."""
     if rows < MIN_LEVEL_ROWS or effective < MIN_LEVEL_ROWS:
         return "no"
     return "careful" if effective < MIN_EFFECTIVE_LEVEL_ROWS or smallest < MIN_LEVEL_PROPENSITY else "fine"
 
 
 def _measure_balance(log: Log, propensity: Array, features: LevelFeatures) -> tuple[tuple[str, ...], Array, Array]:
-    """Return the least balanced features, their differences (before and after, features, K), and the features beyond chance.
+    """Return the least balanced features, with their standardised differences before and after weighting.
 
     Beyond chance (features,) is the largest difference after weighting, where it exceeds that of randomised levels.
     """
@@ -67,24 +67,28 @@ def _measure_balance(log: Log, propensity: Array, features: LevelFeatures) -> tu
     X, level = features.X.astype(np.float64), log.level[features.rows]
     plain = log.weights[features.rows] if features.weight is None else features.weight
     inverse = plain / propensity[features.rows]
-    columns = np.stack([_compare_levels(X, level, K, weight, plain) for weight in (plain, inverse)])
-    limits = _bound_chance(X, level, K, inverse, plain, None if log.assigned is None else log.assigned[features.rows])
+    columns = np.stack([_compare_level_means(X, level, K, weight, plain) for weight in (plain, inverse)])
+    limits = _bound_chance_differences(
+        X, level, K, inverse, plain, None if log.assigned is None else log.assigned[features.rows]
+    )
     excess = np.where(np.abs(columns[1]) > limits, np.abs(columns[1]), 0.0).max(axis=1)
     sources = np.array(features.sources)
     # A feature of several columns is shown by the one that differs most at each level.
-    by_feature = np.stack([_take_largest(columns[:, sources == name]) for name in features.names], axis=1)
+    by_feature = np.stack([_select_largest_differences(columns[:, sources == name]) for name in features.names], axis=1)
     beyond = np.array([excess[sources == name].max() for name in features.names])
     order = np.lexsort((-np.abs(by_feature).max(axis=(0, 2), initial=0.0), -beyond))[:MAX_BALANCE_FEATURES]
     return tuple(features.names[j] for j in order), by_feature[:, order], beyond[order]
 
 
-def _bound_chance(X: Array, level: Array, K: int, inverse: Array, plain: Array, group: Array | None) -> Array:
-    """Return per column and level (columns, K) the largest difference that randomised levels leave, in standard deviations.
+def _bound_chance_differences(
+    X: Array, level: Array, K: int, inverse: Array, plain: Array, group: Array | None
+) -> Array:
+    """Return the largest standardised difference (columns, K) that randomised levels would leave by chance.
 
     Levels were given to units: groups of rows, or single rows. A level's mean has the variance of the units' sums of deviations,
     divided by the effective number of units at the level, less the part of the finite set of units that has the level.
     """
-    numbered = number_units(level, group)
+    numbered = number_randomised_units(level, group)
     code = np.arange(len(level)) if numbered is None else numbered
     units = int(code.max()) + 1
     mean = np.average(X, axis=0, weights=plain)
@@ -105,14 +109,14 @@ def _bound_chance(X: Array, level: Array, K: int, inverse: Array, plain: Array, 
     return limits
 
 
-def _take_largest(columns: Array) -> Array:
-    """Return the entries (2, K) of (2, columns, K) that are farthest from zero."""
+def _select_largest_differences(columns: Array) -> Array:
+    """Return the differences of largest absolute value over columns (2, K), from (2, columns, K)."""
     place = np.abs(columns).argmax(axis=1)
     return np.take_along_axis(columns, place[:, None], axis=1)[:, 0]
 
 
-def _compare_levels(X: Array, level: Array, K: int, weight: Array, plain: Array) -> Array:
-    """Return per column and level (columns, K) the mean at the level − mean of all, in standard deviations."""
+def _compare_level_means(X: Array, level: Array, K: int, weight: Array, plain: Array) -> Array:
+    """Return the standardised difference (columns, K) between each level's mean and the overall mean."""
     mean = np.average(X, axis=0, weights=plain)
     spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=plain))
     spread[spread == 0] = 1.0

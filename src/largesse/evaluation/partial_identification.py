@@ -1,4 +1,4 @@
-"""Bounds of the value of a plan that gives levels without support, about which the log is silent.
+"""Bounds of a plan's value where the plan gives levels that the log does not support.
 
 A customer's response at such a level is at least that at the nearest cheaper level with support, and at most that at the nearest
 dearer one; without such a level, it is between the smallest and the largest response of the log. Intervals are widened to both ends.
@@ -12,21 +12,23 @@ from dataclasses import replace
 import numpy as np
 
 from largesse.errors import percent
-from largesse.evaluation.estimators import gives_levels, keep_supported, weighted_mean
+from largesse.evaluation.estimators import compute_weighted_mean, is_level_array, restrict_policy_to_support
 from largesse.records import Array, Estimate, Evaluation, Finding, Reference, Scores
 
 
-def bound_unsupported(scores: Scores, policy: Array, evaluation: Evaluation, supported: Array | None) -> Evaluation:
-    """Return an evaluation whose intervals allow for levels without support, by a mask (n, K) of the supported ones.
+def widen_for_unsupported_levels(
+    scores: Scores, policy: Array, evaluation: Evaluation, supported: Array | None
+) -> Evaluation:
+    """Widen the intervals of an evaluation by the bounds for unsupported levels.
 
     An evaluation of a policy that gives none of them is returned as it is.
     """
     if supported is None:
         return evaluation
-    share = weighted_mean(_find_guessed(scores, policy, supported).sum(axis=1), scores.weight)
+    share = compute_weighted_mean(_find_unsupported_probabilities(scores, policy, supported).sum(axis=1), scores.weight)
     if share <= 0:
         return evaluation
-    low, high = find_bounds(scores, policy, supported)
+    low, high = find_value_bounds(scores, policy, supported)
     text = (
         f"The plan gives {percent(share)} of the customers a level that their kind never got. Nothing says what it brings: the "
         "intervals reach from the response at the next cheaper level to that at the next dearer one, or to the ends of all responses."
@@ -34,32 +36,32 @@ def bound_unsupported(scores: Scores, policy: Array, evaluation: Evaluation, sup
     return replace(
         evaluation,
         value_interval=(evaluation.value_interval[0] + low, evaluation.value_interval[1] + high),
-        references=_widen(evaluation.references, low, high),
-        uniform=_widen(evaluation.uniform, low, high),
+        references=_widen_references(evaluation.references, low, high),
+        uniform=_widen_references(evaluation.uniform, low, high),
         warnings=(Finding("support", "careful", text), *evaluation.warnings),
     )
 
 
-def find_bounds(scores: Scores, policy: Array, supported: Array) -> tuple[float, float]:
-    """Return the distances, ≤ 0 and ≥ 0, from a policy's value to its bounds, by a mask (n, K) of the supported levels."""
-    guessed = _find_guessed(scores, policy, supported)
+def find_value_bounds(scores: Scores, policy: Array, supported: Array) -> tuple[float, float]:
+    """Return the distances from a policy's value to its lower and upper bound, due to unsupported levels."""
+    guessed = _find_unsupported_probabilities(scores, policy, supported)
     low, high = (
-        weighted_mean((guessed * (end - scores.gamma)).sum(axis=1), scores.weight)
-        for end in _find_ends(scores, supported)
+        compute_weighted_mean((guessed * (end - scores.gamma)).sum(axis=1), scores.weight)
+        for end in _bound_unsupported_scores(scores, supported)
     )
     return min(low, 0.0), max(high, 0.0)
 
 
-def _find_guessed(scores: Scores, policy: Array, supported: Array) -> Array:
-    """Return the probabilities (n, K) with which a policy gives levels without support."""
-    policy = keep_supported(scores, policy)
+def _find_unsupported_probabilities(scores: Scores, policy: Array, supported: Array) -> Array:
+    """Return a policy's probabilities (n, K) of unsupported levels, with zeros elsewhere."""
+    policy = restrict_policy_to_support(scores, policy)
     K = supported.shape[1]
-    probability = np.eye(K)[policy] if gives_levels(policy) else np.broadcast_to(policy, supported.shape)
+    probability = np.eye(K)[policy] if is_level_array(policy) else np.broadcast_to(policy, supported.shape)
     return np.asarray(probability * ~supported)
 
 
-def _find_ends(scores: Scores, supported: Array) -> tuple[Array, Array]:
-    """Return the lowest and the highest scores (n, K) of levels without support."""
+def _bound_unsupported_scores(scores: Scores, supported: Array) -> tuple[Array, Array]:
+    """Return lower and upper bounds (n, K) of the scores of unsupported levels."""
     low, high = scores.gamma.copy(), scores.gamma.copy()
     least, most = float(scores.response.min()), float(scores.response.max())
     for k in range(low.shape[1]):
@@ -71,7 +73,7 @@ def _find_ends(scores: Scores, supported: Array) -> tuple[Array, Array]:
     return low, high
 
 
-def _widen(references: Sequence[Reference], low: float, high: float) -> tuple[Reference, ...]:
+def _widen_references(references: Sequence[Reference], low: float, high: float) -> tuple[Reference, ...]:
     def widen(estimate: Estimate) -> Estimate:
         return replace(estimate, low=estimate.low + low, high=estimate.high + high)
 

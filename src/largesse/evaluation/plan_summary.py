@@ -1,4 +1,4 @@
-"""Summary of a plan: its totals, the features that explain its levels, and sums over groups of customers.
+"""Summary of a plan: totals, customers per level, and levels by customer group.
 
 The features and their groups are chosen on a sample of very many customers; the sums count all of them. Counts of
 batches are added.
@@ -44,7 +44,7 @@ ScoredBatch: TypeAlias = tuple[Array, Array, Array]  # row numbers (n,), curves 
 
 @dataclass(frozen=True)
 class GroupedFeature:
-    """A feature that explains the planned levels, and its groups."""
+    """Feature that explains the planned levels, with the grouping of its values."""
 
     feature: str
     grouping: GroupingRule
@@ -52,7 +52,7 @@ class GroupedFeature:
 
 @dataclass(frozen=True, eq=False)
 class PlanCounts:
-    """Levels and costs of groups of customers; counts of batches are added.
+    """Number of customers and total cost for each customer group and level; counts of batches can be added.
 
     Groups are those of all features, one after the other; everyone is the last one.
     """
@@ -70,12 +70,12 @@ class PlanCounts:
 
     @property
     def n(self) -> int:
-        """The number of customers."""
+        """Number of customers."""
         return int(self.counts[-1].sum())
 
 
-def choose_features(features: pa.Table, levels: Array) -> tuple[GroupedFeature, ...]:
-    """Return the features that explain most of the planned levels (n,), the best first, with groups found on these customers.
+def choose_explaining_features(features: pa.Table, levels: Array) -> tuple[GroupedFeature, ...]:
+    """Choose the features whose groups explain most of the variance of the planned levels (n,).
 
     A feature explains the share of the levels' variance that lies between its groups.
     """
@@ -83,29 +83,29 @@ def choose_features(features: pa.Table, levels: Array) -> tuple[GroupedFeature, 
     for name in features.column_names:
         grouping = find_grouping_rule(features.column(name), N_FEATURE_GROUPS)
         code, size = grouping.assign_groups(features.column(name)), len(grouping.labels)
-        share = measure_separation(np.bincount(code * K + levels, minlength=size * K).reshape(size, K))
+        share = measure_variance_between_groups(np.bincount(code * K + levels, minlength=size * K).reshape(size, K))
         if share >= MIN_SEPARATION:
             candidates.append((-share, name, grouping))
     candidates.sort(key=lambda candidate: candidate[:2])
     return tuple(GroupedFeature(name, grouping) for _, name, grouping in candidates[:MAX_SUMMARY_FEATURES])
 
 
-def number_groups(features: Sequence[GroupedFeature], table: pa.Table) -> tuple[Array, int]:
-    """Number the groups (n, features + 1) of customers consecutively, and count them; the last group holds everyone."""
+def number_feature_groups(features: Sequence[GroupedFeature], table: pa.Table) -> tuple[Array, int]:
+    """Return each customer's group number for every feature (n, features + 1), and the number of groups."""
     starts = np.cumsum([0, *(len(feature.grouping.labels) for feature in features)])
     codes = [feature.grouping.assign_groups(table.column(feature.feature)) for feature in features]
     numbered = [np.asarray(code, dtype=np.int64) + start for code, start in zip(codes, starts, strict=False)]
     return np.column_stack([*numbered, np.full(len(table), starts[-1])]), int(starts[-1]) + 1
 
 
-def count_plan(
+def count_planned_levels(
     features: tuple[GroupedFeature, ...],
     groups: tuple[Array, int],
     levels: Array,
     batch: ScoredBatch,
     others: tuple[Array, Array] | None = None,
 ) -> PlanCounts:
-    """Count the customers of a batch at their levels (n,), in the groups of `number_groups`.
+    """Count a batch's customers by group and planned level (n,).
 
     `others` are their counts at other budgets: see `allocation.count_levels_at_budgets`.
     """
@@ -120,8 +120,8 @@ def count_plan(
     return PlanCounts(features, counts, spend, totals, *others)
 
 
-def measure_separation(grouped: Array) -> float:
-    """Return the share of the levels' variance that lies between groups, from customers (groups, K) at each level."""
+def measure_variance_between_groups(grouped: Array) -> float:
+    """Return the share of the levels' variance between groups, given customer counts (groups, K)."""
     levels, sizes = np.arange(grouped.shape[1]), grouped.sum(axis=1)
     n = int(sizes.sum())
     if not n:
@@ -137,7 +137,7 @@ def measure_separation(grouped: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class CountedPlan:
-    """The plan at one budget: averages per customer, the customers of every group at each level, and the costs of groups."""
+    """Plan at one budget: value and spend per customer, and customer counts by group and level."""
 
     budget: float
     spend: float
@@ -149,8 +149,8 @@ class CountedPlan:
     breaks_even: bool = False  # whether it takes every step that brings what it costs, and no other
 
 
-def order_plans(plan: PlanTotals, counts: PlanCounts, points: Sequence[BudgetPoint]) -> list[CountedPlan]:
-    """Return the plan of the run and the plans at other budgets, sorted by budget; a second copy of the same plan is dropped."""
+def sort_plans_by_budget(plan: PlanTotals, counts: PlanCounts, points: Sequence[BudgetPoint]) -> list[CountedPlan]:
+    """Return the run's plan and the plans at other budgets, sorted by budget, without duplicates."""
     others = [
         CountedPlan(
             point.budget, point.spend, point.value, point.price, counted, paid * point.ratio, False, point.breaks_even
@@ -173,7 +173,7 @@ def order_plans(plan: PlanTotals, counts: PlanCounts, points: Sequence[BudgetPoi
 
 
 class PlanTotals(Protocol):
-    """The totals of a plan of `allocate`, or of a plan whose levels are in batches. Averages are per customer."""
+    """Interface of a plan with its average value, spend, price and budget."""
 
     @property
     def value(self) -> float: ...  # noqa: D102
@@ -201,8 +201,8 @@ def summarise_plan(
     customer_warnings: Sequence[Finding] = (),
     groups: Sequence[PlannedGroup] = (),
 ) -> PlanSummary:
-    """Summarise a plan from counts of all customers; `labels` (K,) name the levels, `points` are the plans at other budgets."""
-    counted = order_plans(plan, counts, points)
+    """Summarise a plan from counts of its customers by group and level."""
+    counted = sort_plans_by_budget(plan, counts, points)
     budget = plan.budget if math.isfinite(plan.budget) else None
     stops = []
     for stop in counted:
@@ -215,8 +215,8 @@ def summarise_plan(
         customers=len(plan),
         budget=BudgetSize(budget, None if budget is None else budget * len(plan)),
         planned=PlannedTotals(plan.value, plan.spend, plan.price, plan.gap, confidence),
-        money=_sum_levels(labels, counts),
-        who=_list_features(counts, counted),
+        money=_sum_totals_by_level(labels, counts),
+        who=_list_levels_by_group(counts, counted),
         frontier=BudgetSlider(tuple(stops), excuse),
         shadow=dict(shadow or {}),
         exploration=exploration,
@@ -225,8 +225,8 @@ def summarise_plan(
     )
 
 
-def _sum_levels(labels: Sequence[str], counts: PlanCounts) -> TotalsByLevel:
-    """Return the cost and the extra response of each level, compared with the cheapest level for its customers."""
+def _sum_totals_by_level(labels: Sequence[str], counts: PlanCounts) -> TotalsByLevel:
+    """Return each level's number of customers, total cost and extra response over the cheapest level."""
     spend, more, extra = counts.totals.tolist()
     total = sum(spend)
     return TotalsByLevel(
@@ -245,8 +245,8 @@ def _sum_levels(labels: Sequence[str], counts: PlanCounts) -> TotalsByLevel:
     )
 
 
-def _list_features(counts: PlanCounts, plans: Sequence[CountedPlan]) -> LevelsByGroup:
-    """Return the features with their groups' levels and costs, in the plan and at every budget of the slider."""
+def _list_levels_by_group(counts: PlanCounts, plans: Sequence[CountedPlan]) -> LevelsByGroup:
+    """Return the planned levels and costs by customer group, for the plan and for every budget of the slider."""
     features, first = [], 0
     for feature in counts.features:
         groups, labels = [], feature.grouping.labels
@@ -264,7 +264,7 @@ def _list_features(counts: PlanCounts, plans: Sequence[CountedPlan]) -> LevelsBy
                         stop_costs=tuple(float(stop.paid[group] / int(stop.counts[group].sum())) for stop in plans),
                     )
                 )
-        explained = measure_separation(counts.counts[first : first + len(labels)])
+        explained = measure_variance_between_groups(counts.counts[first : first + len(labels)])
         features.append(FeatureGroups(feature.feature, explained, tuple(groups)))
         first += len(labels)
     return LevelsByGroup(tuple(sorted(features, key=lambda feature: -feature.explains)))

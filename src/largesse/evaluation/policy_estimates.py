@@ -1,4 +1,4 @@
-"""Estimates from the scores of a log: value, spend, differences, ratios and references of policies.
+"""Off-policy estimates from a log's scores: a policy's value and spend, differences, ratios and references.
 
 A policy is levels (n,), or probabilities (n, K) or (K,), for the rows of the log. Every estimator averages the influence of
 each row, so differences are paired and clusters are respected everywhere.
@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 
 from largesse.allocation import mix_two_levels
-from largesse.evaluation.bootstrap import bootstrap_interval
+from largesse.evaluation.bootstrap import bootstrap_estimate
 from largesse.evaluation.estimators import (
     ESTIMATORS,
     EstimateTerms,
-    PolicyRows,
-    gives_levels,
-    keep_supported,
+    EstimatorRows,
+    compute_weighted_mean,
+    is_level_array,
+    restrict_policy_to_support,
     weight_costs,
     weight_responses,
-    weighted_mean,
 )
 from largesse.evaluation.influence_functions import (
     Influence,
     NonzeroResponses,
     PolicyInfluence,
     find_nonzero_responses,
-    make_influence,
+    make_estimator_influence,
     measure_estimator_influence,
     weigh_nonzero_outcomes,
 )
@@ -49,13 +49,13 @@ MIN_NAMED_SHARE = 0.005  # a smaller share of a mix is a rounding error
 
 
 def measure_policy_influence(scores: Scores, policy: Array, estimator: str = "dr") -> PolicyInfluence:
-    """Return the influence of each row on the estimates of value and spend; the policy is kept within the log's support."""
-    policy = keep_supported(scores, policy)
+    """Return the rows' influence on a policy's estimated value and spend."""
+    policy = restrict_policy_to_support(scores, policy)
     nonzero, known = find_nonzero_responses(scores.response), _are_costs_known(scores)
     nonzero_costs = None if known else _find_nonzero_costs(scores, nonzero)
     if estimator == "dr":  # its scores are already there
-        value = make_influence(
-            _average_scores(scores.gamma, policy), _weight_outcome(scores, policy, scores.response), nonzero
+        value = make_estimator_influence(
+            _average_scores(scores.gamma, policy), _weight_rows_without_curves(scores, policy, scores.response), nonzero
         )
         spend = _average_scores(scores.costs, policy)
         if (
@@ -63,7 +63,8 @@ def measure_policy_influence(scores: Scores, policy: Array, estimator: str = "dr
         ):  # a plan that costs every customer the same needs no nonzero_costs
             return PolicyInfluence(value, Influence(spend))
         return PolicyInfluence(
-            value, make_influence(spend, _weight_outcome(scores, policy, scores.paid), nonzero_costs)
+            value,
+            make_estimator_influence(spend, _weight_rows_without_curves(scores, policy, scores.paid), nonzero_costs),
         )
     value, paid = (
         measure_estimator_influence(weight_responses(scores, policy), estimator, nonzero),
@@ -75,41 +76,42 @@ def measure_policy_influence(scores: Scores, policy: Array, estimator: str = "dr
 
 
 def measure_logged_influence(scores: Scores) -> PolicyInfluence:
-    """Return the influence of each row on the value and spend of the logged levels."""
+    """Return the rows' influence on the logged policy's value and spend."""
     nonzero = find_nonzero_responses(scores.response)
     ones, unused = np.ones(len(scores.response)), np.zeros(len(scores.response))
     rows, paid = (
-        PolicyRows(unused, ones, unused, outcome, scores.weight) for outcome in (scores.response, scores.paid)
+        EstimatorRows(unused, ones, unused, outcome, scores.weight) for outcome in (scores.response, scores.paid)
     )
     nonzero_costs = None if _are_costs_known(scores) else _find_nonzero_costs(scores, nonzero)
     return PolicyInfluence(
-        make_influence(scores.response, rows, nonzero), make_influence(scores.paid, paid, nonzero_costs)
+        make_estimator_influence(scores.response, rows, nonzero),
+        make_estimator_influence(scores.paid, paid, nonzero_costs),
     )
 
 
 def measure_level_influence(scores: Scores, level: int, estimator: str = "dr") -> PolicyInfluence:
-    """Return the influence of each row on the value and spend of one level for everyone."""
+    """Return the rows' influence on the value and the spend of one level for everyone."""
     return measure_policy_influence(scores, np.full(len(scores.level), level, dtype=np.int64), estimator)
 
 
 def _average_scores(scores: Array, policy: Array) -> Array:
-    """Return the mean (n,) of scores (n, K) under a policy's probabilities, block by block."""
+    """Return each row's mean score (n,) under a policy, given scores (n, K)."""
     out = np.empty(len(scores))
-    for rows in _iterate_blocks(len(out)):
-        if gives_levels(policy):
+    for rows in _iterate_row_slices(len(out)):
+        if is_level_array(policy):
             out[rows] = scores[np.arange(rows.start, rows.stop), policy[rows]]
         else:
             out[rows] = ((policy[rows] if policy.ndim == 2 else policy) * scores[rows]).sum(axis=1)
     return out
 
 
-def _iterate_blocks(rows: int) -> Iterator[slice]:
+def _iterate_row_slices(rows: int) -> Iterator[slice]:
     return (slice(start, min(start + SCORE_BLOCK_ROWS, rows)) for start in range(0, rows, SCORE_BLOCK_ROWS))
 
 
 def _are_costs_known(scores: Scores) -> bool:
-    """Return True if the cost of every row equals the expected cost of its level."""
-    for rows in _iterate_blocks(len(scores.level)):
+    """Test if the cost of every row equals the expected cost of its level."""
+    for rows in _iterate_row_slices(len(scores.level)):
         level = scores.level[rows]
         place = np.arange(len(level))
         differs = scores.paid[rows] != scores.expected_costs[rows][place, level]
@@ -120,27 +122,27 @@ def _are_costs_known(scores: Scores) -> bool:
     return True
 
 
-def _weight_outcome(scores: Scores, policy: Array, outcome: Array) -> PolicyRows:
-    """Return the weights of rows under a policy, without the curves, which nonzero rows do not need."""
-    if gives_levels(policy):
+def _weight_rows_without_curves(scores: Scores, policy: Array, outcome: Array) -> EstimatorRows:
+    """Compute the rows' importance ratios under a policy, without predictions."""
+    if is_level_array(policy):
         ratio = (policy == scores.level) / scores.propensity
     elif policy.ndim == 1:
         ratio = policy[scores.level] / scores.propensity
     else:
         ratio = _average_scores(policy, scores.level) / scores.propensity
     unused = np.empty(0)
-    return PolicyRows(unused, ratio, unused, outcome, scores.weight)
+    return EstimatorRows(unused, ratio, unused, outcome, scores.weight)
 
 
 def _find_nonzero_costs(scores: Scores, nonzero: NonzeroResponses | None) -> NonzeroResponses | None:
-    """Return the rows with nonzero costs, for a spend that is uncertain."""
+    """Return the rows with nonzero costs, if costs depend on responses."""
     if scores.paid_as == "observed":
         return find_nonzero_responses(scores.paid)
-    return None if nonzero is None else nonzero.pay(scores.face)
+    return None if nonzero is None else nonzero.convert_to_costs(scores.face)
 
 
 def count_if_few_nonzero_responses(scores: Scores, policy: Array) -> int | None:
-    """Return the number of nonzero responses behind a policy's estimate if they are too few; otherwise None."""
+    """Return the number of nonzero responses behind a policy's estimate if it is too small; otherwise None."""
     tail = weigh_nonzero_outcomes(weight_responses(scores, policy), find_nonzero_responses(scores.response))
     return None if tail is None else count_tail_rows_if_few(tail)
 
@@ -148,25 +150,25 @@ def count_if_few_nonzero_responses(scores: Scores, policy: Array) -> int | None:
 # -- estimates --------------------------------------------------------------------------------------------------------
 
 
-def estimate_mean(scores: Scores, influence: Influence) -> Estimate:
-    """Return the estimate behind the influence of a log's rows, with its interval."""
+def estimate_from_influence(scores: Scores, influence: Influence) -> Estimate:
+    """Return the estimate, with its interval, that belongs to influence values of a log's rows."""
     return influence.estimate(scores.weight, scores.cluster)
 
 
-def estimate_value_and_spend(scores: Scores, influence: PolicyInfluence) -> tuple[Estimate, Estimate]:
-    """Return the estimates of value and spend, with their intervals."""
-    return estimate_mean(scores, influence.value), estimate_mean(scores, influence.spend)
+def estimate_from_policy_influence(scores: Scores, influence: PolicyInfluence) -> tuple[Estimate, Estimate]:
+    """Return the estimates of value and spend that belong to influence values of a log's rows."""
+    return estimate_from_influence(scores, influence.value), estimate_from_influence(scores, influence.spend)
 
 
-def estimate_value(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Estimate, Estimate]:
-    """Estimate value and spend of a policy, with intervals from the influence of rows."""
-    return estimate_value_and_spend(scores, measure_policy_influence(scores, policy, estimator))
+def estimate_policy_value_and_spend(scores: Scores, policy: Array, estimator: str = "dr") -> tuple[Estimate, Estimate]:
+    """Estimate a policy's value and spend, with confidence intervals."""
+    return estimate_from_policy_influence(scores, measure_policy_influence(scores, policy, estimator))
 
 
-def bootstrap_values(
+def bootstrap_value_and_spend(
     scores: Scores, policy: Array, estimator: str = "dr", response_value: float | None = None, seed: int = 0
 ) -> tuple[Estimate, ...]:
-    """Estimate value and spend by resampling; and profit, where a response has a value."""
+    """Estimate a policy's value, spend and profit, with bootstrap intervals."""
     if estimator == "dr":
         terms = [
             EstimateTerms(_average_scores(scores.gamma, policy)),
@@ -187,7 +189,7 @@ def bootstrap_values(
                 value.bottom if value.bottom is not None else spend.bottom,  # the weights are the same for both
             )
         )
-    return tuple(bootstrap_interval(part, scores.weight, scores.cluster, seed=seed) for part in terms)
+    return tuple(bootstrap_estimate(part, scores.weight, scores.cluster, seed=seed) for part in terms)
 
 
 def _subtract_spend(value: Array | None, spend: Array | None, response_value: float) -> Array | None:
@@ -196,16 +198,18 @@ def _subtract_spend(value: Array | None, spend: Array | None, response_value: fl
     return response_value * value if spend is None else response_value * value - spend
 
 
-def estimate_difference(
+def estimate_policy_difference(
     scores: Scores, policy: Array, other: Array, estimator: str = "dr", other_scores: Scores | None = None
 ) -> Comparison:
-    """Estimate the differences in value and spend between two policies, paired row by row.
+    """Estimate the paired differences in value and spend between two policies.
 
     The other policy may have its own scores of the same rows.
     """
     other_influence = measure_policy_influence(scores if other_scores is None else other_scores, other, estimator)
     return Comparison(
-        *estimate_value_and_spend(scores, measure_policy_influence(scores, policy, estimator).minus(other_influence))
+        *estimate_from_policy_influence(
+            scores, measure_policy_influence(scores, policy, estimator).minus(other_influence)
+        )
     )
 
 
@@ -222,7 +226,7 @@ def estimate_ratio(scores: Scores, top: Influence, bottom: Influence) -> Estimat
         return Estimate(float("nan"), float("nan"), float("nan"), float("nan"))
     share = float(scores.weight @ top.values / whole) / under
     rest = (top + bottom * -share) * (1 / under)
-    ratio = estimate_mean(scores, rest.shift(share))
+    ratio = estimate_from_influence(scores, rest.shift(share))
     few = scores.cluster is not None and len(np.unique(scores.cluster)) < MIN_RATIO_CLUSTERS
     if bottom.tail is not None and rest.tail is not None:
         few |= bool(min(np.count_nonzero(rest.tail > 0), np.count_nonzero(rest.tail < 0)) < MIN_RATIO_BUYERS)
@@ -235,7 +239,7 @@ def estimate_ratio(scores: Scores, top: Influence, bottom: Influence) -> Estimat
 
 
 def _find_ratio_ends(scores: Scores, top: Influence, bottom: Influence, ratio: Estimate) -> dict[str, float]:
-    """Return the ends of the ratios r around an estimate for which the interval of top − r × bottom includes zero.
+    """Return both ends of Fieller's interval around an estimated ratio.
 
     The mean of `bottom` is above zero, so that the difference falls in r.
     """
@@ -245,7 +249,7 @@ def _find_ratio_ends(scores: Scores, top: Influence, bottom: Influence, ratio: E
     for name, opposite, side in (("low", "low", -1.0), ("high", "high", 1.0)):
 
         def difference_end(r: float, end: str = opposite) -> float:
-            return float(getattr(estimate_mean(scores, top + bottom * -r), end))
+            return float(getattr(estimate_from_influence(scores, top + bottom * -r), end))
 
         beyond = [middle + side * width * 2.0**k for k in range(MAX_RATIO_DOUBLINGS)]
         if middle * side < 0:  # a ratio of zero asks for the numerator alone, whatever the denominator is
@@ -256,28 +260,28 @@ def _find_ratio_ends(scores: Scores, top: Influence, bottom: Influence, ratio: E
 
 
 def estimate_cost_per_extra(scores: Scores, change: PolicyInfluence) -> Estimate | None:
-    """Return the cost of one more unit of response, from the differences in value and spend between two policies.
+    """Estimate the cost of one additional response, from the differences between two policies.
 
     None if the policy spends no more, or brings no more. Where it may bring no more, the interval has no upper end.
     """
-    value, spend = estimate_value_and_spend(scores, change)
+    value, spend = estimate_from_policy_influence(scores, change)
     if not (value.estimate > 0 and spend.estimate > MIN_EXTRA_SPEND * max(float(np.abs(scores.paid).max()), 1e-300)):
         return None
     return estimate_ratio(scores, change.spend, change.value)
 
 
-def estimate_uniform(scores: Scores, estimator: str = "dr") -> list[tuple[Estimate, Estimate]]:
-    """Estimate value and spend of level k for everyone, for each k."""
+def estimate_each_level(scores: Scores, estimator: str = "dr") -> list[tuple[Estimate, Estimate]]:
+    """Estimate value and spend of giving everyone the same level, for each level."""
     return [
-        estimate_value_and_spend(scores, measure_level_influence(scores, k, estimator))
+        estimate_from_policy_influence(scores, measure_level_influence(scores, k, estimator))
         for k in range(scores.gamma.shape[1])
     ]
 
 
-def predict_value(curves: Array, policy: Array, weight: Array | None = None) -> float:
-    """Return the mean response that curves (n, K) predict under levels (n,) or probabilities (n, K)."""
+def predict_mean_response(curves: Array, policy: Array, weight: Array | None = None) -> float:
+    """Return a policy's mean response as predicted by response curves (n, K)."""
     predicted = curves[np.arange(len(curves)), policy] if policy.ndim == 1 else (policy * curves).sum(axis=1)
-    return weighted_mean(predicted, weight)
+    return compute_weighted_mean(predicted, weight)
 
 
 # -- comparisons ------------------------------------------------------------------------------------------------------
@@ -286,11 +290,11 @@ def predict_value(curves: Array, policy: Array, weight: Array | None = None) -> 
 def compare_references(
     scores: Scores, policy: PolicyInfluence, levels: Levels, estimator: str = "dr", response_value: float | None = None
 ) -> tuple[Reference, Reference]:
-    """Compare a scored policy with the best uniform mix at the same spend, and with the logged levels.
+    """Compare a policy with the best uniform mix at the same spend, and with the logged policy.
 
     Where costs are not certain, the difference from the mix allows for errors of both spends; see `measure_gain_influence`.
     """
-    mixes, mixed, gain = compare_mix(scores, policy, estimator)
+    mixes, mixed, gain = compare_with_best_mix(scores, policy, estimator)
     name = (choose_mix_name(mixes.mean), describe_mix(mixes.mean, levels))
     logged = ("what was done before", "the levels in the log")
     return (
@@ -299,7 +303,7 @@ def compare_references(
     )
 
 
-def compare_uniform(
+def compare_with_each_level(
     scores: Scores,
     policy: PolicyInfluence,
     cheapest: PolicyInfluence,
@@ -307,7 +311,7 @@ def compare_uniform(
     estimator: str = "dr",
     response_value: float | None = None,
 ) -> tuple[Reference, ...]:
-    """Compare a scored policy with each level for everyone, whatever it costs; the cheapest level is already scored."""
+    """Compare a policy with giving everyone the same level, for each level."""
     references = []
     for k, label in enumerate(levels.titles):
         uniform = measure_level_influence(scores, k, estimator) if k else cheapest
@@ -326,46 +330,46 @@ def _make_reference(
     *,
     priced: bool = False,
 ) -> Reference:
-    """Return a reference; if `priced`, with the cost of each extra unit of response.
+    """Build the record of a reference policy, with the plan's paired difference from it.
 
     `gain` is the influence on the difference in value where it is not the plain one.
     """
     change = policy.minus(other)
     reference = Reference(
         *name,
-        *estimate_value_and_spend(scores, other),
-        estimate_mean(scores, gain or change.value),
-        spend_difference=estimate_mean(scores, change.spend),
+        *estimate_from_policy_influence(scores, other),
+        estimate_from_influence(scores, gain or change.value),
+        spend_difference=estimate_from_influence(scores, change.spend),
         cost_per_extra=estimate_cost_per_extra(scores, change) if priced else None,
     )
     if response_value is None:
         return reference
     # At the same spend, profits differ as values do.
     more = change.profit(response_value) if gain is None else gain * response_value
-    profit = estimate_mean(scores, other.profit(response_value))
-    return replace(reference, profit=profit, profit_difference=estimate_mean(scores, more))
+    profit = estimate_from_influence(scores, other.profit(response_value))
+    return replace(reference, profit=profit, profit_difference=estimate_from_influence(scores, more))
 
 
-def estimate_gain(scores: Scores, policy: Array, estimator: str = "dr") -> Estimate:
-    """Estimate the gain of a policy over the best uniform mix at the same spend; see `measure_gain_influence`."""
-    return estimate_mean(
+def estimate_gain_over_mix(scores: Scores, policy: Array, estimator: str = "dr") -> Estimate:
+    """Estimate a policy's gain over the best uniform mix at the same spend."""
+    return estimate_from_influence(
         scores, measure_gain_influence(scores, measure_policy_influence(scores, policy, estimator), estimator)
     )
 
 
 def measure_gain_influence(scores: Scores, policy: PolicyInfluence, estimator: str = "dr") -> Influence:
-    """Return the influence of rows on the gain of a scored policy over the best uniform mix at the same spend.
+    """Return the rows' influence on a policy's gain over the best uniform mix at the same spend.
 
     Where costs are not certain, both spends are estimates: a policy that seems cheap by chance is compared with a mix that is
     too poor. The influence then allows for it.
     """
-    return compare_mix(scores, policy, estimator)[2]
+    return compare_with_best_mix(scores, policy, estimator)[2]
 
 
-def compare_mix(
+def compare_with_best_mix(
     scores: Scores, policy: PolicyInfluence, estimator: str = "dr", means: LevelMeans | None = None
 ) -> tuple[FoldMixes, PolicyInfluence, Influence]:
-    """Return the best uniform mix at the spend of a policy, the influence on its value, and the influence on the gain over it.
+    """Return the best uniform mix at a policy's spend, and the rows' influence on its value and on the gain.
 
     The mix of a fold is chosen on the other folds: a mix that is chosen on the rows that judge it is too good by the noise of
     the level means, and the gain too small. Known `means` are not computed again.
@@ -379,7 +383,7 @@ def compare_mix(
 
 @dataclass(frozen=True, eq=False)
 class LevelMeans:
-    """Mean value and cost of every level, for each fold on the other folds."""
+    """Mean value and cost of every level, estimated for each fold on the other folds."""
 
     fold: Array  # (n,) the fold of each row, as an index
     weight: Array  # (folds,) total weight of each fold
@@ -390,7 +394,7 @@ class LevelMeans:
 
 @dataclass(frozen=True, eq=False)
 class FoldMixes:
-    """The best uniform mix of levels at a spend, for each fold chosen on the other folds."""
+    """Best uniform mix of levels at one spend, chosen for each fold on the other folds."""
 
     fold: Array  # (n,) the fold of each row, as an index
     weight: Array  # (folds,) total weight of each fold
@@ -399,17 +403,17 @@ class FoldMixes:
 
     @property
     def policy(self) -> Array:
-        """The probabilities (n, K) of each row's levels; (K,) where all folds have the same mix."""
+        """Level probabilities (n, K) of the rows under the mix of their fold."""
         return self.shares[0] if (self.shares == self.shares[0]).all() else self.shares[self.fold]
 
     @property
     def mean(self) -> Array:
-        """The mean probabilities (K,) over folds."""
+        """Level probabilities (K,) averaged over folds."""
         return np.average(self.shares, axis=0, weights=self.weight)
 
 
-def average_levels(scores: Scores) -> LevelMeans:
-    """Return the means of the levels that the best mix of each fold is chosen from."""
+def estimate_level_means(scores: Scores) -> LevelMeans:
+    """Estimate each level's mean value and cost, for each fold on the other folds."""
     _, fold = np.unique(scores.fold, return_inverse=True)
     weight = np.bincount(fold, weights=scores.weight)
     others = weight.sum() - weight
@@ -436,16 +440,16 @@ def average_levels(scores: Scores) -> LevelMeans:
 
 
 def find_best_mixes(scores: Scores, spend: float | Array, means: LevelMeans | None = None) -> FoldMixes:
-    """Return the probabilities, the same for everyone in a fold, with the largest value on the other folds at an average spend.
+    """Find the uniform mix of levels with the largest value at an average spend, for each fold.
 
     Two levels suffice: one that costs no more, and one that costs no less. Levels with too few rows for an estimate are left
     out where the others can spend as much: a mix is also a recommendation. A spend may be given by rows (n,): where costs are
     not certain, each fold takes the mean of the others, like everything else that its mix is chosen by.
     """
-    means = means or average_levels(scores)
+    means = means or estimate_level_means(scores)
     weight, total = means.weight, float(means.weight.sum())
     spends = np.full(
-        len(weight), float(spend) if np.ndim(spend) == 0 else weighted_mean(np.asarray(spend), scores.weight)
+        len(weight), float(spend) if np.ndim(spend) == 0 else compute_weighted_mean(np.asarray(spend), scores.weight)
     )
     if np.ndim(spend) and not scores.certain:
         sums = np.bincount(means.fold, weights=scores.weight * spend)
@@ -464,25 +468,25 @@ def find_best_mixes(scores: Scores, spend: float | Array, means: LevelMeans | No
 
 
 def choose_mix_name(mix: Array) -> str:
-    """Return the name of a uniform mix; a mix of a single level is "everyone the same"."""
-    return "everyone the same" if _count_levels(mix) == 1 else "a random mix"
+    """Return the report's name of a uniform mix of levels."""
+    return "everyone the same" if _count_mixed_levels(mix) == 1 else "a random mix"
 
 
 def describe_mix(mix: Array, levels: Levels) -> str:
-    """Describe a mix in words: one level for everyone, or the shares of two."""
-    if _count_levels(mix) == 1:
+    """Describe a uniform mix of levels in words: one level for everyone, or the shares of two levels."""
+    if _count_mixed_levels(mix) == 1:
         return f"all get {levels.titles[int(np.argmax(mix))]!r}"
     return ", ".join(
         f"{100 * share:.0f} % get {levels.titles[k]!r}" for k, share in enumerate(mix) if share >= MIN_NAMED_SHARE
     )
 
 
-def _count_levels(mix: Array) -> int:
+def _count_mixed_levels(mix: Array) -> int:
     return int((mix >= MIN_NAMED_SHARE).sum())
 
 
-def select_scores(scores: Scores, rows: Array) -> Scores:
-    """Return the scores of some rows (m,)."""
+def select_score_rows(scores: Scores, rows: Array) -> Scores:
+    """Return the scores of selected rows (m,)."""
     parts: dict[str, Any] = {field.name: getattr(scores, field.name) for field in fields(scores)}
     arrays: dict[str, Any] = {name: part[rows] for name, part in parts.items() if isinstance(part, np.ndarray)}
     return replace(scores, **arrays)

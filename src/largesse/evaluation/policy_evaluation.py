@@ -1,4 +1,4 @@
-"""Evaluation of a policy, and comparison of two, from a log: from checking the arguments to the record of the results."""
+"""Evaluation of one policy, and comparison of two policies, on a log."""
 
 from __future__ import annotations
 
@@ -20,24 +20,34 @@ from largesse.errors import (
     require_part,
     suggest,
 )
-from largesse.evaluation.crossfitted_scores import compute_scores, crossfit, hold_out_rows, restrict_scores
+from largesse.evaluation.crossfitted_scores import (
+    compute_scores,
+    crossfit_scores,
+    predict_out_of_fold,
+    restrict_scores_to_support,
+)
 from largesse.evaluation.estimators import ESTIMATORS
-from largesse.evaluation.frontier_estimate import ConstrainedPlanner, plan_each_fold
+from largesse.evaluation.frontier_estimate import ConstrainedFoldPlanner, plan_each_fold
 from largesse.evaluation.influence_functions import join_intervals
-from largesse.evaluation.log_checks import check_log, describe_cells, encode_unless_given, warn_of_overlap
-from largesse.evaluation.one_column_rule import learn_rules
-from largesse.evaluation.partial_identification import bound_unsupported
+from largesse.evaluation.log_checks import (
+    check_log,
+    describe_unsupported_cells,
+    encode_log_without_propensities,
+    warn_of_overlap,
+)
+from largesse.evaluation.one_column_rule import learn_one_column_rules
+from largesse.evaluation.partial_identification import widen_for_unsupported_levels
 from largesse.evaluation.policy_estimates import (
     INTERVAL_KINDS,
-    bootstrap_values,
+    bootstrap_value_and_spend,
     compare_references,
-    compare_uniform,
+    compare_with_each_level,
     count_if_few_nonzero_responses,
-    estimate_difference,
-    estimate_value_and_spend,
+    estimate_from_policy_influence,
+    estimate_policy_difference,
     measure_level_influence,
     measure_policy_influence,
-    predict_value,
+    predict_mean_response,
 )
 from largesse.evaluation.policy_gain_bounds import bound_policy_gains
 from largesse.evaluation.profit_estimate import estimate_profit
@@ -66,8 +76,8 @@ MIN_UNSUPPORTED_SHARE = 0.001  # of the customers of a policy, at which levels w
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
-    """A policy to be evaluated on a log."""
+class PolicyToEvaluate:
+    """Policy to evaluate on a log, with the model behind it."""
 
     policy: Array | None  # levels (n,) or probabilities (n, K) for the log's rows; None: to be learnt on this log
     model: Any = None  # response model whose curves the scores correct; None: the default outcome model
@@ -75,9 +85,11 @@ class Candidate:
     promise: float | None = None  # the model's own prediction of the policy's value
     warnings: tuple[Finding, ...] = ()
 
-    def follow(self, plan: HeldOutPlan, scores: Scores) -> Candidate:
-        """Return the candidate with the held-out plan of this log as its policy."""
-        return replace(self, policy=plan.policy, promise=predict_value(scores.curves, plan.policy, scores.weight))
+    def with_held_out_plan(self, plan: HeldOutPlan, scores: Scores) -> PolicyToEvaluate:
+        """Return the record with a held-out plan of the log as the policy."""
+        return replace(
+            self, policy=plan.policy, promise=predict_mean_response(scores.curves, plan.policy, scores.weight)
+        )
 
 
 def evaluate(
@@ -92,7 +104,7 @@ def evaluate(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Estimate the value and spend of a policy from a log, each with a 95 % confidence interval.
+    """Estimate the value and the spend of a policy from a log, with 95 % confidence intervals.
 
     The policy is compared with uniform policies and with the logged one. A policy that is learnt here never gives a level to
     a kind of customers who never got it in the log. Warnings name levels with too few rows; `doctor` runs all checks of the log.
@@ -127,29 +139,32 @@ def evaluate(
     >>> result.spend, result.value_interval[0] < result.value < result.value_interval[1]
     (2.0, True)
     """
-    check_choices(estimator, interval)
+    check_estimator_and_interval(estimator, interval)
     check_log_and_folds(log, folds, seed)
     candidate = recognise_policy(log, policy, budget)
     if constraints is not None and candidate.policy is not None:
         hint = "give a model and a budget, or leave the constraints out"
         fail("evaluate", Problem("constraints are given for a policy that is already made", hint))
     constraints = None if constraints is None else constraints.number_levels(log.levels.labels)
-    held = hold_out_rows(log, candidate.model, folds=folds, seed=seed, progress=progress)
+    held = predict_out_of_fold(log, candidate.model, folds=folds, seed=seed, progress=progress)
     propensities = estimate_propensities(log, held.fold, seed)
     scores, learnt, cells = compute_scores(log, held, propensities), candidate.policy is None, propensities.unsupported
     cells = find_unsupported_cells(log, seed) if cells is None else cells
     supported = mark_supported_levels(cells, log)
-    warnings = (*warn_of_overlap(log, propensities), *_warn_of_cells(log, candidate.policy, scores, cells, supported))
+    warnings = (
+        *warn_of_overlap(log, propensities),
+        *_warn_of_unsupported_levels(log, candidate.policy, scores, cells, supported),
+    )
     if learnt:
         allowed = add_cheapest_level(supported)
-        scores = restrict_scores(scores, allowed)
-        candidate = learn_policy(candidate, scores, _restrict_rules(constraints, allowed))
+        scores = restrict_scores_to_support(scores, allowed)
+        candidate = learn_policy_at_budget(candidate, scores, _restrict_eligible_levels(constraints, allowed))
     assert candidate.policy is not None
     options: Any = {"estimator": estimator, "seed": seed}
-    evaluation = evaluate_scores(log, scores, candidate, propensities, warnings, interval=interval, **options)
+    evaluation = evaluate_from_scores(log, scores, candidate, propensities, warnings, interval=interval, **options)
     if learnt:
-        evaluation = bound_unsupported(scores, candidate.policy, evaluation, supported)
-    rules = learn_rules(log, scores, candidate.policy) if constraints is None else None
+        evaluation = widen_for_unsupported_levels(scores, candidate.policy, evaluation, supported)
+    rules = learn_one_column_rules(log, scores, candidate.policy) if constraints is None else None
     safety = bound_policy_gains(log, scores, candidate.policy, rules, estimator=estimator, learnt=learnt)
     verdict = give_verdict(log, scores, candidate.policy, rules, safety, evaluation.warnings, **options)
     return replace(evaluation, verdict=verdict)
@@ -165,7 +180,7 @@ def compare(
     folds: int = 5,
     seed: int = 0,
 ) -> Comparison:
-    """Estimate the differences in value and spend between `policy` and `other`, each with a 95 % confidence interval.
+    """Estimate the paired differences in value and spend between two policies, with 95 % confidence intervals.
 
     Both are given as in `evaluate`. They are evaluated on the same rows and folds, each with its own curves.
 
@@ -175,20 +190,20 @@ def compare(
     >>> value.low > 0, spend.estimate
     (True, 4.0)
     """
-    check_choices(estimator)
+    check_estimator_and_interval(estimator)
     check_log_and_folds(log, folds, seed)
     candidate, rival = recognise_policy(log, policy, budget), recognise_policy(log, other, budget)
     propensities = estimate_propensities(log, assign_folds(log, folds, seed), seed)
-    scores = rival_scores = crossfit(log, candidate.model, folds=folds, seed=seed, propensities=propensities)
+    scores = rival_scores = crossfit_scores(log, candidate.model, folds=folds, seed=seed, propensities=propensities)
     if rival.model is not candidate.model:
-        rival_scores = crossfit(log, rival.model, folds=folds, seed=seed, propensities=propensities)
-    left, right = learn_policy(candidate, scores).policy, learn_policy(rival, rival_scores).policy
+        rival_scores = crossfit_scores(log, rival.model, folds=folds, seed=seed, propensities=propensities)
+    left, right = learn_policy_at_budget(candidate, scores).policy, learn_policy_at_budget(rival, rival_scores).policy
     assert left is not None
     assert right is not None
-    return estimate_difference(scores, left, right, estimator, rival_scores)
+    return estimate_policy_difference(scores, left, right, estimator, rival_scores)
 
 
-def examine_held_out(
+def score_and_check_log(
     log: Log,
     held: HeldOutPredictions,
     seed: int = 0,
@@ -198,7 +213,7 @@ def examine_held_out(
     bar: bool = True,
     cells: UnsupportedCells = UnsupportedCells(),  # noqa: B008 - a frozen value
 ) -> tuple[Scores, Checkup]:
-    """Score a log with its out-of-fold predictions, and check it: one encoding and one set of propensities for both.
+    """Compute the doubly robust scores and the checks of a log from its out-of-fold predictions.
 
     Known propensities are not estimated again. With `bar`, the scores are within the support of the log, and outside of further
     `cells`: those of the log that the policy was learnt from, if it is another one.
@@ -206,21 +221,21 @@ def examine_held_out(
     with report_to(progress):
         if progress is not None:
             start_stage("examining the log", len(log))
-        features = encode_unless_given(log, seed, held.fold)
+        features = encode_log_without_propensities(log, seed, held.fold)
         with subrange(0.0, 0.8):
             propensities = propensities or estimate_propensities(log, held.fold, seed, features)
         scores, checkup = compute_scores(log, held, propensities), check_log(log, propensities, features, seed)
         if bar:
-            scores = restrict_scores(
+            scores = restrict_scores_to_support(
                 scores, add_cheapest_level(mark_supported_levels(checkup.unsupported.join(cells), log))
             )
         return scores, checkup
 
 
-def evaluate_scores(
+def evaluate_from_scores(
     log: Log,
     scores: Scores,
-    candidate: Candidate,
+    candidate: PolicyToEvaluate,
     propensities: Propensities,
     warnings: tuple[Finding, ...],
     *,
@@ -228,15 +243,15 @@ def evaluate_scores(
     interval: str = "influence",
     seed: int = 0,
 ) -> Evaluation:
-    """Estimate the value and spend of a policy from scores of the log; `warnings` are the warnings of the log."""
+    """Estimate the value and the spend of a policy from existing scores of a log."""
     policy, response_value = candidate.policy, log.response_value
     assert policy is not None  # learnt by now
     own, cheapest = measure_policy_influence(scores, policy, estimator), measure_level_influence(scores, 0, estimator)
-    value, spend = estimate_value_and_spend(scores, own)
+    value, spend = estimate_from_policy_influence(scores, own)
     profit = None if response_value is None else estimate_profit(scores, own, cheapest, response_value)
     if interval == "bootstrap":
         # No resampled log has a larger purchase than the largest, so resampling alone would promise too much.
-        drawn = bootstrap_values(scores, policy, estimator, response_value, seed)
+        drawn = bootstrap_value_and_spend(scores, policy, estimator, response_value, seed)
         value, spend = join_intervals(drawn[0], value), join_intervals(drawn[1], spend)
         profit = None if profit is None else replace(profit, own=join_intervals(drawn[2], profit.own))
     return Evaluation(
@@ -254,16 +269,16 @@ def evaluate_scores(
         budget=candidate.budget,
         promise=candidate.promise,
         references=compare_references(scores, own, log.levels, estimator, response_value),
-        warnings=(*candidate.warnings, *_warn_of_few(scores, policy, value, spend), *warnings),
-        uniform=compare_uniform(scores, own, cheapest, log.levels, estimator, response_value),
+        warnings=(*candidate.warnings, *_warn_of_few_responses(scores, policy, value, spend), *warnings),
+        uniform=compare_with_each_level(scores, own, cheapest, log.levels, estimator, response_value),
         clipped_weight=propensities.clipped_weight,
         interval=interval,
         profit=profit,
     )
 
 
-def _warn_of_few(scores: Scores, policy: Array, *estimates: Estimate) -> tuple[Finding, ...]:
-    """Return the reason for a missing interval, where too few customers carry an estimate."""
+def _warn_of_few_responses(scores: Scores, policy: Array, *estimates: Estimate) -> tuple[Finding, ...]:
+    """Return a warning if too few nonzero responses leave an estimate without an interval."""
     missing = any(np.isfinite(part.estimate) and not np.isfinite(part.high) for part in estimates)
     few = count_if_few_nonzero_responses(scores, policy) if missing else None
     if few is None:
@@ -275,25 +290,25 @@ def _warn_of_few(scores: Scores, policy: Array, *estimates: Estimate) -> tuple[F
 # -- policies in any form ---------------------------------------------------------------------------------------------
 
 
-def recognise_policy(log: Log, policy: Any, budget: float | None = None) -> Candidate:
-    """Recognise a policy in any of its forms: `Policy`, `BanditNet`, levels, probabilities, or a model with a budget."""
+def recognise_policy(log: Log, policy: Any, budget: float | None = None) -> PolicyToEvaluate:
+    """Convert a policy of any form (`Policy`, levels, probabilities, model with a budget) to one record."""
     if hasattr(policy, "decide") and hasattr(policy, "model"):
-        return _from_policy(log, policy)
+        return _apply_policy_model(log, policy)
     if hasattr(policy, "decide"):  # a policy without a response model, such as BanditNet
-        warnings = _warn_if_seen(policy, log, "Evaluate it on a log that it was not trained on.")
-        return Candidate(_check_array(policy.probabilities(log), log), warnings=warnings)
+        warnings = _warn_if_trained_on_log(policy, log, "Evaluate it on a log that it was not trained on.")
+        return PolicyToEvaluate(_check_policy_array(policy.probabilities(log), log), warnings=warnings)
     if callable(policy) and not hasattr(policy, "predict"):
-        return Candidate(_check_array(_call_policy(policy, log), log))
+        return PolicyToEvaluate(_check_policy_array(_call_policy_function(policy, log), log))
     if not hasattr(policy, "predict"):
-        return Candidate(_check_array(policy, log))
+        return PolicyToEvaluate(_check_policy_array(policy, log))
     if budget is None:
         hint = "give the budget too: evaluate(log, model, budget=1.7)"
         fail("evaluate", Problem("a model alone does not say who gets what", hint))
-    return Candidate(None, policy, budget)
+    return PolicyToEvaluate(None, policy, budget)
 
 
-def _call_policy(policy: Callable[[Any], Any], log: Log) -> Any:
-    """Return the levels or probabilities that a function gives the rows of a log; names of levels become numbers."""
+def _call_policy_function(policy: Callable[[Any], Any], log: Log) -> Any:
+    """Call a policy function on a log's features, and return its levels or probabilities."""
     pandas = require_part("pandas", "", "evaluate", hint="pip install pandas: a function gets a dataframe of features")
     chosen = np.asarray(policy(log.features.to_pandas()))
     numbers = {label: number for number, label in enumerate(log.levels.labels)}
@@ -306,27 +321,31 @@ def _call_policy(policy: Callable[[Any], Any], log: Log) -> Any:
     return chosen
 
 
-def _from_policy(log: Log, policy: Any) -> Candidate:
-    """Return a policy with a response model, such as `Policy`, on the log's rows."""
+def _apply_policy_model(log: Log, policy: Any) -> PolicyToEvaluate:
+    """Apply a policy with a response model, such as `Policy`, to a log's rows."""
     if len(policy.levels) != len(log.levels):
         got = f"the policy chooses among {len(policy.levels)} levels, the log has {len(log.levels)}"
         fail("evaluate", Problem(got, "evaluate a policy on a log with the same levels"))
     probabilities = policy.probabilities(Customers(log.features, None, log.costs))
-    promise = predict_value(policy.model.predict(log.features), probabilities, log.weight)
+    promise = predict_mean_response(policy.model.predict(log.features), probabilities, log.weight)
     hint = "evaluate(log, model, budget=…) evaluates each row with models that never saw it."
-    return Candidate(probabilities, policy.model, promise=promise, warnings=_warn_if_seen(policy.model, log, hint))
+    return PolicyToEvaluate(
+        probabilities, policy.model, promise=promise, warnings=_warn_if_trained_on_log(policy.model, log, hint)
+    )
 
 
-def learn_policy(candidate: Candidate, scores: Scores, constraints: Constraints | None = None) -> Candidate:
-    """Learn the policy of a candidate at its budget, under constraints, unless the candidate has a policy already."""
+def learn_policy_at_budget(
+    candidate: PolicyToEvaluate, scores: Scores, constraints: Constraints | None = None
+) -> PolicyToEvaluate:
+    """Plan the log's rows at the budget of the record, unless the record already has a policy."""
     if candidate.policy is not None or candidate.budget is None:
         return candidate
-    planner = None if constraints is None else ConstrainedPlanner(constraints, len(scores.level))
-    return candidate.follow(plan_each_fold(scores, candidate.budget, planner=planner), scores)
+    planner = None if constraints is None else ConstrainedFoldPlanner(constraints, len(scores.level))
+    return candidate.with_held_out_plan(plan_each_fold(scores, candidate.budget, planner=planner), scores)
 
 
-def _restrict_rules(constraints: Constraints | None, allowed: Array | None) -> Constraints | None:
-    """Return constraints by which rows get allowed levels (n, K) only."""
+def _restrict_eligible_levels(constraints: Constraints | None, allowed: Array | None) -> Constraints | None:
+    """Restrict the eligible levels of constraints to allowed levels (n, K)."""
     if constraints is None or allowed is None:
         return constraints
     eligible = allowed if constraints.eligible is None else np.asarray(constraints.eligible, dtype=bool)
@@ -334,10 +353,10 @@ def _restrict_rules(constraints: Constraints | None, allowed: Array | None) -> C
     return replace(constraints, eligible=np.where(both.any(axis=1, keepdims=True), both, eligible))
 
 
-def _warn_of_cells(
+def _warn_of_unsupported_levels(
     log: Log, policy: Array | None, scores: Scores, cells: UnsupportedCells, supported: Array | None
 ) -> tuple[Finding, ...]:
-    """Return the warning that a given policy, levels (n,) or probabilities (n, K), gives levels without support."""
+    """Return a warning if a policy gives levels that the log does not support."""
     if policy is None or supported is None:
         return ()
     probability = np.eye(len(log.levels))[policy] if policy.ndim == 1 else policy
@@ -345,10 +364,10 @@ def _warn_of_cells(
     if share < MIN_UNSUPPORTED_SHARE:
         return ()
     text = f"The policy gives levels that the log does not support to {percent(share)} of the customers, so this value is a guess."
-    return (Finding("support", "no", f"{text} {describe_cells(cells, log.levels.titles)}"),)
+    return (Finding("support", "no", f"{text} {describe_unsupported_cells(cells, log.levels.titles)}"),)
 
 
-def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
+def _warn_if_trained_on_log(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
     if getattr(learnt, "fingerprint_", None) != log.fingerprint:
         return ()
     text = f"This policy was trained on this log, so the estimate is too optimistic. {instead}"
@@ -356,14 +375,14 @@ def _warn_if_seen(learnt: Any, log: Log, instead: str) -> tuple[Finding, ...]:
 
 
 def check_log_and_folds(log: Any, folds: Any, seed: Any) -> None:
-    """Refuse an argument that is not a log, and invalid numbers of folds and seeds."""
+    """Refuse an invalid log, number of folds or seed."""
     problems = [] if isinstance(log, Log) else [Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)")]
     problems += find_integer_problems(folds, "folds", least=2) + find_integer_problems(seed, "the seed", most=2**32 - 1)
     refuse("evaluate", problems)
 
 
-def check_choices(estimator: str, interval: str = INTERVAL_KINDS[0]) -> None:
-    """Refuse an unknown estimator or an unknown kind of interval."""
+def check_estimator_and_interval(estimator: str, interval: str = INTERVAL_KINDS[0]) -> None:
+    """Refuse an unknown estimator, or an unknown kind of interval."""
     refuse(
         "evaluate",
         [
@@ -374,8 +393,8 @@ def check_choices(estimator: str, interval: str = INTERVAL_KINDS[0]) -> None:
     )
 
 
-def _check_array(policy: Any, log: Log) -> Array:
-    """Return levels (n,) as whole numbers or probabilities (n, K) as floats; refuse other arrays."""
+def _check_policy_array(policy: Any, log: Log) -> Array:
+    """Check an array of levels (n,) or probabilities (n, K), and return it as integers or floats."""
     n, K = len(log), len(log.levels)
     try:
         array = np.asarray(policy)

@@ -1,4 +1,4 @@
-"""Lower confidence bounds, from the log alone, of the gains of a plan and of a simple rule over the best uniform mix.
+"""Lower confidence bounds of the gains of a plan and of a simple rule over the best uniform mix.
 
 The gain of an option is measured against the best uniform mix at the option's own spend. With 95 % confidence the gains of *all*
 options lie above their bounds, so the bound of the chosen one holds after choosing (PoLeCe, arXiv 2502.10653). A bound
@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from largesse.evaluation.estimators import weight_responses, weighted_mean
-from largesse.evaluation.frontier_estimate import find_critical_value, sum_units
+from largesse.evaluation.estimators import compute_weighted_mean, weight_responses
+from largesse.evaluation.frontier_estimate import find_band_critical_value, sum_by_unit
 from largesse.evaluation.one_column_rule import FoldRules
 from largesse.evaluation.policy_estimates import (
-    average_levels,
-    compare_mix,
-    estimate_mean,
-    estimate_value_and_spend,
+    compare_with_best_mix,
+    estimate_from_influence,
+    estimate_from_policy_influence,
+    estimate_level_means,
     measure_policy_influence,
 )
 from largesse.records import Array, Estimate, Log, PolicyGainBounds, PolicyOption, Scores
@@ -38,7 +38,7 @@ def bound_policy_gains(
     estimator: str = "dr",
     learnt: bool = False,
 ) -> PolicyGainBounds:
-    """Bound the gains of a policy, and of a simple rule at the same spend, over the best uniform mix.
+    """Bound the gains of a policy and of a simple rule over the best uniform mix, from the log alone.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def bound_policy_gains(
     policy
         Levels (n,) or probabilities (n, K) for the log's rows.
     rules
-        Simple rules at the same spend, from `learn_rules`, or None.
+        Simple rules at the same spend, from `learn_one_column_rules`, or None.
     estimator
         The name of one of `ESTIMATORS`.
     learnt
@@ -59,21 +59,27 @@ def bound_policy_gains(
         names.append(("a simple rule", rules.whole.describe(log.levels)))
         policies.append(rules.policy)
     influences = [measure_policy_influence(scores, option, estimator) for option in policies]
-    means = average_levels(scores)
-    compared = [compare_mix(scores, influence, estimator, means) for influence in influences]
+    means = estimate_level_means(scores)
+    compared = [compare_with_best_mix(scores, influence, estimator, means) for influence in influences]
     gains = [gain for *_, gain in compared]
-    contributions = [sum_units(scores, gain.values - weighted_mean(gain.values, scores.weight)) for gain in gains]
-    critical_value = find_critical_value(np.stack(contributions, axis=1), one_sided=True)
+    contributions = [
+        sum_by_unit(scores, gain.values - compute_weighted_mean(gain.values, scores.weight)) for gain in gains
+    ]
+    critical_value = find_band_critical_value(np.stack(contributions, axis=1), one_sided=True)
     reason = _explain_no_guarantee(log)
     options = []
     for name, option, influence, influence_of_gain in zip(names, policies, influences, gains, strict=True):
-        gain = estimate_mean(scores, influence_of_gain)
+        gain = estimate_from_influence(scores, influence_of_gain)
         policy_folds = folds if learnt or option is not policy else 1
-        profit = None if log.response_value is None else estimate_mean(scores, influence.profit(log.response_value))
+        profit = (
+            None
+            if log.response_value is None
+            else estimate_from_influence(scores, influence.profit(log.response_value))
+        )
         guaranteed = None if reason else _guarantee_value(scores, option, policy_folds, len(policies))
         bound = _bound_gain(gain, critical_value)
         options.append(
-            PolicyOption(*name, *estimate_value_and_spend(scores, influence), gain, bound, guaranteed, profit)
+            PolicyOption(*name, *estimate_from_policy_influence(scores, influence), gain, bound, guaranteed, profit)
         )
     table = None if rules is None else rules.whole.tabulate()
     return PolicyGainBounds(tuple(options), critical_value, reason, table)
@@ -92,7 +98,7 @@ def _bound_gain(gain: Estimate, critical_value: float) -> float | None:
 
 
 def _guarantee_value(scores: Scores, policy: Array, parts: int, options: int) -> float:
-    """Return a lower bound of the value from weighted responses alone; the bounds of all options hold together."""
+    """Return a lower confidence bound of a policy's value from importance-weighted responses."""
     rows = weight_responses(scores, policy)
     terms = np.maximum(rows.ratio * rows.outcome, 0.0)
     return bound_mean_from_below(

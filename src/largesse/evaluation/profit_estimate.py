@@ -1,4 +1,4 @@
-"""Profit: the value of responses minus their cost. Intervals, and the most profitable budget.
+"""Estimates of profit (value of responses minus cost), and the most profitable budget.
 
 The profit of a row is its score of the response times the value of a response, minus its score of the cost. Value and spend of
 a row go together (a buyer also redeems), so the interval is that of their difference, row by row.
@@ -18,12 +18,12 @@ import numpy as np
 from largesse.evaluation.frontier_estimate import (
     MAX_CORRELATION_UNITS,
     N_ERROR_DRAWS,
-    count_units,
-    find_critical_value,
-    sum_units,
+    count_independent_units,
+    find_band_critical_value,
+    sum_by_unit,
 )
 from largesse.evaluation.influence_functions import PolicyInfluence, widen_interval
-from largesse.evaluation.policy_estimates import estimate_mean, estimate_ratio, measure_policy_influence
+from largesse.evaluation.policy_estimates import estimate_from_influence, estimate_ratio, measure_policy_influence
 from largesse.records import Array, BestBudget, Estimate, HeldOutPlan, Profit, Scores
 from largesse.stats import COVERAGE, t_quantile
 
@@ -33,13 +33,13 @@ PROFIT_TOLERANCE = 1e-12
 def estimate_profit(
     scores: Scores, policy: PolicyInfluence, cheapest: PolicyInfluence, response_value: float
 ) -> Profit:
-    """Estimate the profit of a scored policy, alone and compared with the cheapest level for everyone."""
+    """Estimate a policy's profit, and its gain in profit over the cheapest level for everyone."""
     change = policy.minus(cheapest)
     value_gain = change.value * response_value
     return Profit(
         response_value,
-        estimate_mean(scores, policy.profit(response_value)),
-        estimate_mean(scores, value_gain - change.spend),
+        estimate_from_influence(scores, policy.profit(response_value)),
+        estimate_from_influence(scores, value_gain - change.spend),
         estimate_ratio(scores, value_gain, change.spend),
     )
 
@@ -47,11 +47,11 @@ def estimate_profit(
 # -- the best budget --------------------------------------------------------------------------------------------------
 
 
-def trace_profit(
+def estimate_profit_by_budget(
     scores: Scores, plans: Sequence[HeldOutPlan], response_value: float, budget: float, estimator: str = "dr"
 ) -> tuple[list[Estimate], BestBudget]:
-    """Estimate the profit of each plan, and the most profitable of their budgets; `budget` is that of the run."""
-    units = count_units(scores)
+    """Estimate the profit of each plan, and find the most profitable budget."""
+    units = count_independent_units(scores)
     sample = slice(
         None, None, -(-units // MAX_CORRELATION_UNITS)
     )  # errors of many rows correlate as those of a sample do
@@ -59,19 +59,19 @@ def trace_profit(
     estimates = []
     for j, plan in enumerate(plans):
         profit = measure_policy_influence(scores, plan.policy, estimator).profit(response_value)
-        estimates.append(estimate_mean(scores, profit))
-        contributions[:, j] = sum_units(scores, profit.values - estimates[-1].estimate)[sample]
+        estimates.append(estimate_from_influence(scores, profit))
+        contributions[:, j] = sum_by_unit(scores, profit.values - estimates[-1].estimate)[sample]
     profits = np.array([estimate.estimate for estimate in estimates])
-    candidates = find_candidates(profits, contributions, np.array([estimate.se for estimate in estimates]))
+    candidates = mark_possible_best_points(profits, contributions, np.array([estimate.se for estimate in estimates]))
     best, nearest = int(np.argmax(profits)), int(np.argmin([abs(plan.budget - budget) for plan in plans]))
     pointwise = t_quantile(len(contributions) - 1) if len(contributions) > 1 else float("nan")
     budgets = [plan.budget for plan, kept in zip(plans, candidates, strict=True) if kept]
-    wide = widen_interval(estimates[best], find_critical_value(contributions) / pointwise)
+    wide = widen_interval(estimates[best], find_band_critical_value(contributions) / pointwise)
     return estimates, BestBudget(plans[best].budget, wide, min(budgets), max(budgets), bool(candidates[nearest]))
 
 
-def find_candidates(profits: Array, contributions: Array, spread: Array, seed: int = 0) -> Array:
-    """Return a mask of the points (m,) that are not clearly below another point; it includes the truly best one in 95 % of all logs.
+def mark_possible_best_points(profits: Array, contributions: Array, spread: Array, seed: int = 0) -> Array:
+    """Return a mask of the points (m,) that may have the largest profit, with 95 % confidence.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Estimated spend of plans at each price, where costs depend on customers' responses.
+"""Estimated real spend of plans at each price, where costs depend on responses.
 
 At each of a range of spends every row gets the level that its out-of-fold curves and costs choose. The model's expected cost of
 such a plan and its doubly robust estimate from the log are two means over the same rows. Their ratio is not one: a
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from largesse.allocation import CostCorrection, correct_expected_costs, decide_at_price, frontier
-from largesse.evaluation.policy_estimates import estimate_mean, measure_policy_influence
+from largesse.evaluation.policy_estimates import estimate_from_influence, measure_policy_influence
 from largesse.records import Array, Scores, SpendingCurve
 from largesse.stats import t_estimate, t_quantile
 
@@ -29,7 +29,7 @@ MAX_UNSAMPLED_ROWS, PRICE_SAMPLE_ROWS = (
 
 @dataclass(frozen=True, eq=False)
 class FoldSpending:
-    """Expected and actual costs summed per fold, from which the spending curve of any set of folds is computed."""
+    """Expected and real costs of plans at each price, summed by fold."""
 
     price: Array  # (m,) falling
     expected: Array  # (m, folds)
@@ -40,16 +40,16 @@ class FoldSpending:
 
     @property
     def whole(self) -> SpendingCurve:
-        """The curve over all folds."""
+        """Spending curve over all folds."""
         return self._make_curve(np.ones(len(self.weight), dtype=bool))
 
     def without(self, fold: int) -> SpendingCurve:
-        """Return the curve over all folds but one, given by its index; over all folds if there is only one."""
+        """Return the spending curve over all folds except one."""
         others = np.arange(len(self.weight)) != fold
         return self._make_curve(others) if others.any() else self.whole
 
     def correct_expected_costs(self, fold: int, budget: float, confidence: float) -> CostCorrection:
-        """Return the correction with which the plan of a fold, by its index, costs `budget`; see `allocation.correct`."""
+        """Return the cost correction for a fold's plan at a budget, estimated on the other folds."""
         expected = self.whole.expected
         return correct_expected_costs(np.array([expected[0], *expected]), budget, self.without(fold), confidence)
 
@@ -62,18 +62,18 @@ class FoldSpending:
         return SpendingCurve(price, expected, honest, reach, self.noise)
 
 
-def measure_spending(scores: Scores) -> FoldSpending | None:
-    """Measure the real cost of plans at each price on held-out rows; None where costs are certain.
+def measure_spend_by_price(scores: Scores) -> FoldSpending | None:
+    """Measure the real spend of plans at each price on held-out rows; None if costs are certain.
 
     >>> from dataclasses import replace
-    >>> from largesse.evaluation import crossfit
+    >>> from largesse.evaluation import crossfit_scores
     >>> from largesse.levels import Levels
     >>> from largesse.worlds import simulate
     >>> log = simulate("averaged", n=500, seed=1).log
-    >>> measure_spending(crossfit(log)) is None
+    >>> measure_spend_by_price(crossfit_scores(log)) is None
     True
     >>> redeemed = replace(log, levels=Levels(costs=[0, 1, 2, 3, 4], on_redemption=True))
-    >>> curve = measure_spending(crossfit(redeemed)).whole
+    >>> curve = measure_spend_by_price(crossfit_scores(redeemed)).whole
     >>> curve.honest[0], curve.honest[-1] > 1
     (0.0, True)
     """
@@ -81,16 +81,16 @@ def measure_spending(scores: Scores) -> FoldSpending | None:
         return None
     curves, costs, rows = scores.curves, scores.expected_costs, np.arange(len(scores.level))
     _, fold = np.unique(scores.fold, return_inverse=True)
-    prices, shares = _spread_prices(curves, costs)
+    prices, shares = _make_price_grid(curves, costs)
     fold_rows = [np.flatnonzero(fold == f) for f in range(fold.max(initial=0) + 1)]
-    fold_prices = [_find_prices(curves[part], costs[part], shares) for part in fold_rows]
+    fold_prices = [_find_prices_at_spends(curves[part], costs[part], shares) for part in fold_rows]
     sums = []
     levels = np.empty(len(rows), dtype=np.int64)
     for j in range(len(prices)):
         for part, own in zip(fold_rows, fold_prices, strict=True):
             levels[part] = decide_at_price(curves[part], costs[part], own[j])
         spend = measure_policy_influence(scores, levels).spend
-        estimate = estimate_mean(scores, spend)
+        estimate = estimate_from_influence(scores, spend)
         wide = (estimate.high - estimate.estimate) / t_quantile(1e9)
         by_fold = [np.bincount(fold, weights=scores.weight * cost) for cost in (costs[rows, levels], spend.values)]
         sums.append((*by_fold, np.nanmax([estimate.se, wide, 0.0])))
@@ -100,16 +100,16 @@ def measure_spending(scores: Scores) -> FoldSpending | None:
     return FoldSpending(prices, expected, honest, mass, reach, noise)
 
 
-def _spread_prices(curves: Array, costs: Array) -> tuple[Array, Array]:
-    """Return falling prices (m,) whose plans have evenly spread expected costs, and their places (m,) from 0 to 1."""
+def _make_price_grid(curves: Array, costs: Array) -> tuple[Array, Array]:
+    """Return falling prices (m,) whose plans have evenly spaced expected costs, with their positions from 0 to 1."""
     prices, first = np.unique(
-        -_find_prices(curves, costs, shares := np.linspace(0.0, 1.0, N_PRICES)), return_index=True
+        -_find_prices_at_spends(curves, costs, shares := np.linspace(0.0, 1.0, N_PRICES)), return_index=True
     )
     return -prices, shares[first]
 
 
-def _find_prices(curves: Array, costs: Array, shares: Array) -> Array:
-    """Return the prices (m,) of plans whose expected costs lie at `shares` (m,) of the way from the cheapest to the best."""
+def _find_prices_at_spends(curves: Array, costs: Array, shares: Array) -> Array:
+    """Return the prices (m,) of plans whose costs lie at given positions between the cheapest and the best plan."""
     step = -(-len(curves) // PRICE_SAMPLE_ROWS) if len(curves) > MAX_UNSAMPLED_ROWS else 1
     front = frontier(curves[::step], costs[::step])
     if len(front) == 1:

@@ -1,4 +1,4 @@
-"""Verdict on a plan: the probability that it beats the best uniform mix at the same spend, and its expected gain.
+"""Verdict on a plan: expected gain over the best uniform mix, and the probability of a positive gain.
 
 Two measurements of the same gain are combined by their precision:
 
@@ -26,9 +26,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from largesse.allocation import copy_supported_values, expected_costs, map_to_supported_levels, mix_two_levels
-from largesse.evaluation.estimators import gives_levels
+from largesse.evaluation.estimators import is_level_array
 from largesse.evaluation.one_column_rule import FoldRules
-from largesse.evaluation.policy_estimates import average_levels, compare_mix, estimate_mean, measure_logged_influence
+from largesse.evaluation.policy_estimates import (
+    compare_with_best_mix,
+    estimate_from_influence,
+    estimate_level_means,
+    measure_logged_influence,
+)
 from largesse.records import (
     MIN_LEVEL_ROWS,
     Array,
@@ -74,7 +79,7 @@ def give_verdict(
     estimator: str = "dr",
     seed: int = 0,
 ) -> Verdict:
-    """Return the verdict on a policy from a log and its cross-fitted scores.
+    """Combine the model's and the log's evidence on a policy's gain into a recommendation.
 
     Parameters
     ----------
@@ -83,7 +88,7 @@ def give_verdict(
     policy
         Levels (n,) or probabilities (n, K) for the log's rows.
     rules
-        Simple rules at the same spend; see `learn_rules`.
+        Simple rules at the same spend; see `learn_one_column_rules`.
     safety
         Lower bounds of the gains of the policy and of the rule.
     warnings
@@ -94,30 +99,32 @@ def give_verdict(
         Seed of the draws.
     """
     plan_gain = safety.options[0].gain
-    reason = _find_obstacle(log, plan_gain, warnings)
+    reason = _explain_missing_verdict(log, plan_gain, warnings)
     if reason:
         return Verdict(None, "cannot say", reason=reason)
     policies = {"plan": policy}
     if rules is not None:
         policies["rule"] = rules.policy
     logged = measure_logged_influence(scores)
-    before = estimate_mean(scores, logged.spend)
+    before = estimate_from_influence(scores, logged.spend)
     if before.estimate <= safety.options[0].spend.estimate * (1 + SAME_SPEND):
         policies["before"] = log.level
     known = {name: option.gain for name, option in zip(("plan", "rule"), safety.options, strict=False)}
     if "before" in policies:
-        known["before"] = estimate_mean(scores, compare_mix(scores, logged, estimator, average_levels(scores))[2])
+        known["before"] = estimate_from_influence(
+            scores, compare_with_best_mix(scores, logged, estimator, estimate_level_means(scores))[2]
+        )
     promises = predict_gains(log, scores, list(policies.values()), seed)
     options = tuple(
         combine_evidence(name, known[name], None if promises is None else promises[j])
         for j, name in enumerate(policies)
         if np.isfinite(known[name].low)
     )
-    return _decide(options, safety, len(log))
+    return _choose_recommendation(options, safety, len(log))
 
 
-def _find_obstacle(log: Log, gain: Estimate, warnings: Sequence[Finding]) -> str:
-    """Return the reason why a plan cannot be judged, or an empty text."""
+def _explain_missing_verdict(log: Log, gain: Estimate, warnings: Sequence[Finding]) -> str:
+    """Return the reason why no verdict is possible, or an empty text."""
     serious = [finding for finding in warnings if finding.topic in MUTE_TOPICS and finding.answer == "no"]
     serious += [finding for finding in warnings if finding.topic == "training log"]
     if serious:
@@ -139,7 +146,7 @@ def _find_obstacle(log: Log, gain: Estimate, warnings: Sequence[Finding]) -> str
 
 @dataclass(frozen=True)
 class PredictedGain:
-    """Gain of a policy predicted by out-of-fold curves, with its mean and standard deviation over draws of the curves."""
+    """Predicted gain of a policy, with mean and standard deviation over draws of the response curves."""
 
     promise: float
     mean: float
@@ -147,7 +154,7 @@ class PredictedGain:
 
 
 def predict_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int = 0) -> list[PredictedGain] | None:
-    """Return the gain of each policy by the model; None if there is nothing to draw curves from."""
+    """Predict each policy's gain from the response curves; None if the curves have no known errors."""
     n = len(scores.level)
     some = sample_rows(n, MAX_POSTERIOR_ROWS, seed)
     weight = scores.weight.copy()
@@ -159,11 +166,11 @@ def predict_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int
     row_weight = scores.weight[rows] / (scores.weight[rows].sum() or 1.0)
     if posterior is None or not row_weight.any():
         return None
-    shares = [_weigh_levels(policy[rows], row_weight, scores.curves.shape[1]) for policy in policies]
+    shares = [_compute_level_weights(policy[rows], row_weight, scores.curves.shape[1]) for policy in policies]
     supported = None if scores.allowed is None else map_to_supported_levels(scores.allowed[rows])
     curves, costs = scores.curves[rows], scores.expected_costs[rows]
     with limit_to_one_thread():
-        promises = [_promise(curves, costs, share, row_weight) for share in shares]
+        promises = [_predict_gain_over_mix(curves, costs, share, row_weight) for share in shares]
         drawn = np.empty((N_CURVE_DRAWS, len(shares)))
         for b, draw in enumerate(posterior.draw_curves(N_CURVE_DRAWS, places, seed)):
             paid = costs
@@ -173,19 +180,19 @@ def predict_gains(log: Log, scores: Scores, policies: Sequence[Array], seed: int
                     np.broadcast_to(expected_costs(log.levels, draw, face), draw.shape), supported
                 )
             copied = copy_supported_values(draw, supported)
-            drawn[b] = [_promise(copied, paid, share, row_weight) for share in shares]
+            drawn[b] = [_predict_gain_over_mix(copied, paid, share, row_weight) for share in shares]
     moments = zip(promises, drawn.mean(axis=0).tolist(), drawn.std(axis=0, ddof=1).tolist(), strict=True)
     return [PredictedGain(*three) for three in moments]
 
 
-def _weigh_levels(policy: Array, weight: Array, K: int) -> Array:
-    """Return the share (n, K) of each row and level in the mean over customers under a policy."""
-    probabilities = np.eye(K)[policy] if gives_levels(policy) else np.broadcast_to(policy, (len(weight), K))
+def _compute_level_weights(policy: Array, weight: Array, K: int) -> Array:
+    """Return the weight (n, K) of each row and level in a policy's mean."""
+    probabilities = np.eye(K)[policy] if is_level_array(policy) else np.broadcast_to(policy, (len(weight), K))
     return probabilities * weight[:, None]
 
 
-def _promise(curves: Array, costs: Array, share: Array, weight: Array) -> float:
-    """Return the predicted gain of shares (n, K) over the best uniform mix at the same cost, from curves and costs (n, K)."""
+def _predict_gain_over_mix(curves: Array, costs: Array, share: Array, weight: Array) -> float:
+    """Return a policy's predicted gain over the best uniform mix at the same cost."""
     value, spend = float((share * curves).sum()), float((share * costs).sum())
     means = weight @ curves
     return value - float(mix_two_levels(means, weight @ costs, spend) @ means)
@@ -195,34 +202,38 @@ def _promise(curves: Array, costs: Array, share: Array, weight: Array) -> float:
 
 
 def combine_evidence(name: str, log: Estimate, model: PredictedGain | None) -> GainEvidence:
-    """Combine the log's estimate of a gain with the model's, by precision."""
+    """Combine the log's and the model's estimates of a gain, weighted by their precision."""
     if model is None:
-        return GainEvidence(name, log, find_probability(log.estimate, log.se), None, log)
+        return GainEvidence(name, log, compute_probability_above_zero(log.estimate, log.se), None, log)
     expected = model.promise + DRAW_SHARE * (model.mean - model.promise)
     spread = math.hypot(DRAW_FACTOR * model.deviation, LOG_ERROR * log.se)
     se = math.hypot(spread, PROMISE_ERROR * model.promise)
-    alone = _as_estimate(expected, se, MODEL_FREEDOM)
+    alone = _make_t_estimate(expected, se, MODEL_FREEDOM)
     if log.se <= ROUNDING:  # a policy that gives everyone the same: the mix itself
-        return GainEvidence(name, log, find_probability(log.estimate, log.se), alone, log)
+        return GainEvidence(name, log, compute_probability_above_zero(log.estimate, log.se), alone, log)
     # Of a normal interval as long as the model's; a large promise is no excuse for a contradiction.
     wide = spread * t_quantile(MODEL_FREEDOM) / t_quantile(MANY_FREEDOM)
     if abs(log.estimate - expected) > CONTRADICTION * math.hypot(wide, log.se):
-        return GainEvidence(name, log, find_probability(log.estimate, log.se), alone, log, contradiction=True)
+        return GainEvidence(
+            name, log, compute_probability_above_zero(log.estimate, log.se), alone, log, contradiction=True
+        )
     share = log.se**2 / (log.se**2 + se**2)  # of the model
     mean, both = share * expected + (1 - share) * log.estimate, math.sqrt(share) * se
     freedom = MODEL_FREEDOM / share**2  # Welch–Satterthwaite: the log's errors are normal
-    return GainEvidence(name, _as_estimate(mean, both, freedom), find_probability(mean, both, freedom), alone, log)
+    return GainEvidence(
+        name, _make_t_estimate(mean, both, freedom), compute_probability_above_zero(mean, both, freedom), alone, log
+    )
 
 
-def _as_estimate(mean: float, se: float, freedom: float) -> Estimate:
+def _make_t_estimate(mean: float, se: float, freedom: float) -> Estimate:
     half = t_quantile(freedom) * se
     return Estimate(mean, se, mean - half, mean + half)
 
 
-def find_probability(mean: float, se: float, freedom: float = math.inf) -> float:
-    """Return the probability of a gain above zero, kept away from 0 and 1.
+def compute_probability_above_zero(mean: float, se: float, freedom: float = math.inf) -> float:
+    """Return the probability of a positive gain, given the gain's estimate and standard error.
 
-    >>> find_probability(0.0, 1.0), find_probability(9.0, 1.0)
+    >>> compute_probability_above_zero(0.0, 1.0), compute_probability_above_zero(9.0, 1.0)
     (0.5, 0.99)
     """
     from scipy.special import stdtr
@@ -236,7 +247,7 @@ def find_probability(mean: float, se: float, freedom: float = math.inf) -> float
 # -- the decision -----------------------------------------------------------------------------------------------------
 
 
-def _decide(options: tuple[GainEvidence, ...], safety: PolicyGainBounds, rows: int) -> Verdict:
+def _choose_recommendation(options: tuple[GainEvidence, ...], safety: PolicyGainBounds, rows: int) -> Verdict:
     plan, bounds = options[0], {"plan": safety.options[0].at_least}
     if len(safety.options) > 1:
         bounds["rule"] = safety.options[1].at_least
@@ -248,7 +259,7 @@ def _decide(options: tuple[GainEvidence, ...], safety: PolicyGainBounds, rows: i
     needed = count_needed_rows(rows, replace(judged.log, estimate=judged.gain.estimate))
     verdict = Verdict(
         recommended="mix" if best is None else best.name,
-        grade=_grade(judged, bounds[judged.name]),
+        grade=_grade_evidence(judged, bounds[judged.name]),
         options=options,
         at_least=bounds["plan"],
         needed_rows=None if needed is None or judged.gain.estimate <= 0 else needed.rows,
@@ -259,7 +270,7 @@ def _decide(options: tuple[GainEvidence, ...], safety: PolicyGainBounds, rows: i
     return verdict
 
 
-def _grade(option: GainEvidence, at_least: float | None) -> str:
+def _grade_evidence(option: GainEvidence, at_least: float | None) -> str:
     if at_least is not None and at_least > 0 and option.probability >= CERTAIN:
         return "proved"
     if option.probability >= VERY_PROBABLE:
@@ -270,7 +281,7 @@ def _grade(option: GainEvidence, at_least: float | None) -> str:
 
 
 def count_needed_rows(rows: int, gain: Estimate) -> NeededRows | None:
-    """Return the rows needed to show a gain that a log of `rows` rows leaves open; None where estimate or standard error is zero.
+    """Return the number of log rows that would confirm a gain; None if the estimate or its error is zero.
 
     >>> count_needed_rows(1000, Estimate(0.02, 0.02, -0.02, 0.06))
     NeededRows(times=7.839999999999999, rows=7839.999999999999)

@@ -1,4 +1,4 @@
-"""Comparison of levels within customers who got several, next to the comparison among all rows.
+"""Comparison of levels within customers who received several levels, and among all rows.
 
 Customers who buy more may get more: then levels look effective though they change nothing. A regression of the response on the level
 and the features, with an effect of each customer, compares rows of the same customer alone: whatever stays the same about a customer
@@ -21,8 +21,8 @@ MAX_CONDITION = 1e10  # of the features: beyond it, some repeat others
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of customers with several rows: responses, indicators of levels above the first, features and weights."""
+class _RepeatedRows:
+    """Rows of customers who have several rows: responses, level indicators, features and weights."""
 
     response: Array  # (m,)
     levels: Array  # (m, L) indicators
@@ -32,12 +32,14 @@ class _Rows:
     cluster: Array  # (m,) in 0..C−1
 
 
-def compare_within(log: Log, propensity: Array, features: LevelFeatures) -> WithinCustomerComparison | None:
-    """Compare the levels of a log within customers and among all rows; None where hardly any customer got several levels.
+def compare_levels_within_customers(
+    log: Log, propensity: Array, features: LevelFeatures
+) -> WithinCustomerComparison | None:
+    """Compare the levels within customers and among all rows; None if too few customers have several levels.
 
     `features` are those of the compared rows, with row numbers in the log. Without customers, rows are compared within clusters.
     """
-    group = _number_groups(log)
+    group = _number_customers_or_clusters(log)
     if group is None:
         return None
     group, level = group[features.rows], log.level[features.rows]
@@ -51,12 +53,12 @@ def compare_within(log: Log, propensity: Array, features: LevelFeatures) -> With
         for k in range(len(log.levels))
         if effective_sample_size((log.weights / propensity)[chosen][level == k]) >= MIN_LEVEL_ROWS
     ]
-    if len(compared) < 2 or _count_switching(group, level) < MIN_SWITCHING_GROUPS:
+    if len(compared) < 2 or _count_groups_with_several_levels(group, level) < MIN_SWITCHING_GROUPS:
         return None
     kept = np.isin(level, compared)
     chosen, level, group = chosen[kept], level[kept], np.unique(group[kept], return_inverse=True)[1]
     share = np.bincount(level, minlength=len(log.levels)) / len(level)
-    rows = _Rows(
+    rows = _RepeatedRows(
         response=log.response[chosen],
         levels=(level[:, None] == compared[1:]).astype(np.float64),
         X=features.X[several][kept].astype(np.float64),
@@ -64,36 +66,36 @@ def compare_within(log: Log, propensity: Array, features: LevelFeatures) -> With
         group=group,
         cluster=group if log.cluster is None else np.unique(log.cluster[chosen], return_inverse=True)[1],
     )
-    within, within_parts = _regress_within(rows)
-    among, among_parts = _compare_means(rows)
+    within, within_parts = _regress_within_groups(rows)
+    among, among_parts = _compare_means_among_rows(rows)
     parts = among_parts - within_parts
     return WithinCustomerComparison(
         of="cluster" if log.last_rows is None else "customer",
-        groups=_count_switching(group, level),
+        groups=_count_groups_with_several_levels(group, level),
         levels=tuple(compared),
-        among=_estimate_all(among, among_parts),
-        within=_estimate_all(within, within_parts),
-        difference=_estimate_all(among - within, parts),
-        p=_test_zero(among - within, parts),
+        among=_estimate_level_effects(among, among_parts),
+        within=_estimate_level_effects(within, within_parts),
+        difference=_estimate_level_effects(among - within, parts),
+        p=_test_zero_effects(among - within, parts),
     )
 
 
-def _number_groups(log: Log) -> Array | None:
-    """Return the number (n,) of each row's customer, or else cluster; None if the log has neither with several rows."""
+def _number_customers_or_clusters(log: Log) -> Array | None:
+    """Return each row's customer number (n,), or its cluster number if no customer has several rows."""
     if log.last_rows is None:
         return log.cluster
     assert log.customer is not None
     return np.asarray(log.customer.dictionary_encode().indices, dtype=np.int64)
 
 
-def _count_switching(group: Array, level: Array) -> int:
-    """Count the groups with several levels."""
+def _count_groups_with_several_levels(group: Array, level: Array) -> int:
+    """Count the customers or clusters that received several levels."""
     pairs = np.unique(np.stack([group, level]), axis=1)
     return int((np.bincount(pairs[0]) > 1).sum())
 
 
-def _regress_within(rows: _Rows) -> tuple[Array, Array]:
-    """Return the effects (L,) of the levels within groups, and the influence (C, L) of each cluster on them."""
+def _regress_within_groups(rows: _RepeatedRows) -> tuple[Array, Array]:
+    """Return the levels' effects (L,) within groups, and each cluster's influence (C, L) on the effects."""
     mass = np.bincount(rows.group, weights=rows.weight)
 
     def centre(values: Array) -> Array:
@@ -111,11 +113,11 @@ def _regress_within(rows: _Rows) -> tuple[Array, Array]:
         y = y - X @ (inverse @ ((X * root**2).T @ y))
     bread = np.linalg.pinv((D * root**2).T @ D, rcond=1 / MAX_CONDITION, hermitian=True)
     effects = bread @ ((D * root**2).T @ y)
-    return effects, _sum_clusters((D * (rows.weight * (y - D @ effects))[:, None]) @ bread, rows.cluster)
+    return effects, _sum_influence_by_cluster((D * (rows.weight * (y - D @ effects))[:, None]) @ bread, rows.cluster)
 
 
-def _compare_means(rows: _Rows) -> tuple[Array, Array]:
-    """Return the weighted mean responses of levels minus the mean of the first level (L,), and the influence (C, L) of each cluster."""
+def _compare_means_among_rows(rows: _RepeatedRows) -> tuple[Array, Array]:
+    """Return the levels' weighted mean responses minus the first level's (L,), and each cluster's influence (C, L)."""
     first = 1 - rows.levels.sum(axis=1)
     scores, means = [], []
     for at_level in (first, *rows.levels.T):
@@ -123,15 +125,15 @@ def _compare_means(rows: _Rows) -> tuple[Array, Array]:
         means.append(float(weight @ rows.response) / float(weight.sum()))
         scores.append(weight * (rows.response - means[-1]) / float(weight.sum()))
     parts = np.stack([score - scores[0] for score in scores[1:]], axis=1)
-    return np.array(means[1:]) - means[0], _sum_clusters(parts, rows.cluster)
+    return np.array(means[1:]) - means[0], _sum_influence_by_cluster(parts, rows.cluster)
 
 
-def _sum_clusters(parts: Array, cluster: Array) -> Array:
+def _sum_influence_by_cluster(parts: Array, cluster: Array) -> Array:
     return np.stack([np.bincount(cluster, weights=column) for column in parts.T], axis=1)
 
 
-def _estimate_all(effects: Array, parts: Array) -> tuple[Estimate, ...]:
-    """Return the effects (L,) with intervals from the influences (C, L) of clusters."""
+def _estimate_level_effects(effects: Array, parts: Array) -> tuple[Estimate, ...]:
+    """Return the levels' effects (L,) with intervals, given each cluster's influence (C, L)."""
     clusters = len(parts)
     se = np.sqrt(clusters / (clusters - 1) * (parts**2).sum(axis=0))
     reach = t_quantile(clusters - 1) * se
@@ -141,8 +143,8 @@ def _estimate_all(effects: Array, parts: Array) -> tuple[Estimate, ...]:
     )
 
 
-def _test_zero(effects: Array, parts: Array) -> float:
-    """Return the p-value of Hotelling's test that effects (L,) with influences (C, L) of clusters are zero."""
+def _test_zero_effects(effects: Array, parts: Array) -> float:
+    """Return the p-value of Hotelling's test that all level effects (L,) are zero."""
     from scipy.stats import f
 
     clusters, L = parts.shape

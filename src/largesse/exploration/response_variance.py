@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from largesse.evaluation import hold_out_rows
+from largesse.evaluation import predict_out_of_fold
 from largesse.records import Array, Log
 
 VARIANCE_GROUPS = 20  # of rows of about the same expectation
@@ -64,4 +64,4 @@ def learn_variance(log: Log, model: object, seed: int = 0) -> ResponseVariance:
     if log.binary:
         return ResponseVariance()
     seen = log.seen
-    return measure_variance(seen, hold_out_rows(seen, model, folds=3, seed=seed).curves)
+    return measure_variance(seen, predict_out_of_fold(seen, model, folds=3, seed=seed).curves)

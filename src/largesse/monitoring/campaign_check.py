@@ -19,7 +19,7 @@ from largesse.data import (
     group_column_values,
 )
 from largesse.errors import join_some, percent, plural
-from largesse.evaluation import compute_paid_costs, measure_drift, measure_explained_share
+from largesse.evaluation import compute_paid_costs, measure_column_drifts, measure_explained_share
 from largesse.monitoring.plan_prediction import Prediction
 from largesse.records import (
     Array,
@@ -72,7 +72,7 @@ def check_campaign(log: Log, prediction: Prediction, old: OldLog | None = None, 
     error = prediction.spend_error * float(np.average(prediction.costs, weights=log.weights))
     spend = _compare(log, paid, prediction.costs, Estimate(0.0, error, -1.96 * error, 1.96 * error))
     residual = log.response - prediction.curves[rows, log.level]
-    drifts = () if old is None else measure_drift(old.features, log.features, (old.cluster, log.cluster), seed)
+    drifts = () if old is None else measure_column_drifts(old.features, log.features, (old.cluster, log.cluster), seed)
     leaks = _find_leaks(log, residual, old, seed)
     levels = _count_levels(log, prediction, followed)
     tenths = _cut_tenths(log, prediction)

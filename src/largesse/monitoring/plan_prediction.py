@@ -9,7 +9,13 @@ import numpy as np
 
 from largesse.allocation import allocate, decide_at_price, find_cost_correction
 from largesse.errors import Problem, fail
-from largesse.evaluation import FoldPlanner, estimate_value, measure_spending, plan_each_fold, predict_value
+from largesse.evaluation import (
+    FoldPlanner,
+    estimate_policy_value_and_spend,
+    measure_spend_by_price,
+    plan_each_fold,
+    predict_mean_response,
+)
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Estimate, Log, Scores
 
@@ -105,10 +111,10 @@ def add_errors(
     `planned` is the value that the plan stated for the log's own customers, which its model has seen; by default the
     value that held-out models predict. A `planner` plans the log's rows under the rules of the plan.
     """
-    plan = plan_each_fold(scores, budget, measure_spending(scores), confidence, planner)
-    value, spend = estimate_value(scores, plan.policy)
+    plan = plan_each_fold(scores, budget, measure_spend_by_price(scores), confidence, planner)
+    value, spend = estimate_policy_value_and_spend(scores, plan.policy)
     if planned is None:
-        planned = predict_value(scores.curves, plan.policy, scores.weight)
+        planned = predict_mean_response(scores.curves, plan.policy, scores.weight)
     correction = Estimate(value.estimate - planned, value.se, value.low - planned, value.high - planned)
     uncertain = not scores.certain and spend.estimate > 0 and np.isfinite(spend.se)
     return replace(prediction, honest=correction, spend_error=spend.se / spend.estimate if uncertain else 0.0)

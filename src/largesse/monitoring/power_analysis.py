@@ -18,10 +18,10 @@ import numpy as np
 
 from largesse.errors import InputError, Problem, number_or_none, refuse, repr_short
 from largesse.evaluation import (
-    crossfit,
-    estimate_difference,
+    crossfit_scores,
+    estimate_policy_difference,
     find_best_mixes,
-    learn_policy,
+    learn_policy_at_budget,
     measure_logged_influence,
     measure_policy_influence,
     recognise_policy,
@@ -82,7 +82,7 @@ class Arms:
     def compare(self, scores: Scores) -> Comparison:
         """Estimate the plan's gain in value and in spend, paired row by row."""
         if self.incumbent is not None:
-            return estimate_difference(scores, self.plan, self.incumbent)
+            return estimate_policy_difference(scores, self.plan, self.incumbent)
         plan, log = measure_policy_influence(scores, self.plan), measure_logged_influence(scores)
         value, spend = ((a - b).estimate(scores.weight, scores.cluster) for a, b in zip(plan, log, strict=True))
         return Comparison(value, spend)
@@ -125,8 +125,8 @@ def power(
     spec = PowerSpec(power, coverage, gain, per_day)
     spec.check()
     candidate = recognise_policy(log, policy, budget)
-    scores = crossfit(log, candidate.model)
-    settled = learn_policy(candidate, scores).policy
+    scores = crossfit_scores(log, candidate.model)
+    settled = learn_policy_at_budget(candidate, scores).policy
     assert settled is not None
     plan = broadcast_probabilities(settled, scores)
     if isinstance(other, str):

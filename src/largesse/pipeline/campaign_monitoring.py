@@ -12,7 +12,13 @@ from largesse.allocation import add_cheapest_level
 from largesse.campaign import Campaign, read_campaign
 from largesse.data import read_table
 from largesse.errors import LargesseError, Problem, fail, refuse
-from largesse.evaluation import FoldPlanner, compute_scores, measure_spending, plan_each_fold, restrict_scores
+from largesse.evaluation import (
+    FoldPlanner,
+    compute_scores,
+    measure_spend_by_price,
+    plan_each_fold,
+    restrict_scores_to_support,
+)
 from largesse.exploration import ResponseVariance, measure_variance
 from largesse.monitoring import (
     CUSTOMER,
@@ -156,7 +162,9 @@ def _read_old(
     cached, seen = read_scores(home / files.SCORES_FILE, make_key(campaign, log), log), log.seen
     scores = None if cached is None or cached[1] is None else compute_scores(log, cached[0], cached[1])
     if scores is not None:
-        scores = restrict_scores(scores, add_cheapest_level(mark_supported_levels(policy.options.cells, log)))
+        scores = restrict_scores_to_support(
+            scores, add_cheapest_level(mark_supported_levels(policy.options.cells, log))
+        )
     curves = policy.model.predict(seen) if scores is None or log.sample is not None else scores.curves
     residual = seen.response - curves[np.arange(len(seen)), seen.level]
     old = OldLog(seen.features, residual, seen.cluster, seen.binary)
@@ -197,6 +205,6 @@ def power(
         budget = float("inf") if budget is None else budget
         planner = find_fold_planner(campaign, log, scores, planned["customers"])
         confidence = campaign.planning.budget_confidence
-        held_out = plan_each_fold(scores, budget, measure_spending(scores), confidence, planner)
+        held_out = plan_each_fold(scores, budget, measure_spend_by_price(scores), confidence, planner)
         plan = broadcast_probabilities(held_out.policy, scores)
         return size_test(scores, find_arms(scores, plan, incumbent, log.levels), spec, log, planned["planned"]["price"])

@@ -13,13 +13,13 @@ from largesse.campaign import Campaign, SpendingOverrides, read_campaign
 from largesse.errors import LargesseError, Problem, fail, refuse, suggest
 from largesse.evaluation import (
     ESTIMATORS,
-    check_shift,
-    examine_held_out,
-    match_customers,
-    measure_spending,
-    select_scores,
-    study_scores,
-    summarise_jointly,
+    check_customer_shift,
+    estimate_slider_budgets,
+    make_study_from_scores,
+    measure_spend_by_price,
+    score_and_check_log,
+    select_score_rows,
+    weight_log_to_customers,
 )
 from largesse.exploration import ResponseVariance, measure_variance, plan_next_log
 from largesse.io import atomic_file, file_transaction, read_record, to_json
@@ -106,7 +106,7 @@ def run(
             held_out = None if campaign.customers is not None else score_customers(log, log_scores.scores)
             explores = campaign.planning.aimed
             variance = measure_variance(log, log_scores.scores.curves) if explores else ResponseVariance()
-            spending = measure_spending(log_scores.scores)
+            spending = measure_spend_by_price(log_scores.scores)
             policy = Policy(
                 model,
                 log.levels,
@@ -161,7 +161,7 @@ def fit(
         spending = propensities = None
         if not log.levels.certain:
             log_scores = score_log(campaign, log, held, progress)
-            propensities, spending = log_scores.checkup.propensity, measure_spending(log_scores.scores)
+            propensities, spending = log_scores.checkup.propensity, measure_spend_by_price(log_scores.scores)
             cells = log_scores.checkup.unsupported
         else:
             cells = find_unsupported_cells(log, campaign.seed)
@@ -196,7 +196,7 @@ def score_log(
     """
     cells = UnsupportedCells() if policy is None else policy.unsupported
     settings: dict[str, Any] = {"bar": campaign.planning.bars, "cells": cells}
-    scores, checkup = examine_held_out(log, held, campaign.seed, progress, propensities, **settings)
+    scores, checkup = score_and_check_log(log, held, campaign.seed, progress, propensities, **settings)
     return LogScores(held, scores, checkup)
 
 
@@ -210,12 +210,12 @@ def match_scores(
     start_stage("comparing customers with the log", len(log.seen))
     scores, held = log_scores.scores, log_scores.held
     if log.sample is not None:
-        scores, held = select_scores(scores, log.sample.rows), replace(held, shuffled=None)
+        scores, held = select_score_rows(scores, log.sample.rows), replace(held, shuffled=None)
         log = log.sample.log
     # Of rows and customers, the same model predicts the curves: held-out curves would tell them apart.
     curves = policy.expect(log).responses
-    weight, shift = match_customers(log, curves, customers.draw(), campaign.seed)
-    findings = check_shift(shift)
+    weight, shift = weight_log_to_customers(log, curves, customers.draw(), campaign.seed)
+    findings = check_customer_shift(shift)
     return log, LogScores(held, replace(scores, weight=weight), log_scores.checkup.add(findings)), findings
 
 
@@ -223,7 +223,7 @@ def score_customers(log: Log, scores: Scores) -> Scores | None:
     """Return the held-out scores of the log's own customers, where costs are uncertain; None where the model scores them."""
     if log.levels.certain:
         return None
-    return scores if log.last_rows is None else select_scores(scores, log.last_rows)
+    return scores if log.last_rows is None else select_score_rows(scores, log.last_rows)
 
 
 def refuse_unusable_log(findings: Iterable[Finding]) -> None:
@@ -315,7 +315,9 @@ def compare_with_log(
         log = engine.read_log(campaign).seen
     except (LargesseError, OSError):
         return ()
-    return check_shift(match_customers(log, policy.expect(log).responses, customers.draw(), campaign.seed)[1])
+    return check_customer_shift(
+        weight_log_to_customers(log, policy.expect(log).responses, customers.draw(), campaign.seed)[1]
+    )
 
 
 @contextmanager
@@ -405,7 +407,7 @@ def evaluate_plan(
     start_stage("judging the plan", len(log))
     settings, scores = campaign.planning, log_scores.scores
     study_at: Any = partial(
-        study_scores,
+        make_study_from_scores,
         log,
         scores,
         log_scores.checkup,
@@ -498,7 +500,7 @@ def join_numbers(
         got = f"the plan is for a budget of {_write(average)}, the evaluation for {_write(budget)}"
         fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {_write(average)}"))
     heading = Heading(campaign.title, campaign.unit, campaign.seed, name_day(), campaign.response_unit)
-    joint = summarise_jointly(read_record(PlanSummary, planned), read_record(StudySummary, judged))
+    joint = estimate_slider_budgets(read_record(PlanSummary, planned), read_record(StudySummary, judged))
     return join_parts(heading, fitted, planned, judged, to_json(joint), campaign.page_labels)
 
 

@@ -33,9 +33,9 @@ from largesse.evaluation import (
     MAX_SUMMARY_ROWS,
     CustomerSample,
     PlanCounts,
-    choose_features,
-    count_plan,
-    number_groups,
+    choose_explaining_features,
+    count_planned_levels,
+    number_feature_groups,
 )
 from largesse.io import ScratchFile, scratch_file
 from largesse.pipeline.customer_checks import find_repeated_hashes, hash_customers
@@ -223,16 +223,18 @@ class LocalCustomers:
         import pyarrow as pa
 
         # The features that explain most of the plan are chosen on a sample of the customers.
-        features = choose_features(*self.sample_levels(plan))
+        features = choose_explaining_features(*self.sample_levels(plan))
 
         def write_part(part: Customers, start: int) -> PlanCounts:
             batch = self.batch(start, len(part))
             rows, curves, costs = batch
             decided = plan.decide(*batch)
             add(plan.tabulate(pa.array(rows) if part.customer is None else part.customer, decided, curves, costs))
-            groups = number_groups(features, part.features)
+            groups = number_feature_groups(features, part.features)
             paid = costs if plan.ratio == 1.0 else costs * plan.ratio
-            return count_plan(features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups))
+            return count_planned_levels(
+                features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups)
+            )
 
         with report_to(progress), ExitStack() as stack:
             start_stage("writing the plan", self.n)

@@ -20,7 +20,7 @@ from largesse.allocation import (
 )
 from largesse.campaign import Campaign, Planning, find_eligible
 from largesse.errors import BudgetError, Problem, refuse, suggest
-from largesse.evaluation import ConstrainedPlanner, FoldPlan, FoldPlanner
+from largesse.evaluation import ConstrainedFoldPlanner, FoldPlan, FoldPlanner
 from largesse.exploration import (
     RESERVE,
     Mixture,
@@ -302,4 +302,4 @@ def make_fold_planner(
     if settings.explore:
         return ExploringPlanner(settings, eligible, variance, campaign.seed)
     parts: dict[str, Any] = {"segment": _read_segments(settings, rows), "eligible": eligible}
-    return ConstrainedPlanner(Constraints(**{**settings.constraints, **parts}), customers)
+    return ConstrainedFoldPlanner(Constraints(**{**settings.constraints, **parts}), customers)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.evaluation import compute_scores, estimate_difference
+from largesse.evaluation import compute_scores, estimate_policy_difference
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, Customers, FeatureDecisionImportance, HeldOutPredictions, Log, Scores
 from largesse.response import ResponseModel, copy_unfitted, get_customer_costs
@@ -76,7 +76,7 @@ def measure_feature_importance(
             shuffled = _shuffle_feature(held_out.customers, feature, fold, rng)
             probabilities[rows, held_out.decide(shuffled)[0]] += 1 / SHUFFLES
         stayed = np.average(probabilities[rows, levels], weights=scores.weight)
-        loss = estimate_difference(net, levels, probabilities).value
+        loss = estimate_policy_difference(net, levels, probabilities).value
         movers.append(FeatureDecisionImportance(feature, float(np.clip(1 - stayed, 0.0, 1.0)), loss))
     return sorted(movers, key=lambda mover: (-mover.moved, -mover.loss.estimate))
 

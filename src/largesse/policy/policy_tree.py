@@ -27,7 +27,7 @@ from largesse.errors import (
     refuse,
     repr_short,
 )
-from largesse.evaluation import estimate_difference, estimate_value
+from largesse.evaluation import estimate_policy_difference, estimate_policy_value_and_spend
 from largesse.levels import Levels
 from largesse.policy.export import sql
 from largesse.policy.feature_importance import OutOfFoldPolicy
@@ -520,6 +520,6 @@ def _measure_held_out_loss(held: OutOfFoldPolicy, kinds: dict[str, Any], setting
         tree, _ = learn_tree(data.take(sample), replace(settings, budget=budget))
         levels[rows] = apply_tree(tree, data.take(rows).plain, len(rows))
     net = replace(scores, gamma=scores.gamma - settings.price * scores.costs)
-    loss = estimate_difference(net, held.levels, levels).value
-    values = (*estimate_value(scores, held.levels), *estimate_value(scores, levels))
+    loss = estimate_policy_difference(net, held.levels, levels).value
+    values = (*estimate_policy_value_and_spend(scores, held.levels), *estimate_policy_value_and_spend(scores, levels))
     return TreeLoss(*values, loss, same=float((held.levels == levels).mean()), rows=len(levels))

@@ -21,7 +21,7 @@ from largesse.allocation import (
 )
 from largesse.data import FilePiece, decode_dictionary, parse_text_columns, read_piece, read_table
 from largesse.errors import LargesseError, refuse
-from largesse.evaluation import GroupedFeature, count_plan, number_groups
+from largesse.evaluation import GroupedFeature, count_planned_levels, number_feature_groups
 from largesse.levels import Levels
 from largesse.pipeline.customer_checks import check_customer_table, find_suspects
 from largesse.pipeline.engine_protocol import PlanResult
@@ -317,11 +317,13 @@ def plan_chunk(wanted: bool, task: PlanTask, first: int, scores: pa.Buffer, rest
     plan, batch = task.plan, task.costs.read(first, scores)
     rows, curves, expected = batch
     decided = plan.decide(*batch)
-    groups = number_groups(
+    groups = number_feature_groups(
         task.features, read_chunk_features(rest, [grouped.feature for grouped in task.features], rows)
     )
     paid = expected if plan.ratio == 1.0 else expected * plan.ratio
-    counts = count_plan(task.features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups))
+    counts = count_planned_levels(
+        task.features, groups, decided[0], (rows, curves, paid), plan.count_others(batch, *groups)
+    )
     table = plan.tabulate(task.name_customers(rows, rest), decided, curves, expected) if wanted else None
     return pack_arrays({name: values for name, values in vars(counts).items() if name != "features"}, table)
 

@@ -30,7 +30,7 @@ from largesse.data import (
     split_into_pieces,
 )
 from largesse.errors import InputError, Problem, fail, find_row_limit_problems, refuse, suggest
-from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, PlanCounts, choose_features
+from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, PlanCounts, choose_explaining_features
 from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
 from largesse.pipeline.customer_checks import check_memory, list_memory_reasons
 from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers, Target
@@ -432,7 +432,7 @@ class SparkCustomers:
             start_stage("writing the plan", self.n)
             part = cast(Policy, plan.policy.options)
             task = PlanTask(
-                replace(plan, policy=part), self.costs, self.ids, choose_features(*self.sample_levels(plan))
+                replace(plan, policy=part), self.costs, self.ids, choose_explaining_features(*self.sample_levels(plan))
             )
             writers = [stack.enter_context(open_writer(file)) for file in targets[self.target is not None :]]
             counts = list[PlanCounts]()

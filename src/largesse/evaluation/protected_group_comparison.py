@@ -1,4 +1,4 @@
-"""Spend and gain of a plan in the groups of protected attributes, such as sex or religion."""
+"""Comparison of a plan's spend and gain between the groups of protected attributes, such as sex."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import numpy as np
 
 from largesse.data import find_grouping_rule
 from largesse.evaluation.influence_functions import Influence
-from largesse.evaluation.policy_estimates import compare_mix, measure_level_influence, measure_policy_influence
+from largesse.evaluation.policy_estimates import (
+    compare_with_best_mix,
+    measure_level_influence,
+    measure_policy_influence,
+)
 from largesse.records import Array, Estimate, Log, ProtectedAttribute, ProtectedGroup, Scores
 
 MAX_PROTECTED_GROUPS = 5  # of a number; of a text, the most frequent words and all others
 
 
-def compare_protected(log: Log, scores: Scores, policy: Array, estimator: str = "dr") -> tuple[ProtectedAttribute, ...]:
-    """Estimate spend and gain of a policy in each group of the log's protected attributes.
+def compare_protected_groups(
+    log: Log, scores: Scores, policy: Array, estimator: str = "dr"
+) -> tuple[ProtectedAttribute, ...]:
+    """Estimate a policy's spend and gain in each group of the protected attributes.
 
     >>> import pyarrow as pa
     >>> from dataclasses import replace
-    >>> from largesse.evaluation import crossfit
+    >>> from largesse.evaluation import crossfit_scores
     >>> from largesse.worlds import simulate
     >>> log = replace(simulate("averaged", n=500, seed=1).log, protected=pa.table({"sex": ["f", "m"] * 250}))
-    >>> found, = compare_protected(log, crossfit(log), np.arange(500) % 2)
+    >>> found, = compare_protected_groups(log, crossfit_scores(log), np.arange(500) % 2)
     >>> found.column, [(group.label, group.rows, group.spend.estimate) for group in found.groups]
     ('sex', [('f', 250, 0.0), ('m', 250, 1.0)])
     """
@@ -32,13 +38,13 @@ def compare_protected(log: Log, scores: Scores, policy: Array, estimator: str = 
     own = measure_policy_influence(scores, policy, estimator)
     extra, gain = (
         own.value - measure_level_influence(scores, 0, estimator).value,
-        compare_mix(scores, own, estimator)[2],
+        compare_with_best_mix(scores, own, estimator)[2],
     )
 
     def estimate(influence: Influence, members: Array) -> Estimate:
         rows = places[members]
         cluster = None if scores.cluster is None else scores.cluster[rows]
-        return influence.among(rows).estimate(weight[members], cluster)
+        return influence.select_rows(rows).estimate(weight[members], cluster)
 
     attributes = []
     for column in seen.protected.column_names:

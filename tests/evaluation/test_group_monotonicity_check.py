@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from largesse.data.log_reader import log_from_arrays
+from largesse.evaluation.group_monotonicity_check import find_clearest_group_fall, has_stated_order
 from largesse.evaluation.log_checks import check_log, doctor
-from largesse.evaluation.monotonicity_check import find_group_fall, states_order
 from largesse.levels import Levels
 from largesse.records import Array, Log, Propensities
 
@@ -38,7 +38,7 @@ def answer(log: Log) -> tuple[str, str]:
 
 def test_channels_for_different_ages_do_not_look_ordered() -> None:
     log = make_channels()
-    found = find_group_fall(log, own(log))
+    found = find_clearest_group_fall(log, own(log))
     assert found is not None
     assert found.group.startswith("'age' is")
     assert 0.08 < found.fall.by < 0.22
@@ -51,7 +51,7 @@ def test_a_word_can_be_the_group() -> None:
     city, level = rng.choice(["Graz", "Wien", "Linz"], N), rng.integers(0, 3, N)
     response = rng.random(N) < 0.3 + 0.2 * (level == 1) + 0.3 * (level == 2) * np.where(city == "Linz", -0.6, 1)
     log = log_from_arrays(pa.table({"city": city}), level, response.astype(int))
-    found = find_group_fall(log, own(log))
+    found = find_clearest_group_fall(log, own(log))
     assert found is not None
     assert found.group == "'city' is 'Linz'"
     assert found.rows == (city == "Linz").sum()
@@ -62,7 +62,7 @@ def test_a_word_can_be_the_group() -> None:
 )
 def test_levels_that_never_fall_are_hardly_ever_called_unordered(effects: Any) -> None:
     logs = [make_channels(seed, effects=effects) for seed in range(40)]
-    assert sum(find_group_fall(log, own(log)) is not None for log in logs) <= 1
+    assert sum(find_clearest_group_fall(log, own(log)) is not None for log in logs) <= 1
 
 
 def test_rows_of_one_household_are_not_evidence_each() -> None:
@@ -72,9 +72,9 @@ def test_rows_of_one_household_are_not_evidence_each() -> None:
     level, size = rng.integers(0, 4, 200)[household], rng.integers(1, 9, 200)[household]
     response = (rng.random(200) < 0.3)[household].astype(int)
     log = log_from_arrays(pa.table({"size": size}), level, response, levels=CHANNELS)
-    assert find_group_fall(log, own(log)) is not None
+    assert find_clearest_group_fall(log, own(log)) is not None
     clustered = log_from_arrays(pa.table({"size": size}), level, response, levels=CHANNELS, cluster=household)
-    assert find_group_fall(clustered, own(clustered)) is None
+    assert find_clearest_group_fall(clustered, own(clustered)) is None
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_rows_of_one_household_are_not_evidence_each() -> None:
     ],
 )
 def test_an_order_is_stated_by_amounts_sizes_and_different_costs(levels: Levels, stated: bool) -> None:
-    assert states_order(levels) == stated
+    assert has_stated_order(levels) == stated
 
 
 def test_levels_with_amounts_are_not_searched() -> None:

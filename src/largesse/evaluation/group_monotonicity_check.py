@@ -1,4 +1,4 @@
-"""Falls of the mean response along the levels in groups of customers: a sign that levels are arms without an order.
+"""Check for customer groups whose mean response falls from a cheaper level to a dearer level.
 
 An e-mail may work for the young and a letter for the old: then the mean of all customers rises, and that of a group falls. Groups
 are ranges and words of single features. A fall counts if it is clear among all groups and pairs of levels that were compared.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from largesse.data import find_grouping_rule, format_group_limit, order_levels
-from largesse.evaluation.level_mean_responses import Fall, bound_share_variance, measure_curve
+from largesse.evaluation.level_mean_responses import MeanResponseFall, bound_share_variance, measure_mean_responses
 from largesse.levels import Levels
 from largesse.records import MIN_LEVEL_ROWS, Array, Log
 from largesse.stats import sample_rows, t_quantile
@@ -29,19 +29,21 @@ MAX_CONFIRMED_GROUPS = 5  # those with the clearest falls
 
 
 @dataclass(frozen=True)
-class GroupFall:
-    """A clear fall of the mean response from a cheaper level to a dearer one, in one group of customers."""
+class GroupMeanFall:
+    """Clear decrease of the mean response between two levels in one customer group."""
 
     group: str  # a condition on a feature
     rows: int
-    fall: Fall
+    fall: MeanResponseFall
 
 
-def states_order(levels: Levels) -> bool:
-    """Test if doses, names or different costs state the order of two levels.
+def has_stated_order(levels: Levels) -> bool:
+    """Test if the levels' doses, names or costs determine their order.
 
-    >>> states_order(Levels([0, 1, 2], names=["none", "small", "big"])), states_order(Levels([0, 1, 2], names=["none", "mail", "call"]))
-    (True, False)
+    >>> has_stated_order(Levels([0, 1, 2], names=["none", "small", "big"]))
+    True
+    >>> has_stated_order(Levels([0, 1, 2], names=["none", "mail", "call"]))
+    False
     """
     costs = levels.common_costs
     if costs is not None and len(np.unique(costs)) < len(costs):
@@ -49,8 +51,8 @@ def states_order(levels: Levels) -> bool:
     return levels.names is None or levels.doses is not None or order_levels(levels.names) is not None
 
 
-def find_group_fall(log: Log, propensity: Array, seed: int = 0) -> GroupFall | None:
-    """Return the clearest fall of the response along the levels in any group of customers; None if chance may explain all.
+def find_clearest_group_fall(log: Log, propensity: Array, seed: int = 0) -> GroupMeanFall | None:
+    """Find the customer group with the clearest decrease of the mean response between levels, beyond chance.
 
     Rows are weighted by 1 / `propensity` (n,). A large log is represented by its sample.
     """
@@ -61,7 +63,7 @@ def find_group_fall(log: Log, propensity: Array, seed: int = 0) -> GroupFall | N
     some, own = replace(log.bare, sample=None).take(rows), propensity[rows]
     scored, compared = list[tuple[float, str, Array]](), 0
     for name in features.column_names:
-        for label, inside in _list_groups(features.column(name)):
+        for label, inside in _iterate_feature_groups(features.column(name)):
             errors = _score_falls(some, own, inside)
             compared += len(errors)
             if len(errors) and errors.max() > 0:
@@ -71,16 +73,16 @@ def find_group_fall(log: Log, propensity: Array, seed: int = 0) -> GroupFall | N
     for errors_most, label, inside in scored[:MAX_CONFIRMED_GROUPS]:
         if errors_most <= threshold:
             break
-        falls = measure_curve(
+        falls = measure_mean_responses(
             some.take(inside), own[inside]
         ).falls  # which allows for clusters, few rows and long tails
         if falls and falls[0].sure > threshold:
-            return GroupFall(label, int(inside.sum()), falls[0])
+            return GroupMeanFall(label, int(inside.sum()), falls[0])
     return None
 
 
-def _list_groups(column: pa.ChunkedArray) -> Iterator[tuple[str, Array]]:
-    """Yield the groups of a feature with their rows: the two sides of every cut through numbers or dates, or single words."""
+def _iterate_feature_groups(column: pa.ChunkedArray) -> Iterator[tuple[str, Array]]:
+    """Yield customer groups of one feature: below and above each cut of a number, or one word of a text."""
     grouping = find_grouping_rule(column, N_FALL_GROUPS)
     code = grouping.assign_groups(column)
     if grouping.kind == "words":
@@ -95,7 +97,7 @@ def _list_groups(column: pa.ChunkedArray) -> Iterator[tuple[str, Array]]:
 
 
 def _score_falls(log: Log, propensity: Array, inside: Array) -> Array:
-    """Return the falls between all pairs of levels with enough rows in a group, in standard errors of independent rows."""
+    """Return the decreases of a group's mean response between all pairs of levels, in standard errors."""
     K = len(log.levels)
     level, response, weight = log.level[inside], log.response[inside], (log.weights / propensity)[inside]
     mass, squares = np.bincount(level, weights=weight, minlength=K), np.bincount(level, weights=weight**2, minlength=K)
