@@ -1,6 +1,7 @@
-"""What `largesse serve` takes: seconds of one decision at half load, decisions per second in batches, and load under kills.
+"""What `largesse serve` takes: seconds of one decision at half load, decisions per second in batches, CPU time, and load under kills.
 
 python benchmarks/serving.py latency [--seconds 20]     # one core for the server, linear and stack policies
+python benchmarks/serving.py cpu [--ledger ADDRESS …]   # of a request, compared with a bare echo of its JSON
 python benchmarks/serving.py kills [--minutes 30]       # two workers, one ledger, kill -9 of one every minute
 """
 
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -235,6 +236,91 @@ def half_load(port: int, customers: list[dict], connections: int, seconds: float
     return f"{connections} client(s): {most:.0f}/s, at half of it p50 {p50:.2f} ms, p99 {p99:.2f} ms"
 
 
+@contextmanager
+def echoed():
+    """Serve an application that parses a request and sends it back; yield the port and the process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = [
+        "--port",
+        str(port),
+        "--http",
+        "httptools",
+        "--loop",
+        "asyncio",
+        "--log-level",
+        "error",
+        "--no-access-log",
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "--factory",
+        "--app-dir",
+        str(Path(__file__).parent),
+        Path(__file__).stem + ":make_echo",
+    ]
+    process = subprocess.Popen([*command, *options])
+    try:
+        for _ in range(200):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.1)
+        yield port, process
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def make_echo():
+    """Return the bare application."""
+    import orjson
+    from starlette.applications import Starlette
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+    async def echo(request):
+        return Response(orjson.dumps(orjson.loads(await request.body())), media_type="application/json")
+
+    return Starlette(routes=[Route("/v1/decide", echo, methods=["POST"])])
+
+
+def cpu(seconds: float, rows: int, addresses: list[str], rounds: int) -> None:
+    """Print CPU microseconds of the server for a request of one customer, and how many times a bare echo's they are."""
+    cores = sorted(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        customers = make_run(folder, "linear", rows)
+        servers = {"echo": stack.enter_context(echoed()), "no ledger": stack.enter_context(served(folder))}
+        for address in addresses or [f"sqlite:///{folder / 'l.db'}"]:
+            book = ["--ledger", address, "--total", "100000000", "--until", END]
+            servers[address.partition(":")[0]] = stack.enter_context(served(folder, *book))
+        if len(cores) > 1:  # clients on the other cores
+            for _, process in servers.values():
+                os.sched_setaffinity(process.pid, {cores[0]})
+            os.sched_setaffinity(0, cores[1:])
+        for connections in (1, 8, 64):
+            micros: dict[str, list[float]] = {kind: [] for kind in servers}
+            for _ in range(rounds):  # in turn: another load of the machine meets all of them
+                for kind, (port, process) in servers.items():
+                    with Shoppers(port, customers, connections) as shoppers:
+                        shoppers.closed_loop(0.3)
+                        before = cpu_seconds(process.pid)
+                        many = shoppers.closed_loop(seconds) * seconds
+                        micros[kind].append((cpu_seconds(process.pid) - before) / many * 1e6)
+            echo = np.median(micros["echo"])
+            words = (f"{kind} {np.median(took):.0f} µs ({np.median(took) / echo:.1f})" for kind, took in micros.items())
+            print(f"{connections} connection(s): {', '.join(words)}")
+            sys.stdout.flush()
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of all threads of a process."""
+    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+
+
 def kills(minutes: float, every: float, rows: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -289,13 +375,17 @@ def kills(minutes: float, every: float, rows: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["latency", "kills"])
+    parser.add_argument("what", choices=["latency", "cpu", "kills"])
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--every", type=float, default=60.0)
     parser.add_argument("--rows", type=int, default=5000)
+    parser.add_argument("--ledger", action="append", default=[])
+    parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     if given.what == "latency":
         latency(given.seconds, given.rows)
+    elif given.what == "cpu":
+        cpu(given.seconds, given.rows, given.ledger, given.rounds)
     else:
         kills(given.minutes, given.every, given.rows)

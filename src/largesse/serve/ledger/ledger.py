@@ -111,7 +111,7 @@ class Ledger:
         refuse("request", find_time_problems(now))
 
         def work(session: Session) -> list[LedgerDecisions | LargesseError]:
-            return decide_requests(session, session.now() if now is None else int(now), chooser, requests)
+            return decide_requests(session, now, chooser, requests)
 
         return self._run_transaction(work)
 
@@ -135,7 +135,7 @@ class Ledger:
         paid = None if amount is None else read_money(amount, "the amount", up=True)
 
         def work(session: Session) -> Redemption:
-            return redeem_promise(session, session.now() if now is None else int(now), request, customer, paid)
+            return redeem_promise(session, now, request, customer, paid)
 
         return self._run_transaction(work)
 
@@ -144,7 +144,7 @@ class Ledger:
         refuse("ledger", find_time_problems(now))
 
         def work(session: Session) -> LedgerStanding:
-            standing = read_standing(session, session.now() if now is None else int(now))
+            standing = read_standing(session, now)
             return release_expired_promises(session, standing, all_requests=True, write=False)
 
         return self._run_transaction(work, timeout, write=False)
@@ -154,7 +154,7 @@ class Ledger:
         new_total = read_money(total, "the total", up=False)
 
         def work(session: Session) -> LedgerStanding:
-            standing = release_expired_promises(session, read_standing(session, session.now()), all_requests=True)
+            standing = release_expired_promises(session, read_standing(session), all_requests=True)
             keeps_promises = standing.terms.keeps_promises
             min_total = standing.spent + (standing.promised if keeps_promises else 0)
             if new_total < min_total:
@@ -346,7 +346,7 @@ def _begin_ledger(store: Store, terms: LedgerTerms | None, plan: str, *, write: 
             session.run(sql, list(columns.values()))
             return
         try:
-            ledger_terms = read_terms(rows[0])
+            ledger_terms = read_terms(tuple(rows[0]))
         except ValueError:
             refuse_damaged_ledger()
     if terms is not None:

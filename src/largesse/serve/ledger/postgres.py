@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,13 +14,10 @@ from largesse.serve.ledger.amounts_and_times import SteadyClock
 
 DEFAULT_SCHEMA = "largesse"  # unless the address names another: ?schema=spring
 CONNECT_SECONDS = 5
-COLUMN_TYPES = {"customer": "text", "id": "text", "digest": "text", "policy": "text"} | dict.fromkeys(
-    ("propensity", "response", "price"), "float8"
-)  # of the columns that are inserted; the others are whole numbers
 TEMPORARY_STATES = {"57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03"}  # restarts, too many, conflicts
 IDLE_TIMEOUT = "25P03"  # of a transaction: this process was stopped meanwhile
-LOCK_LEDGER = "SELECT id FROM ledger FOR UPDATE; "
-SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (SELECT max(id) FROM ledger)"
+LOCK_LEDGER = "SELECT id FROM ledger FOR UPDATE"
+SERVER_TIME = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 TRANSACTION_SETTINGS = """SET LOCAL search_path TO {schema};
 SET LOCAL idle_in_transaction_session_timeout TO 60000;
 SET LOCAL extra_float_digits TO 3;
@@ -38,6 +34,7 @@ class PostgresStore:
     def __init__(self, address: str) -> None:
         self._psycopg = require_part("psycopg", "postgres", "ledger")
         self._address, self._schema = _split_schema(address)
+        self._begin = f"BEGIN; {TRANSACTION_SETTINGS.format(schema=self._schema)}"
         self._connection: Any = None
         self._clock = SteadyClock()
         self._owner = 0
@@ -54,7 +51,7 @@ class PostgresStore:
 
     def prepare(self, create: Sequence[str]) -> None:
         """Connect to the database; create the tables in an empty schema, or refuse other tables."""
-        with self._open_transaction() as session:
+        with self.transaction(locks=False) as session:
             # Two workers that begin a ledger at the same moment take turns.
             session.fetch("SELECT pg_advisory_xact_lock(7307291, hashtext(?))", (self._schema,))
             tables = {
@@ -75,46 +72,27 @@ class PostgresStore:
                     session.run(statement)
 
     @contextmanager
-    def transaction(self, *, write: bool = True) -> Iterator[PostgresSession]:
-        """Yield a session whose transaction locks the ledger for writing, or reads a snapshot of it."""
-        mode, first = (
-            ("", LOCK_LEDGER + SERVER_TIME) if write else ("ISOLATION LEVEL REPEATABLE READ, READ ONLY", SERVER_TIME)
-        )
-        with self._open_transaction(mode, first) as session:
-            now, locked_id = session.last_row()
-            if write and locked_id is None:
-                session.fetch("LOCK TABLE ledger IN EXCLUSIVE MODE")  # only one worker fills it
-            session.time = self._clock.read(now)
-            yield session
+    def transaction(self, *, write: bool = True, locks: bool = True) -> Iterator[PostgresSession]:
+        """Yield a session whose transaction locks the ledger for writing, or reads a snapshot of it; durable when it ends.
 
-    @contextmanager
-    def _open_transaction(self, mode: str = "", first: str = "") -> Iterator[PostgresSession]:
-        """Yield a session with a transaction in the ledger's schema, durable when it ends.
-
-        The settings are those of the transaction: a pooler (PgBouncer) drops those of the connection without a word. The `first`
-        statements are sent with them, in one message.
+        The settings are those of the transaction: a pooler (PgBouncer) drops those of the connection without a word.
         """
-        connection = self._connect()
-        with connection.cursor() as cursor:
-            try:
-                settings = TRANSACTION_SETTINGS.format(schema=self._schema)
-                cursor.execute(f"BEGIN {mode}; {settings}; {first}")
-                session = PostgresSession(cursor)
-                yield session
-                session.commit()
-            except BaseException:
-                with suppress(Exception):
-                    cursor.execute("ROLLBACK")
-                raise
+        begin = self._begin if write else f"BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY{self._begin[5:]}"
+        session = PostgresSession(self._psycopg, self._connect(), self._clock, begin, locks=write and locks)
+        try:
+            yield session
+            session.end_transaction("COMMIT")
+        except BaseException:
+            with suppress(Exception):
+                session.end_transaction("ROLLBACK")
+            raise
 
     def _connect(self) -> Any:
         if self._connection is not None and self._owner != os.getpid():
             self._connection = None  # a connection must not cross a fork; the parent still uses it
         if self._connection is None or self._connection.closed:
             extra = {"connect_timeout": CONNECT_SECONDS, "application_name": "largesse", **KEEPALIVE}
-            # Values are quoted here, by the library of PostgreSQL, so that one message may hold several statements.
-            cursors = self._psycopg.ClientCursor
-            self._connection = self._psycopg.connect(self._address, autocommit=True, cursor_factory=cursors, **extra)
+            self._connection = self._psycopg.connect(self._address, autocommit=True, **extra)
             self._owner = os.getpid()
         return self._connection
 
@@ -150,63 +128,89 @@ class PostgresStore:
 
 @final
 class PostgresSession:
-    """PostgreSQL transaction that sends all its changes in one message when it ends."""
+    """PostgreSQL transaction that sends its statements in one message when a result is needed, and when it ends.
 
-    def __init__(self, cursor: Any) -> None:
-        self._cursor = cursor
-        self._changes: list[str] = []
-        self._values: list[Any] = []
-        self.time = 0  # microseconds since 1970
+    They go to libpq without psycopg's cursors, which take several times as much CPU time.
+    """
+
+    def __init__(self, psycopg: Any, connection: Any, clock: SteadyClock, begin: str, *, locks: bool) -> None:
+        self._psycopg, self._connection, self._clock, self._locks = psycopg, connection, clock, locks
+        self._encoding = connection.info.encoding
+        self._unsent = [begin, *([LOCK_LEDGER] if locks else []), SERVER_TIME]
+        self._time: int | None = None  # microseconds since 1970, once the first message is answered
 
     def now(self) -> int:
         """Return the server's time when it granted the lock, in microseconds since 1970."""
-        return self.time
-
-    def last_row(self) -> Any:
-        """Return the result row of the last statement in a message."""
-        while self._cursor.nextset():
-            pass
-        return self._cursor.fetchone()
+        if self._time is None:
+            self.fetch_together([])
+        assert self._time is not None
+        return self._time
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query; an empty list for a statement without a result."""
-        return self.fetch_together([(sql, values)])[-1]
+        return self.fetch_together([(sql, values)])[0]
 
     def fetch_together(self, queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
-        """Return the rows of several queries, sent in one message after all earlier changes."""
-        self._changes += [sql for sql, _ in queries]
-        self._values += [value for _, values in queries for value in values]
-        n_before = len(self._changes) - len(queries)
-        self._send_statements()
-        results = []
-        for place in range(n_before + len(queries)):
-            if place >= n_before:
-                has_rows = self._cursor.pgresult.nfields > 0
-                results.append(list(self._cursor.fetchall()) if has_rows else [])
-            self._cursor.nextset()
-        return results
+        """Return the rows of several queries, sent in one message after all earlier statements."""
+        statements = [self._bind_values(sql, values) for sql, values in queries]
+        results = self._send_statements(statements)
+        n_before = len(results) - len(statements)
+        if self._time is None:
+            self._time = self._clock.read(self._read_rows(results[n_before - 1])[0][0])
+            if self._locks and not results[n_before - 2].ntuples:  # only one worker fills an empty ledger
+                results = self._send_statements(["LOCK TABLE ledger IN EXCLUSIVE MODE", *statements])
+                n_before = 1
+        return [self._read_rows(result) for result in results[n_before:]]
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """Queue a statement that is sent when the transaction ends, or before the next query."""
-        self._changes.append(sql)
-        self._values += values
+        """Queue a statement that is sent when the transaction ends, or with the next query."""
+        self._unsent.append(self._bind_values(sql, values))
 
     def insert(self, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
         """Insert rows, given as columns, into a table by one statement."""
-        names = ", ".join(columns)
-        kinds = ", ".join(f"{name} {COLUMN_TYPES.get(name, 'int8')}" for name in columns)
-        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        sql = f"INSERT INTO {table} ({names}) SELECT {names} FROM json_to_recordset(?) AS rows({kinds})"  # noqa: S608  names of our own
-        self.run(sql, [json.dumps(rows, ensure_ascii=False)])
+        rows = (f"({', '.join(map(self._quote_value, row))})" for row in zip(*columns.values(), strict=True))
+        self._unsent.append(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join(rows)}")  # noqa: S608
 
-    def commit(self) -> None:
-        """Send all queued changes, and commit the transaction."""
-        self._changes.append("COMMIT")
-        self._send_statements()
+    def end_transaction(self, statement: str) -> None:
+        """Send all changes and COMMIT, or ROLLBACK alone."""
+        if statement == "ROLLBACK":
+            self._unsent = []
+        self._send_statements([statement])
 
-    def _send_statements(self) -> None:
-        self._cursor.execute("; ".join(self._changes).replace("?", "%s"), self._values)
-        self._changes, self._values = [], []
+    def _send_statements(self, statements: Sequence[str]) -> list[Any]:
+        """Send what is unsent and some statements; return the result of each."""
+        message, self._unsent = "; ".join([*self._unsent, *statements]), []
+        library, connection = self._psycopg, self._connection.pgconn
+        connection.send_query(message.encode(self._encoding))
+        results: list[Any] = self._connection.wait(library.generators.execute(connection))
+        if results[-1].status == library.pq.ExecStatus.FATAL_ERROR:  # nothing is run after an error
+            raise library.errors.error_from_result(results[-1], self._encoding)
+        return results
+
+    def _read_rows(self, result: Any) -> list[tuple[Any, ...]]:
+        """Convert a result to rows of Python values."""
+        if not result.ntuples:
+            return []
+        reader = self._psycopg.adapt.Transformer(self._connection)
+        reader.set_pgresult(result)
+        rows: list[tuple[Any, ...]] = reader.load_rows(0, result.ntuples, tuple)
+        return rows
+
+    def _bind_values(self, sql: str, values: Sequence[Any]) -> str:
+        """Write the values of a statement in place of its question marks."""
+        first, *rest = sql.split("?")
+        return first + "".join([self._quote_value(value) + part for value, part in zip(values, rest, strict=True)])
+
+    def _quote_value(self, value: Any) -> str:
+        """Write a number, a text or None as SQL; a text as the server's own library does."""
+        if value is None:
+            return "NULL"
+        if isinstance(value, str):
+            quoted: bytes = self._psycopg.pq.Escaping(self._connection.pgconn).escape_literal(
+                value.encode(self._encoding)
+            )
+            return quoted.decode(self._encoding)
+        return f"'{value!r}'::float8" if isinstance(value, float) else str(int(value))
 
 
 def _split_schema(address: str) -> tuple[str, str]:

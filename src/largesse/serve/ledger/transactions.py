@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from largesse.errors import LargesseError, LedgerError, Problem, fail, join_some, refuse
-from largesse.records import Array
 from largesse.serve.ledger.amounts_and_times import format_money, format_time
 from largesse.serve.ledger.ledger_records import (
     LATE_REDEMPTIONS,
@@ -54,9 +53,15 @@ MAX_INTEGER = 2**63 - 1  # of a database
 # -- the ledger's row ----------------------------------------------------------------------------------------------------
 
 
-def read_standing(session: Session, now: int) -> LedgerStanding:
+def read_standing(session: Session, now: int | None = None) -> LedgerStanding:
     """Read the current sums of a ledger from its database row."""
-    return parse_standing(session.fetch(READ_LEDGER), now)
+    rows = session.fetch(READ_LEDGER)
+    return parse_standing(rows, _get_time(session, now))
+
+
+def _get_time(session: Session, now: int | None) -> int:
+    """Return the time that was given, or the database's; after a query, this needs no message of its own."""
+    return session.now() if now is None else int(now)
 
 
 def parse_standing(rows: Sequence[tuple[Any, ...]], now: int) -> LedgerStanding:
@@ -66,8 +71,9 @@ def parse_standing(rows: Sequence[tuple[Any, ...]], now: int) -> LedgerStanding:
     *numbers, state, plan = rows[0]
     counts = dict(zip(COUNTS, numbers[len(TERMS) :], strict=True))
     try:
-        terms, price_state, price_plan = read_terms(numbers[: len(TERMS)]), tuple(json.loads(state)), _parse_plan(plan)
-        are_counts = all(type(value) is int and value >= 0 for value in counts.values())
+        terms, price_plan = read_terms(tuple(numbers[: len(TERMS)])), _parse_plan(plan)
+        price_state = tuple(json.loads(state))
+        are_counts = set(map(type, counts.values())) == {int} and min(counts.values()) >= 0
         used_amount = counts["spent"] + (counts["promised"] if terms.keeps_promises else 0)
         if not (are_counts and math.isfinite(sum(price_state)) and used_amount <= terms.total):
             raise ValueError
@@ -76,7 +82,8 @@ def parse_standing(rows: Sequence[tuple[Any, ...]], now: int) -> LedgerStanding:
     return LedgerStanding(terms, now, **counts, state=price_state, plan=price_plan)
 
 
-def read_terms(values: Sequence[Any]) -> LedgerTerms:
+@lru_cache(maxsize=8)
+def read_terms(values: tuple[Any, ...]) -> LedgerTerms:
     """Convert database values to the terms of a ledger; raise ValueError if they are invalid."""
     total, starts, ends, valid, late, promises = values
     are_integers = all(type(value) is int for value in (total, starts, ends, 1 if valid is None else valid))
@@ -152,7 +159,7 @@ def release_expired_promises(
 
 
 def decide_requests(
-    session: Session, now: int, chooser: LevelChooser, requests: Sequence[DecisionRequest]
+    session: Session, now: int | None, chooser: LevelChooser, requests: Sequence[DecisionRequest]
 ) -> list[LedgerDecisions | LargesseError]:
     """Decide several requests in one transaction; return for each the decisions or the error.
 
@@ -181,14 +188,12 @@ def decide_requests(
                 results.append(_read_earlier_decisions(session, name, digest, known[name]))
                 continue
             if standing is None:
-                standing = release_expired_promises(session, parse_standing(ledger_row, now))
-            choice = chooser.choose(standing, request.offers)
-            decided = _apply_choice(request, choice, standing)
+                standing = release_expired_promises(session, parse_standing(ledger_row, _get_time(session, now)))
+            decided, standing = _apply_choice(request, chooser.choose(standing, request.offers), standing)
         except LargesseError as error:
             results.append(error)
             continue
         new[name] = digest, decided
-        standing = _add_decisions_to_sums(standing, decided, choice)
         results.append(decided)
     if standing is not None:
         _write_decisions(session, list(new.values()), standing.requests + 1 - len(new))
@@ -221,12 +226,18 @@ def _compare_digests(request: str, digest_before: Any, digest: str, decided_at: 
         refuse_entry(problem, "give every request an id of its own; repeat one only as it was")
 
 
-def _apply_choice(request: DecisionRequest, choice: ChosenLevels, standing: LedgerStanding) -> LedgerDecisions:
-    """Convert chosen levels to decisions; raise an error if their cost exceeds the budget."""
-    offers, levels = request.offers, np.asarray(choice.levels, dtype=np.int64)
-    rows, terms = np.arange(len(offers)), standing.terms
-    at_once, face, expected = (amounts[rows, levels] for amounts in (offers.at_once, offers.face, offers.expected))
-    paid, promised = _exact_sum(at_once), _exact_sum(face)
+def _apply_choice(
+    request: DecisionRequest, choice: ChosenLevels, standing: LedgerStanding
+) -> tuple[LedgerDecisions, LedgerStanding]:
+    """Convert chosen levels to decisions and the sums after them; raise an error if their cost exceeds the budget."""
+    offers, terms, levels = request.offers, standing.terms, np.asarray(choice.levels, dtype=np.int64)
+    n_levels, given = offers.responses.shape[1], levels.tolist()
+    cells = levels + n_levels * np.arange(len(offers))
+    at_once, face, expected = offers.at_once.take(cells), offers.face.take(cells), offers.expected.take(cells)
+    faces = face.tolist()
+    paid, promised = sum(at_once.tolist()), sum(faces)  # exact, even beyond 64 bits
+    if not 0 <= min(given) <= max(given) < n_levels:
+        raise RuntimeError("a chooser gave a level that was not offered")
     if paid > standing.left or (terms.keeps_promises and paid + promised > standing.room):
         raise RuntimeError("a chooser gave more than the ledger has room for")
     if standing.promised + promised > MAX_INTEGER:
@@ -234,12 +245,12 @@ def _apply_choice(request: DecisionRequest, choice: ChosenLevels, standing: Ledg
             f"open promises would sum to {format_money(standing.promised + promised)}: more than a ledger can count"
         )
         refuse_entry(problem, "give levels the costs that they really have")
-    return LedgerDecisions(
+    decided = LedgerDecisions(
         request.request,
         offers.customers,
         levels,
         choice.propensity,
-        offers.responses[rows, levels],
+        offers.responses.take(cells),
         choice.price,
         choice.reason,
         at_once,
@@ -249,11 +260,20 @@ def _apply_choice(request: DecisionRequest, choice: ChosenLevels, standing: Ledg
         decided_at=standing.now,
         expires_at=None if terms.valid is None else standing.now + terms.valid,
     )
-
-
-def _exact_sum(amounts: Array) -> int:
-    """Return the exact sum of integers, even beyond 64 bits."""
-    return sum(amounts.tolist())
+    in_full = terms.counts_in_full(decided.expires_at)
+    redeemed = 0 if in_full else sum(amount for amount, face in zip(expected.tolist(), faces, strict=True) if face > 0)
+    return decided, replace(
+        standing,
+        spent=standing.spent + paid,
+        promised=standing.promised + promised,
+        at_once=standing.at_once + paid,
+        open_expected=standing.open_expected + redeemed,
+        late_face=standing.late_face + (promised if in_full else 0),
+        requests=standing.requests + 1,
+        decisions=standing.decisions + len(decided),
+        state=choice.state,
+        reserved=0 if terms.keeps_promises else max(int(choice.reserved), 0),
+    )
 
 
 def _write_decisions(session: Session, decided: Sequence[tuple[str, LedgerDecisions]], first: int) -> None:
@@ -288,31 +308,13 @@ def _write_decisions(session: Session, decided: Sequence[tuple[str, LedgerDecisi
     session.insert("decision", columns)
 
 
-def _add_decisions_to_sums(standing: LedgerStanding, decided: LedgerDecisions, choice: ChosenLevels) -> LedgerStanding:
-    """Return the sums of the ledger after a request's decisions."""
-    at_once, face = _exact_sum(decided.at_once), _exact_sum(decided.face)
-    in_full = standing.terms.counts_in_full(decided.expires_at)
-    expected = _exact_sum(decided.expected[decided.face > 0])
-    return replace(
-        standing,
-        spent=standing.spent + at_once,
-        promised=standing.promised + face,
-        at_once=standing.at_once + at_once,
-        open_expected=standing.open_expected + (0 if in_full else expected),
-        late_face=standing.late_face + (face if in_full else 0),
-        requests=standing.requests + 1,
-        decisions=standing.decisions + len(decided),
-        state=tuple(map(float, choice.state)),
-        reserved=0 if standing.terms.keeps_promises else max(int(choice.reserved), 0),
-    )
-
-
 # -- redemptions ---------------------------------------------------------------------------------------------------------
 
 
-def redeem_promise(session: Session, now: int, request: str, customer: str, amount: int | None) -> Redemption:
+def redeem_promise(session: Session, now: int | None, request: str, customer: str, amount: int | None) -> Redemption:
     """Redeem a customer's promise for `amount` (default: the face value); a repetition changes nothing."""
     rows = session.fetch(FIND_DECISION, (request, customer))
+    now = _get_time(session, now)
     if not rows:
         hint = "give the request's id and the customer as they were decided"
         refuse_entry(f"request {request!r} holds no decision for the customer {customer!r}", hint)

@@ -254,7 +254,7 @@ class Pacer:
         plan, terms, n = self._pack_plan(standing), standing.terms, len(offers)
         state = np.array(standing.state, dtype=np.float64)
         places = k.OPEN + 2 * int(plan[k.PARTS]) if terms.keeps_promises else k.LASTING_PLACES
-        if len(state) != places or not _is_valid_state(state, plan[k.DAYS]):  # none yet, or an impossible one
+        if len(state) != places or not k.is_valid_state(state, plan):  # none yet, or an impossible one
             state = PacingPlan.from_dict(standing.plan).make_first_state(terms)
         money = np.array([terms.total, *(getattr(standing, name) for name in LEDGER_AMOUNTS)], dtype=np.int64)
         when = np.empty((n, 2))
@@ -275,21 +275,13 @@ class Pacer:
         if not terms.keeps_promises and standing.in_period:
             reserved = math.ceil(k.find_reservation(k.measure_cost_ratio(plan, state, money), plan, state) * MICROS)
         levels, reasons = out[:, 0].astype(np.int64), out[:, 3].astype(np.int64)
-        return ChosenLevels(levels, out[:, 1].copy(), out[:, 2].copy(), reasons, tuple(state.tolist()), reserved)
+        return ChosenLevels(levels, out[:, 1], out[:, 2], reasons, tuple(state.tolist()), reserved)
 
     def _pack_plan(self, standing: LedgerStanding) -> Array:
         if self._packed is None or self._packed[0] != (standing.plan, standing.terms):
             plan = PacingPlan.from_dict(standing.plan).pack_for_kernels(standing.terms)
             self._packed = ((standing.plan, standing.terms), plan)
         return self._packed[1]
-
-
-def _is_valid_state(state: Array, days: float) -> bool:
-    """Return True for a valid price state; compiled kernels do not check it."""
-    from largesse.serve.pacing import pacing_kernels as k
-
-    within = state[k.LAST] <= days and state[k.TODAY] <= days
-    return bool(within and (state >= 0).all() and (state[k.WEEK : k.WEEK + 7] > 0).all())
 
 
 @cache
@@ -303,5 +295,6 @@ def _compile_kernels() -> None:
         np.ones(k.LASTING_PLACES),
         np.zeros(1 + len(LEDGER_AMOUNTS), dtype=np.int64),
     )
+    k.is_valid_state(state, plan)
     k.decide_batch(floats, integers, integers, integers, floats, floats, plan, state, money, np.empty((0, 4)))
     k.find_reservation(k.measure_cost_ratio(plan, state, money), plan, state)

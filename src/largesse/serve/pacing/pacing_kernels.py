@@ -396,6 +396,15 @@ def update_price(cost: float, period_part: int, room_share: float, n_to_come: fl
 
 
 @compiled
+def is_valid_state(state: Array, plan: Array) -> bool:
+    """Return True for a valid price state; the other kernels do not check it."""
+    for k in range(len(state)):
+        if not state[k] >= 0.0 or (WEEK <= k < WEEK + 7 and state[k] == 0.0):
+            return False
+    return bool(state[LAST] <= plan[DAYS] and state[TODAY] <= plan[DAYS])
+
+
+@compiled
 def decide_batch(
     f: Array,
     at_once: Array,
