@@ -35,6 +35,8 @@ PACKAGES = (
     "causalml",
     "lightgbm",
     "xgboost",
+    "perpetual",
+    "tabpfn",
 )  # whose versions are recorded
 NOTES_MARK = "<!-- notes: kept when this page is written again -->"
 

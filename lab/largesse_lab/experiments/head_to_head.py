@@ -1,15 +1,23 @@
-"""Head to head: plans of the default and of other packages' methods on real randomised logs.
+"""Head to head: plans of the default and of other packages' methods, on randomised logs and on random worlds.
 
-Levels were randomised and propensities are known. Every method gets the same rows, features and folds, and plans rows that it did not see,
-through the same allocation under the same budget. All plans of a log are judged by the same doubly robust scores, whose outcome
-model belongs to no method. A method that fails, or whose package is missing, gets a record with the reason.
+On a log, every method gets the same rows, features and folds, and plans rows that it did not see, through the same allocation under
+the same budget. All plans of a log are judged by the same doubly robust scores, with known propensities; their outcome model
+belongs to no method. On a random world, plans for fresh customers are judged by the truth. A method that fails, exceeds
+ten minutes of one core, or whose package is missing, gets a record with the reason.
+
+Fits are saved next to the records: curves as NAME.npz, time, memory or the reason of a failure as NAME.json. Delete both files to fit
+again. Several processes share the fits; the plans are judged when all fits are there.
 """
 
 from __future__ import annotations
 
-import os
+import json
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any, Self
@@ -19,37 +27,43 @@ import numpy as np
 from largesse.data import read_log, read_table
 from largesse.errors import refuse
 from largesse.evaluation import (
-    crossfit_scores,
+    compute_scores,
     estimate_gain_over_mix,
     estimate_policy_difference,
     estimate_policy_value_and_spend,
     measure_spend_by_price,
     plan_each_fold,
+    predict_out_of_fold,
 )
 from largesse.levels import Levels
-from largesse.records import Array, Estimate, Log, Progress, Scores
-from largesse.response import Linear
-from largesse.stats import limit_to_one_thread
-from largesse_lab.experiments.experiment_definition import table_experiment
+from largesse.propensity import estimate_propensities
+from largesse.records import Array, Estimate, HeldOutPredictions, Log, Progress, Propensities, Scores
+from largesse.response import Linear, predict_held_out
+from largesse.stats import assign_folds, limit_to_one_thread
+from largesse.worlds import draw_world
+from largesse_lab.experiments.experiment_definition import Experiment
+from largesse_lab.experiments.head_to_head_page import HEAD_SETUP, fill_head_to_head, summarise_head_to_head
+from largesse_lab.experiments.random_world_comparison import FRESH_ROWS, measure_world_model
 from largesse_lab.experiments.real_log_gains import GAIN_BUDGET_SHARES, GAIN_LOGS, average_dearest_cost, find_log_file
 from largesse_lab.nested_classification import find_data_folder
-from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
+from largesse_lab.runner.limited_process import describe_error, run_limited
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.simple_models import ORACLE, find_invalid, list_known, make_competitor, match_models
+from largesse_lab.runner.uplift_measures import measure_aucc, measure_multi_level_aucc, measure_qini
 
 HEAD_KEY = ("log", "repeat", "model", "share")
 HEAD_MODELS = (
-    *("auto", "sklearn S-learner", "sklearn T-learner", "lightgbm", "xgboost", "DR-learner", "bart"),
-    *(
-        "econml DRLearner",
-        "econml LinearDRLearner",
-        "econml CausalForestDML",
-        "causalml X-learner",
-        "causalml R-learner",
-    ),
+    *("auto", "sklearn S-learner", "sklearn T-learner", "lightgbm", "xgboost", "perpetual", "DR-learner", "bart"),
+    *("econml DRLearner", "econml LinearDRLearner", "econml CausalForestDML"),
+    *("econml DRPolicyForest", "econml DRPolicyTree"),
+    *("causalml X-learner", "causalml R-learner", "causalml uplift forest"),
+    *("stochtree BCF", "TabPFN v2 S-learner", "DFCL", "funnel product", "uniform"),
 )
 HEAD_SPLITS = 3  # into folds
+HEAD_FOLDS = 5
+RANDOM_WORLDS = "worlds"  # the name of the random worlds among the logs
+HEAD_SEEDS, HEAD_ROWS = (1000, 1099), (2000,)
 
 
 # -- logs --------------------------------------------------------------------------------------------------------------
@@ -89,9 +103,28 @@ HEAD_LOGS: dict[str, Callable[[Path | None], Log]] = {
     "survey pay": _read_survey_pay,
     "New Haven": _read_new_haven,
 }
+HEAD_FILES = {
+    "Karlan–Zinman": "karlan_zinman_2008",
+    "Karlan–List": "karlan_list_2007",
+    "RAND": "rand_hie",
+    "Hillstrom": "hillstrom",
+    "STAR": "star_kindergarten",
+    "survey pay": "survey_pay_2011",
+    "New Haven": "new_haven_1998",
+}
 
 
-# -- measuring ---------------------------------------------------------------------------------------------------------
+def list_available_logs() -> list[str]:
+    """Return the names of the logs whose files are there."""
+    folder = find_data_folder()
+    return [
+        name
+        for name in HEAD_LOGS
+        if name not in HEAD_FILES or (folder is not None and (folder / f"{HEAD_FILES[name]}.csv.gz").is_file())
+    ]
+
+
+# -- fits --------------------------------------------------------------------------------------------------------------
 
 
 class Contestant:
@@ -115,63 +148,156 @@ class Contestant:
 
     def predict(self, customers: Any) -> Array:
         """Return the curves (n, K)."""
-        with warnings.catch_warnings():
+        with limit_to_one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.asarray(self.model.predict(customers))
 
 
+def fit_to_file(name: str, split: int, model: str, file: str) -> dict[str, Any]:
+    """Save the out-of-fold curves of a model on a log; return the processor time."""
+    log = HEAD_LOGS[name](find_data_folder())
+    start = process_time()
+    held = predict_held_out(Contestant(model, split), log, assign_folds(log, HEAD_FOLDS, split))
+    seconds = process_time() - start
+    if not np.isfinite(held.curves).all():
+        raise ValueError("predictions are not finite")
+    np.savez_compressed(file, curves=held.curves.astype(np.float32))
+    return {"seconds": round(seconds, 2)}
+
+
+def fit_world(seed: int, rows: int, model: str) -> dict[str, Any]:
+    """Fit a model to the log of a random world, and judge its plans for fresh customers."""
+    world = draw_world(seed)
+    log, fresh = world.draw_log(rows), world.draw_fresh(FRESH_ROWS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return measure_world_model(model, seed, log, fresh, world.budgets) | {"regimes": world.traits.regimes}
+
+
+@contextmanager
+def open_fits(records: Path | None) -> Iterator[FitFolder]:
+    """Open the fits next to a file of records, which several processes share; without a file, they are temporary."""
+    if records is None:
+        with tempfile.TemporaryDirectory() as folder:
+            yield FitFolder(Path(folder))
+    else:  # NAME.0-of-4.jsonl is a part of NAME.jsonl
+        yield FitFolder(records.with_name(f"{records.name.split('.')[0]}-fits"))
+
+
+class FitFolder:
+    """Saved fits of models to logs."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True, exist_ok=True)
+
+    def load_fit(self, name: str, split: int, model: str) -> tuple[dict[str, Any], Array | None]:
+        """Return time and memory, or the reason of a failure, and the curves; a model without a saved fit is fitted."""
+        base = self.path / f"{name}-{split}-{model}".replace(" ", "_").replace(":", "_")
+        curves_file, facts_file = base.with_name(base.name + ".npz"), base.with_name(base.name + ".json")
+        if not facts_file.exists():
+            facts = run_limited(fit_to_file, name, split, model, str(curves_file))
+            facts_file.write_text(json.dumps(facts, ensure_ascii=False) + "\n", encoding="utf-8")
+        facts = json.loads(facts_file.read_text(encoding="utf-8"))
+        if "failed" in facts:
+            return facts, None
+        with np.load(curves_file) as arrays:
+            return facts, arrays["curves"].astype(np.float64)
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------------
+
+
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log, split into folds, model and budget."""
-    logs = list(HEAD_LOGS) if request.problems is None else match_names(request.problems, HEAD_LOGS)
+    """Return one record per log, split into folds, model and budget, and one per random world and model."""
+    names = [*list_available_logs(), RANDOM_WORLDS] if request.problems is None else request.problems
+    names = match_names(names, [*HEAD_LOGS, RANDOM_WORLDS])
     models = match_models(HEAD_MODELS if request.models is None else request.models)
     known = [name for name in list_known() if name != ORACLE]
-    refuse("experiment", find_unknown("log", logs, list(HEAD_LOGS)) + find_unknown("model", models, known))
+    refuse("experiment", find_unknown("log", names, [*HEAD_LOGS, RANDOM_WORLDS]) + find_unknown("model", models, known))
     refuse("experiment", find_invalid(models))
+    logs = [name for name in names if name != RANDOM_WORLDS]
+    for name in logs:
+        if name in HEAD_FILES:
+            find_log_file(find_data_folder(), HEAD_FILES[name])  # refuses missing data
     splits = range(HEAD_SPLITS if request.repeats is None else request.repeats)
-    groups = [
-        [(log, split, model, share) for model in models for share in GAIN_BUDGET_SHARES]
-        for split in splits
-        for log in logs
-    ][request.part[0] :: request.part[1]]
     cache = RecordCache(request.out, HEAD_KEY)
-    return cache.measure_groups(groups, lambda keys: _measure_log(keys, models[0]), progress)
+    records = _measure_worlds(request, models, cache, progress) if RANDOM_WORLDS in names and len(splits) else []
+    with open_fits(request.out) as fits:
+        if request.part == (0, 1):
+            groups = [
+                [(log, split, model, share) for model in models for share in GAIN_BUDGET_SHARES]
+                for split in splits
+                for log in logs
+            ]
+            judge = partial(_measure_log, first=models[0], fits=fits, progress=progress)
+            return records + cache.measure_groups(groups, judge, progress)
+        tasks = [(log, split, model) for split in splits for model in models for log in logs]
+        for i, task in enumerate(mine := tasks[request.part[0] :: request.part[1]]):
+            progress(", ".join(map(str, task)), i / len(mine))
+            fits.load_fit(*task)
+    return records
 
 
-def _measure_log(keys: Sequence[Key], first: str) -> Iterator[dict[str, Any]]:
-    """Yield the records of the models that are missing; the first model is fitted again, as all are compared with it."""
+def _measure_worlds(request: Request, models: Sequence[str], cache: RecordCache, progress: Progress) -> Records:
+    first, last = HEAD_SEEDS if request.seeds is None else request.seeds
+    groups = [
+        [(f"worlds of {rows:,} rows", seed, model, None)]
+        for rows in request.sizes or HEAD_ROWS
+        for seed in range(first, last + 1)
+        for model in models
+    ]
+    mine = groups[request.part[0] :: request.part[1]]
+    return cache.measure_groups(mine, _measure_world, progress)
+
+
+def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
+    for name, seed, model, share in keys:
+        rows = int(name.split()[2].replace(",", ""))
+        record = {"log": name, "repeat": seed, "model": model, "share": share, "world": seed, "rows": rows}
+        yield record | run_limited(fit_world, seed, rows, model)
+
+
+def _measure_log(keys: Sequence[Key], first: str, fits: FitFolder, progress: Progress) -> Iterator[dict[str, Any]]:
+    """Yield the records of the models that are missing; the plans of the first model are compared with all others."""
     name, split = keys[0][:2]
+    models = list(dict.fromkeys([first, *(key[2] for key in keys)]))
+    for model in models:
+        progress(f"{name}, {split}, {model}", 0.0)
+        fits.load_fit(name, split, model)
     log = HEAD_LOGS[name](find_data_folder())
-    judge = crossfit_scores(log, Linear(seed=split), seed=split)
+    held = predict_out_of_fold(log, Linear(seed=split), folds=HEAD_FOLDS, seed=split)
+    propensities = estimate_propensities(log, held.fold, split)  # the log has them, or its strata
+    judge = compute_scores(log, held, propensities)
     shared = {"log": name, "repeat": split, "rows": len(log), "clusters": log.clusters, "levels": len(log.levels)}
+    budgets = {share: share * average_dearest_cost(judge) for share in GAIN_BUDGET_SHARES}
     plans: dict[float, Array] = {}
-    for model in dict.fromkeys([first, *(key[2] for key in keys)]):
+    for model in models:
+        facts, curves = fits.load_fit(name, split, model)
         shares = [key[3] for key in keys if key[2] == model]
         try:
-            scores, seconds = _score(log, model, split)
-            found = {share: _plan(scores, share * average_dearest_cost(judge)) for share in GAIN_BUDGET_SHARES}
+            scores = None if curves is None else _score_curves(log, held, curves, propensities)
+            found = {} if scores is None else _plan_log(scores, list(budgets.values()))
         except Exception as error:
-            if os.environ.get("LARGESSE_RAISE"):
-                raise
-            yield from (shared | {"model": model, "share": share, "failed": _describe(error)} for share in shares)
-            continue
-        plans = found if model == first else plans
+            facts, scores = facts | {"failed": describe_error(error)}, None
+        if model == first and scores is not None:
+            plans = found
+        measures = {} if scores is None else _measure_order(judge, scores)
         for share in shares:
-            record = shared | {"model": model, "share": share, "seconds": round(seconds, 2)}
-            yield (
-                record | {"budget": share * average_dearest_cost(judge)} | _judge(judge, found[share], plans.get(share))
-            )
+            record = shared | {"model": model, "share": share, "budget": budgets[share]} | facts
+            if scores is not None:
+                plan = found[budgets[share]]
+                record |= _judge(judge, plan, plans.get(budgets[share])) | measures
+            yield record
 
 
-def _score(log: Log, model: str, seed: int) -> tuple[Scores, float]:
-    start = process_time()
-    scores = crossfit_scores(log, Contestant(model, seed), seed=seed)
-    if not np.isfinite(scores.curves).all():
-        raise ValueError("predictions are not finite")
-    return scores, process_time() - start
+def _score_curves(log: Log, held: HeldOutPredictions, curves: Array, propensities: Propensities) -> Scores:
+    return compute_scores(log, replace(held, curves=curves), propensities)
 
 
-def _plan(scores: Scores, budget: float) -> Array:
-    return plan_each_fold(scores, budget, measure_spend_by_price(scores)).levels
+def _plan_log(scores: Scores, budgets: Sequence[float]) -> dict[float, Array]:
+    spending = measure_spend_by_price(scores)
+    return {budget: plan_each_fold(scores, budget, spending).levels for budget in budgets}
 
 
 def _judge(judge: Scores, plan: Array, leader: Array | None) -> dict[str, Any]:
@@ -182,95 +308,33 @@ def _judge(judge: Scores, plan: Array, leader: Array | None) -> dict[str, Any]:
     return record
 
 
+def _measure_order(judge: Scores, scores: Scores) -> dict[str, Any]:
+    """Return the measures of the order in which a model's curves put customers; each level's Qini is over the cheapest."""
+    curves, costs = scores.curves, scores.expected_costs
+    dearest = int(np.argmax(costs.mean(axis=0)))
+    level, logged = judge.level, np.arange(curves.shape[1]) == judge.level[:, None]
+    value = logged * (judge.response / judge.propensity)[:, None]
+    paid = logged * (judge.paid / judge.propensity)[:, None]
+    qini = []
+    for k in range(1, curves.shape[1]):
+        rows = (level == 0) | (level == k)
+        qini.append(measure_qini((curves[:, k] - curves[:, 0])[rows], level[rows] == k, judge.response[rows]))
+    effect, cost = curves[:, dearest] - curves[:, 0], costs[:, dearest] - costs[:, 0]
+    aucc = measure_aucc(effect, cost, value[:, dearest] - value[:, 0], paid[:, dearest] - paid[:, 0])
+    return {"qini": qini, "aucc": aucc, "mt_aucc": measure_multi_level_aucc(curves, costs, value, paid)}
+
+
 def _list(estimate: Estimate) -> list[float]:
     return [estimate.estimate, estimate.low, estimate.high]
 
 
-def _describe(error: Exception) -> str:
-    """Return the first line of an error, short enough for a table."""
-    text = f"{type(error).__name__}: {error}".splitlines()
-    return " ".join(text)[:160].replace("|", "/")
-
-
-# -- tables ------------------------------------------------------------------------------------------------------------
-
-
-def tabulate(records: Records) -> str:
-    """Return a table of all methods, one for each log, and the cases in which the first method is behind."""
-    if not records:
-        return ""
-    models, logs = (list(dict.fromkeys(record[field] for record in records)) for field in ("model", "log"))
-    first, cells = models[0], _average(records)
-    parts = [
-        f"Plans of `{first}` minus those of each method, over all logs and budgets.",
-        _write_standing(cells, models),
-    ]
-    for log in logs:
-        rows = [cell for cell in cells if cell["log"] == log]
-        clusters = "" if rows[0]["clusters"] is None else f" in {rows[0]['clusters']:,} clusters"
-        parts += [
-            f"**{log}**: {rows[0]['rows']:,} rows{clusters}, {rows[0]['levels']} levels.",
-            _write_log(rows, first),
-        ]
-    behind = [cell for cell in cells if cell.get("lead") and cell["lead"][0] < 0]
-    clearly = [cell for cell in behind if cell["lead"][2] < 0]
-    lost = ", ".join(f"{cell['log']} at {cell['share']:.0%} ({cell['model']})" for cell in clearly) or "nowhere"
-    parts.append(
-        f"`{first}` is behind beyond the interval: {lost}. It is behind by the estimate in {len(behind)} cases."
-    )
-    return "\n\n".join(parts)
-
-
-def _average(records: Records) -> Records:
-    """Return one cell for each log, model and budget: means over splits, of estimates and of ends of intervals."""
-    groups: dict[tuple[Any, ...], Records] = {}
-    for record in records:
-        groups.setdefault((record["log"], record["model"], record["share"]), []).append(record)
-    cells = []
-    for rows in groups.values():
-        good = [row for row in rows if "failed" not in row]
-        fields = [
-            field for field in ("budget", "value", "spend", "gain", "lead", "seconds") if good and field in good[0]
-        ]
-        means = {field: np.mean([row[field] for row in good if field in row], axis=0).tolist() for field in fields}
-        cells.append((rows if len(good) < len(rows) else good)[-1] | means if good else rows[0])
-    return cells
-
-
-def _write_standing(cells: Records, models: Sequence[str]) -> str:
-    body = []
-    for model in models[1:]:
-        mine = [cell for cell in cells if cell["model"] == model]
-        leads = [cell["lead"] for cell in mine if "lead" in cell]
-        ahead, behind = sum(low > 0 for _, low, _ in leads), sum(high < 0 for *_, high in leads)
-        failed = sum("lead" not in cell for cell in mine)
-        body.append(
-            [model, str(sum(lead[0] > 0 for lead in leads)), str(ahead), str(behind), str(len(leads)), str(failed)]
-        )
-    head = ["method", "ahead", "ahead beyond the interval", "behind beyond it", "compared", "failed"]
-    return format_table(head, body)
-
-
-def _write_log(cells: Records, first: str) -> str:
-    body = []
-    for cell in cells:
-        if "value" not in cell:
-            body.append([cell["model"], f"{cell['share']:.0%}", cell.get("failed", ""), "", "", "", ""])
-            continue
-        lead = "" if cell["model"] == first or "lead" not in cell else _write(cell["lead"], signed=True)
-        numbers = [_write(cell["value"]), f"{cell['spend'][0]:.3g}", _write(cell["gain"], signed=True), lead]
-        body.append([cell["model"], f"{cell['share']:.0%}", *numbers, f"{cell['seconds']:.3g}"])
-    return format_table(["method", "budget", "value", "spend", "gain over the mix", f"{first} − method", "s"], body)
-
-
-def _write(values: Sequence[float], *, signed: bool = False) -> str:
-    estimate, low, high = (f"{value:{'+.2g' if signed else '.3g'}}".replace("-", "−") for value in values)
-    return f"{estimate} ({low} to {high})"
-
-
-HEAD_SETUP = (
-    "Plans of the default and of methods of other packages on randomised logs with known propensities: same rows, features, folds, "
-    "allocation and budgets (25 % and 50 % of the dearest level's cost). Rows are planned by models that did not see them, and all plans "
-    "are judged by the same doubly robust scores. Intervals are 95 %, and averaged over splits into folds."
+HEAD_EXPERIMENT = Experiment(
+    "head_to_head",
+    "Head to head",
+    measure,
+    summarise_head_to_head,
+    fill_head_to_head,
+    setup=HEAD_SETUP,
+    random_worlds=True,
+    one_thread=True,
 )
-HEAD_EXPERIMENT = table_experiment("head_to_head", "Head to head", measure, tabulate, setup=HEAD_SETUP)

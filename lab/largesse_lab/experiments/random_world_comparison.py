@@ -59,10 +59,13 @@ def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
     log, fresh = world.draw_log(size), world.draw_fresh(FRESH_ROWS)
     for _, _, name in keys:
         record = {"world": seed, "rows": size, "model": name, "regimes": world.traits.regimes}
-        yield record | _measure_model(name, seed, log, fresh, world.budgets)
+        yield record | measure_world_model(name, seed, log, fresh, world.budgets)
 
 
-def _measure_model(name: str, seed: int, log: RandomLog, fresh: RandomLog, budgets: Sequence[float]) -> dict[str, Any]:
+def measure_world_model(
+    name: str, seed: int, log: RandomLog, fresh: RandomLog, budgets: Sequence[float]
+) -> dict[str, Any]:
+    """Return the errors, skill, spend and time of one model on the log of a world."""
     model = make_competitor(name, seed)
     try:
         with limit_to_one_thread():

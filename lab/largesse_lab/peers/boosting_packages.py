@@ -1,4 +1,4 @@
-"""Gradient boosting of scikit-learn, LightGBM and XGBoost, with constraints of monotonicity."""
+"""Gradient boosting of scikit-learn, LightGBM, XGBoost and Perpetual, with constraints of monotonicity."""
 
 from __future__ import annotations
 
@@ -35,8 +35,17 @@ def make_xgboost(binary: bool, constraints: Constraints, seed: int) -> Any:
     return kind(monotone_constraints=None if constraints is None else tuple(constraints), random_state=seed, **settings)
 
 
+def make_perpetual(binary: bool, constraints: Constraints, seed: int) -> Any:
+    """Return Perpetual with its default budget of .5: it needs no tuning, as its documentation says."""
+    package = require_part("perpetual", "", "Perpetual", hint=HINT)
+    kind = package.PerpetualClassifier if binary else package.PerpetualRegressor
+    monotone = None if constraints is None else dict(enumerate(constraints))
+    return kind(budget=0.5, monotone_constraints=monotone, num_threads=1, seed=seed)
+
+
 LEVEL_BOOSTERS: dict[str, Callable[[bool, Constraints, int], Any]] = {
     "sklearn": make_sklearn,
     "lightgbm": make_lightgbm,
     "xgboost": make_xgboost,
+    "perpetual": make_perpetual,
 }

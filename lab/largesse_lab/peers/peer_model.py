@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from largesse.data import Encoder
+from largesse.evaluation import compute_paid_costs
 from largesse.records import Array, Log
 
 
@@ -20,6 +21,8 @@ class PeerModel:
         """Learn from a log."""
         self.encoder, self.K, self.binary = Encoder(), len(log.levels), log.binary
         X = self.encoder.fit_transform(log.features, log.response, seed=self.seed).astype(np.float64)
+        rows = np.bincount(log.level, minlength=self.K)
+        self.level_costs = np.bincount(log.level, compute_paid_costs(log), self.K) / np.maximum(rows, 1)
         self._learn(X, log.level, log.response)
         return self
 

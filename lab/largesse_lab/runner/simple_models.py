@@ -18,7 +18,17 @@ from largesse.records import Array, Log
 from largesse.response import Boosting, Stack, list_models, make_model, make_monotone
 from largesse.stats import compute_loss, compute_loss_curvature, compute_loss_slope, minimise, sigmoid
 from largesse_lab.baselines import BART, GANITE, CFRNet, TLearner
-from largesse_lab.peers import CausalMLLearner, EconMLLearner, LevelBooster
+from largesse_lab.peers import (
+    CausalForestBCF,
+    CausalMLLearner,
+    DecisionFocused,
+    EconMLLearner,
+    EconMLPolicy,
+    FunnelProduct,
+    LevelBooster,
+    TabPFNLearner,
+    UpliftForest,
+)
 from largesse_lab.runner.experiment_request import find_unknown, match_names
 
 ORACLE = "oracle"
@@ -150,10 +160,18 @@ PEERS: dict[str, Callable[[int], CurveModel]] = {
     "sklearn S-learner": lambda seed: LevelBooster("sklearn", seed=seed),
     "sklearn T-learner": lambda seed: LevelBooster("sklearn", per_level=True, seed=seed),
     "lightgbm": lambda seed: LevelBooster("lightgbm", seed=seed),
+    "perpetual": lambda seed: LevelBooster("perpetual", seed=seed),
     "xgboost": lambda seed: LevelBooster("xgboost", seed=seed),
     "econml DRLearner": lambda seed: EconMLLearner("DRLearner", seed),
     "econml LinearDRLearner": lambda seed: EconMLLearner("LinearDRLearner", seed),
     "econml CausalForestDML": lambda seed: EconMLLearner("CausalForestDML", seed),
+    "econml DRPolicyForest": lambda seed: EconMLPolicy("PolicyForest", seed),
+    "econml DRPolicyTree": lambda seed: EconMLPolicy("PolicyTree", seed),
+    "causalml uplift forest": UpliftForest,
+    "stochtree BCF": CausalForestBCF,
+    "TabPFN v2 S-learner": TabPFNLearner,
+    "DFCL": DecisionFocused,
+    "funnel product": FunnelProduct,
     "causalml X-learner": lambda seed: CausalMLLearner("BaseXRegressor", seed),
     "causalml R-learner": lambda seed: CausalMLLearner("BaseRRegressor", seed),
 }
