@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import numpy as np
 
+from largesse.data.log_reader import log_from_arrays
 from largesse.records import Array
 from largesse.response.boosting import Boosting
 
@@ -26,3 +29,27 @@ def test_interactions_are_found() -> None:
     curves = Boosting(rounds=100).fit(X, level, response).predict(X)
     truth = (X[:, 0] * X[:, 1])[:, None] + 0.5 * np.arange(3)
     assert ((curves - truth) ** 2).mean() < 0.3 * truth.var()
+
+
+def test_fold_models_grow_for_the_same_number_of_rounds() -> None:
+    X, level, _ = rows(1000)
+    response = (np.random.default_rng(1).random(1000) < 0.3).astype(float)
+    log = log_from_arrays(X, level, response)
+    fold = np.arange(1000) % 4
+    model = Boosting()
+    models = model.fold_models(model._fit_encoder(log, fold), log, fold)
+    counts = {len(copy.trees_.trees.roots) for copy in models if isinstance(copy, Boosting)}
+    alone = [len(Boosting().fit(log.take(fold != f)).trees_.trees.roots) for f in range(4)]
+    # Only noise is left to learn, and 20 rounds without a smaller loss end the growth: they are cut off.
+    assert len(models) == 4
+    assert len(counts) == 1
+    assert counts.pop() < min(alone)
+
+
+def test_first_trees_predict_like_fewer_rounds() -> None:
+    X, level, response = rows(150)
+    grown = Boosting(rounds=30).fit(X, level, response).trees_
+    fewer = Boosting(rounds=7).fit(X, level, response).trees_
+    first = replace(grown, trees=grown.trees.take_first(7))
+    first.trees.check(4)
+    np.testing.assert_array_equal(first.scores(X, 3), fewer.scores(X, 3))

@@ -44,7 +44,10 @@ def fit_fold_copies(
     with subrange(share, 1.0):
         done = iter(run_in_threads([job for m in order for job in jobs[m]], workers, tracked=True))
     results = alone | {m: [next(done) for _ in jobs[m]] for m in order}
-    return tuple(tuple(member for members in results[m] for member in members) for m in range(len(models)))
+    fitted = [[model for members in results[m] for model in members] for m in range(len(models))]
+    for member, copies in zip(blank, fitted, strict=True):
+        member.harmonise_fold_models(copies, log, fold)
+    return tuple(map(tuple, fitted))
 
 
 def score_held_out_rows(models: Sequence[ResponseModel], X: Array, fold: Array, link: Link) -> Array:

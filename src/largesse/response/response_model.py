@@ -320,11 +320,22 @@ class ResponseModel(Learner):
 
         Models that choose settings may override this, to choose once for all folds.
         """
-        return [
-            model
-            for models in run_in_threads(self.fold_jobs(X, log, fold), self.count_workers(X), tracked=True)
-            for model in models
-        ]
+        jobs = self.fold_jobs(X, log, fold)
+        done = run_in_threads(jobs, self.count_workers(X), tracked=True)
+        models = [model for models in done for model in models]
+        self.harmonise_fold_models(models, log, fold)
+        return models
+
+    def harmonise_fold_models(self, models: list[ResponseModel], log: Log, fold: Array) -> None:
+        """Make a setting that every fold model chose by the fold it has not seen common to all of them.
+
+        The default does nothing.
+        """
+
+    def _learn_without_fold(self, X: Array, log: Log, fold: Array, without: int) -> None:
+        """Learn from all rows but those of one fold."""
+        rows = fold != without
+        self._learn(X[rows], log.take(rows))
 
     def fold_jobs(self, X: Array, log: Log, fold: Array) -> list[Callable[[], list[ResponseModel]]]:
         """Return one function per fold that fits the model of the fold, for parallel execution.
@@ -336,8 +347,9 @@ class ResponseModel(Learner):
         bare = log.bare
 
         def fit_without(f: int) -> list[ResponseModel]:
-            mine = fold != f
-            return [fit_copy(self, X[mine], bare.take(mine), self.encoder_)]
+            model = copy_with_encoder(self, bare.take(fold != f), self.encoder_)
+            model._learn_without_fold(X, bare, fold, f)
+            return [model]
 
         return [partial(fit_without, f) for f in np.unique(fold)]
 

@@ -5,8 +5,8 @@ the increments between levels, and of these the deviations are the least certain
 the most certain part first, each under a prior that only rows can outweigh:
 
 - the base (a customer's mean score over levels) is a weighted sum of the stacked models' bases, with a prior of equal weights;
-- the common increments are the ladder of `level_effect_estimation`, corrected by recorded or estimated propensities for
-  confounding that the base misses;
+- the common increments are the ladder of `level_effect_estimation`, corrected by recorded propensities, or with many rows by
+  estimated ones, for confounding that the base misses;
 - the tilt lets increments of 0/1 responses rise or fall with the standardised base z(x); its prior probability is one in five;
 - the shares of the models' own deviations from common increments are shrunk to zero.
 """
@@ -52,12 +52,14 @@ from largesse.response.response_model import ResponseModel, check_auto_setting, 
 from largesse.response.threshold_model import MANY_FEATURES, Thresholds
 from largesse.stats import assign_folds, choose_lowest_loss, sample_rows
 
+# Propensities that are estimated from fewer rows cost more skill than they bring (-.016 ± .011 on 42 worlds of 2,000 rows).
+MIN_ESTIMATION_ROWS = 5_000
 MAX_STACKING_ROWS = 200_000  # held-out rows that weights are fitted to; more rows only take longer
 WEIGHT_PRECISION = 10.0  # prior precision of equal weights for all models' base scores
 DEVIATION_PRECISION = 64.0  # prior precision of a share of zero for a model's deviations
 SHRUNK_PRECISION = 4.0  # the same for a model that shrinks its deviations itself
 TILT_PROBABILITY = 0.2  # prior probability that increments follow the base
-TILT_DEVIATION = 0.5  # prior standard deviation of a tilt that is not zero, per standard deviation of the base
+TILT_DEVIATION = 0.3  # prior standard deviation of a tilt that is not zero, per standard deviation of the base
 TILT_REACH = 2.5  # standard deviations of the base, beyond which the tilt does not grow
 
 
@@ -393,7 +395,7 @@ class Stack(ResponseModel):
         with subrange(0.0, 0.9):  # the rest is prediction and blending
             self.members_ = fit_fold_copies(models, X, log, fold, self)
         held = np.array([score_held_out_rows(member, X, fold, choose_link(log)) for member in self.members_])
-        if log.propensity is None and log.unit is None:
+        if log.propensity is None and log.unit is None and len(log) >= MIN_ESTIMATION_ROWS:
             log = replace(
                 log, propensity=estimate_single_index_propensities(log, X, held.mean(axis=(0, 2)), fold, self.seed)
             )

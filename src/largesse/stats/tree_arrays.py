@@ -43,6 +43,12 @@ class Trees:
             nodes = (self.feature, self.threshold, self.left, self.right, self.value)
             _compile_tree_evaluation()(np.ascontiguousarray(X, dtype=np.float32), out, self.roots, *nodes)
 
+    def take_first(self, count: int) -> Trees:
+        """Return the first `count` trees, with their nodes alone."""
+        end = self.roots[count] if count < len(self.roots) else len(self.feature)
+        nodes = (part[:end] for part in (self.feature, self.threshold, self.left, self.right, self.value))
+        return Trees(self.roots[:count], *nodes)
+
     def check(self, features: int) -> None:
         """Refuse trees with invalid or circular links between nodes.
 
