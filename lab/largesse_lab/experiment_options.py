@@ -1,4 +1,4 @@
-"""The options of `largesse experiment`, which the product's command line imports from here."""
+"""Command-line options of `largesse experiment`."""
 
 import inspect
 import json
@@ -12,7 +12,7 @@ import typer
 
 from largesse.errors import Problem, fail
 from largesse.progress import show_progress
-from largesse_lab.experiment_runs import EXPERIMENT_NAMES, RunOptions, run
+from largesse_lab.experiment_runs import EXPERIMENT_NAMES, ExperimentRunOptions, run_experiment
 from largesse_lab.runner.experiment_request import Request
 
 app = typer.Typer(
@@ -25,7 +25,7 @@ app = typer.Typer(
 
 @dataclass(frozen=True)
 class ExperimentOptions:
-    """The options of `largesse experiment`; None is the experiment's own default."""
+    """Command-line options of `largesse experiment`; None is the default of the experiment."""
 
     name: Annotated[
         str,
@@ -77,23 +77,23 @@ class ExperimentOptions:
 def experiment(**arguments: Any) -> None:
     """Repeat the paper's experiments, or measure models where the truth is known."""
     options = ExperimentOptions(**arguments)
-    names, sizes = parse_rows(options.rows)
-    repeats, seeds = parse_seeds(options.seeds)
-    models = split_names(options.models)
+    names, sizes = parse_names_or_row_counts(options.rows)
+    repeats, seeds = parse_repeats_or_seed_range(options.seeds)
+    models = split_comma_names(options.models)
     request = Request(
-        problems=split_names(options.simulations),
+        problems=split_comma_names(options.simulations),
         models=names if models is None else [*models, *(names or [])],
         repeats=options.repeats if repeats is None else repeats,
-        part=parse_part(options.part),
+        part=parse_part_of_repeats(options.part),
         chunk=options.chunk,
         mix=options.mix,
         seeds=seeds,
         sizes=sizes,
     )
-    command = shlex.join(["largesse", *drop_source(sys.argv[1:])])
-    run_options = RunOptions(request, options.out, options.jobs, options.kept, options.machine, command)
+    command = shlex.join(["largesse", *drop_existing_record_options(sys.argv[1:])])
+    run_options = ExperimentRunOptions(request, options.out, options.jobs, options.kept, options.machine, command)
     with show_progress(options.as_json) as progress:
-        records, text = run(options.name, run_options, progress)
+        records, text = run_experiment(options.name, run_options, progress)
     typer.echo(json.dumps(records, ensure_ascii=False) if options.as_json else text)
 
 
@@ -101,15 +101,15 @@ experiment.__signature__ = inspect.signature(ExperimentOptions)  # type: ignore[
 app.command()(experiment)
 
 
-def split_names(text: str | None) -> list[str] | None:
-    """Return the names in a comma-separated list."""
+def split_comma_names(text: str | None) -> list[str] | None:
+    """Split a comma-separated text into a list of names."""
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def drop_source(words: list[str]) -> list[str]:
-    """Return a command's words without --kept and --machine.
+def drop_existing_record_options(words: list[str]) -> list[str]:
+    """Return the words of a command line without the options --kept and --machine.
 
-    >>> drop_source(["experiment", "table1", "--kept", "--machine", "a large one", "--out", "docs/results"])
+    >>> drop_existing_record_options(["experiment", "table1", "--kept", "--machine", "a large one", "--out", "docs/results"])
     ['experiment', 'table1', '--out', 'docs/results']
     """
     dropped = {
@@ -118,29 +118,29 @@ def drop_source(words: list[str]) -> list[str]:
     return [word for i, word in enumerate(words) if i not in dropped and not word.startswith("--machine=")]
 
 
-def parse_part(text: str) -> tuple[int, int]:
-    """Return a part (i, n): 1/4 is the second of four."""
+def parse_part_of_repeats(text: str) -> tuple[int, int]:
+    """Parse a part such as "1/4", the second of four parts of the repeats, to (1, 4)."""
     i, _, n = text.partition("/")
     if not (i.isdecimal() and n.isdecimal() and int(i) < int(n)):
         fail("experiment", Problem(f"part {text!r}", "parts of 4 are 0/4, 1/4, 2/4 and 3/4"))
     return int(i), int(n)
 
 
-def parse_rows(text: str | None) -> tuple[list[str] | None, list[int] | None]:
-    """Return names of rows, or numbers of rows.
+def parse_names_or_row_counts(text: str | None) -> tuple[list[str] | None, list[int] | None]:
+    """Parse the option --rows as names of table rows, or as numbers of log rows.
 
-    >>> parse_rows("SIRE,BART"), parse_rows("2000,20000"), parse_rows(None)
+    >>> parse_names_or_row_counts("SIRE,BART"), parse_names_or_row_counts("2000,20000"), parse_names_or_row_counts(None)
     ((['SIRE', 'BART'], None), (None, [2000, 20000]), (None, None))
     """
-    parts = split_names(text)
+    parts = split_comma_names(text)
     bare = [part.replace("_", "") for part in parts or []]
     return (None, [int(part) for part in bare]) if bare and all(map(str.isdecimal, bare)) else (parts, None)
 
 
-def parse_seeds(text: str | None) -> tuple[int | None, tuple[int, int] | None]:
-    """Return a number of repeats, or the first and the last seed.
+def parse_repeats_or_seed_range(text: str | None) -> tuple[int | None, tuple[int, int] | None]:
+    """Parse the option --seeds as a number of repeats, or as a first and a last seed.
 
-    >>> parse_seeds("20"), parse_seeds("0-199"), parse_seeds(None)
+    >>> parse_repeats_or_seed_range("20"), parse_repeats_or_seed_range("0-199"), parse_repeats_or_seed_range(None)
     ((20, None), (None, (0, 199)), (None, None))
     """
     if text is None:

@@ -1,4 +1,4 @@
-"""The command `largesse experiment`: run an experiment by its name, and write results that can be read and resumed.
+"""Runs of `largesse experiment`: measure an experiment, and write its records, summary and result page.
 
 In a folder, an experiment leaves NAME.jsonl (its records), NAME.json (its summary with the command, machine and versions that made
 it), NAME.md (its result page) and figures. `page` writes the pages of all summaries in a folder again. Parts that are run by several
@@ -22,7 +22,7 @@ from largesse_lab.experiments import EXPERIMENTS, Experiment
 from largesse_lab.pages.method_comparison import Summary
 from largesse_lab.runner import process_pool
 from largesse_lab.runner.experiment_request import Records, Request
-from largesse_lab.runner.method_repeats import GRID_REPEATS
+from largesse_lab.runner.method_measurement import GRID_REPEATS
 
 EXPERIMENT_NAMES = (*EXPERIMENTS, "page")
 PACKAGES = (
@@ -42,8 +42,8 @@ NOTES_MARK = "<!-- notes: kept when this page is written again -->"
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    """A request, the place of its results, and the way it is run."""
+class ExperimentRunOptions:
+    """Options of one run of an experiment: request, output path, processes and command."""
 
     request: Request
     out: Path | None = None  # a folder for all results, or a .jsonl file for the records alone
@@ -54,27 +54,27 @@ class RunOptions:
 
     @property
     def folder(self) -> Path | None:
-        """The folder for results, or None."""
+        """Output folder of the results, or None if there is none."""
         return None if self.out is None or self.out.suffix == ".jsonl" else self.out
 
 
-def run(name: str, options: RunOptions, progress: Progress) -> tuple[Records, str]:
-    """Run an experiment, write its results to the folder, and return its records and its tables."""
+def run_experiment(name: str, options: ExperimentRunOptions, progress: Progress) -> tuple[Records, str]:
+    """Run an experiment by name, write its results to a folder, and return its records and tables."""
     if name == "page":
-        return [], _rewrite_pages(options.folder)
+        return [], _rewrite_result_pages(options.folder)
     if name not in EXPERIMENTS:
         fail("experiment", Problem(f"unknown experiment {name!r}", suggest(name, EXPERIMENT_NAMES)))
     experiment, folder, part = EXPERIMENTS[name], options.folder, options.request.part
-    refuse("experiment", _find_problems(experiment, options))
+    refuse("experiment", _find_option_problems(experiment, options))
     whole = folder is not None and part == (0, 1)
     path = options.out
     if folder is not None:
-        path = folder / f"{name}.jsonl" if whole else process_pool.name_part(folder, name, part)
+        path = folder / f"{name}.jsonl" if whole else process_pool.name_part_file(folder, name, part)
     if folder is not None and whole:
         processes = _count_processes(experiment, options)
         if processes > 1 and not options.kept:
-            run_parallel(experiment, options.request, processes, folder, progress)
-        process_pool.gather_parts(folder, name)
+            run_experiment_in_parallel(experiment, options.request, processes, folder, progress)
+        process_pool.gather_part_records(folder, name)
     request = replace(options.request, out=path)
     records = _read_records(path) if options.kept else experiment.measure(request, progress)
     summary = experiment.summarise(records)
@@ -83,12 +83,12 @@ def run(name: str, options: RunOptions, progress: Progress) -> tuple[Records, st
         content = {"experiment": name, "made": made, "summary": summary}
         text = json.dumps(content, ensure_ascii=False) + "\n"
         process_pool.write_text(folder / f"{name}.json", text)
-        write_page(folder, experiment, made, summary)
-    return records, experiment.write_results(summary).text()
+        write_result_page(folder, experiment, made, summary)
+    return records, experiment.write_results(summary).join_paragraphs()
 
 
-def _find_problems(experiment: Experiment, options: RunOptions) -> list[Problem]:
-    """List the options that are out of range, or not for this experiment."""
+def _find_option_problems(experiment: Experiment, options: ExperimentRunOptions) -> list[Problem]:
+    """List options that are out of range or that the experiment does not accept."""
     request = options.request
     counts = {"--repeats": request.repeats, "--chunk": request.chunk, "--jobs": options.jobs}
     problems = [Problem(f"{option} {n}", "1 or more") for option, n in counts.items() if n is not None and n < 1]
@@ -110,8 +110,8 @@ def _find_problems(experiment: Experiment, options: RunOptions) -> list[Problem]
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
-def _count_processes(experiment: Experiment, options: RunOptions) -> int:
-    """Return the number of processes that share the repeats: several if CPU cores, not a GPU, do the work."""
+def _count_processes(experiment: Experiment, options: ExperimentRunOptions) -> int:
+    """Return the number of parallel processes: the number of CPU cores, or one on a machine with a GPU."""
     from largesse.stats import count_cores
 
     if options.jobs is not None:
@@ -126,8 +126,10 @@ def _count_processes(experiment: Experiment, options: RunOptions) -> int:
     return min(processes, worlds, processes if repeats is None else repeats)
 
 
-def run_parallel(experiment: Experiment, request: Request, processes: int, folder: Path, progress: Progress) -> None:
-    """Measure parts of an experiment in several processes.
+def run_experiment_in_parallel(
+    experiment: Experiment, request: Request, processes: int, folder: Path, progress: Progress
+) -> None:
+    """Measure the parts of an experiment in several processes.
 
     Methods with grids wait until one process each has searched its grid on the first repeats; other methods run meanwhile.
     """
@@ -138,16 +140,18 @@ def run_parallel(experiment: Experiment, request: Request, processes: int, folde
     )  # refuses at once a request that every process would refuse
     tuned, others = experiment.split_methods(request)
     if not tuned:
-        requests = _divide(request, processes)
-        process_pool.run_parts(experiment.name, requests, folder, progress, experiment.one_thread)
+        requests = _divide_repeats(request, processes)
+        process_pool.run_experiment_parts(experiment.name, requests, folder, progress, experiment.one_thread)
         return
     searches = [replace(request, models=[method], repeats=GRID_REPEATS) for method in tuned]
-    meanwhile = _divide(replace(request, models=others), max(processes - len(tuned), 1)) if others else []
-    process_pool.run_parts(experiment.name, [*searches, *meanwhile], folder, progress)
-    process_pool.run_parts(experiment.name, _divide(replace(request, models=tuned), processes), folder, progress)
+    meanwhile = _divide_repeats(replace(request, models=others), max(processes - len(tuned), 1)) if others else []
+    process_pool.run_experiment_parts(experiment.name, [*searches, *meanwhile], folder, progress)
+    process_pool.run_experiment_parts(
+        experiment.name, _divide_repeats(replace(request, models=tuned), processes), folder, progress
+    )
 
 
-def _divide(request: Request, processes: int) -> list[Request]:
+def _divide_repeats(request: Request, processes: int) -> list[Request]:
     return [replace(request, part=(i, processes)) for i in range(processes)]
 
 
@@ -161,8 +165,8 @@ def _read_records(path: Path | None) -> Records:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def describe_experiment_run(options: RunOptions, records: Records) -> Mapping[str, Any]:
-    """Return the command, machine, date, number of repeats, and versions that made some records."""
+def describe_experiment_run(options: ExperimentRunOptions, records: Records) -> Mapping[str, Any]:
+    """Return facts about an experiment run: command, machine, date, repeats, and package versions."""
     repeats = {record[key] for record in records for key in ("repeat", "seed", "log", "world") if key in record}
     # The versions on another machine are unknown here.
     versions = {} if options.machine else {name: version for name in PACKAGES if (version := _find_version(name))}
@@ -189,8 +193,11 @@ def _find_version(package: str) -> str | None:
         return None
 
 
-def write_page(folder: Path, experiment: Experiment, made: Mapping[str, Any], summary: Summary) -> None:
-    """Write the result page of an experiment and its figures; keep the notes at the end of an existing page."""
+def write_result_page(folder: Path, experiment: Experiment, made: Mapping[str, Any], summary: Summary) -> None:
+    """Write the result page of an experiment and its figures.
+
+    The notes at the end of an existing page are kept.
+    """
     section = experiment.write_results(summary)
     versions = ", ".join(f"{name} {version}" for name, version in (made.get("versions") or {}).items())
     repeats = f"{made['repeats']:,} repeats" if made.get("repeats") else ""
@@ -212,8 +219,8 @@ def write_page(folder: Path, experiment: Experiment, made: Mapping[str, Any], su
         process_pool.write_text(folder / file, draw() + "\n")
 
 
-def _rewrite_pages(folder: Path | None) -> str:
-    """Write the pages of all summaries in a folder; refuse other files."""
+def _rewrite_result_pages(folder: Path | None) -> str:
+    """Rewrite the result pages of all experiment summaries in a folder."""
     if folder is None:
         fail("experiment", Problem("no folder with results", "name it by --out, as --out docs/results"))
     contents, problems = [], []
@@ -232,5 +239,5 @@ def _rewrite_pages(folder: Path | None) -> str:
         problems.append(Problem(f"{folder} has no results", "run an experiment first, as largesse experiment rates"))
     refuse("results", problems)
     for content in contents:
-        write_page(folder, EXPERIMENTS[content["experiment"]], content["made"], content["summary"])
+        write_result_page(folder, EXPERIMENTS[content["experiment"]], content["made"], content["summary"])
     return f"wrote {len(contents)} pages in {folder}"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from largesse_lab.runner import method_repeats, truth_measures
+from largesse_lab.runner import method_measurement, truth_measures
 
 DATA_NEXT_TO_CHECKOUT = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -25,4 +25,4 @@ def small_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulated logs of 300 rows, and plans of the dynamic programme for 60 customers."""
     monkeypatch.setattr(truth_measures, "LOG_ROWS", 300)
     monkeypatch.setattr(truth_measures, "FRESH_ROWS", 300)
-    monkeypatch.setattr(method_repeats, "PROGRAMME_ROWS", 60)
+    monkeypatch.setattr(method_measurement, "PROGRAMME_ROWS", 60)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from largesse import cli
-from largesse_lab.experiment_options import drop_source
+from largesse_lab.experiment_options import drop_existing_record_options
 
 Call = Callable[..., int]
 
@@ -29,7 +29,7 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Call:
 
 
 def test_the_recorded_command_does_not_name_the_machine_of_the_summary() -> None:
-    assert drop_source(["experiment", "--machine=x", "--kept", "rates"]) == ["experiment", "rates"]
+    assert drop_existing_record_options(["experiment", "--machine=x", "--kept", "rates"]) == ["experiment", "rates"]
 
 
 INVALID = [

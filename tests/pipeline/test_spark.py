@@ -24,7 +24,7 @@ from largesse.errors import InputError, MissingPartError
 from largesse.evaluation import summarise_study
 from largesse.io import to_json
 from largesse.levels import Levels
-from largesse.pipeline import customer_checks, open_engine, plan, run, run_on_spark
+from largesse.pipeline import customer_table_validation, open_engine, plan, run, run_on_spark
 from largesse.pipeline.commands import evaluate_plan, score_log, silent
 from largesse.pipeline.customer_tables import choose_customers
 from largesse.pipeline.engine_protocol import Engine, Target
@@ -177,7 +177,7 @@ def test_rows_of_a_large_log_are_scored_where_they_are(
             numbers.append(to_json(summarise_study(evaluate_plan(campaign, log, scored, 2.5, len(log)))))
         assert (held[1].curves == held[0].curves).all()
         assert numbers[1] == near(numbers[0])
-        monkeypatch.setattr(customer_checks, "read_memory_limit", lambda: 1000)
+        monkeypatch.setattr(customer_table_validation, "read_memory_limit", lambda: 1000)
         capped = replace(campaign, customers=None, planning=replace(campaign.planning, constraints={"caps": {2: 10}}))
         with pytest.raises(InputError, match="constraints"):
             choose_customers(capped, remote, on_cluster)
@@ -292,12 +292,16 @@ def test_customers_that_the_driver_needs_at_once_are_refused_if_they_do_not_fit_
     if not planning:
         pq.write_table(table.set_column(1, "age", pa.array([f"{k},5" for k in range(200)])), path)
     source = session.read.parquet(path.as_uri()) if kind == "frame" else str(path)
-    needed = 200 * (table.num_columns + 3) * customer_checks.BYTES_PER_VALUE
-    monkeypatch.setattr(customer_checks, "read_memory_limit", lambda: int(needed / customer_checks.MEMORY_SHARE) - 1)
+    needed = 200 * (table.num_columns + 3) * customer_table_validation.BYTES_PER_VALUE
+    monkeypatch.setattr(
+        customer_table_validation, "read_memory_limit", lambda: int(needed / customer_table_validation.MEMORY_SHARE) - 1
+    )
     with pytest.raises(InputError, match=rf"(?s){words}.*200 customers.*more memory") as caught:
         Spark(session).open_customers(campaign, source, KINDS)
     assert len(caught.value.problems) == 1
-    monkeypatch.setattr(customer_checks, "read_memory_limit", lambda: int(needed / customer_checks.MEMORY_SHARE) + 1)
+    monkeypatch.setattr(
+        customer_table_validation, "read_memory_limit", lambda: int(needed / customer_table_validation.MEMORY_SHARE) + 1
+    )
     assert len(Spark(session).open_customers(campaign, source, KINDS)) == 200
 
 
@@ -335,7 +339,7 @@ def test_a_plan_that_is_refused_leaves_the_run_folder_as_it_was(
     text = (run_copy / "campaign.toml").read_text(encoding="utf-8")
     (run_copy / "campaign.toml").write_text(text.replace("exact = false", "exact = true"), encoding="utf-8")
     before = {path: path.read_bytes() for path in run_copy.rglob("*") if path.is_file()}
-    monkeypatch.setattr(customer_checks, "read_memory_limit", lambda: 1000)
+    monkeypatch.setattr(customer_table_validation, "read_memory_limit", lambda: 1000)
     with pytest.raises(InputError, match="exact = true"):
         plan(run_copy, str(ran.parent / "customers.parquet"), engine=Spark(session))
     assert {path: path.read_bytes() for path in run_copy.rglob("*") if path.is_file()} == before

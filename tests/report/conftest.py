@@ -25,7 +25,7 @@ from largesse.records import (
     StudySummary,
     summarise_fit,
 )
-from largesse.report import Heading, join_parts
+from largesse.report import CampaignHeading, join_report_numbers
 from largesse.response import Linear, describe_model
 from support.plans import summarise
 
@@ -68,8 +68,12 @@ def make_run(*, binary: bool) -> SmallRun:
     fit = summarise_fit("Linear", describe_model("Linear"), CHOICES, log)
     judged = summarise_study(study)
     records = (fit, summary, judged, estimate_slider_budgets(summary, judged))
-    heading = Heading("Autumn coupons", "€", 0) if binary else Heading("Autumn sales", "USD", 0, response_unit="USD")
-    numbers = json.loads(json.dumps(join_parts(heading, *map(to_json, records))))
+    heading = (
+        CampaignHeading("Autumn coupons", "€", 0)
+        if binary
+        else CampaignHeading("Autumn sales", "USD", 0, response_unit="USD")
+    )
+    numbers = json.loads(json.dumps(join_report_numbers(heading, *map(to_json, records))))
     return SmallRun(log, study, records, numbers)
 
 

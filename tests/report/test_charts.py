@@ -6,9 +6,15 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from largesse.report.charts.axes import fit_axis, thin_ticks
+from largesse.report.charts.axes import fit_axis, select_tick_labels
 from largesse.report.charts.curve_chart import DESK, PHONE, ChartSize, CurveChart, CurvePoint, draw_curve_chart
-from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, choose_ink, contrast, spread_colours
+from largesse.report.charts.palette import (
+    DARK_LEVELS,
+    LIGHT_LEVELS,
+    choose_text_colour,
+    compute_contrast_ratio,
+    spread_colours,
+)
 from largesse.report.charts.row_charts import (
     draw_balance_strip,
     draw_gain_strip,
@@ -42,17 +48,17 @@ def test_an_axis_that_ends_at_its_data_has_three_ticks_or_more(reach: float, tar
 
 
 def test_ticks_are_thinned_until_they_do_not_touch() -> None:
-    assert thin_ticks([0, 5, 10, 20, 30], [6] * 5) == [0, 2, 4]
-    assert thin_ticks([0, 1], [50, 50]) == [0]
+    assert select_tick_labels([0, 5, 10, 20, 30], [6] * 5) == [0, 2, 4]
+    assert select_tick_labels([0, 1], [50, 50]) == [0]
 
 
 @pytest.mark.parametrize("stops", [LIGHT_LEVELS, DARK_LEVELS])
 @pytest.mark.parametrize("depth", range(2, 13))
 def test_colours_of_levels_are_ordered_by_lightness_and_carry_readable_text(stops: tuple[str, ...], depth: int) -> None:
     colours = spread_colours(stops, depth)
-    white = [contrast(colour, "#ffffff") for colour in colours]
+    white = [compute_contrast_ratio(colour, "#ffffff") for colour in colours]
     assert white == sorted(white, reverse=stops is DARK_LEVELS)
-    assert min(contrast(colour, choose_ink(colour)) for colour in colours) >= 4.5
+    assert min(compute_contrast_ratio(colour, choose_text_colour(colour)) for colour in colours) >= 4.5
 
 
 @pytest.mark.parametrize(

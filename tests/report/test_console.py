@@ -7,8 +7,8 @@ import pytest
 
 from largesse.campaign import read_campaign
 from largesse.pipeline import examine, report
-from largesse.report import print_answer, print_checkup, print_error
-from largesse.report.sentences import select_notes
+from largesse.report import print_error, print_log_checkup, print_run_result
+from largesse.report.sentences import select_note_warnings
 
 WITHOUT_INTERVAL = {"estimate": 11.65, "low": None, "high": None, "se": None}
 
@@ -28,11 +28,11 @@ def test_the_answer_shows_comparisons_and_every_warning_the_urgent_ones_first(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     numbers = report(run_copy)
-    print_answer(numbers, run_copy)
+    print_run_result(numbers, run_copy)
     text = join_words(capsys.readouterr().out)
     shown = [numbers["answer"]["headline"], "this plan", "a simple rule", f"open {run_copy / 'report.html'}"]
     shown += [f"against {other['name']}: " for other in numbers["versus"]]
-    shown += [warning["text"] for warning in select_notes(numbers["answer"]["warnings"])]
+    shown += [warning["text"] for warning in select_note_warnings(numbers["answer"]["warnings"])]
     assert [words for words in shown if join_words(words) not in text] == []
     numbers["answer"]["warnings"] = [
         {"answer": "note", "text": "Only a note. And more."},
@@ -41,7 +41,7 @@ def test_the_answer_shows_comparisons_and_every_warning_the_urgent_ones_first(
     ]
     for row in (numbers, *numbers["safety"]["options"], *numbers["versus"]):
         row["value"] = dict(WITHOUT_INTERVAL)
-    print_answer(numbers, run_copy)
+    print_run_result(numbers, run_copy)
     text = join_words(capsys.readouterr().out)
     urgent = text.index("✗ no: The levels may be in the wrong order. ! careful: Few rows of 'Approx. A'. ")
     assert urgent < text.index("this plan") < text.index("· Only a note. And more.")
@@ -54,7 +54,7 @@ def test_the_answer_shows_comparisons_and_every_warning_the_urgent_ones_first(
 def test_the_checkup_shows_every_check_and_level(
     checkup: dict[str, Any], page: Path | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_checkup(checkup | {"notes": ["A note"]}, page)
+    print_log_checkup(checkup | {"notes": ["A note"]}, page)
     text = capsys.readouterr().out
     assert "randomisation" in text
     firsts = [line.split()[0] for line in text.splitlines() if line.strip()]
@@ -87,7 +87,7 @@ def test_no_number_and_no_level_of_the_table_is_cut(
     for k, row in enumerate(checkup["curve"]["levels"]):
         row["name"] = name.format(k)
         row["value"] |= value
-    print_checkup(checkup, None)
+    print_log_checkup(checkup, None)
     lines = capsys.readouterr().out.splitlines()
     starts = [name.format(k)[:4] for k in range(len(checkup["curve"]["levels"]))]
     assert all(any(line.startswith(start) and line.rstrip().endswith(end) for line in lines) for start in starts)

@@ -5,9 +5,9 @@ import pytest
 from largesse.report.number_format import (
     NumberStyle,
     Units,
+    add_interval_label,
     choose_style,
-    half_width,
-    label_interval,
+    measure_half_width,
     write_count,
     write_percent,
 )
@@ -25,9 +25,9 @@ WITHOUT_INTERVAL = {"estimate": 3.2, "low": NAN, "high": NAN}
         (write_percent(NAN), "–"),
         (write_count(1_200_000), "1,200,000"),
         (choose_style([-0.001], 1.0).text(-0.001), "0.0"),
-        (Units("amount", "€").cost(-0.5), "−€0.50"),
-        (Units("amount", "USD").cost(1.2e9), "1.20\u202fbillion\u202fUSD"),
-        (EURO.cost(0.00314), "€0.0031"),
+        (Units("amount", "€").write_cost(-0.5), "−€0.50"),
+        (Units("amount", "USD").write_cost(1.2e9), "1.20\u202fbillion\u202fUSD"),
+        (EURO.write_cost(0.00314), "€0.0031"),
         (EURO.one_more, "€1 more"),
         (Units("binary", "").one_more, "one more unit of budget"),
         (Units("binary", "").title_axis("budget"), "budget"),
@@ -44,8 +44,8 @@ WITHOUT_INTERVAL = {"estimate": 3.2, "low": NAN, "high": NAN}
         (EURO.value_style({}).with_interval({"estimate": None}), "–"),
         (NumberStyle(decimals=1).with_interval(WITHOUT_INTERVAL), "3.2 (no interval: too few responses)"),
         (NumberStyle().interval({"estimate": NAN, "low": NAN, "high": NAN}), "–"),
-        (label_interval(NumberStyle().interval(WITHOUT_INTERVAL)), "no interval: too few responses"),
-        (label_interval("1 to 2"), "95\u00a0% interval 1 to 2"),
+        (add_interval_label(NumberStyle().interval(WITHOUT_INTERVAL)), "no interval: too few responses"),
+        (add_interval_label("1 to 2"), "95\u00a0% interval 1 to 2"),
     ],
 )
 def test_numbers_are_written_for_people(written: str, text: str) -> None:
@@ -59,5 +59,5 @@ def test_money_is_written_to_the_cent_however_precise_it_is(half: float) -> None
 
 
 def test_a_width_that_is_a_rounding_error_does_not_count() -> None:
-    assert half_width({"low": 0.4, "high": 0.4 + 1e-16}) is None
-    assert half_width({"low": 1.0, "high": 1.5}) == 0.25
+    assert measure_half_width({"low": 0.4, "high": 0.4 + 1e-16}) is None
+    assert measure_half_width({"low": 1.0, "high": 1.5}) == 0.25

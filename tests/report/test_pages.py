@@ -35,16 +35,16 @@ from largesse.records import (
     StudySummary,
 )
 from largesse.report import (
-    Heading,
+    CampaignHeading,
     describe_check,
     describe_checkup,
     draw_slides,
-    join_parts,
-    render_check,
-    render_checkup,
+    join_report_numbers,
+    render_campaign_check,
+    render_log_checkup,
     render_report,
 )
-from largesse.report.page_rendering import REPORT_SECTIONS, clean
+from largesse.report.page_rendering import REPORT_SECTIONS, clean_page_value
 from support.browsers import PHONE, watch
 from support.pages import Page, visible
 
@@ -124,14 +124,14 @@ def test_labels_replace_names_of_columns_and_levels_alone(binary_run: Any) -> No
         "plan": "Nowhere to be seen",
         "Oslo": "Nowhere to be seen",
     }
-    numbers = join_parts(Heading("Autumn", "€", 0), *parts, labels)
+    numbers = join_report_numbers(CampaignHeading("Autumn", "€", 0), *parts, labels)
     page = visible(render_report(numbers))
     assert "Years of age" in page
     assert "A small voucher" in page
     assert "Nowhere" not in page
     assert not re.search(r"\bsmall \(costs", page)
     assert "By age" not in page
-    assert join_parts(Heading("Autumn", "€", 0), *parts)["levels"][1]["name"] == "small"
+    assert join_report_numbers(CampaignHeading("Autumn", "€", 0), *parts)["levels"][1]["name"] == "small"
 
 
 def test_hostile_text_is_escaped_everywhere(binary: Numbers, amount: Numbers) -> None:
@@ -166,7 +166,10 @@ def test_every_curve_has_its_readout_and_is_drawn_for_a_desk_and_a_phone(binary:
 
 
 def test_values_that_a_page_cannot_show_are_cleaned() -> None:
-    assert clean({"a": math.inf, "b": ("x\x00y", 3, True, "5 %")}) == {"a": None, "b": ["x y", 3, True, "5\u202f%"]}
+    assert clean_page_value({"a": math.inf, "b": ("x\x00y", 3, True, "5 %")}) == {
+        "a": None,
+        "b": ["x y", 3, True, "5\u202f%"],
+    }
 
 
 # -- the numbers of a run ----------------------------------------------------------------------------------------------
@@ -192,7 +195,7 @@ def test_parts_are_json_with_one_form_of_estimate_and_are_joined_by_section(bina
     for estimate in estimates:
         assert {"estimate", "low", "high", "se"} <= estimate.keys()
         assert estimate["low"] is None or estimate["low"] <= estimate["estimate"] <= estimate["high"]
-    joined = join_parts(Heading("Autumn", "€", 7), *parts)
+    joined = join_report_numbers(CampaignHeading("Autumn", "€", 7), *parts)
     assert {"tried", "estimates"} == joined["method"].keys()
     assert {"headline", "verdict", "warnings"} == joined["answer"].keys()
     assert joined["budget"] == parts[1]["budget"]  # the plan's wins
@@ -228,8 +231,8 @@ def test_the_checkup_shows_its_checks_and_names_a_leaking_column() -> None:
     level, response = rng.integers(0, 3, n), rng.integers(0, 2, n).astype(float)
     log = log_from_arrays(pa.table({"x": rng.normal(size=n), HOSTILE: response}), level, response)
     numbers = describe_checkup(doctor(log), log, title="<b>Autumn", notes=["seen before"])
-    page = render_checkup(numbers)
-    assert render_checkup(json.loads(json.dumps(numbers))) == page
+    page = render_log_checkup(numbers)
+    assert render_log_checkup(json.loads(json.dumps(numbers))) == page
     assert numbers["answer"] == "no"
     shown = [numbers["headline"], ">&lt;script&gt;alert(1)&lt;/script&gt;</th>", "Seen before"]
     shown += [check["topic"] for check in numbers["support"]["checks"]]
@@ -248,7 +251,7 @@ def test_the_checkup_of_a_panel_shows_the_comparison_within_customers() -> None:
     table["y"] = rng.normal(size=600) + table["level"]
     log = read_log(table, level="level", response="y", levels=levels, customer="id")
     numbers = describe_checkup(doctor(log), log, title="Panel")
-    page = render_checkup(json.loads(json.dumps(numbers)))
+    page = render_log_checkup(json.loads(json.dumps(numbers)))
     effect = numbers["within"]["within"][0]["estimate"]
     assert 0.7 < effect < 1.3
     assert f"+{effect:.1f}" in page
@@ -275,9 +278,9 @@ def make_check(answer: str = "no") -> Numbers:
 
 
 def test_the_check_of_a_campaign_shows_its_findings_and_fits_a_phone(browser: object, tmp_path: Path) -> None:
-    page = render_check(make_check())
+    page = render_campaign_check(make_check())
     assert "The campaign did not go as planned." in page
-    assert "went as promised" in render_check(make_check("fine"))
+    assert "went as promised" in render_campaign_check(make_check("fine"))
     assert "<script>" not in page
     assert "&lt;b&gt;words" in page
     assert "by the policy" in page  # rows without ids are decided again

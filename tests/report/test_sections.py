@@ -10,23 +10,39 @@ import pytest
 
 from largesse.evaluation import ESTIMATORS
 from largesse.report import render_report
-from largesse.report.comparison_rows import describe_cost, view_legend
+from largesse.report.comparison_rows import describe_level_cost, view_level_legend
 from largesse.report.number_format import MISSING_DASH, Units
-from largesse.report.page_rendering import write_answer
-from largesse.report.sections.budget_frontier import NOTHING_PAYS, describe_promises, view_frontier, view_slider
-from largesse.report.sections.decision_explanations import view_explanations, write_change
-from largesse.report.sections.gain_bounds import view_bounds, view_evidence
-from largesse.report.sections.level_changes import summarise_moves, view_fall, view_matrix, view_transitions
-from largesse.report.sections.level_responses import view_groups, view_responses
-from largesse.report.sections.method_details import view_method
-from largesse.report.sections.next_steps import view_exploration, write_needed_rows
-from largesse.report.sections.overlap_balance import view_support
-from largesse.report.sections.profit_by_budget import view_profit
-from largesse.report.sections.protected_groups import view_protected
+from largesse.report.page_rendering import write_verdict_and_warnings
+from largesse.report.sections.budget_frontier import (
+    NOTHING_PAYS,
+    describe_overpredicted_budgets,
+    view_budget_slider,
+    view_frontier,
+)
+from largesse.report.sections.decision_explanations import view_explanations, write_level_changing_prices
+from largesse.report.sections.gain_bounds import view_evidence, view_gain_bounds
+from largesse.report.sections.level_changes import (
+    view_level_changes,
+    view_transition_matrix,
+    view_waterfall,
+    write_moved_share,
+)
+from largesse.report.sections.level_responses import view_group_curves, view_level_responses
+from largesse.report.sections.method_details import view_method_details
+from largesse.report.sections.next_steps import view_exploration_step, write_needed_rows
+from largesse.report.sections.overlap_balance import view_overlap_and_balance
+from largesse.report.sections.profit_by_budget import view_profit_by_budget
+from largesse.report.sections.protected_groups import view_protected_groups
 from largesse.report.sections.qini_curve import view_qini_curve
 from largesse.report.sections.segments import view_segments
 from largesse.report.sections.summary import CANNOT_SAY, SummaryCard, view_summary
-from largesse.report.sentences import judge_profit, write_best_budget, write_loss, write_profit, write_returned
+from largesse.report.sentences import (
+    classify_profit,
+    write_best_budget,
+    write_loss_headline,
+    write_profit,
+    write_return_per_unit,
+)
 from largesse.response import describe_model, list_models
 from support.pages import Page, figures, visible
 
@@ -75,7 +91,7 @@ def test_urgent_warnings_come_first_and_lose_nothing(ugly: Numbers, binary: Numb
 
 
 def find_cards(numbers: Numbers) -> list[SummaryCard]:
-    cards: list[SummaryCard] = view_summary(numbers, Units.of(numbers))["cards"]
+    cards: list[SummaryCard] = view_summary(numbers, Units.from_numbers(numbers))["cards"]
     return cards
 
 
@@ -125,8 +141,8 @@ def test_money_that_responses_bring_is_set_against_its_cost(amount: Numbers) -> 
 @pytest.mark.parametrize(("price", "rate"), [(0.05, "€20.00"), (0.000064, "€15,600"), (0.0, "nothing"), (None, "–")])
 def test_the_price_is_the_cost_of_one_more_response(binary: Numbers, price: float | None, rate: str) -> None:
     binary["planned"]["price"] = price
-    assert EURO.rate(price).startswith(rate)
-    assert (rate in view_method(binary, EURO)["price"]) == bool(price)
+    assert EURO.write_price_number(price).startswith(rate)
+    assert (rate in view_method_details(binary, EURO)["price"]) == bool(price)
 
 
 def test_before_and_after_have_shares_and_differences(binary: Numbers) -> None:
@@ -158,13 +174,13 @@ def test_no_rate_lies_below_zero_or_above_one(binary: Numbers) -> None:
 
 
 def test_a_level_named_by_its_cost_does_not_repeat_it(binary: Numbers) -> None:
-    assert [describe_cost(binary, EURO, k) for k in range(3)] == ["costs €0.00", "costs €5.00", "costs €10.00"]
+    assert [describe_level_cost(binary, EURO, k) for k in range(3)] == ["costs €0.00", "costs €5.00", "costs €10.00"]
     binary["levels"][1]["name"] = "€5"
-    assert [level["cost"] for level in view_legend(binary, EURO)] == ["costs €0.00", "", "costs €10.00"]
+    assert [level["cost"] for level in view_level_legend(binary, EURO)] == ["costs €0.00", "", "costs €10.00"]
     binary["levels"][1]["name"] = "5 USD"
-    assert describe_cost(binary, Units("binary", "USD"), 1) == ""
+    assert describe_level_cost(binary, Units("binary", "USD"), 1) == ""
     binary["levels"][1]["cost"] = None
-    assert describe_cost(binary, EURO, 1) == ""
+    assert describe_level_cost(binary, EURO, 1) == ""
 
 
 # -- frontier and slider -----------------------------------------------------------------------------------------------
@@ -192,8 +208,8 @@ def test_the_readout_has_cost_value_and_price_and_promises_are_counted(binary: N
     for k, row in enumerate(points):
         row["promise"] = row["value"]["estimate"] + (0.01 if k < 3 else -0.01)
     points[-1]["promise"] = None
-    assert figures(describe_promises(points)) == [3, len(points) - 1]
-    assert describe_promises([]) == ""
+    assert figures(describe_overpredicted_budgets(points)) == [3, len(points) - 1]
+    assert describe_overpredicted_budgets([]) == ""
 
 
 def around(middle: float) -> Numbers:
@@ -223,7 +239,7 @@ def slid(binary: Numbers) -> Numbers:
 
 
 def test_the_slider_begins_at_the_plan_and_the_page_carries_every_stop(slid: Numbers) -> None:
-    view = view_slider(slid, EURO)
+    view = view_budget_slider(slid, EURO)
     stops = json.loads(view["stops"])
     assert (view["start"], view["last"]) == (3, 4)  # the plan's budget is 2.5
     assert figures(stops[3]["budget"]) == [2.4, 576]
@@ -255,7 +271,7 @@ def test_without_stops_the_page_has_no_slider_but_the_reason_and_the_command(sli
 def test_the_stop_of_the_plan_has_the_numbers_of_the_evaluation(slid: Numbers) -> None:
     for key, more in (("stops", {"budget": 2.5, "own": True}), ("estimates", {})):
         slid["frontier"][key].insert(4, {**slid["frontier"][key][3], **more})
-    view, gain = view_slider(slid, EURO), slid["versus"][0]["difference"]
+    view, gain = view_budget_slider(slid, EURO), slid["versus"][0]["difference"]
     assert view["start"] == 4
     assert view["now"]["value"] == EURO.value_style(slid["value"]).with_interval(slid["value"])
     assert view["now"]["gain"] == EURO.write_gain(gain)
@@ -264,11 +280,11 @@ def test_the_stop_of_the_plan_has_the_numbers_of_the_evaluation(slid: Numbers) -
 
 def test_three_budgets_have_honest_values(slid: Numbers) -> None:
     slid["value"] = {"estimate": 0.55, "low": 0.5, "high": 0.6}
-    scenarios = view_slider(slid, EURO)["scenarios"]
+    scenarios = view_budget_slider(slid, EURO)["scenarios"]
     assert [figures(row["title"]) for row in scenarios] == [[2.5], [1.0], [4.0]]  # half: the stop nearest to 1.25
     assert [figures(row["text"]) for row in scenarios] == [[55.0, 50.0, 60.0], [40.0, 35.0, 45.0], [60.0, 55.0, 65.0]]
     slid["budget"]["average"] = None
-    assert view_slider(slid, EURO)["scenarios"] == []
+    assert view_budget_slider(slid, EURO)["scenarios"] == []
 
 
 def test_with_a_value_of_responses_the_third_budget_is_the_largest_that_pays(slid: Numbers, amount: Numbers) -> None:
@@ -276,14 +292,14 @@ def test_with_a_value_of_responses_the_third_budget_is_the_largest_that_pays(sli
     for stop, found in zip(stops, slid["frontier"]["estimates"], strict=True):
         found["profit"] = around(1.0 - stop["budget"])
     stops[2]["pays"] = True
-    view = view_slider(slid, EURO)
+    view = view_budget_slider(slid, EURO)
     this, half, pays = view["scenarios"]
     assert figures(pays["title"]) == [1.0, 1.0]  # €1 more, at a budget of €1.00
     assert figures(pays["text"])[-3:] == [0.0, -0.05, 0.05]
     assert len(figures(this["text"])) == len(figures(half["text"])) == 6  # value and profit, each with its interval
     assert figures(json.loads(view["stops"])[2]["left"]) == [0.0, -0.05, 0.05]
     stops[2]["pays"], stops[0]["pays"] = False, True
-    assert view_slider(slid, EURO)["scenarios"][2]["text"].endswith(NOTHING_PAYS)
+    assert view_budget_slider(slid, EURO)["scenarios"][2]["text"].endswith(NOTHING_PAYS)
 
 
 # -- profit ------------------------------------------------------------------------------------------------------------
@@ -296,13 +312,13 @@ def set_gain(numbers: Numbers, low: float, high: float, returned: float | None =
 
 
 def test_a_campaign_that_loses_money_says_so_first_with_its_return(amount: Numbers) -> None:
-    answer = write_answer(set_gain(amount, -0.9, -0.7))
+    answer = write_verdict_and_warnings(set_gain(amount, -0.9, -0.7))
     assert figures(answer["headline"]) == [1, 0.19]
     own = [amount["profit"]["own"][end] for end in ("estimate", "low", "high")]
     assert figures(answer["verdict"])[:6] == pytest.approx([*own, -0.8, -0.9, -0.7], abs=0.01)
     assert amount["versus"][0]["name"] in answer["verdict"]
     for returned in (None, -0.2, 1.4):  # no share comes back: the loss is an amount
-        assert figures(write_loss(Units.of(amount), set_gain(amount, -0.9, -0.7, returned))) == [0.8]
+        assert figures(write_loss_headline(Units.from_numbers(amount), set_gain(amount, -0.9, -0.7, returned))) == [0.8]
 
 
 @pytest.mark.parametrize(
@@ -312,12 +328,12 @@ def test_a_campaign_that_loses_money_says_so_first_with_its_return(amount: Numbe
 def test_the_profit_follows_its_interval(
     amount: Numbers, low: float, high: float, judged: str, shown: list[float]
 ) -> None:
-    units = Units.of(set_gain(amount, low, high))
-    assert judge_profit(amount) == judged
-    assert write_loss(units, amount) == ""
+    units = Units.from_numbers(set_gain(amount, low, high))
+    assert classify_profit(amount) == judged
+    assert write_loss_headline(units, amount) == ""
     text = write_profit(units, amount)
     assert figures(text)[3:] == shown  # after the plan's profit with its interval
-    assert text in write_answer(amount)["verdict"]
+    assert text in write_verdict_and_warnings(amount)["verdict"]
 
 
 @pytest.mark.parametrize(
@@ -334,7 +350,7 @@ def test_the_best_budget_comes_with_its_confidence_set(
     amount: Numbers, best: tuple[float, float, float, bool], shown: list[float], less: bool
 ) -> None:
     amount["best_budget"] |= dict(zip(("budget", "low", "high", "may_be_this"), best, strict=True))
-    text = write_best_budget(Units.of(amount), amount)
+    text = write_best_budget(Units.from_numbers(amount), amount)
     assert figures(text) == shown
     assert ("clearly less" in text) == less
 
@@ -342,16 +358,16 @@ def test_the_best_budget_comes_with_its_confidence_set(
 def test_a_worse_budget_inside_the_confidence_set_is_marked(amount: Numbers) -> None:
     own = amount["spend"]["estimate"]  # the set may have gaps
     amount["best_budget"] |= {"budget": own / 2, "low": own / 2, "high": own * 1.5, "may_be_this": False}
-    assert "between them" in write_best_budget(Units.of(amount), amount)
+    assert "between them" in write_best_budget(Units.from_numbers(amount), amount)
 
 
 def test_a_loss_is_never_rounded_up_to_the_whole() -> None:
-    texts = [write_returned(EURO, returned) for returned in (0.994, 0.998, 1.0, 1.2)]
+    texts = [write_return_per_unit(EURO, returned) for returned in (0.994, 0.998, 1.0, 1.2)]
     assert texts == ["€0.99", "€0.998", "€1.00", "€1.20"]
 
 
 def test_the_table_of_profits_has_the_plan_and_every_alternative(amount: Numbers) -> None:
-    view = view_profit(amount, Units.of(amount))
+    view = view_profit_by_budget(amount, Units.from_numbers(amount))
     assert view is not None
     names = [row["name"] for row in view["rows"]]
     assert names[0] == "this plan"
@@ -362,7 +378,7 @@ def test_the_table_of_profits_has_the_plan_and_every_alternative(amount: Numbers
 def test_a_yes_with_a_value_has_profits_in_the_unit_of_costs(amount: Numbers) -> None:
     amount["response"]["kind"], amount["response_unit"] = "binary", ""
     amount["profit"]["response_value"] = 12
-    view = view_profit(amount, Units.of(amount))
+    view = view_profit_by_budget(amount, Units.from_numbers(amount))
     assert view is not None
     assert view["definition"] == "the response (each yes is worth 12.00\u202fUSD)"
     assert view["rows"][0]["profit"].endswith("USD")
@@ -371,7 +387,7 @@ def test_a_yes_with_a_value_has_profits_in_the_unit_of_costs(amount: Numbers) ->
 
 def test_no_line_ends_between_a_sign_and_its_currency(amount: Numbers) -> None:
     amount |= {"unit": "$", "response_unit": "$"}
-    amount["answer"] = write_answer(amount)
+    amount["answer"] = write_verdict_and_warnings(amount)
     shown = visible(render_report(amount))
     assert "+\u2060$" in shown
     assert "+$" not in shown
@@ -401,7 +417,7 @@ def test_the_area_follows_its_interval_and_every_level_is_compared(binary: Numbe
 
 
 def test_bounds_agree_with_the_comparison(binary: Numbers) -> None:
-    rows, plan = view_bounds(binary, EURO)["rows"], binary["safety"]["options"][0]
+    rows, plan = view_gain_bounds(binary, EURO)["rows"], binary["safety"]["options"][0]
     assert [row["name"] for row in rows] == ["this plan", "a simple rule", "a random mix"]
     assert rows[-1]["gain"] == rows[-1]["bound"] == MISSING_DASH
     assert "(" in rows[0]["gain"]
@@ -419,7 +435,7 @@ def test_the_guarantee_is_shown_or_the_reason_why_there_is_none(
     binary["safety"]["excuse"] = excuse
     for row in binary["safety"]["options"]:
         row["guaranteed"] = guaranteed
-    text = view_bounds(binary, EURO)["guarantee"]
+    text = view_gain_bounds(binary, EURO)["guarantee"]
     assert excuse in text
     assert figures(text) == shown
 
@@ -431,7 +447,7 @@ def test_each_level_shows_its_cost_and_all_three_means_dashed_with_few_rows(bina
     log, levels = binary_run.log, binary["curve"]["levels"]
     means = [log.response[log.level == k].mean() for k in range(3)]
     np.testing.assert_allclose([row["raw"]["estimate"] for row in levels], means)
-    rows = view_responses(binary, EURO)["figure"].rows
+    rows = view_level_responses(binary, EURO)["figure"].rows
     assert [row.detail for row in rows] == ["costs €0.00", "costs €5.00", "costs €10.00"]
     for row in rows:
         assert row.figure.count('class="marker') == 2
@@ -449,7 +465,7 @@ def test_curves_of_groups_are_dashed_where_few_rows_had_the_level(binary: Number
     for group in feature["groups"]:
         for k, point in enumerate(group["levels"]):
             point |= {"effective": 40.0, "rows": 7 if k == 2 else 90}
-    view = view_groups(feature, NAMES, EURO)
+    view = view_group_curves(feature, NAMES, EURO)
     assert view["few"]
     for group in view["groups"]:
         kinds = ('class="curve few"', 'class="curve"', 'class="dot honest"')
@@ -475,7 +491,7 @@ def test_large_sums_of_levels_have_their_own_style(binary: Numbers) -> None:
 def test_the_price_changes_that_change_a_level_are_named(
     dearer: str | None, cheaper: str | None, shown: list[float]
 ) -> None:
-    text = write_change({"price": 1.0, "dearer": dearer, "below": 0.8, "cheaper": cheaper, "above": 1.5})
+    text = write_level_changing_prices({"price": 1.0, "dearer": dearer, "below": 0.8, "cheaper": cheaper, "above": 1.5})
     assert figures(text) == shown
     assert all(name in text for name in (dearer, cheaper) if name)
 
@@ -507,7 +523,7 @@ def test_the_waterfall_goes_from_the_past_to_the_plan(binary: Numbers) -> None:
     changes = binary["changes"]
     total = changes["before"]["value"]["estimate"] + sum(row["value"]["estimate"] for row in changes["levels"])
     assert total == pytest.approx(binary["value"]["estimate"])
-    rows = view_fall(changes, "value", NAMES, (EURO.value_style, EURO.gain_style), EURO.response).rows
+    rows = view_waterfall(changes, "value", NAMES, (EURO.value_style, EURO.gain_style), EURO.response).rows
     assert [rows[0].label, rows[-1].label] == ["What was done", "This plan"]
     assert len(rows) == 2 + len(changes["levels"])
     assert all(row.number[0] in "+−" for row in rows[1:-1])
@@ -515,21 +531,21 @@ def test_the_waterfall_goes_from_the_past_to_the_plan(binary: Numbers) -> None:
 
 
 def test_moves_are_shown_by_level_with_columns_only_for_levels_that_someone_gets(binary: Numbers) -> None:
-    matrix = view_matrix(MOVES, NAMES)
+    matrix = view_transition_matrix(MOVES, NAMES)
     assert matrix["names"] == ["small"]
     assert [row["name"] for row in matrix["rows"]] == NAMES
     cells = [row["cells"][0] for row in matrix["rows"]]
     assert [cell["text"] for cell in cells] == ["30\u202f%", "50\u202f%", "20\u202f%"]
     assert [cell["same"] for cell in cells] == [False, True, False]
-    assert figures(summarise_moves(MOVES))[0] == 50
+    assert figures(write_moved_share(MOVES))[0] == 50
     binary["changes"]["moves"] = MOVES
-    view = view_transitions(binary, EURO)
+    view = view_level_changes(binary, EURO)
     assert view is not None
     assert [row["name"] for row in view["moves"]] == ["none → small", "big → small"]
     assert [row["cost_per_extra"] for row in view["moves"]] == ["€20.00", "–"]
     assert [row["spend"] for row in view["moves"]] == ["+€2.00", "−€1.00"]
     binary["changes"]["moves"] = []
-    assert view_transitions(binary, EURO) is None
+    assert view_level_changes(binary, EURO) is None
     assert 'id="level_changes"' not in render_report(binary)
 
 
@@ -544,7 +560,7 @@ def test_the_next_step_is_about_the_budget_if_another_leaves_clearly_more(
 ) -> None:
     set_gain(amount, gain - 0.1, gain + 0.1)
     amount["best_budget"]["may_be_this"] = may
-    amount["answer"] = write_answer(amount)
+    amount["answer"] = write_verdict_and_warnings(amount)
     page = render_report(amount)
     for words in ("Spend less", "Consider another budget"):
         assert (words in page) == (words == step)
@@ -576,13 +592,13 @@ def test_the_exploration_that_settles_the_verdict_has_its_command_customers_and_
     binary: Numbers, amount: Numbers
 ) -> None:
     next_log = {"rate": 0.05, "customers": 20_000.0, "given_up": 0.004, "money": 0.1}
-    view = view_exploration(binary | {"next_log": next_log}, EURO)
+    view = view_exploration_step(binary | {"next_log": next_log}, EURO)
     assert "--explore 0.05 --explore-for evaluation" in view["command"]
     assert figures(view["customers"]) == [20_000]
     assert figures(view["cost"]) == [80, 2000]  # responses, euros
-    view = view_exploration(amount | {"next_log": next_log | {"money": None}}, Units.of(amount))
+    view = view_exploration_step(amount | {"next_log": next_log | {"money": None}}, Units.from_numbers(amount))
     assert figures(view["cost"]) == [80]
-    assert view_exploration(binary | {"next_log": None}, EURO) == {}
+    assert view_exploration_step(binary | {"next_log": None}, EURO) == {}
 
 
 def test_the_evidence_is_the_model_the_log_and_both_together(binary: Numbers) -> None:
@@ -604,21 +620,21 @@ def test_checks_overlap_and_balance_are_shown(binary: Numbers) -> None:
     assert all(check["topic"] in page for check in support["checks"])
     row = support["balance"][0]
     row |= {"before": 0.3, "after": 0.2, "levels_before": [0.3, 0.0, -0.3], "levels_after": [0.05, 0.0, -0.2]}
-    view = view_support(binary, EURO)
+    view = view_overlap_and_balance(binary, EURO)
     assert view["balance"].rows[0].mark == "above 0.1"
     assert [cell["off"] for cell in view["by_level"][0]["cells"]] == [False, False, True]
     rows = view["propensities"].rows
     assert [row.label for row in rows] == NAMES
     assert [row.number for row in rows] == [f"{seen['rows']} rows" for seen in support["overlap"]]
     row["after"] = 0.05
-    assert view_support(binary, EURO)["balance"].rows[0].mark == ""
+    assert view_overlap_and_balance(binary, EURO)["balance"].rows[0].mark == ""
     support |= {"overlap": [], "balance": [], "checks": [], "propensities": {"edges": [], "counts": []}}
     page = render_report(binary)
     assert "There is nothing to show." in page[page.index('id="overlap_balance"') : page.index('id="method_details"')]
 
 
 def test_every_estimator_is_shown_and_the_one_used_gives_the_value(binary: Numbers) -> None:
-    rows = view_method(binary, EURO)["estimates"]
+    rows = view_method_details(binary, EURO)["estimates"]
     assert [row["name"] for row in rows] == list(ESTIMATORS)
     assert [row["name"] for row in rows if "(used above)" in row["words"]] == ["dr"]
     used = next(row for row in binary["method"]["estimates"] if row["name"] == "dr")
@@ -626,7 +642,7 @@ def test_every_estimator_is_shown_and_the_one_used_gives_the_value(binary: Numbe
 
 
 def test_candidates_stand_together_with_losses_in_one_style(binary: Numbers) -> None:
-    groups = view_method(binary, EURO)["groups"]
+    groups = view_method_details(binary, EURO)["groups"]
     assert [group["title"] for group in groups] == ["Which model?", "Choice of the strength"]
     first = groups[0]["rows"]
     assert [(row["loss"], row["difference"], row["chosen"]) for row in first] == [
@@ -656,7 +672,7 @@ def test_groups_do_not_follow_the_slider_without_counts_at_every_stop(slid: Numb
 
 
 def test_groups_of_protected_attributes_are_shown_and_unequal_spends_named(binary: Numbers) -> None:
-    assert view_protected(binary, EURO) is None
+    assert view_protected_groups(binary, EURO) is None
     groups = [
         {
             "label": label,
@@ -669,13 +685,13 @@ def test_groups_of_protected_attributes_are_shown_and_unequal_spends_named(binar
         for label, spend in (("f", estimate(1.0, 1.5)), ("m", estimate(2.0, 2.5)))
     ]
     binary["protected"] = [{"column": "sex", "groups": groups}]
-    view = view_protected(binary, EURO)
+    view = view_protected_groups(binary, EURO)
     assert view is not None
     (attribute,) = view["attributes"]
     assert [figures(row["spend"]) for row in attribute["rows"]] == [[1.25, 1.0, 1.5], [2.25, 2.0, 2.5]]
     assert figures(attribute["apart"]) == [1.25, 2.25]
     assert unescape(visible(render_report(binary))).count(attribute["apart"]) == 2  # also among what could go wrong
     groups[1]["spend"] = estimate(1.4, 2.5)
-    shown = view_protected(binary, EURO)
+    shown = view_protected_groups(binary, EURO)
     assert shown is not None
     assert shown["attributes"][0]["apart"] == ""

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from largesse.io import to_json
 from largesse.records import GRADES, Estimate, GainEvidence, PolicyOption, Verdict
 from largesse.report.number_format import Units
-from largesse.report.page_rendering import write_answer
-from largesse.report.sections.gain_bounds import view_bounds
-from largesse.report.sections.next_steps import list_steps
+from largesse.report.page_rendering import write_verdict_and_warnings
+from largesse.report.sections.gain_bounds import view_gain_bounds
+from largesse.report.sections.next_steps import list_next_steps
 from largesse.report.sentences import (
-    counts_revenue,
-    describe_bounds,
-    describe_groups,
-    judge_profit,
+    classify_profit,
+    counts_revenue_as_profit,
     list_risks,
-    select_notes,
-    select_urgent,
-    warn_of_spending,
+    list_spending_warnings,
+    select_note_warnings,
+    select_urgent_warnings,
+    write_gain_bounds,
+    write_group_sentences,
     write_probability,
 )
 from support.pages import figures
@@ -56,7 +56,7 @@ def judge(numbers: Numbers, gains: list[Estimate], verdict: Numbers, reference: 
     """Return the numbers of a page with these gains over a reference, and a verdict."""
     same = numbers["versus"][0] | {"name": reference, "detail": "all get '5'", "difference": to_json(gains[0])}
     judged = {**numbers, "versus": [same, *numbers["versus"][1:]], "safety": bound(gains), "verdict": verdict, **more}
-    return judged | {"answer": write_answer(judged)}
+    return judged | {"answer": write_verdict_and_warnings(judged)}
 
 
 def make_gain(estimate: float, half: float) -> Estimate:
@@ -122,7 +122,7 @@ def test_a_contradiction_is_named_and_the_log_believed(binary: Numbers) -> None:
 
 
 def list_commands(numbers: Numbers) -> list[str]:
-    return [" ".join(step["command"]) for step in list_steps(numbers, Units.of(numbers))]
+    return [" ".join(step["command"]) for step in list_next_steps(numbers, Units.from_numbers(numbers))]
 
 
 @pytest.mark.parametrize(
@@ -145,10 +145,10 @@ def test_a_group_is_described_by_its_conditions_and_its_level(
     keys = ("feature", "kind", "holds", "limit", "word")
     rows = [{**dict(zip(keys, row, strict=True)), "or_missing": False} for row in conditions]
     binary["groups"] = [{"conditions": rows, "share": 0.4, "level": 1, "agreement": 0.9}]
-    (text,) = describe_groups(binary)
+    (text,) = write_group_sentences(binary)
     assert text == f"{shown[0].upper()}{shown[1:]} (40\u202f% of customers): small for 90\u202f%."
     binary["groups"][0] |= {"conditions": [], "agreement": 1.0}
-    assert describe_groups(binary) == ["small for all."]
+    assert write_group_sentences(binary) == ["small for all."]
 
 
 def test_risks_are_short_the_most_serious_first_and_lose_nothing(binary: Numbers) -> None:
@@ -178,13 +178,13 @@ def test_a_probability_is_never_certain(probability: float, shown: int) -> None:
     ],
 )
 def test_the_bounds_are_those_of_the_log_alone(gains: list[Estimate], shown: list[float], named: list[str]) -> None:
-    text = describe_bounds(EURO, bound(gains))
+    text = write_gain_bounds(EURO, bound(gains))
     assert figures(text) == shown
     assert [name for name in (PLAN, RULE) if name in text.lower()] == named
 
 
 def test_a_bound_just_above_zero_is_not_written_as_zero() -> None:
-    assert 0.002 in figures(describe_bounds(EURO, bound([make_gain(0.03, 0.02998)])))
+    assert 0.002 in figures(write_gain_bounds(EURO, bound([make_gain(0.03, 0.02998)])))
 
 
 @pytest.mark.parametrize(
@@ -205,14 +205,14 @@ def test_spending_other_than_the_budget_and_its_probability_are_warned_of(
         "planned": {"spend": planned, "price": 0.2, "confidence": confidence},
         "spend": dict(zip(("estimate", "low", "high"), spend, strict=True)),
     }
-    warnings = warn_of_spending(EURO, numbers)
+    warnings = list_spending_warnings(EURO, numbers)
     assert {warning["answer"]: figures(warning["text"]) for warning in warnings} == shown
 
 
 def test_urgent_warnings_come_first_and_notes_are_separate() -> None:
     warnings = [{"answer": answer, "text": "."} for answer in ("note", "careful", "no")]
-    assert [w["answer"] for w in select_urgent(warnings)] == ["no", "careful"]
-    assert [w["answer"] for w in select_notes(warnings)] == ["note"]
+    assert [w["answer"] for w in select_urgent_warnings(warnings)] == ["no", "careful"]
+    assert [w["answer"] for w in select_note_warnings(warnings)] == ["note"]
 
 
 @st.composite
@@ -255,11 +255,11 @@ def test_nothing_on_a_page_contradicts_anything_else(amount_run: Any) -> None:
 
 
 def check_agreement(numbers: Numbers) -> None:
-    units, profit, advised = Units.of(numbers), numbers["profit"], numbers["verdict"]["recommended"]
+    units, profit, advised = Units.from_numbers(numbers), numbers["profit"], numbers["verdict"]["recommended"]
     headline, below = numbers["answer"]["headline"], numbers["answer"]["verdict"]
-    view, commands = view_bounds(numbers, units), list_commands(numbers)
+    view, commands = view_gain_bounds(numbers, units), list_commands(numbers)
     # Money first: a campaign that loses it is never recommended.
-    loses = judge_profit(numbers) == "loses"
+    loses = classify_profit(numbers) == "loses"
     assert headline.startswith("This plan loses money") == loses
     assert ("After costs" in below) == (profit is not None)
     if loses:
@@ -286,4 +286,4 @@ def check_agreement(numbers: Numbers) -> None:
     ],
 )
 def test_revenue_counts_as_profit_where_no_margin_is_given(units: Units, worth: float, counted: bool) -> None:
-    assert counts_revenue(units, {"response_value": worth}) is counted
+    assert counts_revenue_as_profit(units, {"response_value": worth}) is counted

@@ -1,4 +1,4 @@
-"""Baselines: the models that the paper compares with, as published, extended to more than two levels.
+"""Baselines: the models that the paper compares its method with, extended to more than two levels.
 
 `CFRNet` and `GANITE` are networks; `BART` samples trees with stochtree; `TLearner` fits one model for each level; `BanditNet`
 learns a policy without a response model.

@@ -1,4 +1,4 @@
-"""BanditNet under a budget: a policy network learnt from the log without a response model (the incentive paper's Algorithm 1).
+"""BanditNet baseline: a policy network trained on the log under a budget, without a response model.
 
 A network gives every level a score, and the policy is their softmax π. With rewards δ in [0, 1] and propensities ρ, it
 maximises the mean of (δ − λ) π(y|x)/ρ(y|x) − η Σ_y c(y) π(y|x) (Joachims, Swaminathan and de Rijke 2018, with a price η on
@@ -55,12 +55,12 @@ from largesse.response.networks import (
 from largesse.stats import assign_folds, limit_to_one_thread, mark_held_out_rows, softmax
 from largesse_lab.baselines.network_helpers import (
     draw_batches,
-    draw_by_steps,
+    draw_training_stretches,
     find_held_out_share_problems,
-    find_option_problems,
-    loop_of_steps,
-    start_by_seed,
-    zero_moments,
+    find_unknown_option_problems,
+    initialise_models_by_seed,
+    make_training_loop,
+    make_zero_moments,
 )
 
 BANDITNET_FORMAT = "largesse-banditnet"
@@ -84,7 +84,7 @@ BANDITNET_OPTIONS = {"spend": SPENDS, "search": ("posthoc", "retrain")}
 
 @final
 class BanditNet(Learner):
-    """A policy network under a budget.
+    """Policy network that keeps its expected cost within a budget (Algorithm 1 of the incentive paper).
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class BanditNet(Learner):
     Attributes
     ----------
     translations_
-        The candidates: a `Translation` for each λ.
+        The candidates: a `TranslationResult` for each λ.
     price_
         η subtracted from the scores × cost. With "retrain" the scores already contain η; this is the remainder still
         needed to meet the budget.
@@ -121,7 +121,7 @@ class BanditNet(Learner):
 
     networks_: PolicyNetworks
     price_: float
-    translations_: tuple[Translation, ...]
+    translations_: tuple[TranslationResult, ...]
 
     def __init__(
         self,
@@ -151,12 +151,12 @@ class BanditNet(Learner):
     def _learn(self, X: Array, log: Log) -> None:
         refuse("BanditNet", self._problems(log.levels))
         self.levels_known_ = log.levels
-        costs = self._costs(log.costs, len(log))
+        costs = self._broadcast_costs(log.costs, len(log))
         if costs.min(axis=1).mean() > self.budget:
             raise make_below_cheapest_error("BanditNet", self.budget, float(costs.min(axis=1).mean()))
-        trainer = Trainer(self._settings(), X, log, costs)
+        trainer = BanditNetTrainer(self._gather_settings(), X, log, costs)
         with limit_to_one_thread(X.size):
-            shifts = self._shifts(trainer.rows.reward)
+            shifts = self._list_translations(trainer.rows.reward)
             trained = trainer.train(shifts)
             if isinstance(self.translations, str):
                 best = trained.translations[choose_translation(trained.translations)].shift
@@ -166,18 +166,18 @@ class BanditNet(Learner):
         self.translations_ = tuple(
             replace(translation, chosen=i == best_place) for i, translation in enumerate(trained.translations)
         )
-        self.networks_ = trained.networks.take(np.array([best_place]))
-        self.price_ = self._price(self.scores(X), costs, self.budget, trainer.rows.weight)
+        self.networks_ = trained.networks.select_networks(np.array([best_place]))
+        self.price_ = self._find_price(self.scores(X), costs, self.budget, trainer.rows.weight)
 
-    def _settings(self) -> Settings:
-        names = (field.name for field in fields(Settings))
-        return Settings(**{name: getattr(self, name) for name in names})
+    def _gather_settings(self) -> BanditNetSettings:
+        names = (field.name for field in fields(BanditNetSettings))
+        return BanditNetSettings(**{name: getattr(self, name) for name in names})
 
-    def _shifts(self, reward: Array) -> Array:
+    def _list_translations(self, reward: Array) -> Array:
         auto = isinstance(self.translations, str)
         return np.asarray((*TRANSLATIONS, float(reward.mean())) if auto else self.translations, dtype=np.float64)
 
-    def _costs(self, costs: Array | None, n: int) -> Array:
+    def _broadcast_costs(self, costs: Array | None, n: int) -> Array:
         """Return the cost of each level for each customer (n, K)."""
         face = costs if costs is not None else self.levels_known_.common_costs
         if face is None:
@@ -191,13 +191,13 @@ class BanditNet(Learner):
         return np.broadcast_to(paid, (n, K))
 
     def _problems(self, levels: Levels) -> list[Problem]:
-        wrong = find_option_problems(self, BANDITNET_OPTIONS) + find_policy_network_problems(
+        wrong = find_unknown_option_problems(self, BANDITNET_OPTIONS) + find_policy_network_problems(
             self.network, self.training
         )
         wrong += find_budget_problems(self.budget)
         if not self.clip >= 1:
             wrong.append(Problem(f"clip={self.clip!r}", "1/ρ is never below one: give a number above it"))
-        if not _are_translations(self.translations):
+        if not _are_valid_translations(self.translations):
             wrong.append(Problem(f"translations={self.translations!r}", "numbers, as [0, 0.3, 0.6], or 'auto'"))
         if not levels.certain:
             words = "observed" if levels.observed else "paid on redemption"
@@ -208,36 +208,39 @@ class BanditNet(Learner):
     # -- deciding ---------------------------------------------------------------------------------------------------
 
     def scores(self, X: Array) -> Array:
-        """Return the network's scores (n, K) of encoded features (n, p), before any price."""
+        """Return the network's scores (n, K) for encoded features (n, p), without the price of the budget."""
         return self.networks_.scores(X)[0]
 
     def probabilities_at_price(self, customers: Any) -> Array:
-        """Return the probabilities (n, K) of the levels at the price learnt on the log; other customers do not change them."""
+        """Return the level probabilities (n, K) of customers at the price learnt on the log.
+
+        The probabilities of a customer do not depend on the other customers.
+        """
         X = self.encode(customers)
-        return softmax(self.scores(X) - self.price_ * self._costs(getattr(customers, "costs", None), len(X)))
+        return softmax(self.scores(X) - self.price_ * self._broadcast_costs(getattr(customers, "costs", None), len(X)))
 
     def probabilities(self, customers: Any, budget: float | None = None) -> Array:
-        """Return probabilities (n, K) whose expected cost over these customers is within the budget."""
-        X, costs, budget = self._prepare(customers, budget)
+        """Return level probabilities (n, K) of customers whose expected cost is within the budget."""
+        X, costs, budget = self._encode_with_costs(customers, budget)
         scores = self.scores(X)
-        return softmax(scores - self._price(scores, costs, budget) * costs)
+        return softmax(scores - self._find_price(scores, costs, budget) * costs)
 
     def decide(self, customers: Any, budget: float | None = None) -> Array:
-        """Return one level (n,) each: the best scores that the budget allows these customers together."""
-        X, costs, budget = self._prepare(customers, budget)
+        """Return one level (n,) per customer: the highest total score within the budget."""
+        X, costs, budget = self._encode_with_costs(customers, budget)
         if not len(X):
             return np.zeros(0, dtype=np.int64)
         scores = self.scores(X)
         if self.spend == "all":  # cost is worth more than any score, so the budget alone holds it back
-            scores = scores + _overriding_value(scores, costs) * costs
+            scores = scores + _find_dominating_cost_value(scores, costs) * costs
         return allocate(scores, costs, budget).levels
 
-    def _price(self, scores: Array, costs: Array, budget: float, weight: Array | None = None) -> float:
+    def _find_price(self, scores: Array, costs: Array, budget: float, weight: Array | None = None) -> float:
         return find_softmax_price(scores, costs, budget, weight, self.spend)
 
-    def _prepare(self, customers: Any, budget: float | None) -> tuple[Array, Array, float]:
+    def _encode_with_costs(self, customers: Any, budget: float | None) -> tuple[Array, Array, float]:
         X = self.encode(customers)
-        costs = self._costs(customers.costs if isinstance(customers, Customers | Log) else None, len(X))
+        costs = self._broadcast_costs(customers.costs if isinstance(customers, Customers | Log) else None, len(X))
         budget = self.budget if budget is None else float(budget)
         refuse("BanditNet", find_budget_problems(budget, unlimited=True))
         least = float(costs.min(axis=1).mean()) if len(X) else 0.0
@@ -254,7 +257,7 @@ class BanditNet(Learner):
             raise ValueError(f"price_: {self.price_}")
 
     def _check_levels(self) -> None:
-        """Raise ValueError unless settings, levels and network fit together and give finite scores at the price."""
+        """Raise ValueError unless a loaded policy's settings, levels and network fit together."""
         if problems := self._problems(self.levels_known_):
             raise ValueError(problems[0].what)
         if len(self.levels_known_) != self.levels_:
@@ -262,12 +265,12 @@ class BanditNet(Learner):
         costs = self.levels_known_.common_costs
         with np.errstate(all="ignore"):
             scores = self.scores(np.zeros((1, len(self.encoder_.names)), dtype=np.float32))
-            priced = scores if costs is None else scores - self.price_ * self._costs(None, 1)
+            priced = scores if costs is None else scores - self.price_ * self._broadcast_costs(None, 1)
         if scores.shape != (1, self.levels_) or not np.isfinite(priced).all():
             raise ValueError("the network has no finite scores at its price")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy to one file; the same policy gives the same bytes."""
+        """Write the policy to a file with reproducible bytes."""
         write_archive(path, BANDITNET_FORMAT, *self._state())
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -276,7 +279,7 @@ class BanditNet(Learner):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BanditNet:
-        """Load a saved policy, and refuse a file with unknown or missing content."""
+        """Read a saved policy from a file, and refuse a file with unknown or missing content."""
         manifest, arrays = read_archive(path, BANDITNET_FORMAT)
         with expected_content(path):
             net = cls.from_state(manifest["model"], arrays)
@@ -285,22 +288,22 @@ class BanditNet(Learner):
             return net
 
 
-def _are_translations(value: Any) -> bool:
+def _are_valid_translations(value: Any) -> bool:
     if isinstance(value, str):
         return value == "auto"
     return np.size(value) > 0 and bool(np.isfinite(np.asarray(value, dtype=float)).all())
 
 
-def _overriding_value(scores: Array, costs: Array) -> float:
-    """Return a value per unit of cost at which every dearer level beats every cheaper one."""
+def _find_dominating_cost_value(scores: Array, costs: Array) -> float:
+    """Return a bonus per unit of cost so large that every costlier level beats every cheaper level."""
     gaps = np.diff(np.sort(costs, axis=1), axis=1)
     gaps = gaps[gaps > 1e-9 * costs.max(initial=0.0)]
     return float(2 * np.ptp(scores, axis=1).max() / gaps.min()) if len(gaps) else 0.0
 
 
 @dataclass(frozen=True)
-class Translation:
-    """Result of one λ: its price η, and the evaluation of its policy."""
+class TranslationResult:
+    """Result of training with one reward translation λ: its price η and the evaluation of its policy."""
 
     shift: float  # λ
     price: float  # η
@@ -311,26 +314,26 @@ class Translation:
     chosen: bool = False
 
     @property
-    def sound(self) -> bool:
-        """True if the normaliser S is in the expected range."""
+    def has_valid_normaliser(self) -> bool:
+        """True if the SNIPS normaliser S of the policy is in its expected range."""
         return self.expected[0] <= self.normaliser <= self.expected[1]
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedPolicies:
-    """The policies of several λ and their networks."""
+    """Policies trained with several reward translations λ, and their networks."""
 
-    translations: tuple[Translation, ...]
+    translations: tuple[TranslationResult, ...]
     networks: PolicyNetworks
 
     def append(self, others: TrainedPolicies) -> TrainedPolicies:
-        """Return these policies and others."""
+        """Return the policies of both objects in one object."""
         return TrainedPolicies(self.translations + others.translations, self.networks.append(others.networks))
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings of the training of a `BanditNet`."""
+class BanditNetSettings:
+    """Settings for the training of a `BanditNet`."""
 
     budget: float
     spend: str
@@ -342,16 +345,16 @@ class Settings:
     seed: int
 
 
-class Trainer:
-    """Training of policies at any λ and η on one log."""
+class BanditNetTrainer:
+    """Trainer of policy networks on one log, for given reward translations λ and prices η."""
 
-    def __init__(self, settings: Settings, X: Array, log: Log, costs: Array) -> None:
+    def __init__(self, settings: BanditNetSettings, X: Array, log: Log, costs: Array) -> None:
         self.settings = settings
         low, high = log.response.min(), log.response.max()
         known = log.propensity is not None
         fold = np.zeros(len(log), int) if known else assign_folds(log, min(PROPENSITY_FOLDS, len(log)), settings.seed)
         rho = estimate_propensities(log, fold, settings.seed).own
-        self.rows = TrainingRows(
+        self.rows = PolicyTrainingRows(
             X=X,
             level=log.level,
             reward=(log.response - low) / (high - low if high > low else 1.0),
@@ -362,32 +365,34 @@ class Trainer:
         )
 
     def train(self, shifts: Array) -> TrainedPolicies:
-        """Return the policies of every λ, each with the η at which it spends the budget."""
+        """Train one policy per reward translation λ, each with the price η at which the policy spends the budget."""
         s, costs = self.settings, self.rows.costs
         if s.search == "retrain":
             prices, networks = self._search_by_training(shifts)
         else:
-            prices, networks = np.zeros(len(shifts)), self._train(shifts, np.zeros(len(shifts)))
+            prices, networks = np.zeros(len(shifts)), self._train_networks(shifts, np.zeros(len(shifts)))
         scores = networks.scores(self.rows.X)
         # After "retrain" too: where even the largest η left the policy over budget, the rest is taken off the scores.
         rest = np.array([find_softmax_price(score, costs, s.budget, self.rows.weight, s.spend) for score in scores])
         policies = [softmax(score - price * costs) for score, price in zip(scores, rest, strict=True)]
         results = zip(shifts, prices + rest, policies, strict=True)
-        return TrainedPolicies(tuple(self._judge(float(a), float(b), policy) for a, b, policy in results), networks)
+        return TrainedPolicies(
+            tuple(self._evaluate_translation(float(a), float(b), policy) for a, b, policy in results), networks
+        )
 
-    def _train(self, shifts: Array, prices: Array) -> PolicyNetworks:
+    def _train_networks(self, shifts: Array, prices: Array) -> PolicyNetworks:
         s = self.settings
         return train_policy_networks(self.rows, shifts, prices, network=s.network, training=s.training, seed=s.seed)
 
     def _search_by_training(self, shifts: Array) -> tuple[Array, PolicyNetworks]:
-        """Search for each λ's smallest η that keeps the policy within budget; every η tried is a training."""
+        """Search the smallest price η within the budget for each translation λ, with one training per price."""
         over, within = np.zeros(len(shifts)), np.full(len(shifts), np.inf)
         prices = np.zeros(len(shifts))
         best: PolicyNetworks | None = None
         first = 1.0 / max(float(np.ptp(self.rows.costs, axis=1).mean()), 1e-9)
         for _ in range(RETRAININGS):
-            networks = self._train(shifts, prices)
-            spend = np.array([self._spend(softmax(score)) for score in networks.scores(self.rows.X)])
+            networks = self._train_networks(shifts, prices)
+            spend = np.array([self._measure_spend(softmax(score)) for score in networks.scores(self.rows.X)])
             fits = spend <= self.settings.budget
             better = fits & (prices <= within)
             within, over = np.where(fits, np.minimum(prices, within), within), np.where(fits, over, prices)
@@ -400,11 +405,11 @@ class Trainer:
         assert best is not None
         return np.where(np.isfinite(within), within, over), best
 
-    def _spend(self, policy: Array) -> float:
+    def _measure_spend(self, policy: Array) -> float:
         return float(np.average((policy * self.rows.costs).sum(axis=1), weights=self.rows.weight))
 
-    def _judge(self, shift: float, price: float, policy: Array) -> Translation:
-        """Evaluate a policy (n, K): its normaliser on the training rows, its value on held-out rows."""
+    def _evaluate_translation(self, shift: float, price: float, policy: Array) -> TranslationResult:
+        """Compute the normaliser S of a policy (n, K) on training rows and its SNIPS value on held-out rows."""
         rows, held = self.rows, self.rows.held
         ratio = policy[np.arange(len(rows.level)), rows.level] * rows.inverse
         mine, w = ratio[~held], rows.weight[~held]
@@ -413,42 +418,47 @@ class Trainer:
         band = max(ERRORS * se, LEAST_BAND)
         theirs, v = ratio[held], rows.weight[held]
         snips = float((v * theirs) @ rows.reward[held] / max(v @ theirs, 1e-12))
-        return Translation(shift, price, self._spend(policy), S, (1 - band, 1 + band), snips)
+        return TranslationResult(shift, price, self._measure_spend(policy), S, (1 - band, 1 + band), snips)
 
 
-def choose_translation(tried: Sequence[Translation]) -> int:
-    """Return the position of the best SNIPS among policies whose S is in its range, or among all if no S is."""
-    sound = [i for i, translation in enumerate(tried) if translation.sound] or list(range(len(tried)))
+def choose_translation(tried: Sequence[TranslationResult]) -> int:
+    """Return the index of the policy with the best SNIPS value among those with a valid normaliser.
+
+    If no policy has a valid normaliser, all policies are compared.
+    """
+    sound = [i for i, translation in enumerate(tried) if translation.has_valid_normaliser] or list(range(len(tried)))
     return max(sound, key=lambda i: tried[i].snips)
 
 
 def find_softmax_price(
     scores: Array, costs: Array, budget: float, weight: Array | None = None, spend: str = SPENDS[0]
 ) -> float:
-    """Return the smallest η at which softmax(scores − η costs) has an expected cost (weighted mean) within budget.
+    """Return the smallest price η at which the policy softmax(scores − η costs) costs at most the budget.
+
+    The cost is the weighted mean of expected costs.
 
     η is negative only if all of the budget is to be spent; the dearest levels get a budget that they do not use up.
     """
     share = np.full(len(scores), 1.0 / max(len(scores), 1)) if weight is None else weight / weight.sum()
 
-    def spent(price: float) -> tuple[float, float]:
-        """Return the expected cost, and its rate of decrease with the price: the mean variance of a customer's cost."""
+    def measure_expected_spend(price: float) -> tuple[float, float]:
+        """Return the expected cost at a price, and the rate at which the cost falls with the price."""
         policy = softmax(scores - price * costs)
         each = np.einsum("nk,nk->n", policy, costs)
         return float(share @ each), float(share @ (np.einsum("nk,nk,nk->n", policy, costs, costs) - each**2))
 
-    now, _ = spent(0.0)
+    now, _ = measure_expected_spend(0.0)
     if now > budget:
-        return _crossing(spent, budget, 1.0)
+        return _find_budget_price_crossing(measure_expected_spend, budget, 1.0)
     most = float(share @ costs.max(axis=1))
     if spend == "up to" or not now < most:
         return 0.0
     # The most is spent only at η = −∞: almost all of it will do.
-    return _crossing(spent, min(budget, (1 - SHORT_OF_ALL) * most), -1.0)
+    return _find_budget_price_crossing(measure_expected_spend, min(budget, (1 - SHORT_OF_ALL) * most), -1.0)
 
 
-def _crossing(spent: Callable[[float], tuple[float, float]], budget: float, far: float) -> float:
-    """Return the smallest price whose spending is within budget: on the way from 0 to `far`, or beyond it.
+def _find_budget_price_crossing(spent: Callable[[float], tuple[float, float]], budget: float, far: float) -> float:
+    """Return the smallest price with a cost within budget, searched from 0 to `far` and beyond.
 
     Newton steps, kept inside the bracket known to hold it, with a bisection every fifth step.
     """
@@ -472,28 +482,28 @@ def _crossing(spent: Callable[[float], tuple[float, float]], budget: float, far:
 
 @dataclass(frozen=True, eq=False)
 class PolicyNetworks:
-    """M trained networks of one shape."""
+    """Parameters of M trained policy networks of the same shape."""
 
     shape: NetworkShape
     params: dict[str, Annotated[Array, ArraySpec(..., dtype="float32")]]  # each (M, …)
 
     def scores(self, X: Array) -> Array:
-        """Return the scores (M, n, K) of encoded features (n, p)."""
+        """Return the scores (M, n, K) of all networks for encoded features (n, p)."""
         from largesse.response.networks import sire_training
 
         return sire_training.predict_scores(self.params, X, self.shape).astype(np.float64)
 
-    def take(self, models: Array) -> PolicyNetworks:
-        """Return some of the networks, by position."""
+    def select_networks(self, models: Array) -> PolicyNetworks:
+        """Return the networks at the given positions."""
         return PolicyNetworks(self.shape, {name: value[models] for name, value in self.params.items()})
 
     def append(self, others: PolicyNetworks) -> PolicyNetworks:
-        """Return these networks and others of the same shape."""
+        """Return the networks of both objects in one object."""
         both = {name: np.concatenate([value, others.params[name]]) for name, value in self.params.items()}
         return PolicyNetworks(self.shape, both)
 
     def where(self, take: Array, others: PolicyNetworks) -> PolicyNetworks:
-        """Return these networks where `take` (M,) is true, the others elsewhere."""
+        """Return these networks where the mask (M,) is true, and the other object's networks elsewhere."""
         mixed = {
             name: np.where(take.reshape(-1, *[1] * (value.ndim - 1)), value, others.params[name])
             for name, value in self.params.items()
@@ -501,7 +511,7 @@ class PolicyNetworks:
         return PolicyNetworks(self.shape, mixed)
 
     def check(self, features: int, levels: int, models: int) -> None:
-        """Raise ValueError unless the arrays match the numbers of networks, features and levels."""
+        """Raise ValueError unless the arrays have the given numbers of networks, features and levels."""
         from largesse.response.networks import layers
 
         if (self.shape.features, self.shape.levels) != (features, levels):
@@ -511,8 +521,8 @@ class PolicyNetworks:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingRows:
-    """The rows that policy networks learn from."""
+class PolicyTrainingRows:
+    """Rows of a log as training data of policy networks."""
 
     X: Array  # (n, p) encoded features
     level: Array  # (n,)
@@ -524,23 +534,23 @@ class TrainingRows:
 
 
 def find_policy_network_problems(network: Network, training: Training) -> list[Problem]:
-    """Return the problems of the settings of policy networks."""
+    """List invalid settings of policy networks."""
     return find_setting_problems("network", network, BANDITNET_NETWORK) + find_setting_problems(
         "training", training, BANDITNET_TRAINING
     )
 
 
 def train_policy_networks(
-    rows: TrainingRows, shifts: Array, prices: Array, *, network: Network, training: Training, seed: int
+    rows: PolicyTrainingRows, shifts: Array, prices: Array, *, network: Network, training: Training, seed: int
 ) -> PolicyNetworks:
-    """Train one network for each λ (M,) and η (M,), all from one seed: they differ by λ and η alone."""
+    """Train one policy network for each pair of translation λ (M,) and price η (M,), all from the same seed."""
     network, training = (
         replace_auto_settings(network, BANDITNET_NETWORK),
         replace_auto_settings(training, BANDITNET_TRAINING),
     )
     size = (network.width, network.depth, network.activation, network.skip)
     shape = NetworkShape(rows.X.shape[1], rows.costs.shape[1], "free", *size, bounded=False)
-    loop = loop_of_steps(training.steps, BANDITNET_CHECK_STEPS, training.patience)
+    loop = make_training_loop(training.steps, BANDITNET_CHECK_STEPS, training.patience)
     learn = batched_training.stack_row_sets([np.flatnonzero(~rows.held)], rows.weight, training.batch)
     stop = batched_training.stack_row_sets([np.flatnonzero(rows.held)], rows.weight, most=batched_training.STOP_ROWS)
     model_data = (
@@ -550,14 +560,17 @@ def train_policy_networks(
     )
     numbers = (rows.X, rows.reward, rows.inverse, rows.costs)
     data = (rows.level.astype(np.int32), *(np.asarray(array, np.float32) for array in numbers))
-    job = TrainingJob(policy_program(shape, training, loop), loop, data, model_data, np.full(len(shifts), seed))
+    job = TrainingJob(make_policy_program(shape, training, loop), loop, data, model_data, np.full(len(shifts), seed))
     return PolicyNetworks(shape, train_networks(job).params)
 
 
-def policy_loss(
+def compute_policy_loss(
     shape: NetworkShape, params: Any, rows: tuple[jax.Array, ...], shift: jax.Array, price: jax.Array
 ) -> jax.Array:
-    """Return the counterfactual risk (): rows are level, features, reward, 1/ρ, costs (n, K) and weight."""
+    """Return the counterfactual risk of a policy network on a batch of rows.
+
+    A batch is level, features, reward, 1/ρ, costs (n, K) and weight.
+    """
     level, X, reward, inverse, costs, weight = rows
     probabilities = jax.nn.softmax(layers.forward(shape, params, X)[1], axis=1)
     ratio = jnp.take_along_axis(probabilities, level[:, None], axis=1)[:, 0] * inverse
@@ -566,8 +579,8 @@ def policy_loss(
 
 
 @functools.lru_cache(maxsize=8)
-def policy_program(shape: NetworkShape, training: Training, loop: TrainingLoop) -> TrainingProgram:
-    """Return the training of policy networks.
+def make_policy_program(shape: NetworkShape, training: Training, loop: TrainingLoop) -> TrainingProgram:
+    """Return the compiled training program of policy networks.
 
     `data`: level, features, reward, 1/ρ, costs. `model_data`: rows and weights to train on, rows and weights to stop by, λ, η.
     """
@@ -582,27 +595,27 @@ def policy_program(shape: NetworkShape, training: Training, loop: TrainingLoop) 
             else np.zeros(size, np.float32)
             for name, size in sizes.items()
         }
-        return params, zero_moments(optimiser, params)
+        return params, make_zero_moments(optimiser, params)
 
     def draw(seed: int, model_data: Any, stretches: Sequence[Array]) -> Iterator[Array]:
-        return draw_by_steps(
+        return draw_training_stretches(
             seed, stretches, loop.steps, lambda rng, n: draw_batches(rng, model_data[1], n, training.batch)
         )
 
     def step(state: Any, data: Any, model_data: Any, places: jax.Array) -> Any:
         params, moments = state
         rows = (*(array[model_data[0][places]] for array in data), model_data[1][places])
-        slope = jax.grad(policy_loss, argnums=1)(shape, params, rows, model_data[4], model_data[5])
+        slope = jax.grad(compute_policy_loss, argnums=1)(shape, params, rows, model_data[4], model_data[5])
         update, moments = optimiser.update(slope, moments, params)
         return optax.apply_updates(params, update), moments
 
     def loss(state: Any, data: Any, model_data: Any) -> jax.Array:
-        return policy_loss(
+        return compute_policy_loss(
             shape, state[0], (*(array[model_data[2]] for array in data), model_data[3]), model_data[4], model_data[5]
         )
 
     return TrainingProgram(
-        lambda seeds, _model_data: start_by_seed(seeds, first),
+        lambda seeds, _model_data: initialise_models_by_seed(seeds, first),
         draw,
         step,
         loss,

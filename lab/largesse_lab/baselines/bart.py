@@ -1,4 +1,6 @@
-"""BART: Bayesian sums of trees over features and level (Chipman, George and McCulloch 2010; for effects, Hill 2011).
+"""BART baseline: Bayesian additive regression trees over features and level.
+
+Chipman, George and McCulloch 2010; for effects, Hill 2011.
 
 The sampler is stochtree's. As Hill: the level is one more column, an ordered one, and the curve is read off by asking at
 every level. Beyond Hill: a warm start by growing trees from the root, so that tens of draws suffice instead of thousands; a
@@ -27,8 +29,8 @@ NEVER = -1e3  # the score of a level that the log never chose
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
-    """S draws of a sum of trees from a posterior; a score is shift + scale × its draw's sum."""
+class PosteriorDraws:
+    """S posterior draws of a sum of trees, each with its shift and scale."""
 
     count: int  # S
     shift: float
@@ -36,7 +38,7 @@ class Draws:
     trees: Trees  # those of the first draw first
 
     def scores(self, X: Array, K: int) -> Iterator[tuple[slice, Array]]:
-        """Yield blocks of rows, each with the scores (rows, S, K) of S draws at levels 0..K−1."""
+        """Yield blocks of rows with their scores (rows, S, K) in each of S draws at each of K levels."""
         for rows in split_row_blocks(len(X)):
             block = X[rows]
             out = np.zeros((len(block), self.count, K))
@@ -44,7 +46,7 @@ class Draws:
             yield rows, self.shift + self.scale * out
 
     def check(self, features: int) -> None:
-        """Refuse draws with different numbers of trees."""
+        """Raise ValueError if draws have different numbers of trees."""
         self.trees.check(features)
         if self.count < 1 or self.count > max(len(self.trees.roots), 1) or len(self.trees.roots) % self.count:
             raise ValueError(f"{len(self.trees.roots)} trees in {self.count} draws")
@@ -52,7 +54,7 @@ class Draws:
 
 @final
 class BART(ResponseModel):
-    """A sum of small trees with a prior that keeps each of them weak; the prediction is the posterior mean.
+    """Response model of Bayesian additive regression trees, which predicts posterior means.
 
     Parameters
     ----------
@@ -87,7 +89,7 @@ class BART(ResponseModel):
 
     probit_: bool
     logging_: Annotated[Array, ArraySpec("p+1", "K")] | None  # of the levels on the features
-    draws_: Draws
+    draws_: PosteriorDraws
 
     def __init__(
         self,
@@ -119,18 +121,18 @@ class BART(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
         refuse("BART", self._problems(log))
         self.probit_ = log.binary if self.link == "auto" else self.link == "probit"
-        self.logging_ = _logging(X, log) if self.propensity else None
-        rows = np.arange(len(log)) if log.weight is None else _as_often(log.weight, self.seed)
+        self.logging_ = _fit_level_regression(X, log) if self.propensity else None
+        rows = np.arange(len(log)) if log.weight is None else _repeat_rows_by_weight(log.weight, self.seed)
         response = log.response[rows]
         # Without differences a probit is infinite, and too few rows make no tree: stochtree refuses them.
         if np.ptp(response) == 0 or len(response) <= 2 * self.leaf_rows:
             self.probit_, self.draws_ = False, make_constant_draw(float(response.mean()))
             return
-        columns = np.column_stack([self._columns(X), log.level]).astype(np.float64)
+        columns = np.column_stack([self._append_propensities(X), log.level]).astype(np.float64)
         with limit_to_one_thread():
-            self.draws_ = self._sampled(columns[rows], response)
+            self.draws_ = self._sample_posterior(columns[rows], response)
 
-    def _sampled(self, columns: Array, response: Array) -> Draws:
+    def _sample_posterior(self, columns: Array, response: Array) -> PosteriorDraws:
         stochtree = require_part("stochtree", "", "BART", hint="pip install stochtree")
         split = np.ones(columns.shape[1])
         split[-1] = self.level_weight
@@ -155,8 +157,8 @@ class BART(ResponseModel):
         )
         return extract_posterior_draws(model)
 
-    def _columns(self, X: Array) -> Array:
-        """Return the features (n, p), followed by the estimated propensities if they are used."""
+    def _append_propensities(self, X: Array) -> Array:
+        """Return the features (n, p) with columns of estimated propensities, if the settings ask for them."""
         return X if self.logging_ is None else np.column_stack([X, softmax(X @ self.logging_[:-1] + self.logging_[-1])])
 
     def _problems(self, log: Log) -> list[Problem]:
@@ -177,15 +179,15 @@ class BART(ResponseModel):
 
     def _curves(self, X: Array) -> Array:
         out = np.empty((len(X), self.levels_))
-        for rows, responses in self._responses(X):
+        for rows, responses in self._yield_responses_by_draw(X):
             out[rows] = responses.mean(axis=1)
         return out
 
-    def _responses(self, X: Array) -> Any:
-        """Yield rows and their expected responses in every draw (rows, S, K)."""
+    def _yield_responses_by_draw(self, X: Array) -> Any:
+        """Yield blocks of rows with their expected responses (rows, S, K) in each posterior draw."""
         from scipy.special import ndtr
 
-        for rows, scores in self.draws_.scores(self._columns(X), self.levels_):
+        for rows, scores in self.draws_.scores(self._append_propensities(X), self.levels_):
             # A sum of trees is not held inside [0, 1] by itself.
             yield rows, ndtr(scores) if self.probit_ else np.clip(scores, 0.0, 1.0) if self.binary_ else scores
 
@@ -194,8 +196,8 @@ class BART(ResponseModel):
         self.draws_.check(p if self.logging_ is None else p + self.levels_)
 
 
-def _as_often(weight: Array, seed: int) -> Array:
-    """Repeat or drop rows until each of n rows occurs as often as its weight, rounded, states: evenly spaced along the weights.
+def _repeat_rows_by_weight(weight: Array, seed: int) -> Array:
+    """Return n row numbers in which each row occurs in proportion to its weight (systematic resampling).
 
     The sampler's own weights, turned around in version 0.4.5, would be no count of rows for a probit's latent noise anyway.
     """
@@ -205,8 +207,11 @@ def _as_often(weight: Array, seed: int) -> Array:
     return np.minimum(rows, n - 1)
 
 
-def _logging(X: Array, log: Log) -> Array:
-    """Return a logistic regression of the level on features (n, p): coefficients and, last, intercepts (p + 1, K)."""
+def _fit_level_regression(X: Array, log: Log) -> Array:
+    """Fit a logistic regression of the logged level on features (n, p), and return its coefficients.
+
+    The last row of (p + 1, K) is the intercepts.
+    """
     from sklearn.linear_model import LogisticRegression
 
     K = len(log.levels)
@@ -230,14 +235,14 @@ def _logging(X: Array, log: Log) -> Array:
 # -- conversion from stochtree -----------------------------------------------------------------------------------------
 
 
-def make_constant_draw(value: float) -> Draws:
-    """Return a single draw that is the same for all customers."""
+def make_constant_draw(value: float) -> PosteriorDraws:
+    """Return one posterior draw without trees that predicts a constant."""
     whole, real = np.zeros(0, np.int32), np.zeros(0)
-    return Draws(1, value, 0.0, Trees(whole, whole, real, whole, whole, real))
+    return PosteriorDraws(1, value, 0.0, Trees(whole, whole, real, whole, whole, real))
 
 
-def extract_posterior_draws(model: Any) -> Draws:
-    """Extract the trees of a sampled stochtree model with numeric features only."""
+def extract_posterior_draws(model: Any) -> PosteriorDraws:
+    """Extract the trees of a fitted stochtree model as posterior draws."""
     forests = json.loads(model.forest_container_mean.dump_json_string())
     nodes: list[_Node] = []
     roots = []
@@ -255,14 +260,14 @@ def extract_posterior_draws(model: Any) -> Draws:
         right=np.array(right, np.int32),
         value=np.array(value, np.float64),
     )
-    return Draws(int(forests["num_samples"]), float(model.y_bar), float(model.y_std), trees)
+    return PosteriorDraws(int(forests["num_samples"]), float(model.y_bar), float(model.y_std), trees)
 
 
 _Node = tuple[int, float, int, int, float]  # a row of `Trees`: feature, threshold, left, right, value
 
 
 def _append_tree(grown: dict[str, Any], nodes: list[_Node]) -> None:
-    """Append the nodes of one tree, numbered from its root downwards: pruning leaves holes that are used again.
+    """Append one tree's nodes to a list, numbered without gaps from the root downwards.
 
     Plain lists: a tree has a handful of nodes, and there are tens of thousands of trees.
     """

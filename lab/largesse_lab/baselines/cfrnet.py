@@ -1,4 +1,6 @@
-"""CFRNet and TARNet: counterfactual regression with a balanced representation (Shalit, Johansson and Sontag 2017).
+"""CFRNet and TARNet baselines: networks with a balanced representation and one head per level.
+
+Shalit, Johansson and Sontag 2017.
 
 A representation Φ whose rows have length one, a head for each level, rows weighted by 1/(K · share of their level), and
 α × a distance (IPM) between the levels' representations. α = 0 is TARNet. The defaults are the settings published for
@@ -55,15 +57,15 @@ from largesse.response.networks import (
 from largesse.stats import find_chosen_index, limit_to_one_thread, mark_held_out_rows
 from largesse_lab.baselines.network_helpers import (
     draw_batches,
-    draw_by_steps,
+    draw_initial_parameters,
+    draw_training_stretches,
     find_held_out_share_problems,
-    find_option_problems,
-    find_strength_problems,
-    list_tried_strengths,
-    loop_of_steps,
-    normal_params,
-    start_by_seed,
-    zero_moments,
+    find_penalty_strength_problems,
+    find_unknown_option_problems,
+    initialise_models_by_seed,
+    list_penalty_strengths,
+    make_training_loop,
+    make_zero_moments,
 )
 
 ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # the incentive paper's grid of p_alpha
@@ -79,7 +81,7 @@ CFRNET_TRAINING = Training(rate=1e-3, rate_decay=0.97, decay=1e-4, batch=100, st
 
 @final
 class CFRNet(ResponseModel):
-    """A network whose representation is balanced between levels, with a head for each level.
+    """Network with a representation that is balanced between levels, and one output head per level.
 
     Parameters
     ----------
@@ -143,24 +145,24 @@ class CFRNet(ResponseModel):
         refuse("CFRNet", self._problems(log))
         self.scale_ = ResponseScale.choose_scale(log.response)
         alphas, training = (
-            list_tried_strengths(self.alpha, ALPHAS),
+            list_penalty_strengths(self.alpha, ALPHAS),
             replace_auto_settings(self.training, CFRNET_TRAINING),
         )
-        objective = Objective(self.ipm, any(alpha > 0 for alpha in alphas), training.decay)
-        loop = loop_of_steps(training.steps, CFRNET_CHECK_STEPS, training.patience)
-        program = cfrnet_program(self._net(X.shape[1]), objective, training, loop)
+        objective = CFRNetPenalties(self.ipm, any(alpha > 0 for alpha in alphas), training.decay)
+        loop = make_training_loop(training.steps, CFRNET_CHECK_STEPS, training.patience)
+        program = make_cfrnet_program(self._make_architecture(X.shape[1]), objective, training, loop)
         response = self.scale_.standardise(log.response).astype(np.float32)
         data = (X.astype(np.float32), log.level.astype(np.int32), response)
-        model_data, seeds = self._models(log, alphas)
+        model_data, seeds = self._make_model_arrays(log, alphas)
         with limit_to_one_thread(X.size * len(seeds)):
             trained = train_networks(TrainingJob(program, loop, data, model_data, seeds))
-        self._choose(alphas, trained.params, trained.loss)
+        self._choose_alpha(alphas, trained.params, trained.loss)
 
-    def _models(self, log: Log, alphas: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
-        """Return the arrays of each of α × nets models (see `cfrnet_program`), and their seeds."""
+    def _make_model_arrays(self, log: Log, alphas: tuple[float, ...]) -> tuple[tuple[Array, ...], Array]:
+        """Return the data arrays and seeds of one model per α and network, for one training program."""
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
-        held = mark_held_out_rows(log, self.hold_out, self.seed)
-        heads = self._heads(len(log.levels))
+        held = mark_held_out_rows(log, self.mark_held_out_rows, self.seed)
+        heads = self._list_head_levels(len(log.levels))
         inside = [np.isin(log.level, levels) for levels in heads]
         learn = batched_training.stack_row_sets(
             [np.flatnonzero(mine & ~held) for mine in inside],
@@ -170,43 +172,46 @@ class CFRNet(ResponseModel):
         stop = batched_training.stack_row_sets(
             [np.flatnonzero(mine & held) for mine in inside], weight, most=batched_training.STOP_ROWS
         )
-        sample = np.array([self._sample_weights(log.level[~held], weight[~held], levels) for levels in heads])
+        sample = np.array([self._compute_level_weights(log.level[~held], weight[~held], levels) for levels in heads])
         many, P = len(alphas), len(heads)
         parts = (*learn, *stop, np.array(heads, np.int32), sample.astype(np.float32))
         repeated = tuple(np.tile(array, (many, *[1] * (array.ndim - 1))) for array in parts)
         # The same seeds for every α: the models then differ by α alone.
         return (*repeated, np.repeat(np.array(alphas, np.float32), P)), np.tile(self.seed * 1009 + np.arange(P), many)
 
-    def _heads(self, K: int) -> list[list[int]]:
-        """Return the levels of the heads of each net."""
+    def _list_head_levels(self, K: int) -> list[list[int]]:
+        """List the levels that have an output head in each network."""
         return [[0, k] for k in range(1, K)] if self.way == "pairwise" and K > 1 else [list(range(K))]
 
-    def _sample_weights(self, level: Array, weight: Array, heads: list[int]) -> Array:
+    def _compute_level_weights(self, level: Array, weight: Array, heads: list[int]) -> Array:
         mass = np.array([weight[level == k].sum() for k in heads])
         if not self.reweight:
             return np.ones(len(heads))
         return np.where(mass > 0, mass.sum() / (len(heads) * np.maximum(mass, 1e-9)), 1.0)
 
-    def _choose(self, alphas: tuple[float, ...], params: dict[str, Array], losses: Array) -> None:
+    def _choose_alpha(self, alphas: tuple[float, ...], params: dict[str, Array], losses: Array) -> None:
         each = losses.reshape(len(alphas), -1)  # (α, nets)
         self.choices_ = mark_lowest_loss([f"α {alpha:g}" for alpha in alphas], each.mean(axis=1), of="CFRNet: settings")
         best, P = find_chosen_index(self.choices_), each.shape[1]
         self.alpha_ = alphas[best]
         self.params_ = {name: value[best * P : (best + 1) * P] for name, value in params.items()}
 
-    def _net(self, features: int) -> Any:
+    def _make_architecture(self, features: int) -> Any:
 
         log_loss = self.scale_.bounded if self.loss == "auto" else self.loss == "log"
-        return Net(
-            features, len(self._heads(self.levels_)[0]), replace_auto_settings(self.network, CFRNET_NETWORK), log_loss
+        return CFRNetArchitecture(
+            features,
+            len(self._list_head_levels(self.levels_)[0]),
+            replace_auto_settings(self.network, CFRNET_NETWORK),
+            log_loss,
         )
 
     def _problems(self, log: Log) -> list[Problem]:
-        """Return everything that is wrong with the settings, for this log."""
-        wrong = find_option_problems(self, CFRNET_OPTIONS)
+        """List invalid settings for a log."""
+        wrong = find_unknown_option_problems(self, CFRNET_OPTIONS)
         wrong += find_setting_problems("network", self.network, CFRNET_NETWORK)
         wrong += find_setting_problems("training", self.training, CFRNET_TRAINING)
-        wrong += find_held_out_share_problems(self.hold_out) + find_strength_problems("alpha", self.alpha)
+        wrong += find_held_out_share_problems(self.hold_out) + find_penalty_strength_problems("alpha", self.alpha)
         if self.loss == "log" and not is_bounded(log.response):
             wrong.append(Problem("loss='log' is for responses in [0, 1]", "use 'auto' or 'square' for amounts"))
         return wrong
@@ -215,17 +220,19 @@ class CFRNet(ResponseModel):
 
     def _curves(self, X: Array) -> Array:
 
-        responses = self.scale_.restore_units(predict(self._net(X.shape[1]), self.params_, X))  # (nets, n, heads)
+        responses = self.scale_.restore_units(
+            predict_cfrnet_responses(self._make_architecture(X.shape[1]), self.params_, X)
+        )  # (nets, n, heads)
         # Every net of a pair has a head for level 0: these are averaged. A single net is its own average.
         curves = np.concatenate([responses[:, :, 0].mean(axis=0)[:, None], *responses[:, :, 1:]], axis=1)
         return np.clip(curves, 0.0, 1.0) if self.scale_.bounded else curves
 
     def _check_learnt(self) -> None:
 
-        net = self._net(len(self.encoder_.names))
+        net = self._make_architecture(len(self.encoder_.names))
         check_depth(self.params_, net.network.depth, net.network.head_depth)
-        wanted = shapes(net)
-        nets = len(self._heads(self.levels_))
+        wanted = list_cfrnet_shapes(net)
+        nets = len(self._list_head_levels(self.levels_))
         check_shapes(self.params_, {name: (nets, *shape) for name, shape in wanted.items()})
 
 
@@ -234,8 +241,8 @@ SQUASH = 0.995  # probabilities are held .0025 away from 0 and 1, as published, 
 
 
 @dataclass(frozen=True)
-class Net:
-    """A representation of `network.depth` layers, and a head for each of `levels` levels."""
+class CFRNetArchitecture:
+    """Sizes of a CFRNet: its number of features, its representation layers, and its heads."""
 
     features: int
     levels: int
@@ -244,16 +251,16 @@ class Net:
 
 
 @dataclass(frozen=True)
-class Objective:
-    """Penalties that are added to the loss of the response; the same for all models."""
+class CFRNetPenalties:
+    """Penalties that CFRNet's training adds to the response loss."""
 
     ipm: str
     balance: bool  # whether any α is above zero
     decay: float  # L2 penalty on the heads' weights
 
 
-def shapes(net: Net) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every parameter."""
+def list_cfrnet_shapes(net: CFRNetArchitecture) -> dict[str, tuple[int, ...]]:
+    """Return the array shape of every parameter of a CFRNet by name."""
     size = net.network
     rep = [net.features, *[size.width] * size.depth]
     head = [rep[-1], *[size.head_width] * size.head_depth, 1]
@@ -265,8 +272,8 @@ def shapes(net: Net) -> dict[str, tuple[int, ...]]:
     return sizes
 
 
-def represent(net: Net, params: Params, x: jax.Array) -> jax.Array:
-    """Return representations (n, width) of features (n, p), every row of length one."""
+def compute_representations(net: CFRNetArchitecture, params: Params, x: jax.Array) -> jax.Array:
+    """Return unit-length representations (n, width) of features (n, p)."""
     activate = getattr(jax.nn, net.network.activation)
     h = x
     for j in range(net.network.depth):
@@ -274,8 +281,8 @@ def represent(net: Net, params: Params, x: jax.Array) -> jax.Array:
     return h / jnp.sqrt(jnp.maximum((h**2).sum(axis=1, keepdims=True), 1e-10))
 
 
-def scores(net: Net, params: Params, h: jax.Array) -> jax.Array:
-    """Return scores (n, K) of representations (n, width)."""
+def compute_level_scores(net: CFRNetArchitecture, params: Params, h: jax.Array) -> jax.Array:
+    """Return the output scores (n, K) of all heads from representations (n, width)."""
     activate, depth = getattr(jax.nn, net.network.activation), net.network.head_depth
     out = jnp.broadcast_to(h, (net.levels, *h.shape))
     for j in range(depth + 1):
@@ -284,37 +291,41 @@ def scores(net: Net, params: Params, h: jax.Array) -> jax.Array:
     return out[:, :, 0].T
 
 
-def responses(net: Net, score: jax.Array) -> jax.Array:
-    """Convert scores to responses: squashed probabilities, or unchanged amounts."""
+def convert_scores_to_responses(net: CFRNetArchitecture, score: jax.Array) -> jax.Array:
+    """Convert output scores to expected responses: probabilities through a sigmoid, or unchanged amounts."""
     return SQUASH * jax.nn.sigmoid(score) + (1 - SQUASH) / 2 if net.log_loss else score
 
 
-def row_losses(net: Net, score: jax.Array, response: jax.Array) -> jax.Array:
-    """Return the loss (n,) of scores (n,): log loss of the squashed probability, or the squared error."""
-    p = responses(net, score)
+def compute_row_losses(net: CFRNetArchitecture, score: jax.Array, response: jax.Array) -> jax.Array:
+    """Return the loss (n,) of each row's score: log loss for probabilities, else squared error."""
+    p = convert_scores_to_responses(net, score)
     return -(response * jnp.log(p) + (1 - response) * jnp.log1p(-p)) if net.log_loss else (p - response) ** 2
 
 
-def batch_loss(
-    net: Net, objective: Objective, params: Params, batch: tuple[jax.Array, ...], alpha: jax.Array
+def compute_batch_loss(
+    net: CFRNetArchitecture, objective: CFRNetPenalties, params: Params, batch: tuple[jax.Array, ...], alpha: jax.Array
 ) -> jax.Array:
-    """Return the objective of a batch: features, one-hot level (n, K), response, sample weight and mass of its rows.
+    """Return CFRNet's training loss on a batch of rows, with its penalties.
+
+    A batch is features, one-hot level (n, K), response, sample weight and mass.
 
     The mean over the batch's rows of sample weight × loss, + α · IPM, + decay · ½‖W‖² over the heads' weights alone.
     """
     x, level, response, sample, mass = batch
-    h = represent(net, params, x)
-    loss = row_losses(net, (scores(net, params, h) * level).sum(axis=1), response)
+    h = compute_representations(net, params, x)
+    loss = compute_row_losses(net, (compute_level_scores(net, params, h) * level).sum(axis=1), response)
     total = (mass * sample) @ loss / jnp.maximum(mass.sum(), 1e-9)
     if objective.balance:
-        total += alpha * one_against_all(objective.ipm, h, level, mass)
+        total += alpha * measure_one_against_all_distance(objective.ipm, h, level, mass)
     heads = [params[f"head{j}_w"] for j in range(net.network.head_depth + 1)]
     return total + objective.decay * 0.5 * sum(jnp.sum(w**2) for w in heads)
 
 
 @functools.lru_cache(maxsize=32)
-def cfrnet_program(net: Net, objective: Objective, training: Training, loop: TrainingLoop) -> TrainingProgram:
-    """Return the training of CFRNets.
+def make_cfrnet_program(
+    net: CFRNetArchitecture, objective: CFRNetPenalties, training: Training, loop: TrainingLoop
+) -> TrainingProgram:
+    """Return the compiled training program of CFRNets.
 
     `data`: features, level, response. `model_data`: rows and weights to train on, rows and weights to stop by, the levels (K,)
     that the heads stand for, sample weights (K,), α.
@@ -322,14 +333,14 @@ def cfrnet_program(net: Net, objective: Objective, training: Training, loop: Tra
     optimiser = optax.adam(optax.exponential_decay(training.rate, 100, training.rate_decay, staircase=True))
 
     def first(rng: np.random.Generator) -> Any:
-        params = normal_params(rng, shapes(net), net.network.initial_scale)
-        return params, zero_moments(optimiser, params)
+        params = draw_initial_parameters(rng, list_cfrnet_shapes(net), net.network.initial_scale)
+        return params, make_zero_moments(optimiser, params)
 
     def start(seeds: Array, _model_data: Any) -> Any:
-        return start_by_seed(seeds, first)
+        return initialise_models_by_seed(seeds, first)
 
     def draw(seed: int, model_data: Any, stretches: Sequence[Array]) -> Iterator[Array]:
-        return draw_by_steps(
+        return draw_training_stretches(
             seed, stretches, loop.steps, lambda rng, n: draw_batches(rng, model_data[1], n, training.batch)
         )
 
@@ -340,36 +351,38 @@ def cfrnet_program(net: Net, objective: Objective, training: Training, loop: Tra
         rows = index[places]
         one_hot = (level[rows][:, None] == heads).astype(jnp.float32)
         batch = (X[rows], one_hot, response[rows], one_hot @ sample, weight[places])
-        slope = jax.grad(batch_loss, argnums=2)(net, objective, params, batch, alpha)
+        slope = jax.grad(compute_batch_loss, argnums=2)(net, objective, params, batch, alpha)
         update, moments = optimiser.update(slope, moments, params)
         return optax.apply_updates(params, update), moments
 
     def loss(state: Any, data: Any, model_data: Any) -> jax.Array:
         X, level, response = data
         _, _, rows, weight, heads, _, _ = model_data
-        score = scores(net, state[0], represent(net, state[0], X[rows]))
+        score = compute_level_scores(net, state[0], compute_representations(net, state[0], X[rows]))
         at_level = (score * (level[rows][:, None] == heads)).sum(axis=1)
-        return weight @ row_losses(net, at_level, response[rows]) / jnp.maximum(weight.sum(), 1e-9)
+        return weight @ compute_row_losses(net, at_level, response[rows]) / jnp.maximum(weight.sum(), 1e-9)
 
     size = net.network
     width = size.depth * size.width + net.levels * size.head_depth * size.head_width
     return TrainingProgram(start, draw, step, loss, lambda state: state[0], (0, 2), width)
 
 
-def predict(net: Net, params: dict[str, Array], X: Array, rows: int = 16_384) -> Array:
-    """Return the responses (M, n, K) that M models expect of features (n, p), some rows at a time."""
+def predict_cfrnet_responses(net: CFRNetArchitecture, params: dict[str, Array], X: Array, rows: int = 16_384) -> Array:
+    """Return the responses (M, n, K) that M trained networks predict for features (n, p)."""
     models = len(params["rep0_w"])
     blocks = [
-        np.asarray(_predict(net)(params, jnp.asarray(X[first : first + rows], jnp.float32)))
+        np.asarray(_compile_cfrnet_prediction(net)(params, jnp.asarray(X[first : first + rows], jnp.float32)))
         for first in range(0, len(X), rows)
     ]
     return np.concatenate(blocks, axis=1).astype(np.float64) if blocks else np.zeros((models, 0, net.levels))
 
 
 @functools.lru_cache(maxsize=32)
-def _predict(net: Net) -> Any:
+def _compile_cfrnet_prediction(net: CFRNetArchitecture) -> Any:
     def respond(params: Params, x: jax.Array) -> jax.Array:
-        return responses(net, scores(net, params, represent(net, params, x)))
+        return convert_scores_to_responses(
+            net, compute_level_scores(net, params, compute_representations(net, params, x))
+        )
 
     return jax.jit(jax.vmap(respond, in_axes=(0, None)))
 
@@ -381,41 +394,47 @@ MIN_TRANSPORT_KERNEL = 1e-6  # added to the transport kernel
 TINY = 1e-10  # least squared distance: the gradient of a root is infinite at zero
 
 
-def distance(kind: str, z: jax.Array, mass: jax.Array, other_mass: jax.Array) -> jax.Array:
-    """Return the distance between two groups with masses (n,), (n,) of the rows of z (n, width)."""
-    return {"linear": linear, "rbf": rbf, "wasserstein": wasserstein}[kind](z, mass, other_mass)
+def measure_group_distance(kind: str, z: jax.Array, mass: jax.Array, other_mass: jax.Array) -> jax.Array:
+    """Return the distance between the distributions of two weighted groups of representations (n, width)."""
+    return {"linear": linear_mean_distance, "rbf": rbf_mmd_distance, "wasserstein": wasserstein_distance}[kind](
+        z, mass, other_mass
+    )
 
 
-def one_against_all(kind: str, z: jax.Array, level: jax.Array, weight: jax.Array) -> jax.Array:
-    """Return Σ_k p_k · distance(level k, all others), p_k the share of level k; `level` (n, K) is one-hot.
+def measure_one_against_all_distance(kind: str, z: jax.Array, level: jax.Array, weight: jax.Array) -> jax.Array:
+    """Return the mean distance of each level's representations from those of all other levels.
+
+    Σ_k p_k · distance(level k, all others), with p_k the share of level k; `level` (n, K) is one-hot.
 
     With two levels this is the distance between them, from level 1 to level 0.
     """
     mass = level * weight[:, None]
     if level.shape[1] == 2:
-        return distance(kind, z, mass[:, 1], mass[:, 0])
-    each = jax.vmap(lambda k: distance(kind, z, mass[:, k], weight - mass[:, k]))
+        return measure_group_distance(kind, z, mass[:, 1], mass[:, 0])
+    each = jax.vmap(lambda k: measure_group_distance(kind, z, mass[:, k], weight - mass[:, k]))
     return each(jnp.arange(level.shape[1])) @ mass.sum(axis=0) / jnp.maximum(weight.sum(), 1e-9)
 
 
-def linear(z: jax.Array, mass: jax.Array, other_mass: jax.Array) -> jax.Array:
-    """Return the squared distance of the groups' means."""
+def linear_mean_distance(z: jax.Array, mass: jax.Array, other_mass: jax.Array) -> jax.Array:
+    """Return the squared distance between the means of two groups."""
     apart = mass @ z / jnp.maximum(mass.sum(), 1e-9) - other_mass @ z / jnp.maximum(other_mass.sum(), 1e-9)
-    return _both(mass, other_mass) * jnp.sum(apart**2)
+    return _have_both_groups(mass, other_mass) * jnp.sum(apart**2)
 
 
-def rbf(z: jax.Array, mass: jax.Array, other_mass: jax.Array, sigma: float = SIGMA) -> jax.Array:
-    """Return the unbiased squared MMD under exp(−d²/σ²), which may be negative; no row is compared with itself."""
-    kernel = jnp.exp(-_squared(z) / sigma**2)
+def rbf_mmd_distance(z: jax.Array, mass: jax.Array, other_mass: jax.Array, sigma: float = SIGMA) -> jax.Array:
+    """Return the unbiased squared MMD of two groups with the kernel exp(−d²/σ²), which may be negative."""
+    kernel = jnp.exp(-_squared_distances(z) / sigma**2)
     kernel = kernel * (1 - jnp.eye(len(z)))
 
     def mean(a: jax.Array, b: jax.Array) -> jax.Array:
         return a @ kernel @ b / jnp.maximum(a.sum() * b.sum() - (a * b).sum(), 1e-9)
 
-    return _both(mass, other_mass) * (mean(mass, mass) + mean(other_mass, other_mass) - 2 * mean(mass, other_mass))
+    return _have_both_groups(mass, other_mass) * (
+        mean(mass, mass) + mean(other_mass, other_mass) - 2 * mean(mass, other_mass)
+    )
 
 
-def wasserstein(
+def wasserstein_distance(
     z: jax.Array,
     mass: jax.Array,
     other_mass: jax.Array,
@@ -423,12 +442,14 @@ def wasserstein(
     iterations: int = ITERATIONS,
     floor: float = MIN_TRANSPORT_KERNEL,
 ) -> jax.Array:
-    """Return the transport cost between the groups by Sinkhorn's algorithm, with gradients through the transport too.
+    """Return the Wasserstein distance of two groups, approximated by Sinkhorn's algorithm.
+
+    Gradients also pass through the transport plan.
 
     As published: the kernel is exp(−sharpness · distance / mean distance); each group has an extra bin, as heavy as the
     other group and as far from every row as the farthest pair; the cost is doubled, since each group weighs a half.
     """
-    cost = jnp.sqrt(jnp.maximum(_squared(z), TINY))
+    cost = jnp.sqrt(jnp.maximum(_squared_distances(z), TINY))
     pairs = jnp.outer(mass, other_mass) > 0
     farthest = jax.lax.stop_gradient(jnp.max(jnp.where(pairs, cost, 0.0)))
     mean = jax.lax.stop_gradient((mass @ cost @ other_mass) / jnp.maximum(mass.sum() * other_mass.sum(), 1e-9))
@@ -443,15 +464,15 @@ def wasserstein(
 
     u, _ = jax.lax.scan(iterate, jnp.ones(n + 1) * a, None, length=iterations)
     v = b / (kernel.T @ u)
-    return _both(mass, other_mass) * 2 * jnp.sum(u[:, None] * kernel * v * full)
+    return _have_both_groups(mass, other_mass) * 2 * jnp.sum(u[:, None] * kernel * v * full)
 
 
-def _both(mass: jax.Array, other_mass: jax.Array) -> jax.Array:
+def _have_both_groups(mass: jax.Array, other_mass: jax.Array) -> jax.Array:
     return ((mass.sum() > 0) & (other_mass.sum() > 0)).astype(jnp.float32)
 
 
-def _squared(z: jax.Array) -> jax.Array:
-    """Return squared distances (n, n) from inner products of centred rows."""
+def _squared_distances(z: jax.Array) -> jax.Array:
+    """Return the squared distances (n, n) between all pairs of rows."""
     z = z - z.mean(axis=0)
     size = (z**2).sum(axis=1)
     # Differences of large products: the coarse products of a GPU would leave noise.

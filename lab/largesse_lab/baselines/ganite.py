@@ -1,4 +1,6 @@
-"""GANITE: counterfactuals filled in by a generative adversarial network, then learnt (Yoon, Jordon and van der Schaar 2018).
+"""GANITE baseline: a generative adversarial network that fills in counterfactual responses.
+
+Yoon, Jordon and van der Schaar 2018.
 
 Defaults are those of the authors' public code. Differences from it:
 
@@ -49,14 +51,14 @@ from largesse.response.networks import (
 )
 from largesse.stats import find_chosen_index, limit_to_one_thread, mark_held_out_rows
 from largesse_lab.baselines.network_helpers import (
-    draw_by_steps,
+    draw_initial_parameters,
+    draw_training_stretches,
     find_held_out_share_problems,
-    find_strength_problems,
-    list_tried_strengths,
-    loop_of_steps,
-    normal_params,
-    start_by_seed,
-    zero_moments,
+    find_penalty_strength_problems,
+    initialise_models_by_seed,
+    list_penalty_strengths,
+    make_training_loop,
+    make_zero_moments,
 )
 
 STRENGTHS = (0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # the incentive paper's grid, for α and for β
@@ -69,7 +71,7 @@ GANITE_TRAINING = Training(rate=1e-3, batch=256, steps=10_000, patience=10)
 
 @final
 class GANITE(ResponseModel):
-    """Two generators: one completes each row with counterfactuals, the other learns completed rows from features.
+    """Response model of two generators: one imputes counterfactuals, the other predicts all responses from features.
 
     Parameters
     ----------
@@ -123,31 +125,33 @@ class GANITE(ResponseModel):
     def _learn(self, X: Array, log: Log) -> None:
         refuse("GANITE", self._problems())
         self.scale_ = ResponseScale.choose_scale(log.response)
-        alphas, betas = list_tried_strengths(self.alpha, STRENGTHS), list_tried_strengths(self.beta, STRENGTHS)
+        alphas, betas = list_penalty_strengths(self.alpha, STRENGTHS), list_penalty_strengths(self.beta, STRENGTHS)
         level = np.eye(len(log.levels), dtype=np.float32)[log.level]
         data = (X.astype(np.float32), level, self.scale_.standardise(log.response).astype(np.float32))
         with limit_to_one_thread(X.size * len(alphas) * len(betas)):
-            self._train(data, self._rows(log), alphas, betas)
+            self._train(data, self._split_rows(log), alphas, betas)
 
     def _train(
         self, data: tuple[Array, ...], rows: list[Array], alphas: tuple[float, ...], betas: tuple[float, ...]
     ) -> None:
-        """Train the first block for every α in one program, then the second for every α and β in another."""
-        gan, pairs = self._gan(data[0].shape[1]), list(product(range(len(alphas)), betas))
+        """Train the counterfactual generators for every α, then the inference generators for every α and β."""
+        gan, pairs = self._make_architecture(data[0].shape[1]), list(product(range(len(alphas)), betas))
         training = replace_auto_settings(self.training, GANITE_TRAINING)
-        loop = loop_of_steps(training.steps, GANITE_CHECK_STEPS, training.patience, last=True)
-        model_data: tuple[Any, ...] = (*_repeat(rows, len(alphas)), np.array(alphas, np.float32))
+        loop = make_training_loop(training.steps, GANITE_CHECK_STEPS, training.patience, last=True)
+        model_data: tuple[Any, ...] = (*_repeat_arrays(rows, len(alphas)), np.array(alphas, np.float32))
         first = train_networks(
-            TrainingJob(block_one(gan, loop), loop, data, model_data, np.full(len(alphas), 2 * self.seed))
+            TrainingJob(
+                make_counterfactual_program(gan, loop), loop, data, model_data, np.full(len(alphas), 2 * self.seed)
+            )
         ).params
         source = np.array([i for i, _ in pairs])
         model_data = (
-            *_repeat(rows, len(pairs)),
+            *_repeat_arrays(rows, len(pairs)),
             np.array([beta for _, beta in pairs], np.float32),
             {name: value[source] for name, value in first.items()},
         )
-        loop = loop_of_steps(training.steps, GANITE_CHECK_STEPS, training.patience)
-        program = block_two(gan, any(beta > 0 for beta in betas), loop)
+        loop = make_training_loop(training.steps, GANITE_CHECK_STEPS, training.patience)
+        program = make_inference_program(gan, any(beta > 0 for beta in betas), loop)
         second = train_networks(TrainingJob(program, loop, data, model_data, np.full(len(pairs), 2 * self.seed + 1)))
         names = [f"α {alphas[i]:g}, β {beta:g}" for i, beta in pairs]
         self.choices_ = mark_lowest_loss(names, second.loss, of="GANITE: settings")
@@ -155,43 +159,44 @@ class GANITE(ResponseModel):
         self.alpha_, self.beta_ = alphas[source[best]], pairs[best][1]
         self.params_ = {name: value[best] for name, value in second.params.items()}
 
-    def _rows(self, log: Log) -> list[Array]:
-        """Return rows to train on with their weights, and rows to stop by with theirs, each (1, …)."""
+    def _split_rows(self, log: Log) -> list[Array]:
+        """Return training rows with weights and held-out rows with weights, each as an array (1, n)."""
         weight = np.ones(len(log)) if log.weight is None else log.weight / log.weight.mean()
         held = mark_held_out_rows(log, self.hold_out, self.seed)
         stop = batched_training.stack_row_sets([np.flatnonzero(held)], weight, most=batched_training.STOP_ROWS)
         return [*batched_training.stack_row_sets([np.flatnonzero(~held)], weight), *stop]
 
-    def _gan(self, features: int) -> Any:
+    def _make_architecture(self, features: int) -> Any:
 
         width, training = (
             replace_auto_settings(self.network, GANITE_NETWORK).width,
             replace_auto_settings(self.training, GANITE_TRAINING),
         )
         settings = (training.rate, training.batch, self.discriminator_steps)
-        return Gan(features, self.levels_, width, self.scale_.bounded, *settings)
+        return GANITEArchitecture(features, self.levels_, width, self.scale_.bounded, *settings)
 
     def _problems(self) -> list[Problem]:
         wrong = find_setting_problems("network", self.network, GANITE_NETWORK)
         wrong += find_setting_problems("training", self.training, GANITE_TRAINING)
-        wrong += find_positive_integer_problems(self, ("discriminator_steps",)) + find_held_out_share_problems(
-            self.hold_out
-        )
-        return wrong + find_strength_problems("alpha", self.alpha) + find_strength_problems("beta", self.beta)
+        wrong += find_positive_integer_problems(self, ("discriminator_steps",))
+        wrong += find_held_out_share_problems(self.hold_out) + find_penalty_strength_problems("alpha", self.alpha)
+        return wrong + find_penalty_strength_problems("beta", self.beta)
 
     # -- predicting -------------------------------------------------------------------------------------------------
 
     def _curves(self, X: Array) -> Array:
 
         noise = np.random.default_rng(self.seed).random((NOISE_DRAWS, self.levels_), np.float32)
-        return self.scale_.restore_units(predict(self._gan(X.shape[1]), self.params_, X, noise))
+        return self.scale_.restore_units(
+            predict_ganite_responses(self._make_architecture(X.shape[1]), self.params_, X, noise)
+        )
 
     def _check_learnt(self) -> None:
 
-        check_shapes(self.params_, shapes(self._gan(len(self.encoder_.names)))["infer"])
+        check_shapes(self.params_, list_ganite_shapes(self._make_architecture(len(self.encoder_.names)))["infer"])
 
 
-def _repeat(parts: list[Array], many: int) -> list[Array]:
+def _repeat_arrays(parts: list[Array], many: int) -> list[Array]:
     return [np.repeat(array, many, axis=0) for array in parts]
 
 
@@ -200,8 +205,8 @@ INITIAL_SCALE = np.sqrt(2.0)  # of first weights, × 1/√fan-in, as published
 
 
 @dataclass(frozen=True)
-class Gan:
-    """Sizes of the networks and settings of their training, the same for all models."""
+class GANITEArchitecture:
+    """Sizes of GANITE's networks and settings of their training."""
 
     features: int
     levels: int
@@ -215,8 +220,8 @@ class Gan:
 # -- the networks ---------------------------------------------------------------------------------------------------
 
 
-def _generator_shapes(gan: Gan, inputs: int) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of a generator: two shared layers, then for each level a layer of its own and an output."""
+def _generator_shapes(gan: GANITEArchitecture, inputs: int) -> dict[str, tuple[int, ...]]:
+    """Return the parameter shapes of a generator: two shared layers, then two layers per level."""
     h, K = gan.width, gan.levels
     return {
         "shared0_w": (inputs, h),
@@ -230,7 +235,7 @@ def _generator_shapes(gan: Gan, inputs: int) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _discriminator_shapes(gan: Gan, outputs: int) -> dict[str, tuple[int, ...]]:
+def _discriminator_shapes(gan: GANITEArchitecture, outputs: int) -> dict[str, tuple[int, ...]]:
     sizes = [gan.features + gan.levels, gan.width, gan.width, outputs]
     layer_shapes: dict[str, tuple[int, ...]] = {}
     for j, (a, b) in enumerate(pairwise(sizes)):
@@ -238,8 +243,8 @@ def _discriminator_shapes(gan: Gan, outputs: int) -> dict[str, tuple[int, ...]]:
     return layer_shapes
 
 
-def shapes(gan: Gan) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Return the shapes of the four networks' parameters; the generators get K − 1 and K numbers of noise."""
+def list_ganite_shapes(gan: GANITEArchitecture) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return the parameter shapes of GANITE's two generators and two discriminators."""
     p, K = gan.features, gan.levels
     return {
         "complete": _generator_shapes(gan, p + K + 1 + (K - 1)),
@@ -249,8 +254,8 @@ def shapes(gan: Gan) -> dict[str, dict[str, tuple[int, ...]]]:
     }
 
 
-def generate(params: Params, inputs: jax.Array) -> jax.Array:
-    """Return scores (n, K) from inputs (n, q)."""
+def compute_generator_scores(params: Params, inputs: jax.Array) -> jax.Array:
+    """Return a generator's output scores (n, K) for inputs (n, q)."""
     h = jax.nn.relu(inputs @ params["shared0_w"] + params["shared0_b"])
     h = jax.nn.relu(h @ params["shared1_w"] + params["shared1_b"])
     h = jax.nn.relu(jnp.einsum("nd,kde->kne", h, params["head0_w"]) + params["head0_b"][:, None])
@@ -258,73 +263,92 @@ def generate(params: Params, inputs: jax.Array) -> jax.Array:
     return out[:, :, 0].T
 
 
-def discriminate(params: Params, x: jax.Array, rows: jax.Array) -> jax.Array:
-    """Return logits (n, outputs) from features (n, p) and responses at all levels (n, K)."""
+def compute_discriminator_logits(params: Params, x: jax.Array, rows: jax.Array) -> jax.Array:
+    """Return a discriminator's logits from features (n, p) and responses at all levels (n, K)."""
     h = jnp.concatenate([x, rows], axis=1)
     for j in range(2):
         h = jax.nn.relu(h @ params[f"layer{j}_w"] + params[f"layer{j}_b"])
     return h @ params["layer2_w"] + params["layer2_b"]
 
 
-def responses(gan: Gan, score: jax.Array) -> jax.Array:
-    """Convert scores to responses: probabilities, or unchanged amounts."""
+def convert_generator_scores(gan: GANITEArchitecture, score: jax.Array) -> jax.Array:
+    """Convert output scores to expected responses: probabilities through a sigmoid, or unchanged amounts."""
     return jax.nn.sigmoid(score) if gan.bounded else score
 
 
-def losses(gan: Gan, score: jax.Array, target: jax.Array) -> jax.Array:
-    """Return elementwise losses: log loss of a logit, or the squared error."""
+def compute_response_losses(gan: GANITEArchitecture, score: jax.Array, target: jax.Array) -> jax.Array:
+    """Return the loss of each element: log loss for probabilities, else squared error."""
     return jax.nn.softplus(score) - target * score if gan.bounded else (score - target) ** 2
 
 
 # -- block one ------------------------------------------------------------------------------------------------------
 
 
-def complete_scores(complete: Params, x: jax.Array, level: jax.Array, r: jax.Array, noise: jax.Array) -> jax.Array:
-    """Return the scores (n, K) of the first generator for a row: features, level as one-hot, response, noise."""
-    return generate(complete, jnp.concatenate([x, level, r[:, None], noise], axis=1))
+def compute_completion_scores(
+    complete: Params, x: jax.Array, level: jax.Array, r: jax.Array, noise: jax.Array
+) -> jax.Array:
+    """Return the counterfactual generator's scores (n, K) from features, level, logged response and noise."""
+    return compute_generator_scores(complete, jnp.concatenate([x, level, r[:, None], noise], axis=1))
 
 
-def complete_rows(generated: jax.Array, level: jax.Array, r: jax.Array) -> jax.Array:
-    """Return generated responses (n, K), with each row's logged response (n,) at its logged level."""
+def insert_logged_responses(generated: jax.Array, level: jax.Array, r: jax.Array) -> jax.Array:
+    """Replace generated responses (n, K) by the logged responses (n,) at the logged levels."""
     return jnp.where(level > 0, r[:, None], generated)
 
 
-def detector_loss(detect: Params, x: jax.Array, rows: jax.Array, level: jax.Array, w: jax.Array) -> jax.Array:
-    """Return the cross-entropy of the discriminator, which predicts the logged level."""
-    log_probability = jax.nn.log_softmax(discriminate(detect, x, rows), axis=1)
-    return -_mean((log_probability * level).sum(axis=1), w)
+def compute_detector_loss(detect: Params, x: jax.Array, rows: jax.Array, level: jax.Array, w: jax.Array) -> jax.Array:
+    """Return the cross-entropy of the discriminator that predicts the logged level."""
+    log_probability = jax.nn.log_softmax(compute_discriminator_logits(detect, x, rows), axis=1)
+    return -_weighted_mean((log_probability * level).sum(axis=1), w)
 
 
-def completer_loss(
-    gan: Gan, complete: Params, detect: Params, batch: tuple[Any, ...], noise: jax.Array, alpha: jax.Array
+def compute_completer_loss(
+    gan: GANITEArchitecture,
+    complete: Params,
+    detect: Params,
+    batch: tuple[Any, ...],
+    noise: jax.Array,
+    alpha: jax.Array,
 ) -> jax.Array:
-    """Return the generator's loss: the response loss at the logged level − α × the discriminator's cross-entropy."""
+    """Return the counterfactual generator's loss: response loss minus α × the discriminator's loss."""
     x, level, r, w = batch
-    score = complete_scores(complete, x, level, r, noise)
-    observed = _mean((losses(gan, score, r[:, None]) * level).sum(axis=1), w)
-    return observed - alpha * detector_loss(detect, x, complete_rows(responses(gan, score), level, r), level, w)
+    score = compute_completion_scores(complete, x, level, r, noise)
+    observed = _weighted_mean((compute_response_losses(gan, score, r[:, None]) * level).sum(axis=1), w)
+    return observed - alpha * compute_detector_loss(
+        detect, x, insert_logged_responses(convert_generator_scores(gan, score), level, r), level, w
+    )
 
 
 # -- block two ------------------------------------------------------------------------------------------------------
 
 
-def judge_loss(judge: Params, x: jax.Array, real: jax.Array, made: jax.Array, w: jax.Array) -> jax.Array:
-    """Return the cross-entropy of the second discriminator, which separates completed rows from inferred ones."""
-    yes = jax.nn.softplus(-discriminate(judge, x, real)[:, 0])
-    no = jax.nn.softplus(discriminate(judge, x, made)[:, 0])
-    return _mean(yes + no, w)
-
-
-def inference_loss(
-    gan: Gan, infer: Params, judge: Params, batch: tuple[Any, ...], rows: jax.Array, noise: jax.Array, beta: jax.Array
+def compute_second_discriminator_loss(
+    judge: Params, x: jax.Array, real: jax.Array, made: jax.Array, w: jax.Array
 ) -> jax.Array:
-    """Return the second generator's loss: the loss on completed rows − β × the second discriminator's cross-entropy."""
+    """Return the cross-entropy of the discriminator that separates completed rows from inferred rows."""
+    yes = jax.nn.softplus(-compute_discriminator_logits(judge, x, real)[:, 0])
+    no = jax.nn.softplus(compute_discriminator_logits(judge, x, made)[:, 0])
+    return _weighted_mean(yes + no, w)
+
+
+def compute_inference_loss(
+    gan: GANITEArchitecture,
+    infer: Params,
+    judge: Params,
+    batch: tuple[Any, ...],
+    rows: jax.Array,
+    noise: jax.Array,
+    beta: jax.Array,
+) -> jax.Array:
+    """Return the inference generator's loss: loss on completed rows minus β × the discriminator's loss."""
     x, _, _, w = batch
-    score = generate(infer, jnp.concatenate([x, noise], axis=1))
-    return _mean(losses(gan, score, rows).mean(axis=1), w) - beta * judge_loss(judge, x, rows, responses(gan, score), w)
+    score = compute_generator_scores(infer, jnp.concatenate([x, noise], axis=1))
+    return _weighted_mean(
+        compute_response_losses(gan, score, rows).mean(axis=1), w
+    ) - beta * compute_second_discriminator_loss(judge, x, rows, convert_generator_scores(gan, score), w)
 
 
-def _mean(values: jax.Array, w: jax.Array) -> jax.Array:
+def _weighted_mean(values: jax.Array, w: jax.Array) -> jax.Array:
     return w @ values / jnp.maximum(w.sum(), 1e-9)
 
 
@@ -336,23 +360,25 @@ def _adam_step(optimiser: Any, loss: Any, params: Params, moments: Any) -> tuple
     return optax.apply_updates(params, update), moments
 
 
-def _start(gan: Gan, optimiser: Any, names: Sequence[str]) -> Callable[..., Any]:
-    """Return a function that draws the initial weights of both networks, and the initial moments of their optimiser."""
+def _make_initialiser(gan: GANITEArchitecture, optimiser: Any, names: Sequence[str]) -> Callable[..., Any]:
+    """Return a function that draws a generator's and a discriminator's first weights and zero Adam moments."""
 
     def first(rng: np.random.Generator) -> Any:
-        first_params, second_params = (normal_params(rng, shapes(gan)[name], INITIAL_SCALE) for name in names)
+        first_params, second_params = (
+            draw_initial_parameters(rng, list_ganite_shapes(gan)[name], INITIAL_SCALE) for name in names
+        )
         return (
             first_params,
             second_params,
-            zero_moments(optimiser, first_params),
-            zero_moments(optimiser, second_params),
+            make_zero_moments(optimiser, first_params),
+            make_zero_moments(optimiser, second_params),
         )
 
-    return lambda seeds, _model_data: start_by_seed(seeds, first)
+    return lambda seeds, _model_data: initialise_models_by_seed(seeds, first)
 
 
-def _draw(gan: Gan, loop: TrainingLoop, numbers: int) -> Callable[..., Iterator[Any]]:
-    """Return a function that draws the rows (with replacement) and the noise of each step."""
+def _make_batch_sampler(gan: GANITEArchitecture, loop: TrainingLoop, numbers: int) -> Callable[..., Iterator[Any]]:
+    """Return a function that draws the rows (with replacement) and the noise of every training step."""
 
     def draw(seed: int, model_data: Any, stretches: Sequence[Array]) -> Iterator[Any]:
         some = np.flatnonzero(np.asarray(model_data[1]) > 0)
@@ -361,54 +387,63 @@ def _draw(gan: Gan, loop: TrainingLoop, numbers: int) -> Callable[..., Iterator[
             size = (steps, gan.discriminator_steps + 1, gan.batch)
             return some[rng.integers(0, len(some), size)].astype(np.int32), rng.random((*size, numbers), np.float32)
 
-        return draw_by_steps(seed, stretches, loop.steps, draws)
+        return draw_training_stretches(seed, stretches, loop.steps, draws)
 
     return draw
 
 
-def _width(gan: Gan) -> int:
-    """Return the width of the generator's and the discriminator's input for one row."""
+def _measure_input_width(gan: GANITEArchitecture) -> int:
+    """Return the number of values that generator and discriminator hold per row."""
     return gan.features + (4 + gan.levels) * gan.width
 
 
-def _take(data: Any, model_data: Any, places: jax.Array) -> tuple[jax.Array, ...]:
+def _take_batch(data: Any, model_data: Any, places: jax.Array) -> tuple[jax.Array, ...]:
     X, level, response = data
     rows = model_data[0][places]
     return X[rows], level[rows], response[rows], model_data[1][places]
 
 
 @functools.lru_cache(maxsize=32)
-def block_one(gan: Gan, loop: TrainingLoop) -> TrainingProgram:
-    """Return block one. `data`: features, one-hot level (n, K), response. `model_data`: rows, weights, held-out rows, weights, α."""
+def make_counterfactual_program(gan: GANITEArchitecture, loop: TrainingLoop) -> TrainingProgram:
+    """Return the training program of the counterfactual generator and its discriminator.
+
+    `data`: features, one-hot level (n, K), response. `model_data`: rows, weights, held-out rows, weights, α.
+    """
     optimiser = optax.adam(gan.rate)
 
     def step(state: Any, data: Any, model_data: Any, drawn: Any) -> Any:
         complete, detect, complete_moments, detect_moments = state
         places, noise = drawn
         for turn in range(gan.discriminator_steps):
-            x, level, r, w = _take(data, model_data, places[turn])
-            rows = complete_rows(responses(gan, complete_scores(complete, x, level, r, noise[turn])), level, r)
+            x, level, r, w = _take_batch(data, model_data, places[turn])
+            rows = insert_logged_responses(
+                convert_generator_scores(gan, compute_completion_scores(complete, x, level, r, noise[turn])), level, r
+            )
             completed_batch = (x, rows, level, w)
             detect, detect_moments = _adam_step(
-                optimiser, lambda q, b=completed_batch: detector_loss(q, *b), detect, detect_moments
+                optimiser, lambda q, b=completed_batch: compute_detector_loss(q, *b), detect, detect_moments
             )
-        batch = _take(data, model_data, places[-1])
+        batch = _take_batch(data, model_data, places[-1])
         complete, complete_moments = _adam_step(
             optimiser,
-            lambda q: completer_loss(gan, q, detect, batch, noise[-1], model_data[4]),
+            lambda q: compute_completer_loss(gan, q, detect, batch, noise[-1], model_data[4]),
             complete,
             complete_moments,
         )
         return complete, detect, complete_moments, detect_moments
 
-    start = _start(gan, optimiser, ("complete", "detect"))
-    draw = _draw(gan, loop, gan.levels - 1)
-    return TrainingProgram(start, draw, step, lambda *_: jnp.float32(0), lambda state: state[0], (0, 2), _width(gan))
+    start = _make_initialiser(gan, optimiser, ("complete", "detect"))
+    draw = _make_batch_sampler(gan, loop, gan.levels - 1)
+    return TrainingProgram(
+        start, draw, step, lambda *_: jnp.float32(0), lambda state: state[0], (0, 2), _measure_input_width(gan)
+    )
 
 
 @functools.lru_cache(maxsize=32)
-def block_two(gan: Gan, judged: bool, loop: TrainingLoop) -> TrainingProgram:
-    """Return block two. `model_data` as in block one, with β in the place of α, then the trained first generator.
+def make_inference_program(gan: GANITEArchitecture, judged: bool, loop: TrainingLoop) -> TrainingProgram:
+    """Return the training program of the inference generator and its discriminator.
+
+    `model_data` as in the counterfactual program, with β in the place of α, then the trained counterfactual generator.
 
     Without a judge (every β zero) no discriminator is trained.
     """
@@ -416,24 +451,26 @@ def block_two(gan: Gan, judged: bool, loop: TrainingLoop) -> TrainingProgram:
 
     def completed(model_data: Any, batch: tuple[Any, ...], noise: jax.Array) -> jax.Array:
         x, level, r, _ = batch
-        score = complete_scores(model_data[5], x, level, r, noise[:, gan.levels :])
-        return complete_rows(responses(gan, score), level, r)
+        score = compute_completion_scores(model_data[5], x, level, r, noise[:, gan.levels :])
+        return insert_logged_responses(convert_generator_scores(gan, score), level, r)
 
     def step(state: Any, data: Any, model_data: Any, drawn: Any) -> Any:
         infer, judge, infer_moments, judge_moments = state
         places, noise = drawn
         for turn in range(gan.discriminator_steps if judged else 0):
-            batch = _take(data, model_data, places[turn])
+            batch = _take_batch(data, model_data, places[turn])
             real = completed(model_data, batch, noise[turn])
-            made = generate(infer, jnp.concatenate([batch[0], noise[turn][:, : gan.levels]], axis=1))
-            pair = (batch[0], real, responses(gan, made), batch[3])
-            judge, judge_moments = _adam_step(optimiser, lambda q, b=pair: judge_loss(q, *b), judge, judge_moments)
-        batch = _take(data, model_data, places[-1])
+            made = compute_generator_scores(infer, jnp.concatenate([batch[0], noise[turn][:, : gan.levels]], axis=1))
+            pair = (batch[0], real, convert_generator_scores(gan, made), batch[3])
+            judge, judge_moments = _adam_step(
+                optimiser, lambda q, b=pair: compute_second_discriminator_loss(q, *b), judge, judge_moments
+            )
+        batch = _take_batch(data, model_data, places[-1])
         rows = completed(model_data, batch, noise[-1])
         beta = model_data[4] if judged else 0.0
         infer, infer_moments = _adam_step(
             optimiser,
-            lambda q: inference_loss(gan, q, judge, batch, rows, noise[-1][:, : gan.levels], beta),
+            lambda q: compute_inference_loss(gan, q, judge, batch, rows, noise[-1][:, : gan.levels], beta),
             infer,
             infer_moments,
         )
@@ -443,31 +480,33 @@ def block_two(gan: Gan, judged: bool, loop: TrainingLoop) -> TrainingProgram:
         X, level, response = data
         rows, weight = model_data[2], model_data[3]
         noise = jnp.full((len(rows), gan.levels), 0.5)
-        score = generate(state[0], jnp.concatenate([X[rows], noise], axis=1))
-        observed = (losses(gan, score, response[rows][:, None]) * level[rows]).sum(axis=1)
-        return _mean(observed, weight)
+        score = compute_generator_scores(state[0], jnp.concatenate([X[rows], noise], axis=1))
+        observed = (compute_response_losses(gan, score, response[rows][:, None]) * level[rows]).sum(axis=1)
+        return _weighted_mean(observed, weight)
 
-    start = _start(gan, optimiser, ("infer", "judge"))
-    draw = _draw(gan, loop, 2 * gan.levels - 1)
-    return TrainingProgram(start, draw, step, loss, lambda state: state[0], (0, 2), _width(gan))
+    start = _make_initialiser(gan, optimiser, ("infer", "judge"))
+    draw = _make_batch_sampler(gan, loop, 2 * gan.levels - 1)
+    return TrainingProgram(start, draw, step, loss, lambda state: state[0], (0, 2), _measure_input_width(gan))
 
 
 # -- predicting -----------------------------------------------------------------------------------------------------
 
 
-def predict(gan: Gan, infer: dict[str, Array], X: Array, noise: Array) -> Array:
-    """Return responses (n, K) of features (n, p), averaged over draws of noise (draws, K), `PREDICT_ROWS` rows at a time."""
+def predict_ganite_responses(gan: GANITEArchitecture, infer: dict[str, Array], X: Array, noise: Array) -> Array:
+    """Return the responses (n, K) predicted for features (n, p), averaged over draws of noise (draws, K)."""
     blocks = [
-        np.asarray(_predict(gan)(infer, jnp.asarray(X[first : first + PREDICT_ROWS], jnp.float32), noise))
+        np.asarray(
+            _compile_ganite_prediction(gan)(infer, jnp.asarray(X[first : first + PREDICT_ROWS], jnp.float32), noise)
+        )
         for first in range(0, len(X), PREDICT_ROWS)
     ]
     return np.concatenate(blocks).astype(np.float64) if blocks else np.zeros((0, gan.levels))
 
 
 @functools.lru_cache(maxsize=32)
-def _predict(gan: Gan) -> Any:
+def _compile_ganite_prediction(gan: GANITEArchitecture) -> Any:
     def respond(infer: Params, x: jax.Array, noise: jax.Array) -> jax.Array:
         inputs = jnp.concatenate([x, jnp.broadcast_to(noise, (len(x), gan.levels))], axis=1)
-        return responses(gan, generate(infer, inputs))
+        return convert_generator_scores(gan, compute_generator_scores(infer, inputs))
 
     return jax.jit(lambda infer, x, noise: jax.vmap(respond, in_axes=(None, None, 0))(infer, x, noise).mean(axis=0))

@@ -1,4 +1,4 @@
-"""Parts of the networks of several baselines: first weights, draws of batches, checks of arguments."""
+"""Shared parts of baseline networks: initial weights, batch draws, and checks of settings."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ DISTINCT_ROWS = 20_000  # beyond these a batch may repeat a row: avoiding it wou
 # -- arguments ------------------------------------------------------------------------------------------------------
 
 
-def find_option_problems(model: Any, options: Mapping[str, Sequence[str]]) -> list[Problem]:
-    """List the arguments of a model that are not among their options."""
+def find_unknown_option_problems(model: Any, options: Mapping[str, Sequence[str]]) -> list[Problem]:
+    """List the settings of a model whose value is not among the allowed options."""
     return [
         Problem(f"{name}={value!r}", suggest(str(value), known))
         for name, known in options.items()
@@ -28,12 +28,15 @@ def find_option_problems(model: Any, options: Mapping[str, Sequence[str]]) -> li
 
 
 def find_held_out_share_problems(share: float) -> list[Problem]:
-    """Check a share of rows to hold out."""
+    """Return the problem of an invalid share of held-out rows, or an empty list."""
     return [] if 0 < share < 1 else [Problem(f"hold_out={share!r}", "a share of rows between 0 and 1, as 0.3")]
 
 
-def find_strength_problems(name: str, value: Any) -> list[Problem]:
-    """Check a strength: a number, several to choose from, or "auto"."""
+def find_penalty_strength_problems(name: str, value: Any) -> list[Problem]:
+    """Return the problem of an invalid penalty strength, or an empty list.
+
+    A strength is a number, several to choose from, or "auto".
+    """
     if isinstance(value, str):
         return [] if value == "auto" else [Problem(f"{name}={value!r}", "a number, several, or 'auto'")]
     numbers = np.asarray(value, dtype=float)
@@ -42,10 +45,10 @@ def find_strength_problems(name: str, value: Any) -> list[Problem]:
     return []
 
 
-def list_tried_strengths(values: Any, grid: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the strengths to try: those given, or the grid for "auto".
+def list_penalty_strengths(values: Any, grid: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the penalty strengths to try: the given numbers, or the grid for "auto".
 
-    >>> list_tried_strengths(0.3, (0.0, 1.0)), list_tried_strengths([1, 2], (0.0, 1.0)), list_tried_strengths("auto", (0.0, 1.0))
+    >>> list_penalty_strengths(0.3, (0.0, 1.0)), list_penalty_strengths([1, 2], (0.0, 1.0)), list_penalty_strengths("auto", (0.0, 1.0))
     ((0.3,), (1.0, 2.0), (0.0, 1.0))
     """
     if isinstance(values, str):
@@ -56,39 +59,42 @@ def list_tried_strengths(values: Any, grid: tuple[float, ...]) -> tuple[float, .
 # -- starts and draws -----------------------------------------------------------------------------------------------
 
 
-def loop_of_steps(steps: int, between: int, patience: int, *, last: bool = False) -> TrainingLoop:
-    """Return the loop of at most `steps` steps, with an evaluation of the held-out loss after every `between` steps.
+def make_training_loop(steps: int, between: int, patience: int, *, last: bool = False) -> TrainingLoop:
+    """Return a training loop of `steps` steps that evaluates the held-out loss every `between` steps.
 
-    >>> loop_of_steps(2000, 100, patience=5)
+    >>> make_training_loop(2000, 100, patience=5)
     TrainingLoop(looks=20, steps=100, patience=5, stretch=5, last=False)
     """
     size = min(between, steps)
     return TrainingLoop(max(steps // size, 1), size, patience, last=last)
 
 
-def start_by_seed(seeds: Array, first: Callable[[np.random.Generator], Any]) -> Any:
-    """Return the first states (M, …) of models; `first` makes one from a generator; equal seeds have equal states."""
+def initialise_models_by_seed(seeds: Array, first: Callable[[np.random.Generator], Any]) -> Any:
+    """Return the initial training states of several models, one per seed.
+
+    `first` makes a state from a generator; equal seeds have equal states.
+    """
     unique, source = np.unique(seeds, return_inverse=True)
-    states = [first(_generators(int(seed))[0]) for seed in unique]
+    states = [first(_spawn_generators(int(seed))[0]) for seed in unique]
     return jax.tree.map(lambda *each: np.stack(each)[source.reshape(-1)], *states)
 
 
-def draw_by_steps(
+def draw_training_stretches(
     seed: int, stretches: Sequence[Array], steps: int, draw: Callable[[np.random.Generator, int], Any]
 ) -> Iterator[Any]:
-    """Yield the draws of every stretch from one generator; `draw` makes those of some steps."""
-    rng = _generators(seed)[1]
+    """Yield the random batches of each stretch of training steps from one seeded generator."""
+    rng = _spawn_generators(seed)[1]
     for looks in stretches:
         yield draw(rng, len(looks) * steps)
 
 
-def _generators(seed: int) -> list[np.random.Generator]:
-    """Return a generator for first weights and one for draws."""
+def _spawn_generators(seed: int) -> list[np.random.Generator]:
+    """Return two random generators of a seed: for initial weights and for batches."""
     return np.random.default_rng(seed).spawn(2)
 
 
 def draw_batches(rng: np.random.Generator, weight: Array, steps: int, batch: int) -> Array:
-    """Return positions (steps, batch) of rows drawn evenly from those with a weight, without repeats within a batch.
+    """Return random row positions (steps, batch) of rows with positive weight, without repeats within a batch.
 
     Beyond `DISTINCT_ROWS` rows a batch may repeat a row. If fewer rows than a batch have a weight, the batch is filled up
     with rows that weigh nothing.
@@ -102,8 +108,10 @@ def draw_batches(rng: np.random.Generator, weight: Array, steps: int, batch: int
     return np.concatenate([some[taken], np.tile(rest, (steps, 1))], axis=1).astype(np.int32)
 
 
-def normal_params(rng: np.random.Generator, sizes: dict[str, tuple[int, ...]], scale: float) -> dict[str, Array]:
-    """Return first parameters: weights normal with standard deviation scale/√fan-in, biases (names in _b) zero."""
+def draw_initial_parameters(
+    rng: np.random.Generator, sizes: dict[str, tuple[int, ...]], scale: float
+) -> dict[str, Array]:
+    """Draw initial network parameters: normal weights with deviation scale/√fan-in, and zero biases."""
     return {
         name: np.zeros(size, np.float32)
         if name.endswith("_b")
@@ -112,6 +120,6 @@ def normal_params(rng: np.random.Generator, sizes: dict[str, tuple[int, ...]], s
     }
 
 
-def zero_moments(optimiser: Any, params: Any) -> Any:
-    """Return an optimiser's first state as NumPy arrays: all its moments are zero."""
+def make_zero_moments(optimiser: Any, params: Any) -> Any:
+    """Return an optimiser's initial state with zero moments as NumPy arrays."""
     return jax.tree.map(lambda array: np.zeros(array.shape, array.dtype), jax.eval_shape(optimiser.init, params))

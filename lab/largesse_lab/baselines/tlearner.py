@@ -1,4 +1,4 @@
-"""T-learner: one model per level, each fitted to that level's rows only."""
+"""T-learner baseline: one model per level, each fitted to the rows of that level."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEWEST = 20  # a level with fewer rows is predicted by a model of all rows: a ha
 
 @final
 class TLearner(ResponseModel):
-    """One regression per level, each fitted to the customers who got the level; levels share nothing.
+    """Response model with a separate regression per level, fitted to the rows of that level.
 
     Parameters
     ----------
@@ -58,9 +58,9 @@ class TLearner(ResponseModel):
         self.own_ = np.full(K, len(enough))
         self.own_[enough] = np.arange(len(enough))
         parts = [log.level == k for k in enough] + ([np.ones(len(log), dtype=bool)] if len(enough) < K else [])
-        self.models_ = tuple(self._fitted(model, X[mine], log.take(mine)) for mine in parts)
+        self.models_ = tuple(self._fit_level_model(model, X[mine], log.take(mine)) for mine in parts)
 
-    def _fitted(self, model: Any, X: Array, log: Log) -> Any:
+    def _fit_level_model(self, model: Any, X: Array, log: Log) -> Any:
         if isinstance(model, ResponseModel):
             rows = replace(log, level=np.zeros_like(log.level), levels=Levels(costs=[0.0]), costs=None)
             return fit_copy(model, X, rows, self.encoder_)
@@ -69,12 +69,12 @@ class TLearner(ResponseModel):
         if self.binary_ and hasattr(estimator, "predict_proba"):
             response = response.astype(np.int64)
             if np.ptp(response) == 0:  # classifiers want two classes
-                return _Same(float(response[0]))
+                return _ConstantPrediction(float(response[0]))
         extra = {} if log.weight is None else {"sample_weight": log.weight}
         return estimator.fit(X, response, **extra)
 
     def _curves(self, X: Array) -> Array:
-        columns = [_single(self.models_[k], X) for k in self.own_]
+        columns = [_predict_level(self.models_[k], X) for k in self.own_]
         curves = np.column_stack(columns).astype(np.float64)
         return np.clip(curves, 0.0, 1.0) if self.binary_ else curves
 
@@ -83,19 +83,19 @@ class TLearner(ResponseModel):
             raise ValueError(f"levels predicted by the models {self.own_.tolist()} of {len(self.models_)}")
 
 
-class _Same:
-    """Constant prediction of a classifier whose rows have a single class."""
+class _ConstantPrediction:
+    """Model that predicts a constant, for levels whose responses are all equal."""
 
     def __init__(self, value: float) -> None:
         self.value = value
 
     def predict(self, X: Array) -> Array:
-        """Return the same value for every row."""
+        """Return the constant for every row."""
         return np.full(len(X), self.value)
 
 
-def _single(model: Any, X: Array) -> Array:
-    """Predict the responses (n,) of rows by the model of one level."""
+def _predict_level(model: Any, X: Array) -> Array:
+    """Return the responses (n,) that the model of one level predicts for rows."""
     if isinstance(model, ResponseModel):
         return model._curves(X)[:, 0]
     if not len(X):

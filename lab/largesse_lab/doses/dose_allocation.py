@@ -16,8 +16,8 @@ DOSE_ROUNDING = 1e-12  # relative; rounding errors of sums do not stop the searc
 
 
 @dataclass(frozen=True, eq=False)
-class Doses:
-    """One amount for each customer. Value and spend are averages per customer."""
+class DoseAllocation:
+    """Best doses of customers under a budget, with their mean value and mean spend per customer."""
 
     doses: Array  # (n,)
     value: float
@@ -28,12 +28,12 @@ class Doses:
 
     @property
     def gap(self) -> float:
-        """The largest possible shortfall from the best choice."""
+        """Upper bound of the value lost compared with the best allocation, per customer."""
         return max(self.bound - self.value, 0.0)
 
 
-def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> Doses:
-    """Give every customer the dose that makes the responses as large as the budget allows; a dose is its own cost.
+def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> DoseAllocation:
+    """Return the doses that maximise the total expected response under a budget; a dose is its own cost.
 
     Between knots a curve is a straight line, so at one price every customer's best dose is a knot on the upper hull of the
     curve. Only the customer on whom the budget runs out may stop between two knots.
@@ -73,7 +73,9 @@ def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> 
     n, left = len(curves), len(curves) * (budget - knots[0])
     if left < 0:
         raise make_below_cheapest_error("best_doses", budget, float(knots[0]))
-    place, first, last = (np.array(column, dtype=np.int64) for column in zip(*_hull_steps(curves, knots), strict=True))
+    place, first, last = (
+        np.array(column, dtype=np.int64) for column in zip(*_list_hull_steps(curves, knots), strict=True)
+    )
     gain = curves[place, last] - curves[place, first]
     cost = knots[last] - knots[first]
     # Along a hull slopes fall, and a stable sort keeps equal ones in order: each customer climbs without gaps.
@@ -91,13 +93,13 @@ def best_doses(curves: Any, knots: Any, budget: float, *, step: float = 0.0) -> 
         price = float(gain[at_margin] / cost[at_margin])
         bound = value + price * room
         row, low, high = int(place[at_margin]), int(first[at_margin]), int(last[at_margin])
-        doses[row], more = _stop_between(knots, curves[row], low, high, room, step)
+        doses[row], more = _find_best_dose_between(knots, curves[row], low, high, room, step)
         value += more
-    return Doses(doses, value / n, min(float(doses.mean()), budget), price, max(bound, value) / n, budget)
+    return DoseAllocation(doses, value / n, min(float(doses.mean()), budget), price, max(bound, value) / n, budget)
 
 
-def _hull_steps(curves: Array, knots: Array) -> list[tuple[int, int, int]]:
-    """Return the steps of all upper hulls: customer, knot below, knot above."""
+def _list_hull_steps(curves: Array, knots: Array) -> list[tuple[int, int, int]]:
+    """List the segments of all customers' upper hulls: customer, knot below, knot above."""
     steps = []
     for i, curve in enumerate(curves):
         hull = [0]
@@ -111,8 +113,10 @@ def _hull_steps(curves: Array, knots: Array) -> list[tuple[int, int, int]]:
     return steps
 
 
-def _stop_between(knots: Array, curve: Array, low: int, high: int, room: float, step: float) -> tuple[float, float]:
-    """Return the best dose from one knot to another that costs at most `room` more, and its gain."""
+def _find_best_dose_between(
+    knots: Array, curve: Array, low: int, high: int, room: float, step: float
+) -> tuple[float, float]:
+    """Return the best dose between two knots that fits into the remaining budget, and its gain."""
     best = (float(knots[low]), 0.0)
     for k in range(low, high):
         dose = min(knots[low] + room, knots[k + 1])

@@ -1,4 +1,4 @@
-"""Kernel doubly robust evaluation of a policy of continuous doses, from a log of doses.
+"""Kernel-based doubly robust evaluation of a policy of continuous doses on a log.
 
 No logged dose equals the one a policy would give, so rows whose dose is near it stand in for it:
 ψ_i = f̂(x_i, π_i) + K_h(π_i − t_i) / ρ(t_i | x_i) · (r_i − f̂(x_i, t_i)), with ρ a density (Kallus and Zhou 2018). Near the
@@ -39,7 +39,7 @@ MIN_EFFECTIVE = 100.0  # equally weighted rows
 
 @dataclass(frozen=True, eq=False)
 class DoseLog:
-    """A log whose decisions are doses on a continuous scale: n rows of features, dose and response."""
+    """Log of n customers with features, a continuous dose and a response."""
 
     features: Any  # (n, p) array or table
     dose: Any  # (n,) what was given
@@ -51,7 +51,7 @@ class DoseLog:
 
 @dataclass(frozen=True)
 class DoseEvaluation:
-    """Estimated value and spend of a policy of continuous doses, from a log of doses."""
+    """Estimated value and spend of a dose policy, with confidence intervals."""
 
     value: float
     value_interval: tuple[float, float]
@@ -67,8 +67,8 @@ class DoseEvaluation:
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedDoses:
-    """Terms of the estimate for each row of a log of doses, from models that were not fitted to the row."""
+class DoseScoreTerms:
+    """Out-of-fold terms (n,) of the doubly robust score of each row: residual, prediction and dose density."""
 
     dose: Array  # (n,) as logged
     wanted: Array  # (n,) as the policy would give
@@ -87,7 +87,7 @@ def evaluate_doses(
     folds: int = 5,
     seed: int = 0,
 ) -> DoseEvaluation:
-    """Estimate the value and spend of a policy of doses, each with a 95 % confidence interval.
+    """Estimate the value and the spend of a dose policy on a log, with 95 % confidence intervals.
 
     Parameters
     ----------
@@ -111,14 +111,14 @@ def evaluate_doses(
     >>> bool(found.value_interval[0] < 0.75 < found.value_interval[1]), found.spend
     (True, 0.5)
     """
-    log, wanted = _check(log, wanted)
-    fold = _deal_folds(log, folds, seed)
+    log, wanted = _check_log_and_doses(log, wanted)
+    fold = _assign_cluster_folds(log, folds, seed)
     with limit_to_one_thread():
-        rows = _crossfit(log, wanted, model, fold, seed)
+        rows = _crossfit_score_terms(log, wanted, model, fold, seed)
     if isinstance(bandwidth, str):
         bandwidth = _choose_bandwidth(log, rows)
-    scores = score_doses(rows, bandwidth)
-    near = _kernel(rows, bandwidth) / rows.density
+    scores = compute_dose_scores(rows, bandwidth)
+    near = _compute_kernel_weights(rows, bandwidth) / rows.density
     tail = near * log.response if is_sparse_amount(log.response) else None
     value = estimate_skewed_mean(scores, log.weight, log.cluster, tail)
     paid = wanted * tail if on_redemption and tail is not None else None
@@ -135,12 +135,12 @@ def evaluate_doses(
         density="estimated" if log.density is None else "given",
         bandwidth=bandwidth,
         effective=effective,
-        warnings=_warn(rows, bandwidth, effective),
+        warnings=_find_dose_warnings(rows, bandwidth, effective),
     )
 
 
-def _warn(rows: JudgedDoses, bandwidth: float, effective: float) -> tuple[Finding, ...]:
-    """Warn if few logged doses lie near the wanted ones, or if these leave the range of the log."""
+def _find_dose_warnings(rows: DoseScoreTerms, bandwidth: float, effective: float) -> tuple[Finding, ...]:
+    """Return warnings if few logged doses lie near the policy's doses, or if these leave the logged range."""
     outside = float(((rows.wanted < rows.dose.min()) | (rows.wanted > rows.dose.max())).mean())
     findings = []
     if outside > 0:
@@ -152,30 +152,36 @@ def _warn(rows: JudgedDoses, bandwidth: float, effective: float) -> tuple[Findin
     return tuple(findings)
 
 
-def score_doses(rows: JudgedDoses, width: float) -> Array:
-    """Return the doubly robust scores (n,) at a half-width of the kernel."""
-    return rows.direct + _kernel(rows, width) / rows.density * rows.residual
+def compute_dose_scores(rows: DoseScoreTerms, width: float) -> Array:
+    """Return the doubly robust score (n,) of each row for a given kernel half-width."""
+    return rows.direct + _compute_kernel_weights(rows, width) / rows.density * rows.residual
 
 
-def _kernel(rows: JudgedDoses, width: float) -> Array:
-    """Return Epanechnikov's kernel (n,) between logged and wanted doses, with mass one inside the range of doses."""
+def _compute_kernel_weights(rows: DoseScoreTerms, width: float) -> Array:
+    """Return Epanechnikov kernel weights (n,) between logged doses and the policy's doses.
+
+    Each kernel has mass one inside the range of logged doses.
+    """
     apart = (rows.dose - rows.wanted) / width
     low = np.clip((rows.dose.min() - rows.wanted) / width, -1.0, 1.0)
     high = np.clip((rows.dose.max() - rows.wanted) / width, -1.0, 1.0)
-    inside = _area(high) - _area(low)
+    inside = _integrate_kernel(high) - _integrate_kernel(low)
     return np.where(np.abs(apart) < 1, 0.75 * (1 - apart**2), 0.0) / width / np.maximum(inside, 1e-9)
 
 
-def _area(u: Array) -> Array:
+def _integrate_kernel(u: Array) -> Array:
     return 0.75 * (u - u**3 / 3)
 
 
-def _choose_bandwidth(log: DoseLog, rows: JudgedDoses) -> float:
-    """Return the largest width whose interval overlaps those of all narrower ones, narrowed a little."""
+def _choose_bandwidth(log: DoseLog, rows: DoseScoreTerms) -> float:
+    """Choose the kernel half-width by Lepski's method: the widest with an interval that overlaps all narrower ones.
+
+    The chosen width is narrowed by a constant factor.
+    """
     widths = [share * float(np.ptp(log.dose)) for share in WIDTHS]
     low, high, chosen = -np.inf, np.inf, widths[-1]
     for width in reversed(widths):
-        estimate = t_estimate(score_doses(rows, width), log.weight, log.cluster)
+        estimate = t_estimate(compute_dose_scores(rows, width), log.weight, log.cluster)
         low, high = max(low, estimate.low), min(high, estimate.high)
         if low > high:
             break
@@ -186,10 +192,10 @@ def _choose_bandwidth(log: DoseLog, rows: JudgedDoses) -> float:
 # -- models -----------------------------------------------------------------------------------------------------------
 
 
-def _crossfit(log: DoseLog, wanted: Array, model: Any, fold: Array, seed: int) -> JudgedDoses:
+def _crossfit_score_terms(log: DoseLog, wanted: Array, model: Any, fold: Array, seed: int) -> DoseScoreTerms:
     at_logged, direct = np.empty(len(log.dose)), np.empty(len(log.dose))
     density = np.empty(len(log.dose)) if log.density is None else log.density
-    fit = _fit_ridge if model is None else lambda *rows: _fit_model(model, *rows)
+    fit = _fit_ridge_curve if model is None else lambda *rows: _fit_model_curve(model, *rows)
     for f in np.unique(fold):
         train, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
         dose, response, encoder = log.dose[train], log.response[train], Encoder()
@@ -198,44 +204,44 @@ def _crossfit(log: DoseLog, wanted: Array, model: Any, fold: Array, seed: int) -
         curve = fit(X, dose, response)
         at_logged[test], direct[test] = curve(asked, log.dose[test]), curve(asked, wanted[test])
         if log.density is None:
-            density[test] = _estimate_density(X, dose, asked, log.dose[test], log.dose)
-    return JudgedDoses(log.dose, wanted, log.response - at_logged, direct, density)
+            density[test] = _estimate_dose_density(X, dose, asked, log.dose[test], log.dose)
+    return DoseScoreTerms(log.dose, wanted, log.response - at_logged, direct, density)
 
 
-def _fit_ridge(X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
-    """Return a ridge regression on features, their products with the dose, and hinges in the dose."""
+def _fit_ridge_curve(X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
+    """Fit a ridge regression of the response on features and dose, and return its prediction function."""
     knots = np.quantile(dose, np.linspace(0, 1, KNOTS)[1:-1])
     centre, scale = float(dose.mean()), float(dose.std()) or 1.0
 
-    def design(X: Array, at: Array) -> Array:
+    def make_design_matrix(X: Array, at: Array) -> Array:
         t = (at - centre) / scale
         hinges = np.maximum(at[:, None] - knots, 0.0) / scale
         return np.column_stack([np.ones(len(X)), t, hinges, X, X * t[:, None]])
 
-    A = design(X, dose)
+    A = make_design_matrix(X, dose)
     ridge = np.full(A.shape[1], DOSE_RIDGE)
     ridge[0] = 0.0
     coefficients = np.linalg.solve(A.T @ A + np.diag(ridge + 1e-9), A.T @ response)
-    return lambda asked, at: design(asked, at) @ coefficients
+    return lambda asked, at: make_design_matrix(asked, at) @ coefficients
 
 
-def _fit_model(model: Any, X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
-    """Return the curve of a fitted copy of a model, interpolated to each customer's own dose."""
+def _fit_model_curve(model: Any, X: Array, dose: Array, response: Array) -> Callable[[Array, Array], Array]:
+    """Fit a copy of a dose model, and return a function that predicts each customer's response at one dose."""
     fitted = copy_unfitted(model).fit(X, dose, response)
     grid = np.unique(np.quantile(dose, np.linspace(0, 1, 101)))
 
-    def curve(asked: Array, at: Array) -> Array:
+    def predict_at_doses(asked: Array, at: Array) -> Array:
         curves = fitted.predict(asked, grid)
         below = np.clip(np.searchsorted(grid, at, side="right") - 1, 0, len(grid) - 2)
         share = np.clip((at - grid[below]) / (grid[below + 1] - grid[below]), 0.0, 1.0)
         rows = np.arange(len(at))
         return (1 - share) * curves[rows, below] + share * curves[rows, below + 1]
 
-    return curve
+    return predict_at_doses
 
 
-def _estimate_density(X: Array, dose: Array, asked: Array, at: Array, every: Array) -> Array:
-    """Return the density (m,) of doses `at` given features `asked`: a logistic regression on bins of the dose."""
+def _estimate_dose_density(X: Array, dose: Array, asked: Array, at: Array, every: Array) -> Array:
+    """Estimate the conditional density (m,) of doses given features by a logistic regression on dose bins."""
     from sklearn.linear_model import LogisticRegression
 
     edges = np.unique(np.quantile(every, np.linspace(0, 1, BINS + 1)))
@@ -254,8 +260,8 @@ def _estimate_density(X: Array, dose: Array, asked: Array, at: Array, every: Arr
 # -- checks -----------------------------------------------------------------------------------------------------------
 
 
-def _check(log: DoseLog, wanted: Any) -> tuple[DoseLog, Array]:
-    """Return the log and the wanted doses (n,) as arrays; refuse a log without an estimate."""
+def _check_log_and_doses(log: DoseLog, wanted: Any) -> tuple[DoseLog, Array]:
+    """Return the log and the policy's doses (n,) as checked arrays, or refuse them."""
     dose, response = np.asarray(log.dose, dtype=np.float64), np.asarray(log.response, dtype=np.float64)
     wanted = np.array(np.broadcast_to(np.asarray(wanted, dtype=np.float64), dose.shape))
     weight = np.ones(len(dose)) if log.weight is None else np.asarray(log.weight, dtype=np.float64)
@@ -285,8 +291,8 @@ def _check(log: DoseLog, wanted: Any) -> tuple[DoseLog, Array]:
     return DoseLog(features, dose, response, density, weight, cluster), wanted
 
 
-def _deal_folds(log: DoseLog, folds: int, seed: int) -> Array:
-    """Return the fold (n,) of every row, whole clusters together."""
+def _assign_cluster_folds(log: DoseLog, folds: int, seed: int) -> Array:
+    """Assign every row a random fold (n,) such that all rows of a cluster share a fold."""
     rng = np.random.default_rng(seed)
     if log.cluster is None:
         return rng.permutation(len(log.dose)) % folds

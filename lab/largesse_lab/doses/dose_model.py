@@ -1,4 +1,4 @@
-"""SIRE on a continuous scale of doses: response curves that bend at knots.
+"""SIRE for continuous doses: response curves that are piecewise linear between knots.
 
 Knots stand at quantiles of the logged doses. A row between two knots shares its weight between them, so that its score is
 interpolated; the balance penalty sees the same weights. Everything else is SIRE with the knots as its levels.
@@ -22,7 +22,7 @@ DOSE_HEADS = ("shrunk", "elastic", "increments")  # whose increments are free to
 
 @final
 class DoseSIRE(Configurable):
-    """Response curves over a real-valued dose.
+    """SIRE network that predicts the response of a customer to a continuous dose.
 
     It is not a response model of levels: `fit` takes doses, `predict` answers at any dose, and it cannot be part of a
     saved policy.
@@ -68,10 +68,10 @@ class DoseSIRE(Configurable):
         self.seed = seed
 
     def fit(self, X: Any, dose: Any, response: Any, *, weight: Any = None) -> Self:
-        """Learn from features (n, p), doses (n,) and responses (n,)."""
-        doses = self._check(dose, response)
+        """Fit the model to features (n, p), doses (n,) and responses (n,)."""
+        doses = self._check_doses_and_settings(dose, response)
         self.knots_ = np.unique(np.quantile(doses, np.linspace(0.0, 1.0, self.knots)))
-        knot_weight = share_between_knots(doses, self.knots_)
+        knot_weight = compute_knot_weights(doses, self.knots_)
         levels = Levels(costs=list(range(len(self.knots_))))  # names for the knots: doses have no costs here
         log = log_from_arrays(X, knot_weight.argmax(axis=1), response, levels=levels, weight=weight)
         self.encoder_ = Encoder()
@@ -81,8 +81,8 @@ class DoseSIRE(Configurable):
         self.model_.train_fold_networks(encoded, log, fold, parts, knot_weight)
         return self
 
-    def _check(self, dose: Any, response: Any) -> Array:
-        """Return the doses (n,), or refuse them or the settings."""
+    def _check_doses_and_settings(self, dose: Any, response: Any) -> Array:
+        """Return the doses (n,) as a checked array, or refuse the doses or the settings."""
         problems = []
         if self.knots < 2:
             problems.append(Problem(f"knots={self.knots}", "use two or more: a curve needs both ends"))
@@ -91,7 +91,7 @@ class DoseSIRE(Configurable):
         if isinstance(self.kappa, str) and self.kappa != "auto":
             problems.append(Problem(f"kappa={self.kappa!r}", "a number, several, or 'auto'"))
         refuse("DoseSIRE", problems)
-        doses = _doses(dose, "fit")
+        doses = _parse_doses(dose, "fit")
         if np.shape(response) != doses.shape:
             got = f"{len(doses):,} doses, and responses of shape {np.shape(response)}"
             problems.append(Problem(got, "give one dose and one response per customer"))
@@ -101,7 +101,7 @@ class DoseSIRE(Configurable):
         return doses
 
     def predict(self, customers: Any, doses: Any = "knots") -> Array:
-        """Return the expected response (n, m) of customers at m doses, or at the knots.
+        """Return the expected responses (n, m) of n customers at m doses, by default at the knots.
 
         Doses outside the logged range get the response at the nearest end of it: the log says nothing about them.
         """
@@ -109,21 +109,21 @@ class DoseSIRE(Configurable):
             hint = "call DoseSIRE().fit(X, dose, response) first"
             fail_not_fitted("DoseSIRE", Problem("it has not been fitted yet", hint))
         X = encode_customers(self.encoder_, customers)
-        at = self.knots_ if isinstance(doses, str) and doses == "knots" else _doses(doses, "predict")
+        at = self.knots_ if isinstance(doses, str) and doses == "knots" else _parse_doses(doses, "predict")
         networks = self.model_.fit_
         scores = networks.scores(X)
-        below, share = _between(at, self.knots_)
+        below, share = _locate_between_knots(at, self.knots_)
         low, high = scores[:, below], scores[:, below + 1]
         # The upper knot bounds the line: rounding must not let a curve fall where two pieces meet.
         return networks.scale.convert_scores(np.minimum(low + share * (high - low), high))
 
     def state(self) -> NoReturn:
-        """Refuse to save the model: saved policies choose between levels."""
+        """Raise an error, because a dose model cannot be saved."""
         hint = "fit SIRE on the doses you can give as levels, and save its policy"
         fail("DoseSIRE", Problem("a model of doses cannot be saved", hint))
 
 
-def _doses(values: Any, where: str) -> Array:
+def _parse_doses(values: Any, where: str) -> Array:
     try:
         doses = np.atleast_1d(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError):
@@ -138,22 +138,25 @@ def _doses(values: Any, where: str) -> Array:
     return doses
 
 
-def _between(doses: Array, knots: Array) -> tuple[Array, Array]:
-    """Return the knot below each dose (m,), and the relative distance (m,) to the next knot; doses are clipped to the knots."""
+def _locate_between_knots(doses: Array, knots: Array) -> tuple[Array, Array]:
+    """Return the index of the knot below each dose (m,) and the relative position (m,) up to the next knot.
+
+    Doses outside the knots are clipped to the nearest knot.
+    """
     inside = np.clip(doses, knots[0], knots[-1])
     below = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, len(knots) - 2)
     return below, (inside - knots[below]) / (knots[below + 1] - knots[below])
 
 
-def share_between_knots(doses: Array, knots: Array) -> Array:
-    """Return the weights of knots (K,) for doses (n,): float32 (n, K), shared between the two neighbours of each dose.
+def compute_knot_weights(doses: Array, knots: Array) -> Array:
+    """Return linear interpolation weights (n, K) of doses (n,) between knots (K,).
 
-    >>> share_between_knots(np.array([0.0, 2.5, 9.0]), np.array([0.0, 2.0, 4.0]))
+    >>> compute_knot_weights(np.array([0.0, 2.5, 9.0]), np.array([0.0, 2.0, 4.0]))
     array([[1.  , 0.  , 0.  ],
            [0.  , 0.75, 0.25],
            [0.  , 0.  , 1.  ]], dtype=float32)
     """
-    below, share = _between(doses, knots)
+    below, share = _locate_between_knots(doses, knots)
     out = np.zeros((len(doses), len(knots)), dtype=np.float32)
     rows = np.arange(len(doses))
     out[rows, below], out[rows, below + 1] = 1.0 - share, share

@@ -1,4 +1,4 @@
-"""Experiments, one module each, and their list in `experiment_catalogue`.
+"""Experiments, one module each; `experiment_catalogue` lists them.
 
 `table1` and `table2` are the paper's tables, `hsic_kernels` and `kappa_curves` its appendices on the balance penalty.
 `convergence_rates` measures the decrease of errors with more levels (Proposition 3) and with more rows.

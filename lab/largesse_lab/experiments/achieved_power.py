@@ -1,4 +1,4 @@
-"""Power of tests of the size that `size_test` states, on random worlds whose truth is known.
+"""Achieved power of tests with the sample size of `size_test`, on random worlds with a known truth.
 
 A model learns from a log of a drawn world. `size_test` returns the number of switchers that a test needs to show the plan's true gain
 with a power of 80 %: the gain is given, the standard deviations come from the log. Then many tests of this size are simulated among
@@ -38,7 +38,7 @@ POWER_TITLE = "Power of tests of the stated size"
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world: the required number of switchers, and the share of such tests that show the gain."""
+    """Return one record per world: the planned sample size of a test, and its simulated power."""
     keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_WORLDS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_world, progress)
 
@@ -49,7 +49,7 @@ def _measure_world(seed: int) -> dict[str, Any]:
     budget, rng = BUDGET_SHARE * float(world.doses[-1]), np.random.default_rng(seed)
     scores = crossfit_scores(log, make_model(MODEL, seed), seed=seed)
     policy = Policy(make_model(MODEL, seed).fit(log), log.levels).calibrate(log, budget)
-    treated, control, share = _draw_arms(world, policy, rng)
+    treated, control, share = _draw_test_arms(world, policy, rng)
     gain = share * float(treated.mean() - control.mean()) if share else 0.0
     record: dict[str, Any] = {"seed": seed, "response": world.traits.response, "gain": gain, "switchers": share}
     if gain <= 0:
@@ -63,11 +63,14 @@ def _measure_world(seed: int) -> dict[str, Any]:
     if not 2 <= arm <= MAX_ARM:
         why = "the test is too large" if arm > MAX_ARM else "the test is too small"
         return record | {"shown": None, "why": why, "arm": arm}
-    return record | {"arm": arm, "shown": _simulate_tests(treated, control, arm, rng)}
+    return record | {"arm": arm, "shown": _simulate_power(treated, control, arm, rng)}
 
 
-def _draw_arms(world: RandomWorld, policy: Policy, rng: np.random.Generator) -> tuple[Array, Array, float]:
-    """Return the responses of switchers under the plan and under the best uniform mix, and the share of switchers."""
+def _draw_test_arms(world: RandomWorld, policy: Policy, rng: np.random.Generator) -> tuple[Array, Array, float]:
+    """Return the responses of switchers in both arms of a test, and the share of switchers.
+
+    The plan is compared with the best uniform mix.
+    """
     table = world.draw_fresh(FRESH_ROWS).table
     plan, curves = policy.decide(table), policy.model.predict(table)
     mix = mix_two_levels(curves.mean(axis=0), world.doses, float(world.doses[plan].mean()))
@@ -80,8 +83,8 @@ def _draw_arms(world: RandomWorld, policy: Policy, rng: np.random.Generator) -> 
     return treated[switches], rng.permutation(control[switches]), float(switches.mean())
 
 
-def _simulate_tests(treated: Array, control: Array, arm: int, rng: np.random.Generator) -> float:
-    """Return the share of tests, with `arm` customers in each arm, that show a gain."""
+def _simulate_power(treated: Array, control: Array, arm: int, rng: np.random.Generator) -> float:
+    """Simulate tests with `arm` customers per arm, and return the share with a significant gain."""
     n_significant = 0
     for _ in range(N_TESTS):
         a, b = treated[rng.integers(0, len(treated), arm)], control[rng.integers(0, len(control), arm)]
@@ -90,17 +93,19 @@ def _simulate_tests(treated: Array, control: Array, arm: int, rng: np.random.Gen
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return the share of tests of the stated size that show the gain, by kind of response and over all worlds."""
+    """Return the mean power of the tests by kind of response, and over all worlds."""
     tested = [record for record in records if record["shown"] is not None]
     kinds = [*dict.fromkeys(record["response"] for record in tested)]
-    rows = [_describe(kind, [record["shown"] for record in tested if record["response"] == kind]) for kind in kinds]
+    rows = [
+        _summarise_powers(kind, [record["shown"] for record in tested if record["response"] == kind]) for kind in kinds
+    ]
     powers = sorted(record["shown"] for record in tested)
     excluded = Counter(str(record["why"]) for record in records if record["shown"] is None)
-    kinds_and_all = rows + ([_describe("all", powers)] if powers else [])
+    kinds_and_all = rows + ([_summarise_powers("all", powers)] if powers else [])
     return {"power": POWER, "kinds": kinds_and_all, "left": dict(excluded), "shown": powers}
 
 
-def _describe(responses: str, powers: list[float]) -> dict[str, Any]:
+def _summarise_powers(responses: str, powers: list[float]) -> dict[str, Any]:
     low, median, high = np.quantile(powers, [0.1, 0.5, 0.9]).tolist()
     se = float(np.std(powers, ddof=1) / np.sqrt(len(powers))) if len(powers) > 1 else None
     mean = {"responses": responses, "worlds": len(powers), "mean": float(np.mean(powers)), "se": se}
@@ -108,7 +113,7 @@ def _describe(responses: str, powers: list[float]) -> dict[str, Any]:
 
 
 def fill(section: Section, summary: Summary) -> None:
-    """Add the table and the distribution of power over worlds."""
+    """Add the table and the figure of achieved power to the result section."""
     body = []
     for kind in summary["kinds"]:
         mean = f"{100 * kind['mean']:.1f} %" + ("" if kind["se"] is None else f" ± {100 * kind['se']:.1f}")

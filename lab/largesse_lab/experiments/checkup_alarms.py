@@ -1,4 +1,4 @@
-"""False alarms and detections of `doctor`, on randomised and confounded logs, with a leak or a rare level."""
+"""False-alarm and detection rates of `doctor` on randomised, confounded, leaky and thin logs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ALARM_TITLES = {
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per case and log: a flag for a log that the checks call randomised, and their verdicts."""
+    """Return one record per case and log: the verdicts of the checks on the log."""
     logs = 200 if request.repeats is None else request.repeats
     # A planted problem is either found or not: every fifth log is enough.
     keys = [(case, log) for log in range(logs) for case in FALSE_ALARM_CASES if case not in PLANTED or log % 5 == 0]
@@ -68,15 +68,15 @@ def _draw_log(case: str, log: int) -> Log:
 
 
 def tabulate(records: Records) -> str:
-    """Return the verdicts of the checks on each case as Markdown."""
+    """Return a Markdown table of detection and false-alarm rates by case."""
     logs = {case: [record for record in records if record["case"] == case] for case in FALSE_ALARM_CASES}
     rows = [
         ("randomised", "not randomised (false alarm)", [not log["randomised"] for log in logs["randomised"]]),
-        ("randomised", "a leak (false alarm)", [_verdict(log, LEAKS) != "fine" for log in logs["randomised"]]),
+        ("randomised", "a leak (false alarm)", [_read_verdict(log, LEAKS) != "fine" for log in logs["randomised"]]),
         ("confounded", "not randomised", [not log["randomised"] for log in logs["confounded"]]),
         ("leaky", "names the leak first", [log["leaks"][:1] == ["visits after"] for log in logs["leaky"]]),
-        ("leaky", "no", [_verdict(log, LEAKS) == "no" for log in logs["leaky"]]),
-        ("thin", "no", [_verdict(log, "rows of each level") == "no" for log in logs["thin"]]),
+        ("leaky", "no", [_read_verdict(log, LEAKS) == "no" for log in logs["leaky"]]),
+        ("thin", "no", [_read_verdict(log, "rows of each level") == "no" for log in logs["thin"]]),
     ]
     body = [[ALARM_TITLES[case], verdict, f"{np.mean(hits):.1%}" if hits else "–"] for case, verdict, hits in rows]
     counts = ", ".join(f"{len(of_case)} {case}" for case, of_case in logs.items())
@@ -84,7 +84,7 @@ def tabulate(records: Records) -> str:
     return f"Logs of {ALARM_LOG_ROWS:,} rows: {counts}.\n\n{table}"
 
 
-def _verdict(record: dict[str, Any], topic: str) -> str:
+def _read_verdict(record: dict[str, Any], topic: str) -> str:
     return str(record["verdicts"][topic])
 
 

@@ -1,4 +1,4 @@
-"""Convergence of errors with the number of levels K (the paper's Proposition 3) and with the number of rows n of the log.
+"""Convergence of estimation errors with the number of levels (the paper's Proposition 3) and of rows.
 
 **Levels** (`rates`). Every level has n rows with noise σ, so the free least squares estimate is the K level means, each off by
 s = σ/√n, and the monotone one is their projection onto curves that never fall. The mean squared error over levels, divided by
@@ -30,12 +30,12 @@ from largesse.response import IRE, SIRE, Linear, ResponseModel, make_monotone
 from largesse.worlds import SIMULATIONS, simulate
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
-from largesse_lab.pages.markdown import Section, format_table, write_mean
-from largesse_lab.pages.method_comparison import Summary, list_values
+from largesse_lab.pages.markdown import Section, format_mean, format_table
+from largesse_lab.pages.method_comparison import Summary, list_distinct_values
+from largesse_lab.runner.concurrent_model_fitting import fit_models_together
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, take_part
-from largesse_lab.runner.joint_training import fit_together
 from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.truth_measures import FRESH_ROWS, FRESH_SEED, measure_level_means, root_mean_square
+from largesse_lab.runner.truth_measures import FRESH_ROWS, FRESH_SEED, compute_root_mean_square, measure_level_means
 
 # -- by the number of levels -------------------------------------------------------------------------------------------
 
@@ -45,8 +45,8 @@ WIDE_GAP, NARROW_GAP, TOTAL_RISE = 10.0, 0.2, 10.0  # in units of the standard e
 SEED = 32
 TRUTHS: dict[str, Callable[[int], Array]] = {
     "constant": lambda K: np.zeros(K),
-    "2 pieces": lambda K: make_pieces(K, 2),
-    "5 pieces": lambda K: make_pieces(K, 5),
+    "2 pieces": lambda K: make_piecewise_constant_curve(K, 2),
+    "5 pieces": lambda K: make_piecewise_constant_curve(K, 5),
     f"rise of {TOTAL_RISE:g} s in all": lambda K: np.linspace(0.0, TOTAL_RISE, K),
     f"gaps of {NARROW_GAP:g} s": lambda K: NARROW_GAP * np.arange(K),
     f"gaps of {WIDE_GAP:g} s": lambda K: WIDE_GAP * np.arange(K),
@@ -55,24 +55,26 @@ ESTIMATES = ("free", "monotone")
 
 
 def measure_level_errors(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per truth, number of levels and repeat: mean squared errors in units of σ²/n."""
+    """Return one record per true curve, number of levels and repeat: mean squared errors in units of σ²/n."""
     truths = tuple(TRUTHS) if request.problems is None else request.problems
     refuse("experiment", find_unknown("truth", truths, list(TRUTHS)))
     repeats = take_part(100 if request.repeats is None else request.repeats, request.part)
     keys = [(truth, K, repeat) for truth in truths for K in RATE_LEVELS for repeat in repeats]
-    return RecordCache(request.out, ("truth", "levels", "repeat")).measure_each(keys, _measure_truth, progress)
+    return RecordCache(request.out, ("truth", "levels", "repeat")).measure_each(
+        keys, _measure_errors_on_truth, progress
+    )
 
 
-def make_pieces(K: int, k: int) -> Array:
-    """Return a truth (K,) of k constant pieces of about equal length, far apart; with K < k every level is a piece.
+def make_piecewise_constant_curve(K: int, k: int) -> Array:
+    """Return a true curve (K,) of k constant pieces of about equal length.
 
-    >>> make_pieces(5, 2)
+    >>> make_piecewise_constant_curve(5, 2)
     array([ 0.,  0.,  0., 10., 10.])
     """
     return WIDE_GAP * np.floor(np.arange(K) * min(k, K) / K)
 
 
-def _measure_truth(truth: str, K: int, repeat: int) -> dict[str, Any]:
+def _measure_errors_on_truth(truth: str, K: int, repeat: int) -> dict[str, Any]:
     rng = np.random.default_rng((SEED, list(TRUTHS).index(truth), K, repeat))
     curve = TRUTHS[truth](K)
     means = curve + rng.standard_normal((CURVES_PER_REPEAT, K))
@@ -82,22 +84,24 @@ def _measure_truth(truth: str, K: int, repeat: int) -> dict[str, Any]:
 
 
 def compute_promised_error(K: int) -> float:
-    """Return the error that the proposition promises for every non-falling truth, in units of σ²/n."""
+    """Return the mean squared error that Proposition 3 promises for K levels, in units of σ²/n."""
     return float(np.log(K) / K)
 
 
-def derive_error(truth: str, K: int) -> float:
-    """Return the monotone estimate's error where unequal levels lie far apart: harmonic numbers, piece by piece.
+def derive_monotone_error(truth: str, K: int) -> float:
+    """Return the exact mean squared error of monotone regression on a curve whose pieces lie far apart.
 
-    >>> derive_error("gaps of 10 s", 7)
+    It is a sum of harmonic numbers over the pieces.
+
+    >>> derive_monotone_error("gaps of 10 s", 7)
     1.0
     """
     _, lengths = np.unique(TRUTHS[truth](K), return_counts=True)
     return float(sum(np.sum(1.0 / np.arange(1, m + 1)) for m in lengths) / K)
 
 
-def summarise_levels(records: Records) -> dict[str, Any]:
-    """Return mean, standard deviation and standard error of both errors, with the promised and the derived error."""
+def summarise_level_errors(records: Records) -> dict[str, Any]:
+    """Return the mean, deviation and standard error of errors by true curve and number of levels."""
     cells: dict[str, Any] = {}
     for truth, K in dict.fromkeys((record["truth"], record["levels"]) for record in records):
         of_cell = [record for record in records if (record["truth"], record["levels"]) == (truth, K)]
@@ -105,50 +109,50 @@ def summarise_levels(records: Records) -> dict[str, Any]:
         cells.setdefault(truth, {})[str(K)] = {
             **cell,
             "promised": compute_promised_error(K),
-            "known": derive_error(truth, K),
+            "known": derive_monotone_error(truth, K),
         }
     return {"cells": cells, "curves": CURVES_PER_REPEAT}
 
 
 def compute_moments(values: Sequence[float]) -> dict[str, Any]:
-    """Return mean, standard deviation, standard error and count; too few values give None."""
+    """Return the mean, standard deviation, standard error and count of numbers; None if too few."""
     sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
     se = None if sd is None else sd / len(values) ** 0.5
     return {"mean": float(np.mean(values)) if values else None, "sd": sd, "se": se, "n": len(values)}
 
 
-def tabulate_levels(summary: Summary) -> str:
-    """Return the monotone estimate's error in units of σ²/n as Markdown, and its ratio to the promised error."""
+def tabulate_level_errors(summary: Summary) -> str:
+    """Return a Markdown table of monotone-estimate errors and their ratios to the promised error."""
     levels = list(dict.fromkeys(K for row in summary["cells"].values() for K in row))
     rows = [["promised, log(K)/K", *(f"{compute_promised_error(int(K)):.4f}" for K in levels)]]
-    rows += [[truth, *(_write_ratio(row.get(K)) for K in levels)] for truth, row in summary["cells"].items()]
+    rows += [[truth, *(_write_error_ratio(row.get(K)) for K in levels)] for truth, row in summary["cells"].items()]
     return format_table(["truth", *(f"K = {K}" for K in levels)], rows)
 
 
-def _write_ratio(cell: Mapping[str, Any] | None) -> str:
+def _write_error_ratio(cell: Mapping[str, Any] | None) -> str:
     if cell is None:
-        return write_mean(None)
+        return format_mean(None)
     mean, se = cell["monotone"]["mean"], cell["monotone"]["se"]
-    return f"{write_mean(mean, se)} ({mean / cell['promised']:.1f} ×)"
+    return f"{format_mean(mean, se)} ({mean / cell['promised']:.1f} ×)"
 
 
 def list_level_lines(summary: Summary) -> list[dict[str, Any]]:
-    """Return lines over the number of levels: a panel per truth, with both estimates and the promise."""
+    """Return the figure's lines of error over the number of levels, one panel per true curve."""
     lines = []
     for truth, row in summary["cells"].items():
         levels = [int(K) for K in row]
-        estimates = {name: _list_points([cell[name] for cell in row.values()]) for name in ESTIMATES}
+        estimates = {name: _list_line_points([cell[name] for cell in row.values()]) for name in ESTIMATES}
         estimates["promised"] = {"mean": [compute_promised_error(K) for K in levels]}
         lines += [{"panel": truth, "label": name, "x": levels, **points} for name, points in estimates.items()]
     return lines
 
 
-def _list_points(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _list_line_points(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: [cell[name] for cell in cells] for name in ("mean", "sd")}
 
 
-def fill_levels(section: Section, summary: Summary) -> None:
-    """Add the figure and the table of errors by the number of levels."""
+def fill_level_section(section: Section, summary: Summary) -> None:
+    """Add the figure and the table of errors by number of levels to the result section."""
     text = FigureText(
         "Error by the number of levels",
         "number of levels K",
@@ -160,15 +164,15 @@ def fill_levels(section: Section, summary: Summary) -> None:
         partial(draw_lines, lines, text, log_x=True, log_y=True, share_y=True, references=["promised"]), text.title
     )
     section.add("Error of the monotone estimate ± standard error, and its ratio to the promised error:")
-    section.add(tabulate_levels(summary))
+    section.add(tabulate_level_errors(summary))
 
 
 LEVELS_EXPERIMENT = Experiment(
     "rates",
     "Proposition 3: error by the number of levels",
     measure_level_errors,
-    summarise_levels,
-    fill_levels,
+    summarise_level_errors,
+    fill_level_section,
     setup="""\
 For every true curve that never falls, Proposition 3 promises least squares over non-falling curves an error of σ² log(K)/(nK),
 where free least squares has σ²/n. Both are fitted to K level means of n rows each. Errors are given in units of σ²/n, and gaps
@@ -196,8 +200,8 @@ RATE_MODELS: dict[str, Callable[[], ResponseModel]] = {
 }
 
 
-def measure_sizes(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per simulation, seed, number of rows and model: RMSE over fresh customers and all levels."""
+def measure_errors_by_rows(request: Request, progress: Progress = ignore_progress) -> Records:
+    """Return one record per simulation, seed, number of rows and model: RMSE on fresh customers."""
     names = ("averaged", "confounded") if request.problems is None else request.problems
     models = (MEANS, *RATE_MODELS) if request.models is None else request.models
     unknown = find_unknown("simulation", names, SIMULATIONS) + find_unknown("model", models, (MEANS, *RATE_MODELS))
@@ -205,27 +209,27 @@ def measure_sizes(request: Request, progress: Progress = ignore_progress) -> Rec
     seeds = take_part(10 if request.repeats is None else request.repeats, request.part)
     groups = [[(name, seed, n, model) for seed in seeds for name in names] for n in RATE_LOG_ROWS for model in models]
     cache = RecordCache(request.out, ("simulation", "seed", "rows", "model"))
-    cache.measure_groups(groups if seeds else [], _measure_model, progress)
+    cache.measure_groups(groups if seeds else [], _measure_model_errors, progress)
     return cache.select(
         (name, seed, n, model) for seed in seeds for name in names for n in RATE_LOG_ROWS for model in models
     )
 
 
-def _measure_model(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
-    """Measure one model on the logs of several simulations and seeds."""
+def _measure_model_errors(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
+    """Yield the records of one model on the logs of several simulations and seeds."""
     sims = [simulate(name, n=n, seed=seed) for name, seed, n, _ in keys]
     models = [RATE_MODELS[model]() for *_, model in keys if model != MEANS]
     if models:
-        fit_together(models, [sim.log for sim in sims])
+        fit_models_together(models, [sim.log for sim in sims])
     for i, ((name, seed, n, model), sim) in enumerate(zip(keys, sims, strict=True)):
         fresh = sim.draw(FRESH_ROWS, seed=FRESH_SEED)
         curves = models[i].predict(fresh.features) if models else measure_level_means(sim.log)
-        error = root_mean_square(curves - fresh.truth)
+        error = compute_root_mean_square(curves - fresh.truth)
         yield {"simulation": name, "seed": seed, "rows": n, "model": model, "rmse": error}
 
 
-def summarise_sizes(records: Records) -> dict[str, Any]:
-    """Return moments of RMSE by simulation, model and rows, and of each model's slope of log RMSE over log n.
+def summarise_errors_by_rows(records: Records) -> dict[str, Any]:
+    """Return mean RMSE by simulation, model and rows, and each model's slope of log RMSE over log rows.
 
     The slope is −½ where all error is noise, and 0 where nothing is left to learn.
     """
@@ -235,16 +239,16 @@ def summarise_sizes(records: Records) -> dict[str, Any]:
         of_model = [record for record in records if (record["simulation"], record["model"]) == (name, model)]
         cells.setdefault(name, {})[model] = {
             str(n): compute_moments([record["rmse"] for record in of_model if record["rows"] == n])
-            for n in list_values(of_model, "rows")
+            for n in list_distinct_values(of_model, "rows")
         }
-        slopes.setdefault(name, {})[model] = compute_moments(_fit_slopes(of_model))
+        slopes.setdefault(name, {})[model] = compute_moments(_fit_error_slopes(of_model))
     return {"cells": cells, "slopes": slopes}
 
 
-def _fit_slopes(records: Records) -> list[float]:
-    """Return the slope of log RMSE over log n for every seed that has more than one size."""
+def _fit_error_slopes(records: Records) -> list[float]:
+    """Return the slope of log RMSE over log rows for each seed with several numbers of rows."""
     slopes = []
-    for seed in list_values(records, "seed"):
+    for seed in list_distinct_values(records, "seed"):
         points = [(record["rows"], record["rmse"]) for record in records if record["seed"] == seed]
         if len({n for n, _ in points}) > 1:
             log_rows, log_errors = np.log(np.array(points, dtype=np.float64)).T
@@ -252,8 +256,8 @@ def _fit_slopes(records: Records) -> list[float]:
     return slopes
 
 
-def tabulate_sizes(summary: Summary) -> str:
-    """Return mean RMSE ± standard error as Markdown, one table per simulation."""
+def tabulate_errors_by_rows(summary: Summary) -> str:
+    """Return Markdown tables of mean RMSE ± standard error by rows, one per simulation."""
     parts = []
     for name, by_model in summary["cells"].items():
         rows = list(dict.fromkeys(n for row in by_model.values() for n in row))
@@ -261,35 +265,35 @@ def tabulate_sizes(summary: Summary) -> str:
         for model, row in by_model.items():
             cells = [row.get(n, {"mean": None, "se": None}) for n in rows]
             slope = summary["slopes"][name][model]
-            errors = [write_mean(cell["mean"], cell["se"]) for cell in cells]
-            body.append([model, *errors, write_mean(slope["mean"], slope["se"], 2)])
+            errors = [format_mean(cell["mean"], cell["se"]) for cell in cells]
+            body.append([model, *errors, format_mean(slope["mean"], slope["se"], 2)])
         head = ["model", *(f"n = {int(n):,}" for n in rows), "slope"]
         parts += [f"## {name}", format_table(head, body)]
     return "\n\n".join(parts)
 
 
-def list_size_lines(summary: Summary) -> list[dict[str, Any]]:
-    """Return lines over the number of rows: a panel per simulation, a line per model."""
+def list_row_lines(summary: Summary) -> list[dict[str, Any]]:
+    """Return the figure's lines of RMSE over the number of rows, one panel per simulation."""
     return [
-        {"panel": name, "label": model, "x": [int(n) for n in row], **_list_points(list(row.values()))}
+        {"panel": name, "label": model, "x": [int(n) for n in row], **_list_line_points(list(row.values()))}
         for name, by_model in summary["cells"].items()
         for model, row in by_model.items()
     ]
 
 
-def fill_sizes(section: Section, summary: Summary) -> None:
-    """Add the figure and the tables of errors by the number of rows."""
+def fill_row_section(section: Section, summary: Summary) -> None:
+    """Add the figure and the tables of errors by number of rows to the result section."""
     text = FigureText("Error by rows of the log", "rows n", "RMSE of curves", "Bands: ± 1 sd over worlds.")
-    section.add_figure(partial(draw_lines, list_size_lines(summary), text, log_x=True, log_y=True), text.title)
-    section.add("RMSE ± standard error:", tabulate_sizes(summary))
+    section.add_figure(partial(draw_lines, list_row_lines(summary), text, log_x=True, log_y=True), text.title)
+    section.add("RMSE ± standard error:", tabulate_errors_by_rows(summary))
 
 
 SIZES_EXPERIMENT = Experiment(
     "rates_n",
     "Error by rows of the log",
-    measure_sizes,
-    summarise_sizes,
-    fill_sizes,
+    measure_errors_by_rows,
+    summarise_errors_by_rows,
+    fill_row_section,
     setup="""\
 Response models fitted to logs of growing length from the same simulated worlds; networks are smaller than the default, and
 `sire common` gives all customers the same increments (κ = 0). The slope is that of log RMSE over log n: −½ if all error is

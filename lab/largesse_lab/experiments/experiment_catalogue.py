@@ -1,10 +1,11 @@
-"""List of all experiments by name: the paper's, then our own."""
+"""Catalogue of all experiments by name."""
 
 from __future__ import annotations
 
 from largesse_lab.experiments import (
     achieved_power,
     checkup_alarms,
+    constrained_plan_coverage,
     convergence_rates,
     exploration_precision,
     gain_lower_bounds,
@@ -20,9 +21,8 @@ from largesse_lab.experiments import (
     random_world_comparison,
     real_log_gains,
     real_log_level_means,
-    ruled_plans,
     served_log_precision,
-    shifted_customers,
+    shifted_customer_coverage,
     simulation_comparison,
     support_hole_detection,
     table1,
@@ -48,8 +48,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         gain_lower_bounds.BOUND_EXPERIMENT,
         winner_curse.CURSE_EXPERIMENT,
         support_hole_detection.HOLES_EXPERIMENT,
-        shifted_customers.SHIFTS_EXPERIMENT,
-        ruled_plans.RULES_EXPERIMENT,
+        shifted_customer_coverage.SHIFTS_EXPERIMENT,
+        constrained_plan_coverage.RULES_EXPERIMENT,
         verdict_calibration.VERDICTS_EXPERIMENT,
         planned_cost_overspend.OVERSPEND_EXPERIMENT,
         profit_intervals.PROFIT_EXPERIMENT,

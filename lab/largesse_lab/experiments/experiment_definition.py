@@ -1,4 +1,4 @@
-"""Record of an experiment: measurements, summary and result page; the paper's tables as experiments."""
+"""Definition of an experiment: functions that measure, summarise and write its results."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from largesse.records import Progress
 from largesse_lab.pages.markdown import Section
-from largesse_lab.pages.method_comparison import Summary, add_comparison, keep_latest, summarise_methods
+from largesse_lab.pages.method_comparison import Summary, add_method_comparison, keep_latest_records, summarise_methods
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
-from largesse_lab.runner.method_repeats import (
+from largesse_lab.runner.method_measurement import (
     GRID_REPEATS,
     REPEAT_KEY,
     SIMULATED,
@@ -26,7 +26,7 @@ BASE = "CCPOvSIRE"
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment of the command line: its measurements, their summary, and its result page."""
+    """Experiment of the command line: its measurement, its summary and its result page."""
 
     name: str
     title: str
@@ -41,14 +41,14 @@ class Experiment:
     one_thread: bool = False  # whether each of several processes uses one thread
 
     def split_methods(self, request: Request) -> tuple[list[str], list[str]]:
-        """Return the requested methods whose grids are searched on the first repeats, and the other ones."""
+        """Split the requested methods into those that need a grid search and the others."""
         names = match_methods(self.methods, request.models or list(self.methods))
         enough = request.repeats is None or request.repeats >= GRID_REPEATS
         tuned = [name for name in names if enough and name in self.methods and self.methods[name].grid]
         return tuned, [name for name in names if name not in tuned]
 
     def write_results(self, summary: Summary) -> Section:
-        """Return the tables and figures of a summary."""
+        """Return the result section of a summary, with tables and figures."""
         section = Section(self.name)
         self.fill(section, summary)
         return section
@@ -61,7 +61,7 @@ def table_experiment(
     tabulate: Callable[[Records], str],
     **more: Any,
 ) -> Experiment:
-    """Return an experiment whose summary is its tables."""
+    """Return an experiment whose summary is Markdown tables."""
     return Experiment(
         name,
         title,
@@ -74,7 +74,7 @@ def table_experiment(
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of the paper: the methods that are measured on some problems by default, and the paper's own numbers."""
+    """Table of the paper: its methods, its problems, and its published numbers."""
 
     problems: Sequence[str]
     methods: Mapping[str, Method]
@@ -89,7 +89,7 @@ class PaperTable:
     summarise_more: Callable[[Records], dict[str, Any]] = lambda _records: {}
 
     def measure(self, request: Request, progress: Progress = ignore_progress) -> Records:
-        """Return one record per problem, repeat and method.
+        """Return one record of measures per problem, repeat and method.
 
         Methods are named one by one or by their group: "networks" (JAX alone; for a GPU), "trees" (BART, boosting and models
         that contain them), "simple".
@@ -105,10 +105,10 @@ class PaperTable:
         return measure_methods(self.methods, full, progress, self.source)
 
     def summarise(self, records: Records) -> dict[str, Any]:
-        """Return means, standard deviations and paired differences from the base method, and the paper's numbers."""
+        """Return means, paired differences from the base method, and the paper's numbers."""
         problems, methods = list(self.all_problems or self.problems), list(self.methods)
         records = sorted(
-            (record for record in keep_latest(records, REPEAT_KEY) if record["row"] in methods),
+            (record for record in keep_latest_records(records, REPEAT_KEY) if record["row"] in methods),
             key=lambda r: (problems.index(r["simulation"]), methods.index(r["row"]), r["repeat"]),
         )
         return {
@@ -122,12 +122,12 @@ class PaperTable:
         }
 
     def fill(self, section: Section, summary: Summary) -> None:
-        """Add the tables and figures, and the notes."""
-        add_comparison(section, summary)
+        """Add the tables, figures and notes to the result section."""
+        add_method_comparison(section, summary)
         section.add("\n".join(f"- {note}" for note in self.notes(summary)))
 
     def as_experiment(self, name: str, title: str, setup: str, differences: str, **more: Any) -> Experiment:
-        """Return the table as an experiment."""
+        """Return the table as an experiment of the command line."""
         arguments = {"measure": self.measure, "methods": self.methods, **more}
         return Experiment(
             name, title, summarise=self.summarise, fill=self.fill, setup=setup, differences=differences, **arguments

@@ -1,4 +1,4 @@
-"""Precision of the next log's evaluation: exploration compared with random levels of the same expected cost, on random worlds.
+"""Precision of off-policy evaluation on the next log, with planned exploration or random levels.
 
 A model learns from a log of a drawn world and plans for customers of that world who are not in it. Their levels are drawn in
 three ways, within one budget and at one expected cost: at random for a share of the customers, and by `Policy.explore` for
@@ -29,7 +29,7 @@ from largesse.response import make_model
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_lines
-from largesse_lab.pages.markdown import Section, format_table, write_share
+from largesse_lab.pages.markdown import Section, format_share, format_table
 from largesse_lab.pages.method_comparison import Summary
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import RecordCache
@@ -45,7 +45,7 @@ NEXT_LOG_TITLES = {"gain": "gain over the mix", "plan": "value of the plan", "ow
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world and model: intervals of the next log, their coverage, and the value lost by exploring."""
+    """Return one record per world and model: intervals of the next log's estimates, and the cost of exploring."""
     seeds = take_seeds(request, FIRST_SEED, N_WORLDS)
     models = [NEXT_LOG_MODEL] if request.models is None else request.models
     sizes = [NEXT_ROWS] if request.sizes is None else request.sizes
@@ -70,11 +70,11 @@ def _measure_world(seed: int, name: str, rows: int) -> dict[str, Any]:
     spend = float(world.doses[plan].mean())
     mix = mix_two_levels(curves.mean(axis=0), world.doses, spend)
     designs = {way: explorations[way].probabilities for way in LOGGING_WAYS[1:]}
-    designs["random"] = _explore_at_random(curves, world.doses, budget)
+    designs["random"] = _mix_plan_with_random_levels(curves, world.doses, budget)
     predicted = dict(zip(("evaluation", "random"), explorations["evaluation"].precisions, strict=False))
     for way in LOGGING_WAYS:
         new = world.draw_next(rows, lambda _table, way=way: designs[way])  # type: ignore[misc]
-        record["ways"][way] = _judge(world, new, plan, mix, budget, name) | {
+        record["ways"][way] = _evaluate_next_log(world, new, plan, mix, budget, name) | {
             "given_up": fresh.value(plan) - float((designs[way] * fresh.truth).sum(axis=1).mean()),
             "spend": float((designs[way] * world.doses).sum(axis=1).mean()),
             "predicted": predicted[way].gain_se if way in predicted else None,
@@ -83,29 +83,31 @@ def _measure_world(seed: int, name: str, rows: int) -> dict[str, Any]:
     return record | {"plan_gain": fresh.value(plan) - float(fresh.truth.mean(axis=0) @ mix), "budget": budget}
 
 
-def _explore_at_random(curves: Array, costs: Array, budget: float) -> Array:
-    """Return the probabilities (n, K) of random levels for a share of customers, and a plan at the remaining budget for the others."""
+def _mix_plan_with_random_levels(curves: Array, costs: Array, budget: float) -> Array:
+    """Return level probabilities (n, K) that mix a plan with uniformly random levels at the same budget."""
     remaining = (budget - RATE * float(costs.mean())) / (1 - RATE)
     levels = allocate(curves, costs, remaining).levels
     return (1 - RATE) * np.eye(len(costs))[levels] + RATE / len(costs)
 
 
-def _judge(world: RandomWorld, new: RandomLog, plan: Array, mix: Array, budget: float, name: str) -> dict[str, Any]:
-    """Return the new log's intervals of the plan's gain and value, and of the gain of a policy that is learnt on it."""
+def _evaluate_next_log(
+    world: RandomWorld, new: RandomLog, plan: Array, mix: Array, budget: float, name: str
+) -> dict[str, Any]:
+    """Evaluate the next log: return intervals of the plan's gain, its value, and a new policy's gain."""
     scores = crossfit_scores(new.log, make_model(name, world.seed), seed=world.seed)
     gain = estimate_policy_difference(scores, plan, mix).value
     value = estimate_policy_value_and_spend(scores, plan)[0]
     relearnt = estimate_gain_over_mix(scores, plan_each_fold(scores, budget).levels)
     truth = new.value(plan)
     return {
-        "gain": _describe(gain, truth - float(new.truth.mean(axis=0) @ mix)),
-        "plan": _describe(value, truth),
-        "own": _describe(relearnt, None),
+        "gain": _record_interval(gain, truth - float(new.truth.mean(axis=0) @ mix)),
+        "plan": _record_interval(value, truth),
+        "own": _record_interval(relearnt, None),
     }
 
 
-def _describe(estimate: Estimate, truth: float | None) -> dict[str, Any]:
-    """Return an interval's width, and whether it contains a known truth."""
+def _record_interval(estimate: Estimate, truth: float | None) -> dict[str, Any]:
+    """Return the width and error of an interval, and a flag for an interval that contains the truth."""
     # A plan that equals the mix has no gain, and its interval no width.
     testable = truth is not None and np.isfinite(estimate.low) and estimate.se > 0
     inside = bool(estimate.low <= truth <= estimate.high) if testable and truth is not None else None
@@ -115,7 +117,7 @@ def _describe(estimate: Estimate, truth: float | None) -> dict[str, Any]:
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return widths of intervals relative to random levels, their coverage, and the value lost by exploring."""
+    """Return relative interval widths, coverage, and the value lost by exploring."""
     explored = [record for record in records if "refused" not in record]
     rows = []
     for key, title in NEXT_LOG_TITLES.items():
@@ -129,19 +131,21 @@ def summarise(records: Records) -> dict[str, Any]:
         "given_up": {way: total / max(gains, 1e-300) for way, total in lost.items()},
         "refused": len(records) - len(explored),
         "equal": sum(not record["ways"]["random"]["gain"]["se"] > 0 for record in explored),
-        "widths": {way: _distribute(find_ratios(explored, "gain", way)) for way in LOGGING_WAYS[1:]},
+        "widths": {
+            way: _tabulate_width_distribution(list_width_ratios(explored, "gain", way)) for way in LOGGING_WAYS[1:]
+        },
     }
 
 
-def find_ratios(records: Records, key: str, way: str) -> Array:
-    """Return the widths of intervals relative to those of random levels, for worlds in which both have a width."""
+def list_width_ratios(records: Records, key: str, way: str) -> Array:
+    """Return interval widths relative to those with random levels, one per world."""
     pairs = [(record["ways"][way][key]["width"], record["ways"]["random"][key]["width"]) for record in records]
     return np.array([width / random_width for width, random_width in pairs if width and random_width])
 
 
 def summarise_widths(records: Records, key: str, way: str) -> dict[str, Any]:
-    """Return the relative widths of intervals, and how often intervals contain the truth."""
-    ratios = find_ratios(records, key, way)
+    """Return the mean relative width and the coverage of intervals."""
+    ratios = list_width_ratios(records, key, way)
     if not len(ratios):
         return {"worlds": 0}
     intervals = [record["ways"][way][key] for record in records]
@@ -157,8 +161,8 @@ def summarise_widths(records: Records, key: str, way: str) -> dict[str, Any]:
     }
 
 
-def _distribute(ratios: Array) -> dict[str, list[float]]:
-    """Return the share of worlds whose width is at most each value of the grid."""
+def _tabulate_width_distribution(ratios: Array) -> dict[str, list[float]]:
+    """Return the cumulative distribution of relative widths on a grid."""
     shares = np.searchsorted(np.sort(ratios), WIDTH_GRID + 1e-9, side="right") / max(len(ratios), 1)
     return {"x": WIDTH_GRID.tolist(), "share": shares.round(4).tolist()}
 
@@ -167,7 +171,7 @@ def _distribute(ratios: Array) -> dict[str, list[float]]:
 
 
 def fill(section: Section, summary: Summary) -> None:
-    """Add the table of widths and coverage, the value lost by exploring, and the distribution of widths."""
+    """Add the table and the figure of interval widths to the result section."""
     body = []
     for row in summary["rows"]:
         widths = [f"{row['mean']:.2f}", f"{row['median']:.2f}", percent(row["half"]), percent(row["wider"])]
@@ -177,7 +181,7 @@ def fill(section: Section, summary: Summary) -> None:
                 row["way"],
                 str(row["worlds"]),
                 *widths,
-                write_share(row["inside"], row["judged"]),
+                format_share(row["inside"], row["judged"]),
             ]
         )
     widths = ["width (geometric mean)", "median", "at most half", "wider"]

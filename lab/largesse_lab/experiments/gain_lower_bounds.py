@@ -1,4 +1,4 @@
-"""Lower bounds of gains, after the choice between the plan and a simple rule, on logs of random worlds.
+"""Coverage of lower bounds of the gain, after a choice between the plan and a simple rule.
 
 Each log is drawn from a world of its own (`worlds.draw_world`) and judged as a user would, with a linear model: the plan at a
 budget, a simple rule for the same money, and the lower bound of either's gain over the best uniform mix (`make_study(…).safety`).
@@ -51,7 +51,7 @@ SOURCES = ("given", "estimated")
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log: the bounds of both options and their true gains, with given and estimated propensities."""
+    """Return one record per log: lower bounds and true gains of the plan and of the simple rule."""
     if request.problems is not None or request.models is not None:
         what = "bound draws its own worlds and has one model"
         fail("experiment", Problem(what, "leave out --simulations and --models"))
@@ -76,53 +76,58 @@ def _measure_log(seed: int) -> dict[str, Any]:
         log = replace(drawn.log, propensity=propensity if source == "given" else None)
         known = Propensities(propensity, "given") if source == "given" else estimate_propensities(log, base.fold, seed)
         scores = compute_scores(log, HeldOutPredictions(base.curves, base.fold), known)
-        record[source] = _judge(log, scores, plan, _FreshCustomers(fresh, recorder.fresh_curves, drawn.table))
+        record[source] = _record_bounds_and_truth(
+            log, scores, plan, _FreshCustomers(fresh, recorder.fresh_curves, drawn.table)
+        )
     return record
 
 
 @dataclass(frozen=True, eq=False)
 class _FreshCustomers:
-    """Customers who are not in the log, their curves by each fold's model, and the log's own features."""
+    """Customers outside the log with known responses, and their predicted curves by fold."""
 
     customers: RandomLog
     curves: Sequence[Array]  # (folds) of (n, K)
     table: pa.Table
 
-    def judge(self, policies: Sequence[Array]) -> tuple[float, float]:
-        """Return the true value and spend of policies (n, K), averaged over them."""
+    def measure_true_means(self, policies: Sequence[Array]) -> tuple[float, float]:
+        """Return the true mean value and spend of policies (n, K) for the fresh customers."""
         truth, costs = self.customers.truth, self.customers.costs
         value = np.mean([(probabilities * truth).sum(axis=1).mean() for probabilities in policies])
         return float(value), float(np.mean([(probabilities @ costs).mean() for probabilities in policies]))
 
 
-def _judge(log: Log, scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> dict[str, Any]:
-    """Return the bounds of both options and the truth about them."""
+def _record_bounds_and_truth(log: Log, scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> dict[str, Any]:
+    """Return the lower bounds and the true gains of the plan and of the simple rule."""
     rules = learn_one_column_rules(log, scores, plan.levels)
     safety = bound_policy_gains(log, scores, plan.levels, rules, learnt=True)
-    policies = {"this plan": _follow_plan(scores, plan, fresh)}
+    policies = {"this plan": _apply_plan_to_fresh_customers(scores, plan, fresh)}
     if rules is not None:
-        policies["a simple rule"] = [_follow_rule(rule, fresh) for rule in rules.folds]
+        policies["a simple rule"] = [_apply_rule_to_fresh_customers(rule, fresh) for rule in rules.folds]
     options = [_record_option(option, scores, fresh, policies[option.name]) for option in safety.options]
     true = fresh.customers.truth.mean(axis=0)
     means = [mean for mean, _ in estimate_each_level(scores)]
     inside = [None if np.isnan(m.low) else bool(m.low <= t <= m.high) for m, t in zip(means, true, strict=True)]
     return {
         "options": options,
-        "chosen": _choose_option(safety.options),
+        "chosen": _choose_recommended_option(safety.options),
         "reach": safety.reach,
         "inside": inside,
     }
 
 
-def _choose_option(options: Sequence[PolicyOption]) -> int:
-    """Return the place of the option with the largest bound above zero, of equal ones the simpler; else that of the plan."""
+def _choose_recommended_option(options: Sequence[PolicyOption]) -> int:
+    """Return the index of the option with the largest positive lower bound, or 0 for the plan.
+
+    Of equal bounds the simpler option wins.
+    """
     bounds = [option.at_least or 0.0 for option in options]
     best = max(reversed(range(len(bounds))), key=lambda place: bounds[place])
     return best if bounds[best] > 0 else 0
 
 
-def _follow_plan(scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> list[Array]:
-    """Return the probabilities (n, K) that each fold's model and price give fresh customers; ties meet the budget."""
+def _apply_plan_to_fresh_customers(scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> list[Array]:
+    """Return the level probabilities (n, K) of fresh customers under each fold's model and price."""
     costs, policies = fresh.customers.costs, []
     for f, curves, price in zip(np.unique(scores.fold), fresh.curves, plan.prices, strict=True):
         mixture = find_mixture(scores.curves[scores.fold == f], costs, float(price), plan.budget)
@@ -130,13 +135,13 @@ def _follow_plan(scores: Scores, plan: HeldOutPlan, fresh: _FreshCustomers) -> l
     return policies
 
 
-def _follow_rule(rule: SimpleRule, fresh: _FreshCustomers) -> Array:
-    """Return the probabilities (n, K) that a rule gives fresh customers."""
-    return rule.shares[assign_groups(fresh.table.column(rule.column), fresh.customers.table.column(rule.column))]
+def _apply_rule_to_fresh_customers(rule: SimpleRule, fresh: _FreshCustomers) -> Array:
+    """Return the level probabilities (n, K) of fresh customers under a simple rule."""
+    return rule.shares[assign_fresh_groups(fresh.table.column(rule.column), fresh.customers.table.column(rule.column))]
 
 
-def assign_groups(known: pa.ChunkedArray, fresh: pa.ChunkedArray) -> Array:
-    """Return the group (n,) of fresh values, by the groups of the known values of a column."""
+def assign_fresh_groups(known: pa.ChunkedArray, fresh: pa.ChunkedArray) -> Array:
+    """Return the group (n,) of each fresh value of a column, by the groups of the log's values."""
     groups = group_column_values(known, RULE_GROUPS)
     largest = int(np.bincount(groups.code).argmax())  # the group of values that the log does not hold
     other, missing = (groups.labels.index(name) if name in groups.labels else largest for name in ("other", "missing"))
@@ -152,7 +157,7 @@ def assign_groups(known: pa.ChunkedArray, fresh: pa.ChunkedArray) -> Array:
 def _record_option(
     option: PolicyOption, scores: Scores, fresh: _FreshCustomers, policies: Sequence[Array]
 ) -> dict[str, Any]:
-    value, spend = fresh.judge(policies)
+    value, spend = fresh.measure_true_means(policies)
     mix = find_best_mixes(scores, option.spend.estimate).mean
     return {
         "gain": option.gain.estimate,
@@ -169,25 +174,27 @@ def _record_option(
 
 
 def tabulate(records: Records) -> str:
-    """Return as Markdown how often the bound holds, over all logs and by kinds of logs."""
-    body = [_write_row("as drawn", [_select_source(record) for record in records])]
-    body += [_write_row(f"propensities {source}", [record[source] for record in records]) for source in SOURCES]
+    """Return a Markdown table of the coverage of lower bounds, over all logs and by kind of log."""
+    body = [_write_coverage_row("as drawn", [_select_propensity_source(record) for record in records])]
+    body += [
+        _write_coverage_row(f"propensities {source}", [record[source] for record in records]) for source in SOURCES
+    ]
     for field, prefix in (("response", ""), ("way", "log: ")):
         for kind in sorted({record[field] for record in records}):
-            of_kind = [_select_source(record) for record in records if record[field] == kind]
-            body.append(_write_row(f"{prefix}{kind}", of_kind))
+            of_kind = [_select_propensity_source(record) for record in records if record[field] == kind]
+            body.append(_write_coverage_row(f"{prefix}{kind}", of_kind))
     rows = records[0]["rows"] if records else LOG_ROWS
     head = f"{len(records)} logs of {rows:,} rows, each from a random world of its own.\n\n"
     names = ["logs", "n", "named", "best", "plan", "rule", "q·se alone", "above 0", "of these right", "rule chosen"]
     return head + format_table([*names, "guaranteed", "levels"], body)
 
 
-def _select_source(record: dict[str, Any]) -> dict[str, Any]:
+def _select_propensity_source(record: dict[str, Any]) -> dict[str, Any]:
     results: dict[str, Any] = record["given" if record["known"] else "estimated"]
     return results
 
 
-def _write_row(name: str, logs: Sequence[dict[str, Any]]) -> list[str]:
+def _write_coverage_row(name: str, logs: Sequence[dict[str, Any]]) -> list[str]:
     chosen = [(log, log["options"][log["chosen"]]) for log in logs]
     bounded = [(log, option) for log, option in chosen if option["at_least"] is not None]
     positive = [option for _, option in bounded if option["at_least"] > 0]
@@ -195,20 +202,26 @@ def _write_row(name: str, logs: Sequence[dict[str, Any]]) -> list[str]:
     return [
         name,
         str(len(logs)),
-        *(_write_share([option["at_least"] <= option[truth] for _, option in bounded]) for truth in ("named", "best")),
-        *(_write_share([o["at_least"] <= o["best"] for o in some if o["at_least"] is not None]) for some in by_option),
-        _write_share([option["gain"] - log["reach"] * option["se"] <= option["best"] for log, option in bounded]),
-        _write_share([option["at_least"] > 0 for _, option in bounded]),
-        _write_share([option["best"] >= 0 for option in positive]),
-        _write_share([log["chosen"] == 1 for log in logs]),
-        _write_share(
+        *(
+            _write_hit_share([option["at_least"] <= option[truth] for _, option in bounded])
+            for truth in ("named", "best")
+        ),
+        *(
+            _write_hit_share([o["at_least"] <= o["best"] for o in some if o["at_least"] is not None])
+            for some in by_option
+        ),
+        _write_hit_share([option["gain"] - log["reach"] * option["se"] <= option["best"] for log, option in bounded]),
+        _write_hit_share([option["at_least"] > 0 for _, option in bounded]),
+        _write_hit_share([option["best"] >= 0 for option in positive]),
+        _write_hit_share([log["chosen"] == 1 for log in logs]),
+        _write_hit_share(
             [o["guaranteed"] <= o["value"] for some in by_option for o in some if o["guaranteed"] is not None]
         ),
-        _write_share([inside for log in logs for inside in log["inside"] if inside is not None]),
+        _write_hit_share([inside for log in logs for inside in log["inside"] if inside is not None]),
     ]
 
 
-def _write_share(hits: Sequence[bool]) -> str:
+def _write_hit_share(hits: Sequence[bool]) -> str:
     return f"{np.mean(hits):.1%}" if hits else "–"
 
 

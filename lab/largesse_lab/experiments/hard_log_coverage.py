@@ -1,4 +1,4 @@
-"""Coverage of 95 % intervals on hard logs: few buyers of amounts of any size, row weights, uneven propensities, households.
+"""Coverage of 95 % intervals on hard logs: rare amounts, row weights, uneven propensities, households.
 
 A fixed policy is judged on many logs of each case, with given propensities, by every estimator, by the bootstrap, on costs paid
 on redemption (`spend`), against the cheapest level for all (`difference`) and per unit spent (`ratio`). Curves are a straight
@@ -44,8 +44,8 @@ AMOUNT_RISE = 0.3  # per level
 
 
 @dataclass(frozen=True)
-class LogCase:
-    """One kind of log."""
+class HardLogCase:
+    """Settings of one kind of simulated log."""
 
     rows: int = 0
     spread: float = 0.0  # of the logarithms of amounts; 0: responses are yes or no
@@ -60,31 +60,31 @@ class LogCase:
 
 
 HARD_LOG_CASES = {
-    "yes/no, 500 rows": LogCase(500),
-    "yes/no, 500 rows, own curves": LogCase(500, default_model=True),
-    "yes/no, 1,000 rows, uneven propensities": LogCase(1000, uneven=True),
-    "yes/no, 60 households": LogCase(households=60),
-    "yes/no, 60 households, level by household": LogCase(households=60, by_household=True),
-    "yes/no, 12 households": LogCase(households=12),
-    "amounts (σ 0.2), 1,000 rows, all buy": LogCase(1000, 0.2, 1.0),
-    "amounts (σ 1.5), 300 rows": LogCase(300, 1.5),
-    "amounts (σ 1.5), 1,000 rows": LogCase(1000, 1.5),
-    "amounts (σ 1.5), 1,000 rows, own curves": LogCase(1000, 1.5, default_model=True),
-    "amounts (σ 1.5), 1,000 rows, uneven propensities": LogCase(1000, 1.5, uneven=True),
-    "amounts (σ 1.5), 1,000 rows, row weights": LogCase(1000, 1.5, weighted=True),
-    "amounts (σ 1.5), 80 households, informative": LogCase(households=80, spread=1.5, informative=True),
-    "amounts (σ 1.5), 1,000 rows, half buy": LogCase(1000, 1.5, 0.5),
-    "amounts (σ 1.5), 5,000 rows": LogCase(5000, 1.5),
-    "amounts (σ 1), 1,000 rows": LogCase(1000, 1.0),
-    "yes/no, 300 rows, few yes": LogCase(300, yes_factor=0.2),
-    "yes/no, 600 rows, few yes, uneven propensities": LogCase(600, yes_factor=0.2, uneven=True),
-    "yes/no, 2,000 rows, few yes, uneven propensities": LogCase(2000, yes_factor=0.2, uneven=True),
-    "yes/no, 600 rows, row weights": LogCase(600, weighted=True),
+    "yes/no, 500 rows": HardLogCase(500),
+    "yes/no, 500 rows, own curves": HardLogCase(500, default_model=True),
+    "yes/no, 1,000 rows, uneven propensities": HardLogCase(1000, uneven=True),
+    "yes/no, 60 households": HardLogCase(households=60),
+    "yes/no, 60 households, level by household": HardLogCase(households=60, by_household=True),
+    "yes/no, 12 households": HardLogCase(households=12),
+    "amounts (σ 0.2), 1,000 rows, all buy": HardLogCase(1000, 0.2, 1.0),
+    "amounts (σ 1.5), 300 rows": HardLogCase(300, 1.5),
+    "amounts (σ 1.5), 1,000 rows": HardLogCase(1000, 1.5),
+    "amounts (σ 1.5), 1,000 rows, own curves": HardLogCase(1000, 1.5, default_model=True),
+    "amounts (σ 1.5), 1,000 rows, uneven propensities": HardLogCase(1000, 1.5, uneven=True),
+    "amounts (σ 1.5), 1,000 rows, row weights": HardLogCase(1000, 1.5, weighted=True),
+    "amounts (σ 1.5), 80 households, informative": HardLogCase(households=80, spread=1.5, informative=True),
+    "amounts (σ 1.5), 1,000 rows, half buy": HardLogCase(1000, 1.5, 0.5),
+    "amounts (σ 1.5), 5,000 rows": HardLogCase(5000, 1.5),
+    "amounts (σ 1), 1,000 rows": HardLogCase(1000, 1.0),
+    "yes/no, 300 rows, few yes": HardLogCase(300, yes_factor=0.2),
+    "yes/no, 600 rows, few yes, uneven propensities": HardLogCase(600, yes_factor=0.2, uneven=True),
+    "yes/no, 2,000 rows, few yes, uneven propensities": HardLogCase(2000, yes_factor=0.2, uneven=True),
+    "yes/no, 600 rows, row weights": HardLogCase(600, weighted=True),
 }
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per case and log: for each estimate, the position of the truth: in, above or below its interval."""
+    """Return one record per case and log: the position of the truth relative to each estimate's interval."""
     names = list(HARD_LOG_CASES) if request.problems is None else request.problems
     refuse("experiment", find_unknown("case", names, list(HARD_LOG_CASES)))
     logs = take_part(400 if request.repeats is None else request.repeats, request.part)
@@ -96,8 +96,8 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
     case, rng = HARD_LOG_CASES[name], np.random.default_rng([seed, list(HARD_LOG_CASES).index(name)])
     rows = _draw_rows(case, rng, case.households or case.rows)
     log = _draw_log(case, rows, rng)
-    scores = _score(case, log, rows.feature, seed)
-    policy, truth = choose_levels(rows.feature), _find_truth(case)
+    scores = _score_log(case, log, rows.feature, seed)
+    policy, truth = choose_policy_levels(rows.feature), _compute_true_values(case)
     cheapest = np.zeros(len(policy), dtype=np.int64)
     estimates = {name: estimate_policy_value_and_spend(scores, policy, name)[0] for name in ESTIMATORS}
     estimates["bootstrap"] = join_intervals(bootstrap_value_and_spend(scores, policy, seed=seed)[0], estimates["dr"])
@@ -106,20 +106,22 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
     estimates["ratio"] = estimate_ratio(scores, *measure_policy_influence(scores, policy))
     plain = t_estimate(scores.gamma[np.arange(len(policy)), policy], scores.weight, scores.cluster)
     estimates["t"] = plain
-    places = {key: _locate(estimate, truth[key if key in truth else "value"]) for key, estimate in estimates.items()}
+    places = {
+        key: _locate_truth(estimate, truth[key if key in truth else "value"]) for key, estimate in estimates.items()
+    }
     width = (estimates["dr"].high - estimates["dr"].low) / (plain.high - plain.low)
     return {"case": name, "log": seed, "places": places, "width": None if math.isnan(width) else width}
 
 
-def _locate(estimate: Estimate, truth: float) -> str:
-    """Return the position of the truth: in, above or below the interval; "none" without an interval."""
+def _locate_truth(estimate: Estimate, truth: float) -> str:
+    """Return the truth's position: "in", "above" or "below" the interval, or "none" without an interval."""
     if not (math.isfinite(estimate.low) and math.isfinite(estimate.high)):
         return "none"
     return "below" if truth < estimate.low else "above" if truth > estimate.high else "in"
 
 
-def choose_levels(feature: Array) -> Array:
-    """Return the levels (n,) of the policy that is judged."""
+def choose_policy_levels(feature: Array) -> Array:
+    """Return the levels (n,) of the evaluated policy from a feature (n,)."""
     return np.where(feature > 0.3, 2, 1)
 
 
@@ -128,21 +130,21 @@ def choose_levels(feature: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class RowsWithoutLevel:
-    """Rows before a level is drawn."""
+    """Simulated customers before a level is assigned."""
 
     feature: Array  # (n,)
     chance: Array  # (n,) of a response at the cheapest level
     household: Array | None  # (n,)
 
-    def expect(self, case: LogCase, level: Array) -> Array:
-        """Return the expected response (n,) at levels (n,)."""
+    def expect_responses(self, case: HardLogCase, level: Array) -> Array:
+        """Return the true expected responses (n,) at levels (n,)."""
         if case.spread == 0:
             return case.yes_factor * (self.chance + 0.1 * level)
         return self.chance * (1 + AMOUNT_RISE * level) * math.exp(case.spread**2 / 2)
 
 
-def _draw_rows(case: LogCase, rng: np.random.Generator, n: int) -> RowsWithoutLevel:
-    """Return n rows, or the rows of n households."""
+def _draw_rows(case: HardLogCase, rng: np.random.Generator, n: int) -> RowsWithoutLevel:
+    """Draw n customers, or the customers of n households."""
     if not case.households:
         feature = rng.random(n)
         chance = 0.2 + 0.2 * feature if case.spread == 0 else np.full(n, case.buyers)
@@ -156,7 +158,7 @@ def _draw_rows(case: LogCase, rng: np.random.Generator, n: int) -> RowsWithoutLe
     return RowsWithoutLevel(feature, case.buyers * factor * np.ones(len(household)), household)
 
 
-def _draw_log(case: LogCase, rows: RowsWithoutLevel, rng: np.random.Generator) -> Log:
+def _draw_log(case: HardLogCase, rows: RowsWithoutLevel, rng: np.random.Generator) -> Log:
     import pyarrow as pa
 
     n, x = len(rows.feature), rows.feature
@@ -168,7 +170,7 @@ def _draw_log(case: LogCase, rows: RowsWithoutLevel, rng: np.random.Generator) -
     else:
         level = np.minimum((rng.random(n)[:, None] > np.cumsum(shares, axis=1)).sum(axis=1), 2)
     if case.spread == 0:
-        response = (rng.random(n) < rows.expect(case, level)).astype(np.float64)
+        response = (rng.random(n) < rows.expect_responses(case, level)).astype(np.float64)
     else:
         amount = np.exp(case.spread * rng.standard_normal(n)) * (1 + AMOUNT_RISE * level)
         response = (rng.random(n) < rows.chance) * amount
@@ -179,32 +181,32 @@ def _draw_log(case: LogCase, rows: RowsWithoutLevel, rng: np.random.Generator) -
 
 
 @lru_cache(maxsize=len(HARD_LOG_CASES))
-def _find_truth(case: LogCase) -> dict[str, float]:
-    """Return the true values of the estimands, from expected responses of many rows."""
+def _compute_true_values(case: HardLogCase) -> dict[str, float]:
+    """Return the true value, spend, difference and ratio of the policy by simulation."""
     n = TRUTH_ROWS // (MAX_HOUSEHOLD_ROWS // 2) if case.households else TRUTH_ROWS
     rows = _draw_rows(case, np.random.default_rng(0), n)
-    policy = choose_levels(rows.feature)
-    expected, costs = rows.expect(case, policy), np.asarray(HARD_LOG_LEVELS.common_costs)
+    policy = choose_policy_levels(rows.feature)
+    expected, costs = rows.expect_responses(case, policy), np.asarray(HARD_LOG_LEVELS.common_costs)
     value, spend = float(expected.mean()), float((costs[policy] * expected).mean())
-    cheapest_value = float(rows.expect(case, np.zeros(len(policy))).mean())
+    cheapest_value = float(rows.expect_responses(case, np.zeros(len(policy))).mean())
     return {"value": value, "spend": spend, "difference": value - cheapest_value, "ratio": value / spend}
 
 
 # -- curves ------------------------------------------------------------------------------------------------------------
 
 
-def _score(case: LogCase, log: Log, feature: Array, seed: int) -> Scores:
+def _score_log(case: HardLogCase, log: Log, feature: Array, seed: int) -> Scores:
     if case.default_model:
         return crossfit_scores(log, folds=HARD_LOG_FOLDS, seed=seed)
     assert log.propensity is not None
     unit = np.arange(len(log)) if log.cluster is None else log.cluster
     fold = np.random.default_rng(seed).integers(0, HARD_LOG_FOLDS, int(unit.max()) + 1)[unit]
-    held_out = HeldOutPredictions(_fit_lines(log, feature, fold), fold)
+    held_out = HeldOutPredictions(_fit_out_of_fold_lines(log, feature, fold), fold)
     return compute_scores(log, held_out, Propensities(log.propensity, "given"))
 
 
-def _fit_lines(log: Log, feature: Array, fold: Array) -> Array:
-    """Return the curves (n, K) of straight lines in feature and level, each fold by the other folds."""
+def _fit_out_of_fold_lines(log: Log, feature: Array, fold: Array) -> Array:
+    """Return out-of-fold response curves (n, K) of a linear regression on feature and level."""
     curves = np.empty((len(log), 3))
     design = np.column_stack([np.ones(len(log)), feature, log.level])
     for f in range(HARD_LOG_FOLDS):
@@ -219,7 +221,7 @@ def _fit_lines(log: Log, feature: Array, fold: Array) -> Array:
 
 
 def tabulate(records: Records) -> str:
-    """Return the coverage of every interval in every case as Markdown, and the share of logs without an interval."""
+    """Return a Markdown table of interval coverage by case and estimator."""
     columns = [*ESTIMATORS, "bootstrap", "spend", "difference", "ratio", "t"]
     body = []
     for name in dict.fromkeys(record["case"] for record in records):

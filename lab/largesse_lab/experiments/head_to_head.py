@@ -44,12 +44,17 @@ from largesse.worlds import draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.experiments.head_to_head_page import HEAD_SETUP, fill_head_to_head, summarise_head_to_head
 from largesse_lab.experiments.random_world_comparison import FRESH_ROWS, measure_world_model
-from largesse_lab.experiments.real_log_gains import GAIN_BUDGET_SHARES, GAIN_LOGS, average_dearest_cost, find_log_file
-from largesse_lab.nested_classification import find_data_folder
+from largesse_lab.experiments.real_log_gains import (
+    GAIN_BUDGET_SHARES,
+    GAIN_LOGS,
+    average_dearest_cost,
+    find_real_log_path,
+)
+from largesse_lab.nested_label_logs import find_data_folder
+from largesse_lab.runner.competitor_models import ORACLE, find_invalid, list_known, make_competitor, match_models
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
 from largesse_lab.runner.limited_process import describe_error, run_limited
 from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.simple_models import ORACLE, find_invalid, list_known, make_competitor, match_models
 from largesse_lab.runner.uplift_measures import measure_aucc, measure_multi_level_aucc, measure_qini
 
 HEAD_KEY = ("log", "repeat", "model", "share")
@@ -74,7 +79,7 @@ def _read_star(folder: Path | None) -> Log:
     roles: dict[str, Any] = {"level": "level", "response": "score", "propensity": "propensity"}
     features = ["gender", "ethnicity", "birth", "lunchk", "schoolk"]
     levels = Levels(names=["0", "1", "2"], costs=[0, 0.5, 1])
-    return read_log(find_log_file(folder, "star_kindergarten"), levels=levels, features=features, **roles)
+    return read_log(find_real_log_path(folder, "star_kindergarten"), levels=levels, features=features, **roles)
 
 
 def _read_survey_pay(folder: Path | None) -> Log:
@@ -82,7 +87,7 @@ def _read_survey_pay(folder: Path | None) -> Log:
     roles: dict[str, Any] = {"level": "level", "response": "answer", "propensity_strata": "stratum"}
     features = ["location", "voterin2010", "hour", "nosolsign"]
     levels = Levels(names=["0", "1", "2"], costs=[0, 10, 10], on_redemption=True)
-    source = find_log_file(folder, "survey_pay_2011")
+    source = find_real_log_path(folder, "survey_pay_2011")
     return read_log(source, levels=levels, features=features, cluster="cluster", **roles)
 
 
@@ -90,7 +95,7 @@ def _read_new_haven(folder: Path | None) -> Log:
     """Read voters who were not telephoned; the number of mailings was drawn separately for canvassed voters."""
     import pyarrow.compute as pc
 
-    table = read_table(find_log_file(folder, "new_haven_1998"), what="log")
+    table = read_table(find_real_log_path(folder, "new_haven_1998"), what="log")
     table = table.filter(pc.equal(table["phnscrpt"], pc.cast(0, table["phnscrpt"].type)))
     roles: dict[str, Any] = {"level": "mailings", "response": "voted98", "propensity_strata": "persngrp"}
     features = ["persngrp", "age", "majorpty", "vote96_1", "vote96_0"]
@@ -219,7 +224,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     logs = [name for name in names if name != RANDOM_WORLDS]
     for name in logs:
         if name in HEAD_FILES:
-            find_log_file(find_data_folder(), HEAD_FILES[name])  # refuses missing data
+            find_real_log_path(find_data_folder(), HEAD_FILES[name])  # refuses missing data
     splits = range(HEAD_SPLITS if request.repeats is None else request.repeats)
     cache = RecordCache(request.out, HEAD_KEY)
     records = _measure_worlds(request, models, cache, progress) if RANDOM_WORLDS in names and len(splits) else []

@@ -10,8 +10,8 @@ import numpy as np
 
 from largesse_lab.experiments import random_world_comparison
 from largesse_lab.pages.figures import FigureText, draw_intervals
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_number, format_table, write_mean
-from largesse_lab.pages.method_comparison import Summary, keep_latest, list_values
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_mean, format_number, format_table
+from largesse_lab.pages.method_comparison import Summary, keep_latest_records, list_distinct_values
 from largesse_lab.runner.experiment_request import Records
 
 HEAD_SETUP = """\
@@ -67,24 +67,26 @@ HEAD_SETTINGS = {
 
 def summarise_head_to_head(records: Records) -> dict[str, Any]:
     """Return the cells of each log, the summary of the worlds, and the logs without records."""
-    records = keep_latest(records, ("log", "repeat", "model", "share"))
+    records = keep_latest_records(records, ("log", "repeat", "model", "share"))
     of_worlds = [record for record in records if "world" in record]
     of_logs = [record for record in records if "world" not in record]
     done = [record for record in of_worlds if "failed" not in record]
     return {
-        "models": list_values(records, "model"),
-        "logs": [_summarise_log(of_logs, name) for name in list_values(of_logs, "log")],
-        "missing": [name for name in HEAD_SOURCES if name not in list_values(of_logs, "log")],
+        "models": list_distinct_values(records, "model"),
+        "logs": [_summarise_log(of_logs, name) for name in list_distinct_values(of_logs, "log")],
+        "missing": [name for name in HEAD_SOURCES if name not in list_distinct_values(of_logs, "log")],
         "worlds": random_world_comparison.summarise(done)["sizes"] if done else [],
-        "memory": [_summarise_failures(of_worlds, size) for size in sorted(list_values(of_worlds, "rows"))],
-        "lost regimes": [lost for size in sorted(list_values(done, "rows")) for lost in _find_lost_regimes(done, size)],
+        "memory": [_summarise_failures(of_worlds, size) for size in sorted(list_distinct_values(of_worlds, "rows"))],
+        "lost regimes": [
+            lost for size in sorted(list_distinct_values(done, "rows")) for lost in _find_lost_regimes(done, size)
+        ],
     }
 
 
 def _summarise_log(records: Records, name: str) -> dict[str, Any]:
     rows = [record for record in records if record["log"] == name]
     cells: dict[str, dict[str, Any]] = {}
-    for model in list_values(rows, "model"):
+    for model in list_distinct_values(rows, "model"):
         of_model = [row for row in rows if row["model"] == model]
         good = [row for row in of_model if "failed" not in row]
         cells[model] = {"splits": len({row["repeat"] for row in good})}
@@ -98,10 +100,10 @@ def _summarise_log(records: Records, name: str) -> dict[str, Any]:
                 field: _average([row for row in good if row["share"] == share], field)
                 for field in ("budget", "value", "spend", "gain", "lead")
             }
-            for share in sorted(list_values(good, "share"))
+            for share in sorted(list_distinct_values(good, "share"))
         }
     facts = {field: rows[0][field] for field in ("log", "rows", "clusters", "levels")}
-    return facts | {"splits": len(list_values(rows, "repeat")), "cells": cells}
+    return facts | {"splits": len(list_distinct_values(rows, "repeat")), "cells": cells}
 
 
 def _average(rows: Records, field: str) -> Any:
@@ -112,7 +114,7 @@ def _average(rows: Records, field: str) -> Any:
 def _summarise_failures(records: Records, size: int) -> dict[str, Any]:
     rows = [record for record in records if record["rows"] == size]
     models = {}
-    for model in list_values(rows, "model"):
+    for model in list_distinct_values(rows, "model"):
         of_model = [row for row in rows if row["model"] == model]
         failed = [row["failed"] for row in of_model if "failed" in row]
         memory = [row["megabytes"] for row in of_model if "failed" not in row]
@@ -129,7 +131,7 @@ def _find_lost_regimes(records: Records, size: int) -> list[dict[str, Any]]:
     rows = [record for record in records if record["rows"] == size]
     first = rows[0]["model"]
     lost = []
-    for model in list_values(rows, "model")[1:]:
+    for model in list_distinct_values(rows, "model")[1:]:
         pair = [row for row in rows if row["model"] in (first, model)]
         ordered = sorted(pair, key=lambda row: row["model"] != first)
         summary = random_world_comparison.summarise(ordered)["sizes"][0]
@@ -195,7 +197,7 @@ def _write_worlds(size: Summary, memory: Summary) -> str:
         body.append(
             [
                 name,
-                write_mean(cell["skill"], cell["se"], 3),
+                format_mean(cell["skill"], cell["se"], 3),
                 difference,
                 *(format_number(cell[key], 3) for key in ("effects", "error")),
                 f"{cell['bad']:.0%}",

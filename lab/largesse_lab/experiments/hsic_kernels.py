@@ -1,4 +1,4 @@
-"""The paper's appendix on the kernel of HSIC: linear, RBF and random features, for the paper's SIRE and IRE."""
+"""Comparison of HSIC kernels (linear, RBF, random features) for the paper's SIRE and IRE."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from largesse.response import IRE, SIRE, Balance
 from largesse.worlds import SIMULATIONS
 from largesse_lab.experiments.experiment_definition import PaperTable, Published
 from largesse_lab.pages.method_comparison import NORMALISED
-from largesse_lab.runner.method_repeats import Method
+from largesse_lab.runner.method_measurement import Method
 from largesse_lab.runner.paper_methods import CPU_NETWORK, CPU_NOTE, LITERAL
 
 COMPARED_KERNELS = {"linear": "linear", "RBF": "rbf", "random features": "rff"}
@@ -47,7 +47,7 @@ KERNEL_METHODS: dict[str, Method] = {
 
 
 def list_notes(summary: Mapping[str, Any]) -> list[str]:
-    """Return the notes below the tables."""
+    """Return the notes that stand below the result tables."""
     return [*KERNELS_NOTES, *([CPU_NOTE] if summary.get("small") else [])]
 
 

@@ -1,4 +1,4 @@
-"""Coverage of 95 % intervals: simulated logs are evaluated as a user would, against the truth.
+"""Coverage of 95 % intervals on simulated logs with a known truth.
 
 Twenty logs share a world. Three policies are evaluated: a fixed rule on two features ("fixed"), the highest level for everybody
 ("highest"), and policies learnt on the same log for a budget, cross-fitted ("learnt"). Each is evaluated with the log's own
@@ -40,8 +40,8 @@ from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.experiments.experiment_definition import table_experiment
 from largesse_lab.experiments.simulation_comparison import SIMULATION_MODELS
 from largesse_lab.pages.markdown import format_table
+from largesse_lab.runner.concurrent_model_fitting import run_fitting_calls_together
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress
-from largesse_lab.runner.joint_training import call_together
 from largesse_lab.runner.record_cache import Key, RecordCache
 
 COVERAGE_LOG_ROWS = 2000
@@ -57,13 +57,13 @@ FACE = (0.0, 1.0, 2.0, 3.0, 4.0)
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per simulation and log: error, standard error and coverage of each case, and coverage of the frontier's band.
+    """Return one record per simulation and log: error, standard error and coverage of every estimate.
 
     `models` names one response model of `simulation`; the default is `Linear`. A part takes every n-th world. The logs of a
     world are judged together, so that networks are trained as one program.
     """
     names = ("averaged", "unit", "confounded") if request.problems is None else request.problems
-    refuse("experiment", find_unknown("simulation", names, SIMULATIONS) + _model_problems(request.models))
+    refuse("experiment", find_unknown("simulation", names, SIMULATIONS) + _find_model_problems(request.models))
     make = SIMULATION_MODELS[request.models[0]] if request.models else COVERAGE_MODEL
     logs, mix = 500 if request.repeats is None else request.repeats, MIX if request.mix is None else request.mix
     worlds = [
@@ -73,13 +73,15 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
     groups = [[(name, log, COVERAGE_LOG_ROWS, mix) for log in world] for name in names for world in worlds]
 
     def measure_world(keys: Sequence[Key]) -> Records:
-        return call_together([partial(_measure_log, name, log, rows, mix, make) for name, log, rows, mix in keys])
+        return run_fitting_calls_together(
+            [partial(_measure_log, name, log, rows, mix, make) for name, log, rows, mix in keys]
+        )
 
     cache = RecordCache(request.out, ("simulation", "log", "rows", "mix"))
     return cache.measure_groups(groups, measure_world, progress)
 
 
-def _model_problems(names: Sequence[str] | None) -> list[Problem]:
+def _find_model_problems(names: Sequence[str] | None) -> list[Problem]:
     problems = find_unknown("model", names or [], list(SIMULATION_MODELS))
     if names is not None and len(names) != 1:
         problems.append(Problem(f"{len(names)} models", "give one: all policies are judged with its curves"))
@@ -88,14 +90,14 @@ def _model_problems(names: Sequence[str] | None) -> list[Problem]:
 
 @lru_cache(maxsize=6)
 def _draw_world(name: str, seed: int, rows: int, mix: float) -> tuple[Simulation, Simulation]:
-    """Return a world, and fresh customers of it."""
+    """Return a simulated world and fresh customers of the same world."""
     world = simulate(name, n=rows, seed=seed, mix=mix)
     return world, world.draw(FRESH_ROWS, FRESH_SEED)
 
 
 @lru_cache(maxsize=6)
 def _tune_model(model: Callable[[], ResponseModel], name: str, seed: int, rows: int, mix: float) -> ResponseModel:
-    """Return the model; the penalty of `Linear` is chosen once, on another log of the same world, instead of in every fold."""
+    """Return an unfitted model; the penalty of `Linear` is chosen on another log of the same world."""
     tuned = model()
     if isinstance(tuned, Linear) and tuned.penalty == "auto":
         return Linear(penalty=tuned.fit(_draw_world(name, seed, rows, mix)[0].log).penalty_)
@@ -107,27 +109,29 @@ def _measure_log(name: str, log: int, rows: int, mix: float, model: Callable[[],
     world, fresh = _draw_world(name, seed, rows, mix)
     sim = world.draw(rows, stream)
     tuned = _tune_model(model, name, seed, rows, mix)
-    base, fresh_curves = _hold_out(tuned, sim.log, fresh.features[:LEARNT_FRESH_ROWS], log)
+    base, fresh_curves = _predict_out_of_fold(tuned, sim.log, fresh.features[:LEARNT_FRESH_ROWS], log)
     record: dict[str, Any] = {"simulation": name, "log": log, "rows": rows, "mix": mix}
     truths: dict[str, Any] = {}  # plans depend on the curves alone: they are the same for all propensities
     for source in ("given", "estimated"):
         known = sim.log if source == "given" else replace(sim.log, propensity=None)
         propensities = estimate_propensities(known, base.fold, log)
         for paid in COVERAGE_BUDGETS:
-            scores = _score(known, base, propensities, paid)
+            scores = _score_log(known, base, propensities, paid)
             if paid not in truths:
-                truths[paid] = _find_truths(scores, fresh, fresh_curves, paid)
-            for policy, case in _judge_policies(scores, sim, truths[paid], paid):
+                truths[paid] = _compute_true_values(scores, fresh, fresh_curves, paid)
+            for policy, case in _evaluate_policies(scores, sim, truths[paid], paid):
                 record[f"{policy} {source} {paid}"] = case
             if paid == "always" and log % BAND_PERIOD == 0:
                 if "band" not in truths:
-                    truths["band"] = _find_frontier(scores, fresh, fresh_curves)
-                record[f"band {source}"] = _judge_band(scores, *truths["band"])
+                    truths["band"] = _trace_true_frontier(scores, fresh, fresh_curves)
+                record[f"band {source}"] = _check_frontier_band(scores, *truths["band"])
     return record
 
 
-def _hold_out(model: ResponseModel, log: Log, fresh: Array, seed: int) -> tuple[HeldOutPredictions, list[Array]]:
-    """Return the held-out rows of a log, and the curves of fresh customers by the model of each fold."""
+def _predict_out_of_fold(
+    model: ResponseModel, log: Log, fresh: Array, seed: int
+) -> tuple[HeldOutPredictions, list[Array]]:
+    """Return a log's out-of-fold predictions, and the curves of fresh customers by each fold's model."""
     if isinstance(model, Stack):
         stack = Stack(models=model.models, folds=model.folds, seed=seed)
         return stack.fit_held_out(log, assign_folds(log, stack.folds, seed)), stack.predict_by_fold(fresh)
@@ -135,50 +139,56 @@ def _hold_out(model: ResponseModel, log: Log, fresh: Array, seed: int) -> tuple[
     return predict_out_of_fold(log, recorder, seed=seed), recorder.fresh_curves
 
 
-def _score(log: Log, base: HeldOutPredictions, estimated: Propensities, paid: str) -> Scores:
+def _score_log(log: Log, base: HeldOutPredictions, estimated: Propensities, paid: str) -> Scores:
     levels = Levels(costs=FACE, on_redemption=paid == "redeemed")
     return compute_scores(replace(log, levels=levels), base, estimated)
 
 
-def _find_truths(
+def _compute_true_values(
     scores: Scores, fresh: Simulation, fresh_curves: list[Array], paid: str
 ) -> dict[str, tuple[float, float]]:
-    """Return the true value and spend of every policy."""
+    """Return the true value and spend of each policy by name."""
     plan = plan_each_fold(scores, COVERAGE_BUDGETS[paid])
     prices = plan.prices if plan.scales is None else plan.prices * plan.scales  # of costs as the model expects them
     return {
-        **{name: _judge_levels(fresh, [rule(fresh.features)], paid) for name, rule in LOGGING_RULES.items()},
-        "learnt": _judge_levels(fresh, _decide_all(fresh_curves, prices, paid), paid),
+        **{
+            name: _measure_true_value_and_spend(fresh, [rule(fresh.features)], paid)
+            for name, rule in LOGGING_RULES.items()
+        },
+        "learnt": _measure_true_value_and_spend(fresh, _decide_fresh_levels(fresh_curves, prices, paid), paid),
     }
 
 
-def _judge_policies(
+def _evaluate_policies(
     scores: Scores, sim: Simulation, truths: Mapping[str, tuple[float, float]], paid: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, rule in LOGGING_RULES.items():
-        yield name, _record_case(estimate_policy_value_and_spend(scores, rule(sim.features)), truths[name])
+        yield (
+            name,
+            _record_errors_and_coverage(estimate_policy_value_and_spend(scores, rule(sim.features)), truths[name]),
+        )
     levels = plan_each_fold(scores, COVERAGE_BUDGETS[paid]).levels
     promised = float(scores.curves[np.arange(len(levels)), levels].mean())
-    case = _record_case(estimate_policy_value_and_spend(scores, levels), truths["learnt"])
+    case = _record_errors_and_coverage(estimate_policy_value_and_spend(scores, levels), truths["learnt"])
     yield "learnt", {**case, "promise": promised - truths["learnt"][0]}
 
 
 def apply_fixed_rule(features: Array) -> Array:
-    """Return the levels (n,) of an arbitrary rule: two features, each compared with the middle of its range."""
+    """Return the levels (n,) of a fixed rule on two features."""
     middle = round(float(features.max())) / 2  # the features fill a cube
     return (features[:, 0] > middle).astype(np.int64) + 2 * (features[:, 7] > middle)
 
 
-def give_highest_level(features: Array) -> Array:
+def apply_highest_level(features: Array) -> Array:
     """Return the highest level (n,) for all customers."""
     return np.full(len(features), len(FACE) - 1)
 
 
-LOGGING_RULES = {"fixed": apply_fixed_rule, "highest": give_highest_level}
+LOGGING_RULES = {"fixed": apply_fixed_rule, "highest": apply_highest_level}
 
 
-def _decide_all(fresh_curves: list[Array], prices: Array, paid: str) -> list[Array]:
-    """Return the levels (n,) that each fold's model and price give the fresh customers."""
+def _decide_fresh_levels(fresh_curves: list[Array], prices: Array, paid: str) -> list[Array]:
+    """Return the fresh customers' levels (n,) under each fold's model and price."""
     levels = Levels(costs=FACE, on_redemption=paid == "redeemed")
     return [
         decide_at_price(curves, expected_costs(levels, curves), price)
@@ -186,8 +196,8 @@ def _decide_all(fresh_curves: list[Array], prices: Array, paid: str) -> list[Arr
     ]
 
 
-def _judge_levels(fresh: Simulation, policies: list[Array], paid: str) -> tuple[float, float]:
-    """Return true value and spend, averaged over policies."""
+def _measure_true_value_and_spend(fresh: Simulation, policies: list[Array], paid: str) -> tuple[float, float]:
+    """Return the true value and spend of fresh customers, averaged over policies."""
     rows, costs = np.arange(len(policies[0])), np.asarray(FACE)
     responses = [fresh.truth[rows, levels] for levels in policies]
     spends = [
@@ -197,7 +207,7 @@ def _judge_levels(fresh: Simulation, policies: list[Array], paid: str) -> tuple[
     return float(np.mean(responses)), float(np.mean(spends))
 
 
-def _record_case(estimates: tuple[Estimate, Estimate], truth: tuple[float, float]) -> dict[str, Any]:
+def _record_errors_and_coverage(estimates: tuple[Estimate, Estimate], truth: tuple[float, float]) -> dict[str, Any]:
     return {
         "error": [e.estimate - t for e, t in zip(estimates, truth, strict=True)],
         "se": [e.se for e in estimates],
@@ -207,18 +217,18 @@ def _record_case(estimates: tuple[Estimate, Estimate], truth: tuple[float, float
     }
 
 
-def _find_frontier(
+def _trace_true_frontier(
     scores: Scores, fresh: Simulation, fresh_curves: list[Array]
 ) -> tuple[tuple[HeldOutPlan, ...], Array]:
-    """Return the plans at every budget, and the true value for fresh customers of the policies learnt for each."""
+    """Return the plans at every budget, and the true value of each plan for fresh customers."""
     plans = plan_at_budgets(scores, make_budget_grid(scores))
     fresh_curves = [curves[:BAND_FRESH_ROWS] for curves in fresh_curves]
-    decided = [_decide_all(fresh_curves, plan.prices, "always") for plan in plans]
-    return plans, np.array([_judge_levels(fresh, levels, "always")[0] for levels in decided])
+    decided = [_decide_fresh_levels(fresh_curves, plan.prices, "always") for plan in plans]
+    return plans, np.array([_measure_true_value_and_spend(fresh, levels, "always")[0] for levels in decided])
 
 
-def _judge_band(scores: Scores, plans: Sequence[HeldOutPlan], truths: Array) -> dict[str, Any]:
-    """Return a flag for a band that contains the whole true frontier, and the share of points that pointwise intervals contain."""
+def _check_frontier_band(scores: Scores, plans: Sequence[HeldOutPlan], truths: Array) -> dict[str, Any]:
+    """Return a flag for a band that covers the whole true frontier, and the coverage of pointwise intervals."""
     points = estimate_frontier(scores, plans)
     inside = [p.band[0] <= true <= p.band[1] for p, true in zip(points, truths, strict=True)]
     pointwise = [p.value.low <= true <= p.value.high for p, true in zip(points, truths, strict=True)]
@@ -226,7 +236,7 @@ def _judge_band(scores: Scores, plans: Sequence[HeldOutPlan], truths: Array) -> 
 
 
 class FreshCurveRecorder:
-    """A response model that also predicts for fresh customers whenever it predicts for a fold."""
+    """Response model that also predicts and records fresh customers' curves at every call of `predict`."""
 
     def __init__(self, *, model: ResponseModel, fresh: Any, fresh_curves: list[Array]) -> None:
         self.model, self.fresh, self.fresh_curves = model, fresh, fresh_curves
@@ -236,12 +246,12 @@ class FreshCurveRecorder:
         return {"model": self.model, "fresh": self.fresh, "fresh_curves": self.fresh_curves}
 
     def fit(self, log: Log) -> FreshCurveRecorder:
-        """Fit the model."""
+        """Fit the wrapped model to a log."""
         self.model = self.model.fit(log)
         return self
 
     def predict(self, features: Any) -> Array:
-        """Predict, and record the curves of the fresh customers."""
+        """Return the curves of customers, and record those of the fresh customers."""
         self.fresh_curves.append(self.model.predict(self.fresh))
         return self.model.predict(features)
 
@@ -250,7 +260,7 @@ class FreshCurveRecorder:
 
 
 def tabulate(records: Records) -> str:
-    """Return coverage and bias of every case as Markdown, one table per simulation and share of random levels."""
+    """Return Markdown tables of coverage and bias by policy, one per simulation."""
     head = ["policy", "propensities", "costs", "value covered", "bias/sd ± se", "spend covered", "bias/sd ± se"]
     parts: list[str] = []
     for name, mix in dict.fromkeys((record["simulation"], record["mix"]) for record in records):
@@ -280,7 +290,7 @@ def _write_case(case: str, logs: Records) -> list[str]:
 
 
 def _write_bias(errors: Array, bias: Array) -> str:
-    """Return the mean of `bias` (logs,) ± its standard error, in standard deviations of the errors (logs,)."""
+    """Return the mean bias ± its standard error as text, in standard deviations of the errors."""
     spread = errors.std(ddof=1) if len(errors) > 1 else np.nan
     if not spread > 1e-9:
         return "exact" if len(errors) > 1 else "–"

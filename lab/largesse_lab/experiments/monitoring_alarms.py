@@ -1,4 +1,4 @@
-"""Detections and false alarms of `largesse check`, on campaigns of random worlds.
+"""Detection and false-alarm rates of `largesse check` on campaigns of random worlds.
 
 In each world a model learns from a log, a table of other customers is planned, and the plan is carried out: responses follow from the
 truth. `largesse check` then reads the run folder and the new log, as a scheduler would run it. Most campaigns have a planted
@@ -56,7 +56,7 @@ TOPICS = {"drift": ("features",), "leak": ("leaks",), "plan": ("plan",), "value"
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world and case: the answer, and the names of checks that were not fine."""
+    """Return one record per world and case: the verdict of `largesse check`, and the checks with alarms."""
     seeds = take_seeds(request, FIRST_SEED, N_WORLDS)
     cases = list(CHECK_CASES) if request.problems is None else list(request.problems)
     refuse("experiment", find_unknown("case", cases, list(CHECK_CASES)))
@@ -66,7 +66,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 
 
 def _measure_world(seed: int, cases: list[str]) -> Records:
-    """Run one campaign in a temporary folder and check its outcome in every case."""
+    """Run one campaign in a temporary folder, and check a log with each planted problem."""
     with tempfile.TemporaryDirectory(prefix="largesse-check-") as name:
         folder, world = Path(name), draw_world(seed)
         run, fresh = _run_campaign(folder, world)
@@ -75,7 +75,7 @@ def _measure_world(seed: int, cases: list[str]) -> Records:
             # The same draws for any selection of cases
             rng = np.random.default_rng((seed, list(CHECK_CASES).index(case)))
             kind, size = CHECK_CASES[case]
-            check, _ = pipeline.check(run, _carry_out(folder, world, fresh, kind, size, rng))
+            check, _ = pipeline.check(run, _make_campaign_log(folder, world, fresh, kind, size, rng))
             answers = {f.topic: f.answer for f in reversed(check.findings) if f.answer in ("careful", "no")}
             record = {"seed": seed, "case": case, "answer": check.answer, "loud": answers}
             record |= {"found": any(topic in answers for topic in TOPICS[kind])}
@@ -115,10 +115,10 @@ def _append_ids(table: pa.Table, prefix: str) -> pa.Table:
     return table.append_column("id", pa.array([f"{prefix}{i:06d}" for i in range(len(table))]))
 
 
-def _carry_out(
+def _make_campaign_log(
     folder: Path, world: RandomWorld, fresh: RandomLog, kind: str, size: float, rng: np.random.Generator
 ) -> pa.Table:
-    """Return the log of the campaign, with a planted problem."""
+    """Return the log of an executed campaign with a planted problem."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -132,20 +132,20 @@ def _carry_out(
         response = response * (rng.random(len(response)) >= size) if binary else response * (1 - size)
     table = _append_ids(fresh.table, "new")
     if kind in ("drift", "leak"):
-        table = _plant(table, response, kind, size, rng)
+        table = _plant_problem(table, response, kind, size, rng)
     return table.append_column("given", pa.array(level)).append_column("came", pa.array(response))
 
 
 def _draw_other_levels(planned: Array, levels: int, rng: np.random.Generator) -> Array:
-    """Return another level (n,) than the planned one."""
+    """Draw a random level (n,) for each customer that differs from the planned level."""
     if levels == 1:
         return planned
     shift = draw_levels(np.full((len(planned), levels - 1), 1 / (levels - 1)), rng)
     return (planned + 1 + shift) % levels
 
 
-def _plant(table: pa.Table, response: Array, kind: str, size: float, rng: np.random.Generator) -> pa.Table:
-    """Shift a numeric column, or correlate an old or a new column with the response."""
+def _plant_problem(table: pa.Table, response: Array, kind: str, size: float, rng: np.random.Generator) -> pa.Table:
+    """Shift a numeric column of a log, or correlate a column with the response."""
     import pyarrow as pa
 
     names = [name for name in table.column_names if name.startswith(("normal", "skewed"))]
@@ -174,7 +174,7 @@ def _replace_column(table: pa.Table, name: str, values: Array) -> pa.Table:
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return for each case how often an alarm was raised, and how often by the check of the planted problem."""
+    """Return the rate of alarms and the rate of detections in each case."""
     cases = []
     for case, (kind, _) in CHECK_CASES.items():
         campaigns = [record for record in records if record["case"] == case]
@@ -195,7 +195,7 @@ def summarise(records: Records) -> dict[str, Any]:
 
 
 def fill(section: Section, summary: Summary) -> None:
-    """Add the table and the figure of detections."""
+    """Add the table and the figure of detection rates to the result section."""
     body, rows = [], []
     for case in summary["cases"]:
         checks = ", ".join(f"{topic} {count}" for topic, count in case["checks"].items())

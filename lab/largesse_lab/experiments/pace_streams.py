@@ -1,4 +1,6 @@
-"""Value of pacing as a share of the offline optimum on random streams, compared with a fixed price and a new plan every day.
+"""Value of budget pacing on random customer streams, relative to the offline optimum.
+
+Pacing is compared with a fixed price and with a new plan every day.
 
 A stream is drawn by `largesse.serve.draw_stream`: customers come by drift, season and bursts, and the plan knows only the customers at
 the start. The offline optimum is the best plan for the whole stream, made afterwards, by the ledger's own rule: what is spent and
@@ -45,7 +47,7 @@ VALUE_GRID = np.round(np.arange(0.9, 1.001, 0.005), 3)  # of the figure
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per stream: each method's value as a share of the offline optimum, and a flag for a kept budget."""
+    """Return one record per customer stream: each method's value relative to the offline optimum."""
     keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_STREAMS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_stream, progress)
 
@@ -53,14 +55,16 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 def _measure_stream(seed: int) -> dict[str, Any]:
     stream = draw_stream(seed)
     record = {"seed": seed, "customers": len(stream), "traits": stream.traits.as_dict()}
-    record |= {"rate": float(stream.redeems.max(axis=1).mean()), **_pace(stream)}
+    record |= {"rate": float(stream.redeems.max(axis=1).mean()), **_pace_by_all_methods(stream)}
     if stream.traits.on_redemption:
-        record["lasting"] = _pace(replace(stream, terms=replace(stream.terms, promises="while_it_lasts")))
+        record["lasting"] = _pace_by_all_methods(
+            replace(stream, terms=replace(stream.terms, promises="while_it_lasts"))
+        )
     return record
 
 
-def _pace(stream: Stream) -> dict[str, Any]:
-    """Return the results of each method by the rule of the stream's terms."""
+def _pace_by_all_methods(stream: Stream) -> dict[str, Any]:
+    """Return the results of every pacing method on one stream."""
     offline, plan = plan_offline(stream), plan_stream(stream)
     results = {method: pace_stream(stream, method, plan=plan) for method in PACING_METHODS}
     base = results["pace"].base
@@ -84,56 +88,58 @@ def _pace(stream: Stream) -> dict[str, Any]:
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return the methods by kind of payment, and the cost of reserving promises by the share of customers who redeem."""
+    """Return the results of pacing methods by kind of payment and by redemption rate."""
     kinds = []
     for title, on_redemption in PAYMENT_KINDS.items():
         streams = [record for record in records if record["traits"]["on_redemption"] == on_redemption]
         if streams:
-            kind = _summarise_kind(title, streams)
-            kinds.append(kind | ({"rates": _summarise_rates(streams)} if on_redemption else {}))
+            kind = _summarise_payment_kind(title, streams)
+            kinds.append(kind | ({"rates": _summarise_by_redemption_rate(streams)} if on_redemption else {}))
     lasting = [{**record, **record["lasting"]} for record in records if "lasting" in record]
     if lasting:
-        rates = _summarise_rates(lasting, lasting=True)
-        kinds.append(_summarise_kind(LASTING, lasting) | {"rates": rates, "refusals": _measure_refusals(lasting)})
-    values = {name: _list_values(records, way, "value") for way, name in PACING_NAMES.items()} if records else {}
+        rates = _summarise_by_redemption_rate(lasting, lasting=True)
+        kinds.append(
+            _summarise_payment_kind(LASTING, lasting) | {"rates": rates, "refusals": _measure_refusals(lasting)}
+        )
+    values = {name: _list_method_values(records, way, "value") for way, name in PACING_NAMES.items()} if records else {}
     with_lasting = [{**record, **record.get("lasting", {})} for record in records]
     return {
         "streams": len(records),
         "customers": sum(record["customers"] for record in records),
         "overspent": {name: _count_overspent([*records, *lasting], way) for way, name in PACING_NAMES.items()},
         "value": {name: float(way_values.mean()) for name, way_values in values.items()},
-        "lasting_value": _average(_list_values(with_lasting, "pace", "value")),
+        "lasting_value": _average_or_none(_list_method_values(with_lasting, "pace", "value")),
         "kinds": kinds,
     }
 
 
-def _summarise_kind(title: str, records: Records) -> dict[str, Any]:
+def _summarise_payment_kind(title: str, records: Records) -> dict[str, Any]:
     scarce = [record for record in records if record["priced"]]
     ways = {}
     for way, name in PACING_NAMES.items():
-        value = _list_values(records, way, "value")
+        value = _list_method_values(records, way, "value")
         ways[name] = {
             "overspent": _count_overspent(records, way),
             "value": float(value.mean()),
             "worst": float(np.quantile(value, WORST_QUANTILE)),
             "good": float((value >= GOOD_VALUE).mean()),
-            "gain": float(_list_values(records, way, "gain").mean()),
-            "use": _average(_list_values(scarce, way, "use")),
-            "used": _average(_list_values(scarce, way, "use") >= GOOD_VALUE),
-            "committed": _average(_list_values(scarce, way, "committed")),
-            "distribution": _distribute(value),
+            "gain": float(_list_method_values(records, way, "gain").mean()),
+            "use": _average_or_none(_list_method_values(scarce, way, "use")),
+            "used": _average_or_none(_list_method_values(scarce, way, "use") >= GOOD_VALUE),
+            "committed": _average_or_none(_list_method_values(scarce, way, "committed")),
+            "distribution": _tabulate_value_distribution(value),
         }
-    offline = _average(np.array([record["offline_use"] for record in scarce]))
+    offline = _average_or_none(np.array([record["offline_use"] for record in scarce]))
     reserved = float(np.mean([record["reserved"] for record in records]))
     return {"kind": title, "streams": len(records), "ways": ways, "offline_use": offline, "reserved": reserved}
 
 
-def _summarise_rates(records: Records, *, lasting: bool = False) -> list[dict[str, Any]]:
+def _summarise_by_redemption_rate(records: Records, *, lasting: bool = False) -> list[dict[str, Any]]:
     rows = []
     for low, high in pairwise(REDEMPTION_RATES):
         streams = [r for r in records if low <= r["rate"] < high or r["rate"] == high == REDEMPTION_RATES[-1]]
         if streams:
-            means = {key: float(_list_values(streams, "pace", key).mean()) for key in ("value", "gain", "use")}
+            means = {key: float(_list_method_values(streams, "pace", key).mean()) for key in ("value", "gain", "use")}
             reserved = float(np.mean([record["reserved"] for record in streams]))
             row = {"low": low, "high": high, "streams": len(streams), **means, "reserved": reserved}
             rows.append(row | ({"refused": _measure_refusals(streams)["paced"]["share"]} if lasting else {}))
@@ -141,16 +147,16 @@ def _summarise_rates(records: Records, *, lasting: bool = False) -> list[dict[st
 
 
 def _measure_refusals(records: Records) -> dict[str, Any]:
-    """Return, by pacing method, the shares of refused redemptions and of streams with a refusal."""
+    """Return the share of refused redemptions, and of streams with a refusal, by pacing method."""
     refusals = {}
     for way, name in PACING_NAMES.items():
-        refused, redeemed = (_list_values(records, way, key) for key in ("refused", "redeemed"))
+        refused, redeemed = (_list_method_values(records, way, key) for key in ("refused", "redeemed"))
         share = float(refused.sum() / redeemed.sum()) if redeemed.sum() else 0.0
         refusals[name] = {"share": share, "streams": float((refused > 0).mean())}
     return refusals
 
 
-def _list_values(records: Sequence[dict[str, Any]], way: str, key: str) -> Array:
+def _list_method_values(records: Sequence[dict[str, Any]], way: str, key: str) -> Array:
     return np.array([record["ways"][way][key] for record in records])
 
 
@@ -158,11 +164,11 @@ def _count_overspent(records: Records, way: str) -> int:
     return sum(not record["ways"][way]["kept"] for record in records)
 
 
-def _average(values: Array) -> float | None:
+def _average_or_none(values: Array) -> float | None:
     return float(values.mean()) if len(values) else None
 
 
-def _distribute(values: Array) -> dict[str, list[float]]:
+def _tabulate_value_distribution(values: Array) -> dict[str, list[float]]:
     shares = np.searchsorted(np.sort(values), VALUE_GRID + 1e-12, side="right") / len(values)
     return {"x": VALUE_GRID.tolist(), "share": shares.round(4).tolist()}
 
@@ -171,16 +177,16 @@ def _distribute(values: Array) -> dict[str, list[float]]:
 
 
 def fill(section: Section, summary: Summary) -> None:
-    """Add the tables of each kind of payment, and the distribution of values."""
+    """Add the tables and the figure of pacing results to the result section."""
     series = []
     for kind in summary["kinds"]:
-        section.add(f"## {kind['streams']:,} streams, {kind['kind']}", _tabulate_ways(kind))
+        section.add(f"## {kind['streams']:,} streams, {kind['kind']}", _tabulate_methods(kind))
         lasting = "refusals" in kind
         if "rates" in kind and not lasting:
             share = percent(kind["reserved"], 1)
             section.add(f"An offline plan that reserves promises has {share} of the gain of one that reserves nothing.")
         if "rates" in kind:
-            section.add(_tabulate_rates(kind["rates"], lasting=lasting))
+            section.add(_tabulate_redemption_rates(kind["rates"], lasting=lasting))
         panel = "while the budget lasts" if lasting else kind["kind"]
         for name, way in kind["ways"].items():
             curve = way["distribution"]
@@ -194,36 +200,40 @@ def fill(section: Section, summary: Summary) -> None:
     section.add_figure(partial(draw_lines, series, text), text.title)
 
 
-def _tabulate_ways(kind: Summary) -> str:
+def _tabulate_methods(kind: Summary) -> str:
     body, refusals = [], kind.get("refusals")
     last = ["budget used ≥ 99.5 %", "redemptions refused", "streams with any"] if refusals else ["committed"]
     for name, way in kind["ways"].items():
-        cells = [_write(way[key], 2) for key in ("value", "worst")] + [_write(way["good"], 0)]
-        cells += [_write(way[key], 2) for key in ("gain", "use")]
+        cells = [_write_percent(way[key], 2) for key in ("value", "worst")] + [_write_percent(way["good"], 0)]
+        cells += [_write_percent(way[key], 2) for key in ("gain", "use")]
         if refusals:
-            cells += [_write(way["used"], 0), _write(refusals[name]["share"], 3), _write(refusals[name]["streams"], 0)]
+            cells += [
+                _write_percent(way["used"], 0),
+                _write_percent(refusals[name]["share"], 3),
+                _write_percent(refusals[name]["streams"], 0),
+            ]
         else:
-            cells.append(_write(way["committed"], 2))
+            cells.append(_write_percent(way["committed"], 2))
         body.append([name, str(way["overspent"]), *cells])
     if "rates" in kind:
-        cells = ["", "100 %", "", "", "100 %", _write(kind["offline_use"], 2), *[""] * len(last)]
+        cells = ["", "100 %", "", "", "100 %", _write_percent(kind["offline_use"], 2), *[""] * len(last)]
         body.append(["offline optimum", *cells])
     head = ["", "overspent", "value, mean", "5 % worst", "value ≥ 99.5 %", "gain, mean", "budget used", *last]
     return format_table(head, body)
 
 
-def _tabulate_rates(rates: Sequence[Summary], *, lasting: bool) -> str:
+def _tabulate_redemption_rates(rates: Sequence[Summary], *, lasting: bool) -> str:
     body = [
         [f"{percent(row['low'])} to {percent(row['high'])}", str(row["streams"])]
-        + [_write(row[key], 1) for key in ("value", "gain", "use")]
-        + [_write(row["refused"], 3) if lasting else _write(row["reserved"], 0)]
+        + [_write_percent(row[key], 1) for key in ("value", "gain", "use")]
+        + [_write_percent(row["refused"], 3) if lasting else _write_percent(row["reserved"], 0)]
         for row in rates
     ]
     last = "redemptions refused" if lasting else "gain with reserved promises"
     return format_table(["customers who redeem", "streams", "value", "gain", "budget used", last], body)
 
 
-def _write(share: float | None, decimals: int) -> str:
+def _write_percent(share: float | None, decimals: int) -> str:
     return NUMBER_DASH if share is None else percent(share, decimals)
 
 

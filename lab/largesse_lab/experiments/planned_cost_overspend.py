@@ -1,4 +1,4 @@
-"""Overspending of plans whose costs depend on redemption, on simulations and random worlds whose truth is known.
+"""Overspending of plans whose costs are paid on redemption, on simulations with a known truth.
 
 Before: plans use the model's expected costs, for the log's own customers those of the model that was fitted to them. After: expected
 costs are corrected by the costs of held-out rows, and the log's own customers are planned by models that did not see them. Sure:
@@ -35,16 +35,16 @@ OVERSPEND_TOLERANCE = 0.01  # of the budget: a larger excess is called overspend
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per problem, log and model: the true spend above the budget, as a share of the budget."""
+    """Return one record per problem, log and model: the true spend above the budget, relative to the budget."""
     logs = 20 if request.repeats is None else request.repeats
     problems = [*RANDOMISED, WORLDS] if request.problems is None else request.problems
     models = OVERSPEND_MODELS if request.models is None else request.models
     keys = [(problem, log, model) for log in range(logs) for problem in problems for model in models]
-    return RecordCache(request.out, ("problem", "log", "model")).measure_each(keys, _measure_log, progress)
+    return RecordCache(request.out, ("problem", "log", "model")).measure_each(keys, _measure_overspend, progress)
 
 
-def _measure_log(problem: str, number: int, model: str) -> dict[str, Any]:
-    drawn, fresh = _draw(problem, number)
+def _measure_overspend(problem: str, number: int, model: str) -> dict[str, Any]:
+    drawn, fresh = _draw_log_and_fresh_customers(problem, number)
     levels = Levels(costs=drawn.costs, on_redemption=True)
     log = replace(drawn.log, levels=levels)
     true_costs = {"own": drawn.costs * drawn.truth, "new": drawn.costs * fresh.truth}
@@ -66,35 +66,35 @@ def _measure_log(problem: str, number: int, model: str) -> dict[str, Any]:
     return record
 
 
-def _draw(problem: str, number: int) -> tuple[Simulation | RandomLog, Simulation | RandomLog]:
-    """Return a log and fresh customers of the same world; random worlds have yes/no responses."""
+def _draw_log_and_fresh_customers(problem: str, number: int) -> tuple[Simulation | RandomLog, Simulation | RandomLog]:
+    """Return a log, and fresh customers of the same simulated world."""
     if problem in RANDOMISED:
         sim = simulate(problem, n=LOG_ROWS, seed=number, mix=RANDOMISED[problem])
         return sim, sim.draw(FRESH_ROWS, number)
-    world = draw_world(_find_seed(number))
+    world = draw_world(_find_binary_world_seed(number))
     return world.draw_log(LOG_ROWS), world.draw_fresh(FRESH_ROWS)
 
 
 @cache
-def _find_seed(number: int) -> int:
-    """Return the seed of the world of yes/no responses with this number."""
-    first = _find_seed(number - 1) + 1 if number else FIRST_SEED
+def _find_binary_world_seed(number: int) -> int:
+    """Return the seed of the n-th random world with yes/no responses."""
+    first = _find_binary_world_seed(number - 1) + 1 if number else FIRST_SEED
     return next(seed for seed in count(first) if draw_world(seed).traits.response == "yes/no")
 
 
 def tabulate(records: Records) -> str:
-    """Return mean and spread of overspending, and the share of logs with more than one per cent, as Markdown."""
+    """Return a Markdown table of mean overspending, and of the share of logs above one per cent."""
     body = []
     for problem in dict.fromkeys(record["problem"] for record in records):
         logs = [record for record in records if record["problem"] == problem]
         for customers, title in (("own", "of the log"), ("new", "new")):
-            cells = [_write_cell([record[f"{customers} {stage}"] for record in logs]) for stage in CONFIDENCES]
+            cells = [_write_overspend([record[f"{customers} {stage}"] for record in logs]) for stage in CONFIDENCES]
             body.append([problem, title, str(len(logs)), *cells])
     head = f"True spend above the budget: mean (root mean square); share of logs with more than {OVERSPEND_TOLERANCE:.0%}.\n\n"
     return head + format_table(["logs", "customers", "number", *CONFIDENCES], body, text_columns=2)
 
 
-def _write_cell(values: list[float]) -> str:
+def _write_overspend(values: list[float]) -> str:
     excess = np.array(values)
     return f"{excess.mean():+.1%} ({np.sqrt(np.mean(excess**2)):.1%}); {np.mean(excess > OVERSPEND_TOLERANCE):.0%}"
 

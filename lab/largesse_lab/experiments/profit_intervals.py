@@ -1,4 +1,4 @@
-"""Coverage of intervals of profit, compared with those of value, on logs of random worlds.
+"""Coverage of profit intervals, compared with value intervals, on logs of random worlds.
 
 Each log is drawn from a world of its own (`worlds.draw_world`), of yes/no responses or amounts; costs are always paid, or on
 redemption. A response is worth between half of its cost and three times as much, so that the best budget is often neither zero nor
@@ -49,7 +49,7 @@ MEASURED_INTERVALS = ("value", "spend", "profit", "gain")
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log: flags for intervals that contain the truth under either policy, and the best budgets."""
+    """Return one record per log: the coverage of value, spend and profit intervals, and the best budget."""
     if request.problems is not None or request.models is not None:
         what = "profit draws its own worlds and has one model"
         fail("experiment", Problem(what, "leave out --simulations and --models"))
@@ -59,16 +59,16 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 
 @dataclass(frozen=True, eq=False)
 class _FreshProfits:
-    """Customers who are not in the log, and the value of a response."""
+    """Customers outside the log with known responses, and the money value of a response."""
 
     customers: RandomLog
     levels: Levels
     worth: float
 
-    def judge(self, policies: Sequence[Array]) -> dict[str, float]:
-        """Return the true value, spend and profit of levels (n,) for fresh customers, averaged over policies."""
+    def measure_true_profit(self, policies: Sequence[Array]) -> dict[str, float]:
+        """Return the true value, spend and profit of policies for fresh customers."""
         truth, rows = self.customers.truth, np.arange(len(self.customers))
-        costs = expect_costs(self.levels, truth)
+        costs = broadcast_expected_costs(self.levels, truth)
         value = float(np.mean([truth[rows, levels].mean() for levels in policies]))
         spend = float(np.mean([costs[rows, levels].mean() for levels in policies]))
         profit = self.worth * value - spend
@@ -76,13 +76,13 @@ class _FreshProfits:
         return {"value": value, "spend": spend, "profit": profit, "gain": profit - cheapest}
 
 
-def expect_costs(levels: Levels, responses: Array) -> Array:
-    """Return the expected costs (n, K) of levels for customers with expected responses (n, K)."""
+def broadcast_expected_costs(levels: Levels, responses: Array) -> Array:
+    """Return the expected costs (n, K) of all levels for customers with expected responses (n, K)."""
     return np.broadcast_to(expected_costs(levels, responses), responses.shape)
 
 
-def _draw(seed: int) -> tuple[RandomWorld, Levels]:
-    """Return the world of a log, and its levels: every other world pays on redemption."""
+def _draw_world_and_levels(seed: int) -> tuple[RandomWorld, Levels]:
+    """Return a random world and its levels; worlds with odd seeds pay on redemption."""
     world = next(
         world for place in range(1000) if (world := draw_world(1000 * place + seed)).traits.response != "gaussian"
     )
@@ -95,9 +95,9 @@ def _draw(seed: int) -> tuple[RandomWorld, Levels]:
 
 
 def _measure_log(seed: int) -> dict[str, Any]:
-    world, levels = _draw(seed)
+    world, levels = _draw_world_and_levels(seed)
     customers = world.draw_fresh(FRESH_ROWS)
-    costs, truth = expect_costs(levels, customers.truth).mean(axis=0), customers.truth.mean(axis=0)
+    costs, truth = broadcast_expected_costs(levels, customers.truth).mean(axis=0), customers.truth.mean(axis=0)
     share = float(np.exp(np.random.default_rng(seed).uniform(-0.7, 1.1)))
     worth = share * float((costs[-1] - costs[0]) / (truth[-1] - truth[0]))
     fresh = _FreshProfits(customers, levels, worth)
@@ -105,7 +105,9 @@ def _measure_log(seed: int) -> dict[str, Any]:
     model = Linear(penalty=PROFIT_PENALTY).fit(replace(world.draw_fresh(LOG_ROWS, 2).log, levels=levels))
     recorder = FreshCurveRecorder(model=Linear(penalty=PROFIT_PENALTY), fresh=customers.table, fresh_curves=[])
     scores = crossfit_scores(log, recorder, seed=seed)
-    fixed, fixed_fresh = (_decide(model.predict(table), levels, 1 / worth) for table in (log.features, customers.table))
+    fixed, fixed_fresh = (
+        _decide_levels(model.predict(table), levels, 1 / worth) for table in (log.features, customers.table)
+    )
     budgets = make_budget_grid(scores)
     plans = plan_at_budgets(scores, budgets)
     middle = plans[len(plans) // 2]
@@ -116,24 +118,29 @@ def _measure_log(seed: int) -> dict[str, Any]:
         "response": traits.response,
         "way": traits.log,
         "paid": "on redemption" if levels.on_redemption else "always",
-        "fixed": _judge(scores, fixed, worth, fresh.judge([fixed_fresh])),
-        "learnt": _judge(scores, middle.levels, worth, fresh.judge(_follow(middle, recorder.fresh_curves, levels))),
-        **_judge_best(scores, plans, middle.budget, fresh, recorder.fresh_curves),
+        "fixed": _record_interval_hits(scores, fixed, worth, fresh.measure_true_profit([fixed_fresh])),
+        "learnt": _record_interval_hits(
+            scores,
+            middle.levels,
+            worth,
+            fresh.measure_true_profit(_decide_fresh_levels(middle, recorder.fresh_curves, levels)),
+        ),
+        **_check_best_budget(scores, plans, middle.budget, fresh, recorder.fresh_curves),
     }
 
 
-def _decide(curves: Array, levels: Levels, price: float) -> Array:
-    return decide_at_price(curves, expect_costs(levels, curves), price)
+def _decide_levels(curves: Array, levels: Levels, price: float) -> Array:
+    return decide_at_price(curves, broadcast_expected_costs(levels, curves), price)
 
 
-def _follow(plan: HeldOutPlan, fresh_curves: Sequence[Array], levels: Levels) -> list[Array]:
-    """Return the levels (n,) that each fold's model and price give fresh customers."""
+def _decide_fresh_levels(plan: HeldOutPlan, fresh_curves: Sequence[Array], levels: Levels) -> list[Array]:
+    """Return the fresh customers' levels (n,) under each fold's model and price."""
     prices = plan.prices if plan.scales is None else plan.prices * plan.scales
-    return [_decide(curves, levels, float(price)) for curves, price in zip(fresh_curves, prices, strict=True)]
+    return [_decide_levels(curves, levels, float(price)) for curves, price in zip(fresh_curves, prices, strict=True)]
 
 
-def _judge(scores: Scores, policy: Array, worth: float, truth: dict[str, float]) -> dict[str, Any]:
-    """Return for each estimate whether its interval contains the truth; None without an interval."""
+def _record_interval_hits(scores: Scores, policy: Array, worth: float, truth: dict[str, float]) -> dict[str, Any]:
+    """Return a flag per estimate: True if its interval contains the truth, None without an interval."""
     value, spend = estimate_policy_value_and_spend(scores, policy)
     profit = estimate_profit(
         scores, measure_policy_influence(scores, policy), measure_level_influence(scores, 0), worth
@@ -141,31 +148,33 @@ def _judge(scores: Scores, policy: Array, worth: float, truth: dict[str, float])
     estimates = dict(zip(MEASURED_INTERVALS, (value, spend, profit.own, profit.gain), strict=True))
     added = worth * (value.high - value.low) + spend.high - spend.low
     joint = (profit.own.high - profit.own.low) / added if added > 0 else np.nan
-    hits = {name: contains(estimate, truth[name]) for name, estimate in estimates.items()}
+    hits = {name: interval_contains_truth(estimate, truth[name]) for name, estimate in estimates.items()}
     return {**hits, "joint": float(joint) if np.isfinite(joint) else None}
 
 
-def contains(estimate: Estimate, truth: float) -> bool | None:
-    """Return True if an interval contains the truth, up to rounding; None without an interval."""
+def interval_contains_truth(estimate: Estimate, truth: float) -> bool | None:
+    """Return True if an interval contains the truth up to rounding, or None without an interval."""
     if not np.isfinite(estimate.low):
         return None
     slack = 1e-9 * max(abs(truth), abs(estimate.estimate))
     return bool(estimate.low - slack <= truth <= estimate.high + slack)
 
 
-def _judge_best(
+def _check_best_budget(
     scores: Scores, plans: Sequence[HeldOutPlan], budget: float, fresh: _FreshProfits, fresh_curves: Sequence[Array]
 ) -> dict[str, Any]:
-    """Return a flag for candidate budgets that include the truly best one, their share, and the loss of the chosen one."""
+    """Return a flag for a confidence set with the truly best budget, its width, and the chosen budget's loss."""
     _, best = estimate_profit_by_budget(scores, plans, fresh.worth, budget)
-    true = np.array([fresh.judge(_follow(plan, fresh_curves, fresh.levels))["profit"] for plan in plans])
+    true = np.array(
+        [fresh.measure_true_profit(_decide_fresh_levels(plan, fresh_curves, fresh.levels))["profit"] for plan in plans]
+    )
     budgets = np.array([plan.budget for plan in plans])
     maybe_best = (budgets >= best.low) & (budgets <= best.high)
     chosen, profit_range = true[budgets == best.budget][0], float(np.ptp(true))
     return {
         "set": bool(maybe_best[true >= true.max() - 1e-9 * max(profit_range, 1e-300)].any()),
         "width": float(maybe_best.mean()),
-        "best": contains(best.profit, float(chosen)),
+        "best": interval_contains_truth(best.profit, float(chosen)),
         "lost": float(true.max() - chosen) / profit_range if profit_range > 0 else 0.0,
     }
 
@@ -174,25 +183,25 @@ def _judge_best(
 
 
 def tabulate(records: Records) -> str:
-    """Return as Markdown how often intervals contain the truth, over all logs and by kinds of logs."""
-    body = [_write_row("all", records)]
+    """Return a Markdown table of interval coverage, over all logs and by kind of log."""
+    body = [_write_coverage_row("all", records)]
     for field, prefix in (("paid", "paid "), ("response", ""), ("way", "log: ")):
         kinds = sorted({record[field] for record in records})
-        body += [_write_row(f"{prefix}{kind}", [r for r in records if r[field] == kind]) for kind in kinds]
+        body += [_write_coverage_row(f"{prefix}{kind}", [r for r in records if r[field] == kind]) for kind in kinds]
     rows = records[0]["rows"] if records else LOG_ROWS
     head = f"{len(records)} logs of {rows:,} rows, each from a random world of its own.\n\n"
     names = [f"{case}: {kind}" for case in PROFIT_CASES for kind in MEASURED_INTERVALS]
     return head + format_table(["logs", "n", *names, "joint", "set", "width", "best", "lost"], body)
 
 
-def _write_row(name: str, records: Records) -> list[str]:
+def _write_coverage_row(name: str, records: Records) -> list[str]:
     hits = [[record[case][kind] for record in records] for case in PROFIT_CASES for kind in MEASURED_INTERVALS]
     joint = [record[case]["joint"] for record in records for case in PROFIT_CASES]
     budgets = ([record[key] for record in records] for key in ("set", "width", "best", "lost"))
-    return [name, str(len(records)), *(_write_share(values) for values in (*hits, joint, *budgets))]
+    return [name, str(len(records)), *(_write_mean_percent(values) for values in (*hits, joint, *budgets))]
 
 
-def _write_share(values: Sequence[Any]) -> str:
+def _write_mean_percent(values: Sequence[Any]) -> str:
     known = [float(value) for value in values if value is not None]
     return f"{np.mean(known):.1%}" if known else "–"
 

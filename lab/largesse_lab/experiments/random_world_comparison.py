@@ -1,4 +1,4 @@
-"""Comparison of models on random worlds: error of the curves, skill of the plans, and time; overall and by regime.
+"""Comparison of response models on random worlds: curve error, plan skill and time, by regime.
 
 Every seed is a world of its own (`largesse.worlds.draw_world`) with a log of some rows and 20,000 fresh customers. A model
 learns from the log alone, and plans for the fresh customers at two budgets. Skill is 0 for the best uniform mix of levels and
@@ -25,12 +25,12 @@ from largesse.stats import limit_to_one_thread, t_estimate
 from largesse.worlds import RandomLog, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_number, format_table, write_mean
-from largesse_lab.pages.method_comparison import Summary, keep_latest, list_values
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_mean, format_number, format_table
+from largesse_lab.pages.method_comparison import Summary, keep_latest_records, list_distinct_values
+from largesse_lab.runner.competitor_models import ORACLE, PEERS, find_invalid, make_competitor, match_models
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import Key, RecordCache
-from largesse_lab.runner.simple_models import ORACLE, PEERS, find_invalid, make_competitor, match_models
-from largesse_lab.runner.truth_measures import root_mean_square
+from largesse_lab.runner.truth_measures import compute_root_mean_square
 
 WORLD_KEY = ("world", "rows", "model")
 SEEDS, LOG_ROWS, FRESH_ROWS, MIN_ROWS = (0, 199), 2000, 20_000, 100
@@ -41,7 +41,7 @@ SKILL_GRID = np.round(np.arange(-1.0, 1.01, 0.1), 1)  # of the figure
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per number of rows, world and model."""
+    """Return one record per number of rows, world and model: curve errors, plan skill and seconds."""
     names = match_models(WORLD_MODELS if request.models is None else request.models)
     sizes = list(dict.fromkeys(request.sizes or [LOG_ROWS]))
     too_small = [Problem(f"logs of {size} rows", f"{MIN_ROWS} or more") for size in sizes if size < MIN_ROWS]
@@ -53,7 +53,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 
 
 def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
-    """Yield one record for each model, so that a stopped run keeps those of an unfinished world."""
+    """Yield one record per model on one random world."""
     seed, size = keys[0][:2]
     world = draw_world(seed)
     log, fresh = world.draw_log(size), world.draw_fresh(FRESH_ROWS)
@@ -74,19 +74,19 @@ def measure_world_model(
                 model.fit(log.log)
             seconds = time.perf_counter() - start
             curves = fresh.truth if model is None else model.predict(fresh.table)
-        return judge_world_curves(curves, fresh, budgets) | {"seconds": round(seconds, 4)}
+        return measure_curves_and_skill(curves, fresh, budgets) | {"seconds": round(seconds, 4)}
     except Exception as error:
         error.add_note(f"This was {name} on world {seed}.")
         raise
 
 
-def judge_world_curves(curves: Array, fresh: RandomLog, budgets: Sequence[float]) -> dict[str, Any]:
-    """Return errors of curves (n, K) of fresh customers, and skill and share of the budget spent at each budget."""
+def measure_curves_and_skill(curves: Array, fresh: RandomLog, budgets: Sequence[float]) -> dict[str, Any]:
+    """Return the errors of curves (n, K) of fresh customers, and the skill of plans at each budget."""
     truth = fresh.truth
     effects, predicted_effects = truth[:, 1:] - truth[:, :1], curves[:, 1:] - curves[:, :1]
     record: dict[str, Any] = {
-        "error": root_mean_square(curves - truth) / float(truth.std()),
-        "effects": root_mean_square(predicted_effects - effects) / root_mean_square(effects),
+        "error": compute_root_mean_square(curves - truth) / float(truth.std()),
+        "effects": compute_root_mean_square(predicted_effects - effects) / compute_root_mean_square(effects),
         "skills": [],
         "spent": [],
     }
@@ -104,37 +104,39 @@ def judge_world_curves(curves: Array, fresh: RandomLog, budgets: Sequence[float]
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return one summary for each number of rows."""
-    records = keep_latest(records, WORLD_KEY)
-    sizes = sorted(list_values(records, "rows"))
+    """Return one summary of all models per number of rows."""
+    records = keep_latest_records(records, WORLD_KEY)
+    sizes = sorted(list_distinct_values(records, "rows"))
     return {"sizes": [_summarise_size([record for record in records if record["rows"] == size]) for size in sizes]}
 
 
 def _summarise_size(records: Records) -> dict[str, Any]:
-    names = list_values(records, "model")
+    names = list_distinct_values(records, "model")
     by_model = {name: {r["world"]: r for r in records if r["model"] == name} for name in names}
-    regimes = _list_regimes(records)
+    regimes = _list_worlds_by_regime(records)
     groups = [
         {"trait": trait, "group": group, "worlds": len(worlds)}
         | {
             "models": {
-                name: _average([rows[w] for w in sorted(worlds & rows.keys())]) for name, rows in by_model.items()
+                name: _average_measures([rows[w] for w in sorted(worlds & rows.keys())])
+                for name, rows in by_model.items()
             }
         }
         for (trait, group), worlds in regimes.items()
     ]
     overall = {
-        name: _average(list(rows.values())) | {"worst": _find_worst(name, groups)} for name, rows in by_model.items()
+        name: _average_measures(list(rows.values())) | {"worst": _find_worst_regime(name, groups)}
+        for name, rows in by_model.items()
     }
     first, peers = names[0], [name for name in names[1:] if name in PEERS]
     best = max(peers, key=lambda name: overall[name]["skill"]) if peers else None
-    worlds = sorted(list_values(records, "world"))
+    worlds = sorted(list_distinct_values(records, "world"))
     by_regime = [
-        {"trait": trait, "group": group, **(_subtract(by_model[first], by_model[best], in_group) or {})}
+        {"trait": trait, "group": group, **(_compare_skill(by_model[first], by_model[best], in_group) or {})}
         for (trait, group), in_group in regimes.items()
         if best is not None
     ]
-    shares = {name: _distribute(list(rows.values())) for name, rows in by_model.items()}
+    shares = {name: _tabulate_skill_distribution(list(rows.values())) for name, rows in by_model.items()}
     return {
         "rows": records[0]["rows"],
         "worlds": len(worlds),
@@ -143,46 +145,49 @@ def _summarise_size(records: Records) -> dict[str, Any]:
         "regimes": groups,
         "first": first,
         "best peer": best,
-        "against": {name: _subtract(by_model[first], by_model[name], set(worlds)) for name in names[1:]},
+        "against": {name: _compare_skill(by_model[first], by_model[name], set(worlds)) for name in names[1:]},
         "by regime": by_regime,
         "distribution": {"skill": SKILL_GRID.tolist(), "share": shares},
     }
 
 
-def _list_regimes(records: Records) -> dict[tuple[str, str], set[int]]:
-    """Return the worlds of each group of each trait."""
+def _list_worlds_by_regime(records: Records) -> dict[tuple[str, str], set[int]]:
+    """Return the numbers of the worlds in each group of each trait."""
     worlds: dict[tuple[str, str], set[int]] = {}
     for record in records:
         for trait, group in record["regimes"].items():
             worlds.setdefault((trait, group), set()).add(record["world"])
     traits = list(dict.fromkeys(trait for trait, _ in worlds))
-    return {key: worlds[key] for key in sorted(worlds, key=lambda key: (traits.index(key[0]), *_rank_group(key[1])))}
+    return {
+        key: worlds[key]
+        for key in sorted(worlds, key=lambda key: (traits.index(key[0]), *_make_group_sort_key(key[1])))
+    }
 
 
-def _rank_group(group: str) -> tuple[int, str]:
-    """Return the sort key of a group: the first number in its name, then the name.
+def _make_group_sort_key(group: str) -> tuple[int, str]:
+    """Return a group name's sort key: its first number, then the name.
 
-    >>> sorted(["61–200", "up to 20", "21–60"], key=_rank_group)
+    >>> sorted(["61–200", "up to 20", "21–60"], key=_make_group_sort_key)
     ['up to 20', '21–60', '61–200']
     """
     number = re.search(r"\d+", group)
     return int(number[0]) if number else 0, group
 
 
-def find_skill(record: Mapping[str, Any], min_skill: float = MIN_SKILL) -> float:
-    """Return the mean skill over the budgets of a world, each at least `min_skill`.
+def compute_mean_skill(record: Mapping[str, Any], min_skill: float = MIN_SKILL) -> float:
+    """Return the mean skill over the budgets of a world, with each skill clipped below at `min_skill`.
 
-    >>> find_skill({"skills": [-9.0, 0.5]}), find_skill({"skills": [-9.0, 0.5]}, min_skill=-np.inf)
+    >>> compute_mean_skill({"skills": [-9.0, 0.5]}), compute_mean_skill({"skills": [-9.0, 0.5]}, min_skill=-np.inf)
     (-0.25, -4.25)
     """
     return float(np.mean([max(skill, min_skill) for skill in record["skills"]]))
 
 
-def _average(records: Records) -> dict[str, Any]:
-    """Return the measures of one model over some worlds."""
+def _average_measures(records: Records) -> dict[str, Any]:
+    """Return one model's mean measures over several worlds."""
     if not records:
         return {"worlds": 0}
-    skill = np.array([find_skill(record) for record in records])
+    skill = np.array([compute_mean_skill(record) for record in records])
     mean = t_estimate(skill) if len(records) > 1 else None
     seconds = [record["seconds"] for record in records]
     return {
@@ -193,14 +198,14 @@ def _average(records: Records) -> dict[str, Any]:
         "high": None if mean is None else mean.high,
         "error": float(np.mean([record["error"] for record in records])),
         "effects": float(np.mean([record["effects"] for record in records])),
-        "bad": float(np.mean([find_skill(record, -np.inf) < BAD_SKILL for record in records])),
+        "bad": float(np.mean([compute_mean_skill(record, -np.inf) < BAD_SKILL for record in records])),
         "median seconds": float(np.median(seconds)),
         "mean seconds": float(np.mean(seconds)),
     }
 
 
-def _find_worst(name: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the group of worlds in which a model's mean skill is least."""
+def _find_worst_regime(name: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return the group of worlds with the lowest mean skill of a model."""
     cells = [(group, group["models"][name]) for group in groups if group["models"][name]["worlds"]]
     if not cells:
         return None
@@ -208,12 +213,12 @@ def _find_worst(name: str, groups: Sequence[Mapping[str, Any]]) -> dict[str, Any
     return {"trait": group["trait"], "group": group["group"], "worlds": cell["worlds"], "skill": cell["skill"]}
 
 
-def _subtract(first: Mapping[int, Any], second: Mapping[int, Any], worlds: set[int]) -> dict[str, Any] | None:
-    """Return the mean difference in skill on the worlds that both have, its standard error and its 95 % interval."""
+def _compare_skill(first: Mapping[int, Any], second: Mapping[int, Any], worlds: set[int]) -> dict[str, Any] | None:
+    """Return the mean paired difference in skill of two models over shared worlds, with its 95 % interval."""
     shared = sorted(worlds & first.keys() & second.keys())
     if len(shared) < 2:
         return None
-    differences = np.array([find_skill(first[world]) - find_skill(second[world]) for world in shared])
+    differences = np.array([compute_mean_skill(first[world]) - compute_mean_skill(second[world]) for world in shared])
     mean = t_estimate(differences)
     return {
         "worlds": len(shared),
@@ -226,9 +231,9 @@ def _subtract(first: Mapping[int, Any], second: Mapping[int, Any], worlds: set[i
     }
 
 
-def _distribute(records: Records) -> list[float]:
-    """Return the shares of worlds with a mean skill of at most each value of the grid."""
-    skill = np.sort([find_skill(record) for record in records])
+def _tabulate_skill_distribution(records: Records) -> list[float]:
+    """Return the cumulative distribution of mean skill over worlds on a grid."""
+    skill = np.sort([compute_mean_skill(record) for record in records])
     return [round(float(np.searchsorted(skill, at + 1e-9, side="right") / len(skill)), 4) for at in SKILL_GRID]
 
 
@@ -236,7 +241,7 @@ def _distribute(records: Records) -> list[float]:
 
 
 def fill(section: Section, summary: Summary) -> None:
-    """Add tables and figures for each number of rows."""
+    """Add the tables and figures of each number of rows to the result section."""
     for size in summary["sizes"]:
         first, last = size["seeds"]
         section.add(f"## {size['worlds']} worlds (seeds {first}–{last}), logs of {size['rows']:,} rows")
@@ -247,7 +252,7 @@ def fill(section: Section, summary: Summary) -> None:
 
 
 def tabulate_models(size: Summary) -> str:
-    """Return one row for each model: skill, errors, harm, time, worst regime, and the first model's lead."""
+    """Return a Markdown table with one row per model: skill, errors, time, worst regime and lead."""
     body = []
     for name, cell in size["models"].items():
         worst, lead = cell["worst"], size["against"].get(name)
@@ -255,7 +260,7 @@ def tabulate_models(size: Summary) -> str:
         body.append(
             [
                 name,
-                write_mean(cell["skill"], cell["se"], 3),
+                format_mean(cell["skill"], cell["se"], 3),
                 *(format_number(cell[key], 3) for key in ("error", "effects")),
                 f"{cell['bad']:.1%}",
                 *(f"{cell[key]:.2f}" for key in ("median seconds", "mean seconds")),
@@ -272,7 +277,7 @@ def _write_lead(lead: Mapping[str, Any]) -> str:
 
 
 def describe_lead(size: Summary) -> str:
-    """Describe the lead of the first model over the best peer; empty without a peer."""
+    """Describe the skill difference between the first model and the best peer; empty without a peer."""
     first, best = size["first"], size["best peer"]
     lead = size["against"].get(best)
     if lead is None:
@@ -286,7 +291,7 @@ def describe_lead(size: Summary) -> str:
 
 
 def tabulate_regimes(size: Summary) -> str:
-    """Return the mean skill of all models in each group of worlds; the oracle's is always 1."""
+    """Return a Markdown table of all models' mean skill by regime."""
     names = [name for name in size["models"] if name != ORACLE]
     body = []
     for group in size["regimes"]:
@@ -312,7 +317,7 @@ def _draw_distribution(section: Section, size: Summary) -> None:
 
 
 def _draw_regimes(section: Section, size: Summary) -> None:
-    """Draw mean skill by regime of the first model and of the best peer, and their difference."""
+    """Draw the mean skill of the first model and of the best peer by regime."""
     first, best = size["first"], size["best peer"]
     if best is None:
         return

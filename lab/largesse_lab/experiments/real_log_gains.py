@@ -1,4 +1,4 @@
-"""Gains of plans on real randomised logs over the best uniform mix at the same spend, and level means by model.
+"""Gains of plans over the best uniform mix on real randomised logs, by response model.
 
 Every log is randomised with known propensities, and values are out-of-fold: rows are planned and scored by models that did not see
 them, and doubly robust scores correct these models by the rows' own outcomes. Levels are cash for collecting a test result
@@ -37,7 +37,7 @@ from largesse.response import list_models, make_model
 from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.experiments import real_log_level_means
 from largesse_lab.experiments.experiment_definition import table_experiment
-from largesse_lab.nested_classification import find_data_folder
+from largesse_lab.nested_label_logs import find_data_folder
 from largesse_lab.pages.markdown import NUMBER_DASH, format_table
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, ignore_progress, match_names
 from largesse_lab.runner.record_cache import Key, RecordCache
@@ -56,7 +56,7 @@ HILLSTROM_FEATURES = ("recency", "history", "mens", "womens", "zip_code", "newbi
 # -- logs --------------------------------------------------------------------------------------------------------------
 
 
-def _read_thornton(_folder: Path | None) -> Log:
+def _read_thornton_log(_folder: Path | None) -> Log:
     roles: dict[str, Any] = {
         "level": "incentive",
         "response": "got",
@@ -66,9 +66,9 @@ def _read_thornton(_folder: Path | None) -> Log:
     return read_log(read_thornton(), levels=thornton_levels(), features=["block", "age", "distance"], **roles)
 
 
-def _read_karlan_zinman(folder: Path | None) -> Log:
-    """Read loan offers: a level costs the mean discount inside it, as a share of the usual rate, if the loan is taken up."""
-    table = read_table(find_log_file(folder, "karlan_zinman_2008"), what="log")
+def _read_karlan_zinman_log(folder: Path | None) -> Log:
+    """Read the loan-offer log of Karlan and Zinman, with levels of interest discounts."""
+    table = read_table(find_real_log_path(folder, "karlan_zinman_2008"), what="log")
     level, discount = np.asarray(table["level"]), np.asarray(table["discount_rel"])
     costs = [round(float(discount[level == k].mean()), 2) for k in range(5)]
     table = table.append_column("discount", [np.array(costs)[level]])
@@ -77,29 +77,31 @@ def _read_karlan_zinman(folder: Path | None) -> Log:
     return read_log(table, levels=levels, features=real_log_level_means.ZINMAN_FEATURES, **roles)
 
 
-def _read_karlan_list(folder: Path | None) -> Log:
-    return real_log_level_means.REAL_LOGS["Karlan–List, amount"](find_log_file(folder, "karlan_list_2007").parent)[0]
+def _read_karlan_list_log(folder: Path | None) -> Log:
+    return real_log_level_means.REAL_LOGS["Karlan–List, amount"](find_real_log_path(folder, "karlan_list_2007").parent)[
+        0
+    ]
 
 
-def _read_rand(folder: Path | None) -> Log:
-    """Read person-years of the sites that have all levels; costs (paid by the health plan) are observed."""
+def _read_rand_insurance_log(folder: Path | None) -> Log:
+    """Read the RAND health insurance log (person-years), with observed costs."""
     import pyarrow.compute as pc
 
-    table = read_table(find_log_file(folder, "rand_hie"), what="log")
+    table = read_table(find_real_log_path(folder, "rand_hie"), what="log")
     table = table.filter(pc.is_in(table["site"], value_set=pc.cast(list(COMPLETE_SITES), table["site"].type)))
     roles: dict[str, Any] = {"level": "level", "response": "any_use", "cluster": "person", "propensity_strata": "site"}
     levels = Levels(names=["0", "1", "2", "3"], observed=True)
     return read_log(table, levels=levels, features=RAND_FEATURES, cost_column="paid_by_plan", **roles)
 
 
-def _read_hillstrom(folder: Path | None) -> Log:
+def _read_hillstrom_log(folder: Path | None) -> Log:
     levels = Levels(costs=[0, 1, 1], names=["No E-Mail", "Womens E-Mail", "Mens E-Mail"])
     roles: dict[str, Any] = {"level": "segment", "response": "visit", "propensity": [1 / 3, 1 / 3, 1 / 3]}
-    return read_log(find_log_file(folder, "hillstrom"), levels=levels, features=HILLSTROM_FEATURES, **roles)
+    return read_log(find_real_log_path(folder, "hillstrom"), levels=levels, features=HILLSTROM_FEATURES, **roles)
 
 
-def find_log_file(folder: Path | None, name: str) -> Any:
-    """Return the path of a file of the real data."""
+def find_real_log_path(folder: Path | None, name: str) -> Any:
+    """Return the path of a real log's data file."""
     path = None if folder is None else folder / f"{name}.csv.gz"
     if path is None or not path.is_file():
         hint = f"set LARGESSE_DATA to the folder that holds {name}.csv.gz; --simulations thornton needs no folder"
@@ -108,11 +110,11 @@ def find_log_file(folder: Path | None, name: str) -> Any:
 
 
 GAIN_LOGS: dict[str, Callable[[Path | None], Log]] = {
-    "Thornton": _read_thornton,
-    "Karlan–Zinman": _read_karlan_zinman,
-    "Karlan–List": _read_karlan_list,
-    "RAND": _read_rand,
-    "Hillstrom": _read_hillstrom,
+    "Thornton": _read_thornton_log,
+    "Karlan–Zinman": _read_karlan_zinman_log,
+    "Karlan–List": _read_karlan_list_log,
+    "RAND": _read_rand_insurance_log,
+    "Hillstrom": _read_hillstrom_log,
 }
 DESCRIPTIONS = {
     "Thornton": "came for the result, for cash",
@@ -127,7 +129,7 @@ DESCRIPTIONS = {
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log, model, budget and split into folds: the value of plan and best uniform mix at the same spend."""
+    """Return one record per log, model, budget and split: the value of the plan and of the best uniform mix."""
     logs = list(GAIN_LOGS) if request.problems is None else match_names(request.problems, GAIN_LOGS)
     models = list(GAIN_MODELS if request.models is None else request.models)
     refuse(
@@ -145,7 +147,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 
 
 def _measure_budgets(keys: Sequence[Key]) -> Records:
-    """Measure several budgets of one log, model and split into folds; models are fitted once."""
+    """Return the records of several budgets for one log, model and split, after a single fit."""
     name, model, split, _ = keys[0]
     log, start = GAIN_LOGS[name](find_data_folder()), process_time()
     scores = crossfit_scores(log, make_model(model, split), seed=split)
@@ -153,7 +155,7 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
     curve = scores.weight @ scores.curves / scores.weight.sum()
     shared = {"log": name, "model": model, "repeat": split, "rows": len(log), "clusters": log.clusters}
     shared |= {"seconds": process_time() - start, "labels": log.levels.labels, "curve": curve.tolist()}
-    shared |= {"means": [_as_list(value) for value, _ in means]}
+    shared |= {"means": [_list_interval(value) for value, _ in means]}
     records = []
     for *_, share in keys:
         budget = share * average_dearest_cost(scores)
@@ -169,29 +171,29 @@ def _measure_budgets(keys: Sequence[Key]) -> Records:
         }
         estimates["fair"] = estimate_gain_over_mix(scores, plan)  # allows for errors of both spends
         record = shared | {"share": share, "budget": budget, "given": np.bincount(plan, minlength=len(means)).tolist()}
-        record |= {"mix": mixes.mean.tolist(), "verdict": _judge_plan(log, scores, plan, split)}
-        records.append(record | {key: _as_list(estimate) for key, estimate in estimates.items()})
+        record |= {"mix": mixes.mean.tolist(), "verdict": _record_verdict(log, scores, plan, split)}
+        records.append(record | {key: _list_interval(estimate) for key, estimate in estimates.items()})
     return records
 
 
-def _judge_plan(log: Log, scores: Scores, plan: Array, seed: int) -> dict[str, Any]:
-    """Return the verdict on a plan, as a run gives it."""
+def _record_verdict(log: Log, scores: Scores, plan: Array, seed: int) -> dict[str, Any]:
+    """Return the verdict on a plan and its lower bounds as a record."""
     rules = learn_one_column_rules(log, scores, plan)
     bounds = bound_policy_gains(log, scores, plan, rules, learnt=True)
     verdict = give_verdict(log, scores, plan, rules, bounds, seed=seed)
     facts = {"grade": verdict.grade, "recommended": verdict.recommended, "rows": verdict.needed_rows}
-    gain = None if verdict.gain is None else _as_list(verdict.gain)
+    gain = None if verdict.gain is None else _list_interval(verdict.gain)
     return facts | {"probability": verdict.probability, "gain": gain}
 
 
 def average_dearest_cost(scores: Scores) -> float:
-    """Return the mean cost of the dearest level: that of its rows, weighted by 1 / propensity."""
+    """Estimate the mean cost of the costliest level by inverse propensity weighting."""
     dearest = scores.level == scores.gamma.shape[1] - 1
     weight: Array = (scores.weight / scores.propensity)[dearest]
     return float(weight @ scores.paid[dearest] / weight.sum())
 
 
-def _as_list(estimate: Estimate) -> list[float]:
+def _list_interval(estimate: Estimate) -> list[float]:
     return [estimate.estimate, estimate.low, estimate.high]
 
 
@@ -199,7 +201,7 @@ def _as_list(estimate: Estimate) -> list[float]:
 
 
 def tabulate(records: Records) -> str:
-    """Return the first model's plans, the gains of all models, and the level means they miss, as Markdown.
+    """Return Markdown tables of plans, gains by model, and level means outside their intervals.
 
     Estimates and ends of intervals are averaged over splits into folds.
     """
@@ -209,18 +211,20 @@ def tabulate(records: Records) -> str:
         list(dict.fromkeys(record[field] for record in records)) for field in ("model", "log", "share")
     )
     cells = {
-        (log, share, model): _average([r for r in records if (r["log"], r["share"], r["model"]) == (log, share, model)])
+        (log, share, model): _average_splits(
+            [r for r in records if (r["log"], r["share"], r["model"]) == (log, share, model)]
+        )
         for log in logs
         for share in shares
         for model in models
     }
     head = ["log", "rows", "levels", "budget", "spend", "plan", "uniform mix", "plan − mix"]
     head += ["at the same true spend", "by the log alone"]
-    body = [_write_plan(cells[log, share, models[0]]) for log in logs for share in shares]
+    body = [_write_plan_row(cells[log, share, models[0]]) for log in logs for share in shares]
     parts = [f"Plans of `{models[0]}`, 95 % intervals in brackets.", format_table(head, body)]
     head = ["log", "budget", "grade", "recommended", "probability", "expected gain", "rows that would show it"]
     first = [r for r in records if r["model"] == models[0] and r["repeat"] == records[0]["repeat"]]
-    verdicts = format_table(head, [_write_verdict(record) for record in first])
+    verdicts = format_table(head, [_write_verdict_row(record) for record in first])
     parts += ["Verdicts on these plans, by model and log together; the first split into folds.", verdicts]
     body = [
         [log, f"{share:.0%}", *(_write_estimate(cells[log, share, model]["fair"], signed=True) for model in models)]
@@ -228,7 +232,7 @@ def tabulate(records: Records) -> str:
         for share in shares
     ]
     parts += ["Plan − mix at the same true spend, by model.", format_table(["log", "budget", *models], body)]
-    body = [[log, *(_write_missed(cells[log, shares[0], model]) for model in models)] for log in logs]
+    body = [[log, *(_write_missed_level_means(cells[log, shares[0], model]) for model in models)] for log in logs]
     parts += [
         "Levels whose mean by the model lies outside its out-of-fold interval.",
         format_table(["log", *models], body),
@@ -236,22 +240,22 @@ def tabulate(records: Records) -> str:
     return "\n\n".join(parts)
 
 
-def _average(records: Records) -> dict[str, Any]:
-    """Return one record for several splits into folds."""
+def _average_splits(records: Records) -> dict[str, Any]:
+    """Average the records of several splits into folds."""
     fields = ("budget", "value", "spend", "uniform", "gain", "fair", "curve", "means")
     return records[0] | {field: np.mean([record[field] for record in records], axis=0).tolist() for field in fields}
 
 
-def _write_plan(record: dict[str, Any]) -> list[str]:
+def _write_plan_row(record: dict[str, Any]) -> list[str]:
     clusters = "" if record["clusters"] is None else f" in {record['clusters']:,} clusters"
     size = [f"{record['rows']:,}{clusters}", str(len(record["labels"]))]
     numbers = [f"{record['budget']:.4g} ({record['share']:.0%})"]
     numbers += [_write_estimate(record[field]) for field in ("spend", "value", "uniform")]
     numbers += [_write_estimate(record[field], signed=True) for field in ("gain", "fair")]
-    return [f"{record['log']}: {DESCRIPTIONS[record['log']]}", *size, *numbers, judge_ends(*record["fair"][1:])]
+    return [f"{record['log']}: {DESCRIPTIONS[record['log']]}", *size, *numbers, classify_interval(*record["fair"][1:])]
 
 
-def _write_verdict(record: dict[str, Any]) -> list[str]:
+def _write_verdict_row(record: dict[str, Any]) -> list[str]:
     verdict = record["verdict"]
     known = verdict["probability"] is not None
     probability = f"{verdict['probability']:.0%}" if known else NUMBER_DASH
@@ -261,10 +265,10 @@ def _write_verdict(record: dict[str, Any]) -> list[str]:
     return [*names, probability, gain, rows]
 
 
-def judge_ends(low: float, high: float) -> str:
-    """Classify a gain by the ends of its interval.
+def classify_interval(low: float, high: float) -> str:
+    """Classify a gain as positive, negative or undecided by the ends of its interval.
 
-    >>> judge_ends(-0.1, 0.3)
+    >>> classify_interval(-0.1, 0.3)
     'no difference beyond chance'
     """
     if not np.isfinite(high - low):
@@ -279,7 +283,7 @@ def _write_estimate(values: Sequence[float], *, signed: bool = False) -> str:
     return f"{estimate} ({low} to {high})"
 
 
-def _write_missed(record: dict[str, Any]) -> str:
+def _write_missed_level_means(record: dict[str, Any]) -> str:
     missed = [
         f"{label}: {mean:.3g} for {low:.3g} to {high:.3g}"
         for label, mean, (_, low, high) in zip(record["labels"], record["curve"], record["means"], strict=True)

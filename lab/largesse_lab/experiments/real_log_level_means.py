@@ -1,4 +1,4 @@
-"""Values of uniform levels on randomised real logs, compared with a calculation by hand.
+"""Estimated values of uniform levels on real randomised logs, compared with stratified means.
 
 The value of a uniform level must equal the mean response at that level, taken within strata where levels were randomised
 within strata. Karlan and List (2007) randomised match ratios for donors, Karlan and Zinman (2008) interest rates within risk
@@ -22,7 +22,7 @@ from largesse.levels import Levels
 from largesse.records import Array, Log, Progress
 from largesse.worlds import read_thornton, thornton_levels
 from largesse_lab.experiments.experiment_definition import table_experiment
-from largesse_lab.nested_classification import find_data_folder
+from largesse_lab.nested_label_logs import find_data_folder
 from largesse_lab.pages.markdown import format_table
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
 
@@ -35,7 +35,7 @@ ZINMAN_FEATURES = (
 
 
 def measure(_request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per log, outcome and level: the estimate, its standard errors, and the value computed by hand."""
+    """Return one record per log, outcome and level: the estimated mean, and the mean computed by hand."""
     folder = find_data_folder()
     if folder is None:
         hint = "set LARGESSE_DATA to the folder that holds karlan_list_2007.csv.gz"
@@ -61,14 +61,14 @@ def _measure_log(name: str, log: Log, strata: Array) -> list[dict[str, Any]]:
             "reach": (value.high - value.low) / 2,
             "cluster_se": wide.se if log.cluster is not None else None,
             "cluster_reach": (wide.high - wide.low) / 2 if log.cluster is not None else None,
-            "by_hand": average_strata(log.response, log.level == k, strata),
+            "by_hand": average_over_strata(log.response, log.level == k, strata),
         }
         for k, (label, (value, _), (wide, _)) in enumerate(zip(log.levels.labels, rows, clusters, strict=True))
     ]
 
 
-def average_strata(response: Array, selected: Array, strata: Array) -> float:
-    """Return the mean response of the selected rows, with each stratum weighted by its share of all rows."""
+def average_over_strata(response: Array, selected: Array, strata: Array) -> float:
+    """Return the stratified mean response of the selected rows, weighted by the strata's shares of all rows."""
     _, code = np.unique(strata, return_inverse=True)
     size, n_selected = np.bincount(code), np.bincount(code, weights=selected)
     sums = np.bincount(code, weights=selected * response)
@@ -76,7 +76,7 @@ def average_strata(response: Array, selected: Array, strata: Array) -> float:
     return float(size[used] @ (sums[used] / n_selected[used]) / size[used].sum())
 
 
-def _read_karlan_list(outcome: str, *, on_redemption: bool | str = False) -> Callable[[Path], tuple[Log, Array]]:
+def _make_karlan_list_reader(outcome: str, *, on_redemption: bool | str = False) -> Callable[[Path], tuple[Log, Array]]:
     def read(folder: Path) -> tuple[Log, Array]:
         log = read_log(
             str(folder / "karlan_list_2007.csv.gz"),
@@ -91,7 +91,7 @@ def _read_karlan_list(outcome: str, *, on_redemption: bool | str = False) -> Cal
     return read
 
 
-def _read_karlan_zinman(outcome: str) -> Callable[[Path], tuple[Log, Array]]:
+def _make_karlan_zinman_reader(outcome: str) -> Callable[[Path], tuple[Log, Array]]:
     def read(folder: Path) -> tuple[Log, Array]:
         table = read_table(str(folder / "karlan_zinman_2008.csv.gz"), what="log")
         levels = Levels(costs=[0, 1, 2, 3, 4])
@@ -101,7 +101,7 @@ def _read_karlan_zinman(outcome: str) -> Callable[[Path], tuple[Log, Array]]:
     return read
 
 
-def _read_thornton(_folder: Path) -> tuple[Log, Array]:
+def _read_thornton_log(_folder: Path) -> tuple[Log, Array]:
     table = read_thornton()
     roles: dict[str, Any] = {"level": "incentive", "response": "got", "cluster": "village"}
     log = read_log(table, levels=thornton_levels(), features=["block", "age", "distance"], **roles)
@@ -109,16 +109,16 @@ def _read_thornton(_folder: Path) -> tuple[Log, Array]:
 
 
 REAL_LOGS: dict[str, Callable[[Path], tuple[Log, Array]]] = {
-    "Karlan–List, gave": _read_karlan_list("out_gavedum"),
-    "Karlan–List, amount": _read_karlan_list("out_amountgive", on_redemption="per unit"),
-    "Karlan–Zinman, applied": _read_karlan_zinman("applied"),
-    "Karlan–Zinman, took up": _read_karlan_zinman("tookup"),
-    "Thornton, got": _read_thornton,
+    "Karlan–List, gave": _make_karlan_list_reader("out_gavedum"),
+    "Karlan–List, amount": _make_karlan_list_reader("out_amountgive", on_redemption="per unit"),
+    "Karlan–Zinman, applied": _make_karlan_zinman_reader("applied"),
+    "Karlan–Zinman, took up": _make_karlan_zinman_reader("tookup"),
+    "Thornton, got": _read_thornton_log,
 }
 
 
 def tabulate(records: Records) -> str:
-    """Return the estimates and the values by hand as Markdown."""
+    """Return a Markdown table of estimated level means and means computed by hand."""
     body = []
     for row in records:
         z = (row["estimate"] - row["by_hand"]) / row["se"]

@@ -1,4 +1,4 @@
-"""Precision of a log that a service draws, compared with one that a plan draws, for new customers of random worlds.
+"""Precision of gain estimates from the log of a decision service, compared with the log of a plan.
 
 A model learns from a log of a drawn world, and a policy that explores for evaluation is calibrated on customers who are not in
 it. Then others come. Their levels are drawn in four ways: by an exploring plan for just these customers, by the policy one by one, by
@@ -40,7 +40,7 @@ MAX_CUSTOMERS, DAYS = 100, 30  # customers of a request to the ledger, and days 
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per world: intervals of the gain, their coverage, and the spend as a share of the budget."""
+    """Return one record per world: the gain's interval width, its coverage, and the spend."""
     keys = [(seed,) for seed in take_seeds(request, FIRST_SEED, N_WORLDS)]
     return RecordCache(request.out, ("seed",)).measure_each(keys, _measure_world, progress)
 
@@ -67,18 +67,18 @@ def _measure_world(seed: int) -> dict[str, Any]:
         way: (world.draw_next(SERVED_LOG_ROWS, lambda _, p=p: p, 1), float((p @ world.doses).mean()))  # type: ignore[misc]
         for way, p in designs.items()
     }
-    drawn["ledger"] = _draw_by_ledger(world, policy, known, new, budget)
+    drawn["ledger"] = _draw_log_by_ledger(world, policy, known, new, budget)
     ways = {}
     for way in SERVING_WAYS:
         levels = served if way in ("served", "ledger") else plan.plan
-        ways[way] = _judge(world, drawn[way][0], levels, mix) | {"spend": drawn[way][1] / budget}
+        ways[way] = _record_gain_interval(world, drawn[way][0], levels, mix) | {"spend": drawn[way][1] / budget}
     return {"seed": seed, "ways": ways}
 
 
-def _draw_by_ledger(
+def _draw_log_by_ledger(
     world: RandomWorld, policy: Policy, known: RandomLog, new: RandomLog, budget: float
 ) -> tuple[RandomLog, float]:
-    """Return the log of customers who come one after the other and are decided by a ledger, and their mean cost."""
+    """Return the log of customers decided one after the other by a ledger, and their mean cost."""
     assert policy.exploration is not None
     terms = LedgerTerms(int(budget * SERVED_LOG_ROWS * 1e6), 0, DAYS * DAY_MICROS)
     plan = plan_pace(make_population(policy, known.table), terms, SERVED_LOG_ROWS, exploration=policy.exploration)
@@ -100,7 +100,7 @@ def _draw_by_ledger(
     return replace(log, propensities=certain * propensity[:, None]), spent
 
 
-def _judge(world: RandomWorld, new: RandomLog, levels: Array, mix: Array) -> dict[str, Any]:
+def _record_gain_interval(world: RandomWorld, new: RandomLog, levels: Array, mix: Array) -> dict[str, Any]:
     scores = crossfit_scores(new.log, make_model(MODEL, world.seed), seed=world.seed)
     gain = estimate_policy_difference(scores, levels, mix).value
     truth = new.value(levels) - float(new.truth.mean(axis=0) @ mix)
@@ -113,7 +113,7 @@ def _judge(world: RandomWorld, new: RandomLog, levels: Array, mix: Array) -> dic
 
 
 def tabulate(records: Records) -> str:
-    """Return the widths relative to those of the plan's log, the coverage, and the spend, as Markdown."""
+    """Return a Markdown table of relative interval widths, coverage and spend."""
     ways_of_worlds = [record["ways"] for record in records if "ways" in record]
     worlds = [ways for ways in ways_of_worlds if all(way["width"] is not None for way in ways.values())]
     body = []

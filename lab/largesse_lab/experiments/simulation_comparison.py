@@ -1,4 +1,4 @@
-"""Response models on simulated logs: error of the curves against the truth, and skill of the plans made from them.
+"""Comparison of response models on simulated logs: curve error and plan skill against the truth.
 
 `truth_measures` defines the measures. Every table has the simple models and the oracle, so that no model looks good only for lack
 of comparison.
@@ -19,8 +19,9 @@ from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, Re
 from largesse.worlds import SIMULATIONS, Simulation, simulate
 from largesse_lab.baselines import BART, GANITE, BanditNet, CFRNet, TLearner
 from largesse_lab.experiments.experiment_definition import Experiment
-from largesse_lab.pages.method_comparison import add_comparison, summarise_methods
+from largesse_lab.pages.method_comparison import add_method_comparison, summarise_methods
 from largesse_lab.runner import truth_measures
+from largesse_lab.runner.concurrent_model_fitting import run_fitting_calls_together
 from largesse_lab.runner.experiment_request import (
     Records,
     Request,
@@ -29,20 +30,19 @@ from largesse_lab.runner.experiment_request import (
     split_chunks,
     take_part,
 )
-from largesse_lab.runner.joint_training import call_together
 from largesse_lab.runner.record_cache import Key, RecordCache
 from largesse_lab.runner.truth_measures import (
     FRESH_SEED,
     NARROW,
     PAPER,
     PAPER_BUDGETS,
-    draw_two_levels,
     judge_curves,
     judge_policies,
     judge_uniform,
     measure_effect_error,
     measure_level_means,
-    read_choices,
+    read_chosen_settings,
+    select_two_level_log,
 )
 
 SIMULATION_MODELS: dict[str, Callable[[], ResponseModel]] = {
@@ -87,7 +87,7 @@ SIMULATION_COLUMNS = ("rmse", "increments", "√pehe", *(f"skill {budget:g}" for
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per simulation, model and seed: RMSE, error of increments, √PEHE, skill at each budget, seconds.
+    """Return one record per simulation, model and seed: RMSE, √PEHE, skill at each budget and seconds.
 
     The fits of a chunk run together, for a GPU: the seconds of a fit are then its share.
     """
@@ -110,7 +110,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 
 def _measure_chunk(keys: Sequence[Key]) -> Records:
     start = time.perf_counter()
-    records = call_together([partial(_measure_model, *key) for key in keys])
+    records = run_fitting_calls_together([partial(_measure_model, *key) for key in keys])
     seconds = round((time.perf_counter() - start) / len(keys), 2)
     return records if len(keys) == 1 else [record | {"seconds": seconds} for record in records]
 
@@ -119,39 +119,41 @@ def _measure_model(name: str, seed: int, model: str) -> dict[str, Any]:
     log = simulate(name, n=truth_measures.LOG_ROWS, seed=seed)
     fresh = log.draw(truth_measures.FRESH_ROWS, seed=FRESH_SEED)
     record = {"simulation": name, "seed": seed, "model": model}
-    return record | (_judge_policy(model, log, fresh) if model in POLICIES else _judge_model(model, log, fresh))
+    return record | (
+        _measure_policy_model(model, log, fresh) if model in POLICIES else _measure_response_model(model, log, fresh)
+    )
 
 
-def _judge_model(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
+def _measure_response_model(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
     start = time.perf_counter()
-    curves, choices = _fit_curves(model, log.log, fresh)
+    curves, choices = _fit_and_predict_curves(model, log.log, fresh)
     seconds = round(time.perf_counter() - start, 2)
     record: dict[str, Any] = {"seconds": seconds, **choices, **judge_curves(curves, fresh)}
     if model == "uniform":
         return record | {"√pehe": None} | judge_uniform(fresh)
-    effect = fresh.truth if model == "oracle" else _fit_curves(model, draw_two_levels(log), fresh)[0]
+    effect = fresh.truth if model == "oracle" else _fit_and_predict_curves(model, select_two_level_log(log), fresh)[0]
     return record | {"√pehe": measure_effect_error(effect, fresh.truth)}
 
 
-def _judge_policy(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
+def _measure_policy_model(model: str, log: Simulation, fresh: Simulation) -> dict[str, Any]:
     start = time.perf_counter()
     policies = {budget: POLICIES[model](budget).fit(log.log) for budget in PAPER_BUDGETS}
     seconds = (time.perf_counter() - start) / len(PAPER_BUDGETS)
     return {"seconds": round(seconds, 2)} | judge_policies(policies, fresh)
 
 
-def _fit_curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[str, Any]]:
-    """Return curves (n, K) of the fresh customers, and the settings that the model chose."""
+def _fit_and_predict_curves(model: str, log: Log, fresh: Simulation) -> tuple[Array, dict[str, Any]]:
+    """Return a fitted model's curves (n, K) of fresh customers, and its chosen settings."""
     if model == "oracle":
         return fresh.truth, {}
     if model in SIMPLE:
         return np.tile(measure_level_means(log), (len(fresh.level), 1)), {}
     fitted = SIMULATION_MODELS[model]().fit(log)
-    return fitted.predict(fresh.features), dict(read_choices(fitted))
+    return fitted.predict(fresh.features), dict(read_chosen_settings(fitted))
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return means, standard deviations, and paired differences from level means on the same logs."""
+    """Return mean measures by model, and paired differences from the level-means model."""
     rows = [{**record, "row": record["model"], "repeat": record["seed"]} for record in records]
     return {"base": SIMPLE[0], "simulations": summarise_methods(rows, SIMULATION_COLUMNS, SIMPLE[0])}
 
@@ -161,7 +163,7 @@ SIMULATION_EXPERIMENT = Experiment(
     "Models on simulated logs",
     measure,
     summarise,
-    add_comparison,
+    add_method_comparison,
     setup="""\
 Our models and the paper's on the simulations of Table 1, each fitted to the same rows. Seconds are those of one fit, or its
 share if several were fitted together.""",

@@ -1,4 +1,4 @@
-"""Detection of levels that a kind of customers never got, and coverage of the plan's value, on random worlds.
+"""Detection of levels that a group of customers never got, and coverage of the plan's value.
 
 Each seed is a world (`largesse.worlds.draw_world`) of which two logs are drawn for the same customers: one as the world's policy
 gives levels, and one with one or two holes: a category, a range or a pair of conditions whose customers never get one
@@ -22,18 +22,18 @@ from largesse.records import Array, Log, Progress
 from largesse.stats import limit_to_one_thread
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
-from largesse_lab.pages.markdown import Section, format_table, write_share
-from largesse_lab.pages.method_comparison import Summary, list_values
+from largesse_lab.pages.markdown import Section, format_share, format_table
+from largesse_lab.pages.method_comparison import Summary, list_distinct_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
-from largesse_lab.runner.judged_plans import (
-    FittedLog,
-    compute_true_mean,
-    fit_log,
-    write_bias,
-    write_coverage,
-    write_stated,
+from largesse_lab.runner.plan_interval_coverage import (
+    ScoredLog,
+    compute_true_value_and_spend,
+    fit_and_score_log,
+    format_bias,
+    format_coverage,
+    list_interval_and_truth,
 )
-from largesse_lab.runner.random_customer_groups import GROUP_KINDS, RandomGroup, draw_group
+from largesse_lab.runner.random_customer_groups import GROUP_KINDS, RandomCustomerGroup, draw_customer_group
 from largesse_lab.runner.record_cache import RecordCache
 
 HOLE_SEEDS, HOLE_LOG_ROWS = (0, 199), 2000
@@ -46,36 +46,36 @@ MAX_HOLES = 2
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per number of rows and world: the drawn holes, the found ones, and coverage of the plan's value."""
+    """Return one record per number of rows and world: planted and detected holes, and interval coverage."""
     seeds = take_seeds(request, HOLE_SEEDS[0], HOLE_SEEDS[1] - HOLE_SEEDS[0] + 1)
     keys = [(seed, size) for size in request.sizes or [HOLE_LOG_ROWS] for seed in seeds]
     return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnHole:
-    """A group of customers, and the level that none of them gets."""
+class SupportHole:
+    """Group of customers and the level that none of them gets in the log."""
 
-    group: RandomGroup
+    group: RandomCustomerGroup
     inside: Array  # (n,) bool
     level: int
     expected: float  # rows that would have got the level
 
 
-def draw_holes(customers: RandomLog, rng: np.random.Generator) -> list[DrawnHole]:
-    """Draw one or two holes in the propensities of customers; none where too few of them would get any level."""
-    holes: list[DrawnHole] = []
+def draw_support_holes(customers: RandomLog, rng: np.random.Generator) -> list[SupportHole]:
+    """Draw one or two groups of customers with a level of zero propensity."""
+    holes: list[SupportHole] = []
     rest = customers.propensities.copy()
     for _ in range(int(rng.integers(1, MAX_HOLES + 1))):
         for _ in range(50):
-            group = draw_group(customers.table, rng)
+            group = draw_customer_group(customers.table, rng)
             if group is None:
                 continue
-            inside, level = group.find(customers.table), int(rng.integers(rest.shape[1]))
+            inside, level = group.find_members(customers.table), int(rng.integers(rest.shape[1]))
             left = np.delete(rest, level, axis=1).sum(axis=1)
             expected = float(rest[inside, level].sum())
             if expected >= MIN_EXPECTED_ROWS and left[inside].min() > 0:
-                holes.append(DrawnHole(group, inside, level, expected))
+                holes.append(SupportHole(group, inside, level, expected))
                 rest[inside, level] = 0.0
                 break
     return holes
@@ -84,7 +84,7 @@ def draw_holes(customers: RandomLog, rng: np.random.Generator) -> list[DrawnHole
 def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     world, rng = draw_world(seed), np.random.default_rng([HOLE_STREAM, seed])
     customers = world.draw_fresh(rows, HOLE_STREAM)
-    holes = draw_holes(customers, rng)
+    holes = draw_support_holes(customers, rng)
     whole, _ = _draw_log(world, rows, customers.propensities)
     with limit_to_one_thread():
         alarms = find_unsupported_cells(whole, seed)
@@ -117,38 +117,38 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     record["cells"] = [f"{cell}: {', '.join(map(str, cell.levels))}" for cell in cells.cells]
     if rows <= MAX_JUDGED_ROWS:
         with limit_to_one_thread():
-            record |= _judge_plans(world, fit_log(log, seed), drawn, supported)
+            record |= _evaluate_plans(world, fit_and_score_log(log, seed), drawn, supported)
     return record
 
 
 def _draw_log(world: RandomWorld, rows: int, propensities: Array) -> tuple[Log, RandomLog]:
-    """Return a log of the customers whose levels follow given propensities (n, K), which it holds if the world's logs do."""
+    """Draw a log of random customers with given propensities (n, K)."""
     drawn = world.draw_next(rows, lambda _table: propensities, HOLE_STREAM)
     log = drawn.log
     return (log if world.traits.known else replace(log, propensity=None)), drawn
 
 
-def _judge_plans(
-    world: RandomWorld, fitted: FittedLog, drawn: RandomLog, supported: Array
+def _evaluate_plans(
+    world: RandomWorld, fitted: ScoredLog, drawn: RandomLog, supported: Array
 ) -> dict[str, list[float | None]]:
-    log, budget, allowed, stated = fitted.log, world.budgets[1], fitted.allow(), {}
+    log, budget, allowed, stated = fitted.log, world.budgets[1], fitted.without_support_limits(), {}
     for name, kept in (("barred", fitted), ("allowed", allowed)):
-        truth = compute_true_mean(drawn, log, kept.plan(log, budget))[0]
+        truth = compute_true_value_and_spend(drawn, log, kept.plan(log, budget))[0]
         plan = plan_each_fold(kept.scores, budget)
         value, _ = estimate_policy_value_and_spend(kept.scores, plan.policy)
         bounds = find_value_bounds(kept.scores, plan.policy, supported)
-        stated[f"{name} value"] = write_stated(
+        stated[f"{name} value"] = list_interval_and_truth(
             replace(value, low=value.low + bounds[0], high=value.high + bounds[1]), truth
         )
-    return {**stated, "blind value": write_stated(value, truth)}
+    return {**stated, "blind value": list_interval_and_truth(value, truth)}
 
 
 # -- the summary -------------------------------------------------------------------------------------------------------
 
 
 def summarise(records: Records) -> Summary:
-    """Return the tables of each number of rows."""
-    sizes = sorted(list_values(records, "rows"))
+    """Return the detection and coverage tables of each number of rows."""
+    sizes = sorted(list_distinct_values(records, "rows"))
     return {"sizes": [_summarise_size(size, [r for r in records if r["rows"] == size]) for size in sizes]}
 
 
@@ -161,13 +161,15 @@ def _summarise_size(rows: int, records: Records) -> dict[str, Any]:
         "rows": rows,
         "worlds": len(records),
         "with holes": len(judged),
-        "all found": _write_frequency([record in all_found for record in judged]),
-        "alarms": _write_frequency([bool(record["alarms"]) for record in records]),
+        "all found": _write_hit_share([record in all_found for record in judged]),
+        "alarms": _write_hit_share([bool(record["alarms"]) for record in records]),
         "too many": float(np.mean([record["too many"] for record in judged])) if judged else 0.0,
         "found": _tabulate_holes([hole for record in judged for hole in record["holes"]]),
-        "coverage": [_write_intervals(name, some) for name, some in groups if any("barred value" in r for r in some)],
+        "coverage": [
+            _write_coverage_row(name, some) for name, some in groups if any("barred value" in r for r in some)
+        ],
         "alarm ways": [
-            [way, str(len(some)), _write_frequency([bool(record["alarms"]) for record in some])]
+            [way, str(len(some)), _write_hit_share([bool(record["alarms"]) for record in some])]
             for way in sorted({record["way"] for record in records})
             if (some := [record for record in records if record["way"] == way])
         ],
@@ -175,7 +177,7 @@ def _summarise_size(rows: int, records: Records) -> dict[str, Any]:
 
 
 def _tabulate_holes(holes: Records) -> list[list[str]]:
-    """Return one row for all holes, for each kind, and for each number of rows that would have got the level."""
+    """Return the table rows of detection rates: all holes, by kind, and by expected number of rows."""
     groups = [("all", holes)]
     groups += [(f"kind: {kind}", [hole for hole in holes if hole["kind"] == kind]) for kind in GROUP_KINDS]
     for low, high in pairwise(EXPECTED_EDGES):
@@ -185,7 +187,7 @@ def _tabulate_holes(holes: Records) -> list[list[str]]:
         [
             name,
             str(len(some)),
-            _write_frequency([hole["barred"] >= FOUND_SHARE for hole in some]),
+            _write_hit_share([hole["barred"] >= FOUND_SHARE for hole in some]),
             f"{np.mean([hole['barred'] for hole in some]):.1%}",
         ]
         for name, some in groups
@@ -193,21 +195,21 @@ def _tabulate_holes(holes: Records) -> list[list[str]]:
     ]
 
 
-def _write_intervals(name: str, records: Records) -> list[str]:
+def _write_coverage_row(name: str, records: Records) -> list[str]:
     kinds, records = ("barred value", "allowed value", "blind value"), [r for r in records if "barred value" in r]
-    covered = [write_coverage([record[kind] for record in records]) for kind in kinds]
-    return [name, str(len(records)), *covered, write_bias([record["barred value"] for record in records])]
+    covered = [format_coverage([record[kind] for record in records]) for kind in kinds]
+    return [name, str(len(records)), *covered, format_bias([record["barred value"] for record in records])]
 
 
-def _write_frequency(hits: Sequence[bool]) -> str:
-    return write_share(float(np.mean(hits)) if hits else None, len(hits))
+def _write_hit_share(hits: Sequence[bool]) -> str:
+    return format_share(float(np.mean(hits)) if hits else None, len(hits))
 
 
 HOLE_COLUMNS = ("barred: covered", "allowed: covered", "blind: covered", "bias, barred")
 
 
 def fill(section: Section, summary: Summary) -> None:
-    """Add the tables of each number of rows."""
+    """Add the tables of each number of rows to the result section."""
     for size in summary["sizes"]:
         section.add(
             f"## Logs of {size['rows']:,} rows",

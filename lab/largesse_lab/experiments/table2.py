@@ -1,6 +1,6 @@
-"""The paper's Table 2: nested labels as a log of incentives, for images and for text.
+"""The paper's Table 2: all methods on nested classification logs of images and text.
 
-Each repeat draws another split and another log (see `largesse_lab.nested_classification`). A model learns from the training and validation
+Each repeat draws another split and another log (see `largesse_lab.nested_label_logs`). A model learns from the training and validation
 rows and is judged on the last fifth: by its RMSE over all levels against the truth, which is 0 or 1, and at each budget by the
 reward and the skill of the plan made from its curves. A policy network has no curves and is trained once for each budget.
 Where the data files are missing, a small generated data set replaces both, and the notes say so.
@@ -15,9 +15,15 @@ from typing import Any
 from largesse.records import Progress
 from largesse.response import Thresholds
 from largesse_lab.experiments.experiment_definition import PaperTable, Published
-from largesse_lab.nested_classification import NESTED_FILES, generate_nested, has_nested, make_bandit, read_nested
+from largesse_lab.nested_label_logs import (
+    NESTED_FILES,
+    generate_nested_rows,
+    has_nested_file,
+    make_bandit,
+    read_nested_rows,
+)
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
-from largesse_lab.runner.method_repeats import Method, RepeatData, RepeatSource
+from largesse_lab.runner.method_measurement import Method, RepeatData, RepeatSource
 from largesse_lab.runner.paper_methods import CPU_NOTE, LITERAL, METHOD_NOTES, make_methods
 
 TABLE2_BUDGETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
@@ -50,27 +56,29 @@ GENERATED_NOTE = "`generated` replaces data files that are missing: its numbers 
 
 
 def list_notes(summary: Mapping[str, Any]) -> list[str]:
-    """Return the notes below the tables."""
+    """Return the notes that stand below the result tables."""
     replaced = [GENERATED_NOTE] if GENERATED in summary.get("simulations", ()) else []
     return [TABLE2_REPEATS, *METHOD_NOTES, OTHER_DATA, *replaced, *([CPU_NOTE] if summary.get("small") else [])]
 
 
-def draw_repeat(name: str, repeat: int) -> RepeatData:
-    """Return one repeat of a data set: another split, and another log."""
-    labelled = generate_nested(GENERATED_ROWS) if name == GENERATED else read_nested(name)
+def draw_nested_repeat(name: str, repeat: int) -> RepeatData:
+    """Return the log and test customers of one repeat of a nested classification data set."""
+    labelled = generate_nested_rows(GENERATED_ROWS) if name == GENERATED else read_nested_rows(name)
     nested = make_bandit(labelled.features, labelled.nested_level, seed=FIRST_DRAW + repeat)
     return RepeatData(name, repeat, nested.log, nested, TABLE2_BUDGETS)
 
 
-def replace_missing(names: Sequence[str]) -> list[str]:
-    """Return the data sets, with the generated one in place of those whose files are missing."""
-    return list(dict.fromkeys(GENERATED if name in NESTED_FILES and not has_nested(name) else name for name in names))
+def replace_missing_data_sets(names: Sequence[str]) -> list[str]:
+    """Return the names of data sets, with "generated" in place of those whose files are missing."""
+    return list(
+        dict.fromkeys(GENERATED if name in NESTED_FILES and not has_nested_file(name) else name for name in names)
+    )
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per data set, repeat and method."""
+    """Return one record of measures per data set, repeat and method."""
     names = tuple(NESTED_FILES) if request.problems is None else request.problems
-    return TABLE2_SETUP.measure(replace(request, problems=replace_missing(names)), progress)
+    return TABLE2_SETUP.measure(replace(request, problems=replace_missing_data_sets(names)), progress)
 
 
 TABLE2_SETUP = PaperTable(
@@ -82,7 +90,7 @@ TABLE2_SETUP = PaperTable(
     chunk=10,  # an image log with its customers holds 24 MB of features: a GPU has memory for ten
     notes=list_notes,
     all_problems=DATA_SETS,
-    source=RepeatSource(draw_repeat, DATA_SETS, "set"),
+    source=RepeatSource(draw_nested_repeat, DATA_SETS, "set"),
 )
 TABLE2_EXPERIMENT = TABLE2_SETUP.as_experiment(
     "table2",

@@ -1,4 +1,4 @@
-"""Calibration of verdicts: stated probabilities against frequencies, and the skill of users who follow the recommendation.
+"""Calibration of a verdict's stated probabilities, and skill of users who follow its recommendation.
 
 Every seed is a world of its own (`largesse.worlds.draw_world`) with a log of some rows and fresh customers. The default model
 learns from the log, and its plan is judged as by `evaluate`, without the checks of `doctor`, at two budgets. The true gain is that
@@ -30,11 +30,11 @@ from largesse.response import make_model
 from largesse.stats import assign_folds, limit_to_one_thread
 from largesse.worlds import RandomLog, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
-from largesse_lab.experiments.gain_lower_bounds import assign_groups
+from largesse_lab.experiments.gain_lower_bounds import assign_fresh_groups
 from largesse_lab.experiments.random_world_comparison import MIN_SKILL
 from largesse_lab.pages.figures import FigureText, draw_lines
 from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_number, format_table
-from largesse_lab.pages.method_comparison import Summary, keep_latest, list_values
+from largesse_lab.pages.method_comparison import Summary, keep_latest_records, list_distinct_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
 from largesse_lab.runner.record_cache import Key, RecordCache
 
@@ -45,7 +45,7 @@ RECOMMENDED = ("plan", "rule", "before")
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per number of rows, world and model."""
+    """Return one record per number of rows, world and model: the verdicts and the truth about them."""
     first, last = SEEDS if request.seeds is None else request.seeds
     seeds = take_seeds(request, first, last - first + 1)
     models = list(request.models or ["auto"])
@@ -63,19 +63,19 @@ def _measure_world(keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
             held = model.fit_held_out(log.log, assign_folds(log.log, 5, seed))
             curves = model.predict(fresh.table)
         yield {"world": seed, "rows": size, "model": name, "regimes": world.traits.regimes} | {
-            "budgets": judge_verdicts(log, held, FreshCurves(fresh, curves), world.budgets, seed)
+            "budgets": record_verdicts_and_truth(log, held, FreshCustomerCurves(fresh, curves), world.budgets, seed)
         }
 
 
 @dataclass(frozen=True, eq=False)
-class FreshCurves:
-    """Fresh customers of a world and the curves (n, K) that the model of all rows predicts for them."""
+class FreshCustomerCurves:
+    """Fresh customers of a world with known responses, and their curves (n, K) predicted by the model."""
 
     customers: RandomLog
     curves: Array
 
-    def judge(self, policy: Array, budget: float) -> dict[str, float]:
-        """Return the true gain of a policy over the best mix at its own spend, and its skill at a budget.
+    def measure_true_gain(self, policy: Array, budget: float) -> dict[str, float]:
+        """Return a policy's true gain over the best uniform mix at the same spend, and its skill at a budget.
 
         The policy is levels (n,) or probabilities (n, K).
         """
@@ -86,10 +86,10 @@ class FreshCurves:
         return {"gain": gain, "skill": self.customers.skill_of(value, budget), "spend": spend}
 
 
-def judge_verdicts(
-    log: RandomLog, held: HeldOutPredictions, fresh: FreshCurves, budgets: Sequence[float], seed: int
+def record_verdicts_and_truth(
+    log: RandomLog, held: HeldOutPredictions, fresh: FreshCustomerCurves, budgets: Sequence[float], seed: int
 ) -> list[dict[str, Any]]:
-    """Return the verdict and the truth about its options at every budget."""
+    """Return one record per budget: the verdict, and the true gains of its options."""
     propensities = estimate_propensities(log.log, held.fold, seed)
     scores, warnings = compute_scores(log.log, held, propensities), warn_of_overlap(log.log, propensities)
     records = []
@@ -98,19 +98,19 @@ def judge_verdicts(
         rules = learn_one_column_rules(log.log, scores, plan.levels)
         safety = bound_policy_gains(log.log, scores, plan.levels, rules, learnt=True)
         verdict = give_verdict(log.log, scores, plan.levels, rules, safety, warnings, seed=seed)
-        truth = {"plan": fresh.judge(allocate(fresh.curves, log.costs, budget).levels, budget)}
-        truth["before"] = fresh.judge(fresh.customers.propensities, budget)
+        truth = {"plan": fresh.measure_true_gain(allocate(fresh.curves, log.costs, budget).levels, budget)}
+        truth["before"] = fresh.measure_true_gain(fresh.customers.propensities, budget)
         if rules is not None:
             rule = rules.whole
-            groups = assign_groups(log.table.column(rule.column), fresh.customers.table.column(rule.column))
-            truth["rule"] = fresh.judge(rule.shares[groups], budget)
-        records.append(_write_verdict(verdict, safety.options[0].gain) | {"truth": truth})
+            groups = assign_fresh_groups(log.table.column(rule.column), fresh.customers.table.column(rule.column))
+            truth["rule"] = fresh.measure_true_gain(rule.shares[groups], budget)
+        records.append(_record_verdict(verdict, safety.options[0].gain) | {"truth": truth})
     return records
 
 
-def _write_verdict(verdict: Verdict, gain: Estimate) -> dict[str, Any]:
+def _record_verdict(verdict: Verdict, gain: Estimate) -> dict[str, Any]:
     options = {
-        option.name: {"probability": option.probability, "gain": _write_estimate(option.gain)}
+        option.name: {"probability": option.probability, "gain": _list_interval(option.gain)}
         for option in verdict.options
     }
     return {
@@ -120,11 +120,11 @@ def _write_verdict(verdict: Verdict, gain: Estimate) -> dict[str, Any]:
         "contradiction": verdict.contradiction,
         "reason": verdict.reason,
         "options": options,
-        "log": _write_estimate(gain),
+        "log": _list_interval(gain),
     }
 
 
-def _write_estimate(estimate: Estimate) -> list[float | None]:
+def _list_interval(estimate: Estimate) -> list[float | None]:
     values = (estimate.estimate, estimate.se, *estimate.interval)
     return [float(value) if np.isfinite(value) else None for value in values]
 
@@ -133,9 +133,9 @@ def _write_estimate(estimate: Estimate) -> list[float | None]:
 
 
 def summarise(records: Records) -> dict[str, Any]:
-    """Return one summary for each number of rows."""
-    records = keep_latest(records, VERDICT_KEY)
-    sizes = sorted(list_values(records, "rows"))
+    """Return one summary of verdicts per number of rows."""
+    records = keep_latest_records(records, VERDICT_KEY)
+    sizes = sorted(list_distinct_values(records, "rows"))
     return {"sizes": [_summarise_size([record for record in records if record["rows"] == size]) for size in sizes]}
 
 
@@ -151,30 +151,31 @@ def _summarise_size(records: Records) -> dict[str, Any]:
         "models": sorted({record["model"] for record in records}),
         "seeds": [worlds[0], worlds[-1]],
         "worlds": len(worlds),
-        "all": summarise_plans(plans),
+        "all": summarise_verdicts(plans),
         "regimes": [
-            {"trait": trait, "group": group} | summarise_plans(some) for (trait, group), some in sorted(regimes.items())
+            {"trait": trait, "group": group} | summarise_verdicts(some)
+            for (trait, group), some in sorted(regimes.items())
         ],
-        "grades": _count_grades(plans),
+        "grades": _count_plans_by_grade(plans),
     }
 
 
-def summarise_plans(plans: Records) -> dict[str, Any]:
-    """Return the measures of verdicts on some plans."""
+def summarise_verdicts(plans: Records) -> dict[str, Any]:
+    """Return the calibration, coverage and skill of several verdicts."""
     gains = np.array([plan["truth"]["plan"]["gain"] for plan in plans])
     always = np.array([max(plan["truth"]["plan"]["skill"], MIN_SKILL) for plan in plans])
-    followed = np.array([_find_followed_skill(plan) for plan in plans])
+    followed = np.array([_find_skill_of_recommendation(plan) for plan in plans])
     recommended = np.array([plan["recommended"] == "plan" for plan in plans])
-    options = [_find_option(plan) for plan in plans]
+    options = [_find_named_option(plan) for plan in plans]
     told = np.array([option is not None for option in options])
     probability = np.array([np.nan if option is None else option["probability"] for option in options])
-    both = _check_intervals([option["gain"] for option in options if option is not None], gains[told])
+    both = _measure_coverage([option["gain"] for option in options if option is not None], gains[told])
     known = np.array([plan["log"][1] is not None and plan["log"][1] > 0 for plan in plans])
-    alone = _check_intervals([plan["log"] for plan, ok in zip(plans, known, strict=True) if ok], gains[known])
+    alone = _measure_coverage([plan["log"] for plan, ok in zip(plans, known, strict=True) if ok], gains[known])
     errors = np.array(
         [(plan["log"][0] - gain) / plan["log"][1] for plan, gain, ok in zip(plans, gains, known, strict=True) if ok]
     )
-    bins = _bin_probabilities(probability[told], gains[told] > 0)
+    bins = _bin_stated_probabilities(probability[told], gains[told] > 0)
     proved = np.array([plan["grade"] == "proved" and plan["recommended"] == "plan" for plan in plans])
     return {
         "plans": len(plans),
@@ -195,18 +196,18 @@ def summarise_plans(plans: Records) -> dict[str, Any]:
     }
 
 
-def _find_option(plan: dict[str, Any], name: str = "plan") -> dict[str, Any] | None:
+def _find_named_option(plan: dict[str, Any], name: str = "plan") -> dict[str, Any] | None:
     option: dict[str, Any] | None = plan["options"].get(name)
     return option
 
 
-def _find_followed_skill(plan: dict[str, Any]) -> float:
+def _find_skill_of_recommendation(plan: dict[str, Any]) -> float:
     name = plan["recommended"]
     return max(plan["truth"][name]["skill"], MIN_SKILL) if name in RECOMMENDED else 0.0
 
 
-def _check_intervals(estimates: Sequence[Sequence[float | None]], truth: Array) -> float | None:
-    """Return the share of intervals that contain the truth; missing ones are left out."""
+def _measure_coverage(estimates: Sequence[Sequence[float | None]], truth: Array) -> float | None:
+    """Return the share of intervals that contain the truth, without missing intervals."""
     inside = [
         low <= true <= high
         for (_, _, low, high), true in zip(estimates, truth, strict=True)
@@ -215,8 +216,8 @@ def _check_intervals(estimates: Sequence[Sequence[float | None]], truth: Array) 
     return float(np.mean(inside)) if inside else None
 
 
-def _bin_probabilities(probability: Array, better: Array) -> list[dict[str, float]]:
-    """Return the mean stated probability and the frequency of truly better plans, in five bins."""
+def _bin_stated_probabilities(probability: Array, better: Array) -> list[dict[str, float]]:
+    """Return mean stated probability and true frequency of better plans in five probability bins."""
     place = np.clip(np.searchsorted(PROBABILITY_EDGES, probability, side="right") - 1, 0, len(PROBABILITY_EDGES) - 2)
     return [
         {
@@ -228,8 +229,8 @@ def _bin_probabilities(probability: Array, better: Array) -> list[dict[str, floa
     ]
 
 
-def _count_grades(plans: Records) -> list[dict[str, Any]]:
-    """Count the plans of each grade, and return the share of them that are truly better than the uniform mix."""
+def _count_plans_by_grade(plans: Records) -> list[dict[str, Any]]:
+    """Return the number of plans by grade, and the share truly better than the uniform mix."""
     grades: dict[str, list[bool]] = {}
     for plan in plans:
         if plan["recommended"] != "rule":
@@ -243,8 +244,8 @@ def _count_grades(plans: Records) -> list[dict[str, Any]]:
 
 
 def fill(section: Section, summary: Summary) -> None:
-    """Add tables and a reliability diagram."""
-    section.add("## All sizes", tabulate_sizes(summary))
+    """Add the tables and the reliability diagram to the result section."""
+    section.add("## All sizes", tabulate_verdicts_by_rows(summary))
     series = [
         {
             "label": f"{size['rows']:,} rows",
@@ -262,12 +263,14 @@ def fill(section: Section, summary: Summary) -> None:
         section.add(_tabulate_regimes(size))
 
 
-def tabulate_sizes(summary: Summary) -> str:
-    """Return one row for each number of rows."""
+def tabulate_verdicts_by_rows(summary: Summary) -> str:
+    """Return a Markdown table of verdict measures, one row per number of log rows."""
     body = []
     for size in summary["sizes"]:
         first, last = size["seeds"]
-        body.append([f"{size['rows']:,}", f"{first}–{last}", str(size["worlds"]), *_write_measures(size["all"])])
+        body.append(
+            [f"{size['rows']:,}", f"{first}–{last}", str(size["worlds"]), *_write_verdict_measures(size["all"])]
+        )
     return format_table(["rows", "seeds", "worlds", *VERDICT_COLUMNS], body)
 
 
@@ -277,7 +280,7 @@ VERDICT_COLUMNS = (
 )  # fmt: skip
 
 
-def _write_measures(cell: Summary) -> list[str]:
+def _write_verdict_measures(cell: Summary) -> list[str]:
     bias = NUMBER_DASH
     if cell["log bias"] is not None:
         bias = f"{format_number(cell['log bias'], 2)} ± {format_number(cell['log bias se'], 2)}"
@@ -301,7 +304,8 @@ def _tabulate_grades(size: Summary) -> str:
 
 def _tabulate_regimes(size: Summary) -> str:
     body = [
-        [f"{cell['trait']}: {cell['group']}", str(cell["plans"]), *_write_measures(cell)] for cell in size["regimes"]
+        [f"{cell['trait']}: {cell['group']}", str(cell["plans"]), *_write_verdict_measures(cell)]
+        for cell in size["regimes"]
     ]
     return format_table(["regime", "plans", *VERDICT_COLUMNS], body)
 

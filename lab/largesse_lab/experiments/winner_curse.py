@@ -1,4 +1,6 @@
-"""Winner's curse of the comparison with the best uniform mix, on logs without heterogeneity, where every plan has zero gain.
+"""Winner's curse in gains over the best uniform mix, on logs of customers with identical curves.
+
+Without heterogeneity every plan has zero gain.
 
 The response is .1 + .3 · level / (K − 1) for everybody, and costs rise in proportion: at a budget, every plan and every mix are
 worth the same. A mix that is chosen on the rows that judge it seems better by the noise of the level means, so gains seem
@@ -34,8 +36,8 @@ CURSE_GAINS = {"plan": "gain of the plan", "rule": "of a rule", "slider": "on th
 
 
 @dataclass(frozen=True)
-class FlatWorld:
-    """One kind of log without heterogeneity."""
+class HomogeneousWorld:
+    """Settings of a simulated log whose customers all have the same response curve."""
 
     levels: int
     rows: int
@@ -43,21 +45,21 @@ class FlatWorld:
 
 
 FLAT_WORLDS = {
-    "3 levels, 3,000 rows": FlatWorld(3, 3000),
-    "5 levels, 3,000 rows": FlatWorld(5, 3000),
-    "12 levels, 3,000 rows": FlatWorld(12, 3000),
-    "30 levels, 3,000 rows": FlatWorld(30, 3000),
-    "3 levels, 20,000 rows": FlatWorld(3, 20_000),
-    "5 levels, 20,000 rows": FlatWorld(5, 20_000),
-    "12 levels, 20,000 rows": FlatWorld(12, 20_000),
-    "30 levels, 20,000 rows": FlatWorld(30, 20_000),
-    "5 levels, 3,000 rows, observed costs": FlatWorld(5, 3000, observed=True),
-    "12 levels, 3,000 rows, observed costs": FlatWorld(12, 3000, observed=True),
+    "3 levels, 3,000 rows": HomogeneousWorld(3, 3000),
+    "5 levels, 3,000 rows": HomogeneousWorld(5, 3000),
+    "12 levels, 3,000 rows": HomogeneousWorld(12, 3000),
+    "30 levels, 3,000 rows": HomogeneousWorld(30, 3000),
+    "3 levels, 20,000 rows": HomogeneousWorld(3, 20_000),
+    "5 levels, 20,000 rows": HomogeneousWorld(5, 20_000),
+    "12 levels, 20,000 rows": HomogeneousWorld(12, 20_000),
+    "30 levels, 20,000 rows": HomogeneousWorld(30, 20_000),
+    "5 levels, 3,000 rows, observed costs": HomogeneousWorld(5, 3000, observed=True),
+    "12 levels, 3,000 rows, observed costs": HomogeneousWorld(12, 3000, observed=True),
 }
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per kind of log and log: gains with their intervals, and the error of the uniform mix's value."""
+    """Return one record per kind of log and log: estimated gains with intervals, whose truth is zero."""
     names = list(FLAT_WORLDS) if request.problems is None else request.problems
     refuse("experiment", find_unknown("kind of log", names, list(FLAT_WORLDS)))
     logs = take_part(CURSE_LOGS if request.repeats is None else request.repeats, request.part)
@@ -68,7 +70,7 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 def _measure_log(name: str, seed: int) -> dict[str, Any]:
     world = FLAT_WORLDS[name]
     dearest = world.levels - 1
-    study = make_study(draw_flat_log(world, seed), Linear(seed=seed), BUDGET_OF_DEAREST * dearest, seed=seed)
+    study = make_study(draw_homogeneous_log(world, seed), Linear(seed=seed), BUDGET_OF_DEAREST * dearest, seed=seed)
     mix, rule = study.evaluation.references[0], study.safety.options[-1]
     gains = {
         "plan": mix.difference,
@@ -85,8 +87,8 @@ def _measure_log(name: str, seed: int) -> dict[str, Any]:
     }
 
 
-def draw_flat_log(world: FlatWorld, seed: int) -> Log:
-    """Draw a log of a world whose customers all have the same curve; levels are drawn uniformly at random."""
+def draw_homogeneous_log(world: HomogeneousWorld, seed: int) -> Log:
+    """Draw a log of customers who all have the same response curve, with uniformly random levels."""
     rng, K, n = np.random.default_rng(seed), world.levels, world.rows
     features = pa.table({"a": rng.normal(size=n), "b": rng.normal(size=n)})
     level = rng.integers(0, K, n)
@@ -103,11 +105,11 @@ def draw_flat_log(world: FlatWorld, seed: int) -> Log:
 
 
 def tabulate(records: Records) -> str:
-    """Return mean gains, the shares of intervals below and above zero, and the mean error of the uniform mix's value as Markdown."""
+    """Return a Markdown table of mean estimated gains and of intervals that exclude zero."""
     body = []
     for name in dict.fromkeys(record["case"] for record in records):
         logs = [record for record in records if record["case"] == name]
-        gains = [_write_gains([record[key] for record in logs if key in record]) for key in CURSE_GAINS]
+        gains = [_write_gain_shares([record[key] for record in logs if key in record]) for key in CURSE_GAINS]
         body.append([name, str(len(logs)), *gains, _write_mean([record["mix"] for record in logs])])
     head = (
         "Percentage points: mean (standard error). In brackets: share of 95 % intervals wholly below, above zero. True gains are "
@@ -116,7 +118,7 @@ def tabulate(records: Records) -> str:
     return head + format_table(["logs", "n", *CURSE_GAINS.values(), "error of the mix"], body)
 
 
-def _write_gains(gains: Sequence[Sequence[float]]) -> str:
+def _write_gain_shares(gains: Sequence[Sequence[float]]) -> str:
     if not gains:
         return "–"
     estimate, low, high = np.array(gains, dtype=np.float64).T

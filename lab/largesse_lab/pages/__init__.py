@@ -1,1 +1,1 @@
-"""Result pages: Markdown tables, figures, and the comparison of methods that several experiments share."""
+"""Result pages of experiments: Markdown tables, figures, and comparisons of methods."""

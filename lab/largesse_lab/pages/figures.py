@@ -1,4 +1,4 @@
-"""Figures of result pages as SVG by matplotlib: lines with their spread, and differences with their intervals."""
+"""SVG figures of result pages: lines with bands, and points with intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GREY = "0.55"
 
 @dataclass(frozen=True)
 class FigureText:
-    """Title, axis labels with units, and a note under the title."""
+    """Texts of a figure: title, axis labels and note."""
 
     title: str
     x_label: str
@@ -32,12 +32,14 @@ def draw_lines(
     share_y: bool = False,
     references: Sequence[str] = (),
 ) -> str:
-    """Draw a panel for each ``panel`` and a line for each ``label`` through ``x`` and ``mean``, with a band of ± ``sd``.
+    """Return an SVG line chart with bands of ± one standard deviation, one panel per problem.
+
+    A line is a mapping with ``panel``, ``label``, ``x``, ``mean`` and ``sd``.
 
     A missing mean leaves a gap; a series without ``sd`` has no band, one without ``panel`` stands in the only panel. Labels
     in `references` are drawn as dashed grey lines.
     """
-    figure, axes = _make_panels(series, text, row_height=2.8, share_y=share_y)
+    figure, axes = _make_figure_panels(series, text, row_height=2.8, share_y=share_y)
     labels = list(dict.fromkeys(row["label"] for row in series))
     colours = {label: f"C{i % 10}" for i, label in enumerate(label for label in labels if label not in references)}
     for row in series:
@@ -62,12 +64,14 @@ def draw_lines(
 
 
 def draw_intervals(rows: Sequence[Mapping[str, Any]], text: FigureText) -> str:
-    """Draw a row for each ``label`` and a panel for each ``panel``: ``estimate`` between ``low`` and ``high``.
+    """Return an SVG chart of estimates with intervals, one row per label.
+
+    A row is a mapping with ``panel``, ``label``, ``estimate``, ``low`` and ``high``.
 
     A full dot has an interval without zero, a hollow one an interval that contains it.
     """
     labels = list(dict.fromkeys(row["label"] for row in rows))
-    figure, axes = _make_panels(rows, text, row_height=0.24 * len(labels) + 0.8, share_y=True)
+    figure, axes = _make_figure_panels(rows, text, row_height=0.24 * len(labels) + 0.8, share_y=True)
     for row in rows:
         if row["estimate"] is None:
             continue
@@ -83,10 +87,10 @@ def draw_intervals(rows: Sequence[Mapping[str, Any]], text: FigureText) -> str:
     return _write_svg(figure)
 
 
-def _make_panels(
+def _make_figure_panels(
     rows: Sequence[Mapping[str, Any]], text: FigureText, row_height: float, share_y: bool
 ) -> tuple[Any, dict[str, Any]]:
-    """Return a figure with title and note, and its axes by the name of the panel."""
+    """Return a titled Matplotlib figure and its axes by panel name."""
     from matplotlib.figure import Figure
 
     names = list(dict.fromkeys(row.get("panel", "") for row in rows))
@@ -105,7 +109,7 @@ def _make_panels(
 
 
 def _write_svg(figure: Any) -> str:
-    """Return the figure as SVG, the same bytes for the same numbers."""
+    """Return a Matplotlib figure as reproducible SVG text."""
     import matplotlib
 
     with matplotlib.rc_context({"svg.hashsalt": "largesse", "svg.fonttype": "none"}):

@@ -1,4 +1,4 @@
-"""Sections of a result page: paragraphs, tables and numbers as Markdown, and figures."""
+"""Markdown of result pages: sections, tables and formatted numbers."""
 
 from __future__ import annotations
 
@@ -12,30 +12,33 @@ NUMBER_DASH = "–"  # a missing number
 
 @dataclass
 class Section:
-    """The results of one experiment: paragraphs of Markdown, and functions that draw SVG figures, by file name."""
+    """Results of one experiment: Markdown paragraphs, and functions that draw its figures."""
 
     name: str  # of the experiment; file names of figures begin with it
     paragraphs: list[str] = field(default_factory=list)
     figures: dict[str, Callable[[], str]] = field(default_factory=dict)
 
     def add(self, *paragraphs: str) -> None:
-        """Append paragraphs; empty ones are left out."""
+        """Append paragraphs, without empty ones."""
         self.paragraphs += [paragraph.strip() for paragraph in paragraphs if paragraph.strip()]
 
     def add_figure(self, draw: Callable[[], str], title: str, name: str = "") -> None:
-        """Append a figure, drawn when the page is written; `name` distinguishes several figures of one experiment."""
+        """Append a figure as a function that draws it when the page is written.
+
+        `name` distinguishes several figures of one experiment.
+        """
         slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         file = f"{self.name}-{slug}.svg" if slug else f"{self.name}.svg"
         self.figures[file] = draw
         self.add(f"![{title}]({file})")
 
-    def text(self) -> str:
-        """Return all paragraphs without the figures."""
+    def join_paragraphs(self) -> str:
+        """Return all paragraphs as one Markdown text, without the figures."""
         return "\n\n".join(paragraph for paragraph in self.paragraphs if not paragraph.startswith("![")) + "\n"
 
 
 def format_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1) -> str:
-    r"""Return a Markdown table; the first columns are text, the others numbers. Bars within cells are escaped.
+    r"""Return a Markdown table; the first `text_columns` columns are left-aligned text.
 
     >>> print(format_table(["a", "b"], [["x|y", "1"]]))
     | a | b |
@@ -50,7 +53,7 @@ def format_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, text_col
 
 
 def format_number(number: float, digits: int = 4) -> str:
-    """Return a number with a proper minus.
+    """Format a number with the given digits and a typographic minus sign.
 
     >>> format_number(-0.25, 2)
     '−0.25'
@@ -58,10 +61,10 @@ def format_number(number: float, digits: int = 4) -> str:
     return f"{number:.{digits}f}".replace("-", "−")
 
 
-def write_mean(mean: float | None, spread: float | None = None, digits: int = 4) -> str:
-    """Return a mean ± a standard deviation or error; a dash for a missing mean.
+def format_mean(mean: float | None, spread: float | None = None, digits: int = 4) -> str:
+    """Format a mean ± its standard deviation or error; a dash for a missing mean.
 
-    >>> write_mean(0.097, 0.0038), write_mean(-0.5), write_mean(None)
+    >>> format_mean(0.097, 0.0038), format_mean(-0.5), format_mean(None)
     ('0.0970 ± 0.0038', '−0.5000', '–')
     """
     if mean is None:
@@ -70,7 +73,7 @@ def write_mean(mean: float | None, spread: float | None = None, digits: int = 4)
 
 
 def find_interval(share: float, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share that was counted among n.
+    """Return Wilson's 95 % confidence interval of a share among n.
 
     >>> tuple(round(end, 3) for end in find_interval(0.0, 100))
     (0.0, 0.037)
@@ -82,10 +85,10 @@ def find_interval(share: float, n: int) -> tuple[float, float]:
     return max(middle - half_width, 0.0), min(middle + half_width, 1.0)
 
 
-def write_share(share: float | None, n: int) -> str:
-    """Return a share that was counted among n in per cent, with its 95 % interval; a dash for a missing share.
+def format_share(share: float | None, n: int) -> str:
+    """Format a share as a percentage with its 95 % interval; a dash for a missing share.
 
-    >>> write_share(0.9, 100), write_share(1.0, 28), write_share(None, 0)
+    >>> format_share(0.9, 100), format_share(1.0, 28), format_share(None, 0)
     ('90.0 % (82.6 to 94.5)', '100.0 % (87.9 to 100.0)', '–')
     """
     if share is None:

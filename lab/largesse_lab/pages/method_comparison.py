@@ -1,4 +1,4 @@
-"""Comparison of methods: means and paired differences of records, and their tables and figures.
+"""Comparison of methods: means, paired differences, tables and figures of experiment records.
 
 A summary holds ``simulations`` {simulation: {method: {"cells": {column: {mean, sd, n}}, "against": {column: {difference, low,
 high}}}}}, ``base`` (the method that differences are from, paired repeat by repeat) and ``paper`` {method: {column: [mean, sd]}}.
@@ -14,7 +14,7 @@ import numpy as np
 
 from largesse.stats import t_estimate
 from largesse_lab.pages.figures import FigureText, draw_intervals, draw_lines
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_table, write_mean
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_mean, format_table
 from largesse_lab.runner.experiment_request import Records
 
 Summary = Mapping[str, Any]
@@ -36,10 +36,10 @@ HIGHER_IS_BETTER = ("value", "skill")
 DRAWN_METHODS = ("Stack", "SIRE", "CCPOvSIRE", "CCPOvIRE", "CFRNet", "GANITE", "BART", "BanditNet")
 
 
-def title_column(column: str) -> str:
-    """Return the title of a column.
+def make_column_title(column: str) -> str:
+    """Return the display title of a measure's column.
 
-    >>> title_column("rmse"), title_column("value 1.5")
+    >>> make_column_title("rmse"), make_column_title("value 1.5")
     ('RMSE', 'Reward at a budget of 1.5')
     """
     measure, _, budget = column.partition(" ")
@@ -47,29 +47,29 @@ def title_column(column: str) -> str:
 
 
 def is_higher_better(column: str) -> bool:
-    """Return True if more is better in a column; all other columns are errors."""
+    """Return True if a larger value of a measure is better."""
     return column.startswith(HIGHER_IS_BETTER)
 
 
 # -- records → summaries -----------------------------------------------------------------------------------------------
 
 
-def list_values(records: Iterable[Mapping[str, Any]], field: str) -> list[Any]:
-    """Return the values of a field, each once, in order."""
+def list_distinct_values(records: Iterable[Mapping[str, Any]], field: str) -> list[Any]:
+    """Return the distinct values of a field of records, in order of appearance."""
     return list(dict.fromkeys(record[field] for record in records if field in record))
 
 
-def keep_latest(records: Sequence[dict[str, Any]], key: Sequence[str]) -> Records:
-    """Return one record for each key: the latest.
+def keep_latest_records(records: Sequence[dict[str, Any]], key: Sequence[str]) -> Records:
+    """Return the latest record for each key.
 
-    >>> keep_latest([{"a": 1, "x": 1}, {"a": 2, "x": 2}, {"a": 1, "x": 3}], ["a"])
+    >>> keep_latest_records([{"a": 1, "x": 1}, {"a": 2, "x": 2}, {"a": 1, "x": 3}], ["a"])
     [{'a': 1, 'x': 3}, {'a': 2, 'x': 2}]
     """
     return list({tuple(record[field] for field in key): record for record in records}.values())
 
 
 def average_column(records: Iterable[Mapping[str, Any]], column: str) -> dict[str, Any] | None:
-    """Return mean, standard deviation and number of repeats of one column; None for a column without finite values."""
+    """Return the mean, deviation and count of a column of records; None without finite values."""
     values = np.array([record[column] for record in records if record.get(column) is not None], dtype=np.float64)
     values = values[np.isfinite(values)]
     if not len(values):
@@ -78,8 +78,8 @@ def average_column(records: Iterable[Mapping[str, Any]], column: str) -> dict[st
     return {"mean": float(values.mean()), "sd": sd, "n": len(values)}
 
 
-def subtract(records: Records, base: Records, column: str) -> dict[str, Any] | None:
-    """Return the mean difference from other records on the repeats that both have, with its 95 % interval."""
+def compare_paired_means(records: Records, base: Records, column: str) -> dict[str, Any] | None:
+    """Return the mean paired difference of two methods' records over shared repeats, with its 95 % interval."""
     base_values = {record["repeat"]: record.get(column) for record in base}
     pairs = [(record.get(column), base_values.get(record["repeat"])) for record in records]
     differences = np.array([a - b for a, b in pairs if a is not None and b is not None], dtype=np.float64)
@@ -91,18 +91,18 @@ def subtract(records: Records, base: Records, column: str) -> dict[str, Any] | N
 
 
 def summarise_methods(records: Records, columns: Sequence[str], base: str) -> dict[str, Any]:
-    """Return the cells of every simulation, method and column, and the differences from the base method."""
+    """Return the means of all methods by simulation, and their differences from the base method."""
     simulations: dict[str, Any] = {}
-    for name in list_values(records, "simulation"):
+    for name in list_distinct_values(records, "simulation"):
         in_simulation = [record for record in records if record["simulation"] == name]
         by_method = {
             method: [record for record in in_simulation if record["row"] == method]
-            for method in list_values(in_simulation, "row")
+            for method in list_distinct_values(in_simulation, "row")
         }
         simulations[name] = {
             method: {
                 "cells": {column: average_column(rows, column) for column in columns},
-                "against": {column: subtract(rows, by_method.get(base, []), column) for column in columns}
+                "against": {column: compare_paired_means(rows, by_method.get(base, []), column) for column in columns}
                 if method != base
                 else {},
             }
@@ -114,21 +114,21 @@ def summarise_methods(records: Records, columns: Sequence[str], base: str) -> di
 # -- summaries → sections ----------------------------------------------------------------------------------------------
 
 
-def add_comparison(section: Section, summary: Summary) -> None:
-    """Add tables by measure and by budget, and figures of differences from the base method."""
+def add_method_comparison(section: Section, summary: Summary) -> None:
+    """Add tables and figures that compare methods to a result section."""
     columns = _list_columns(summary)
-    by_budget = group_budgets(columns)
+    by_budget = group_columns_by_measure(columns)
     for measure in MEASURES:
         if measure in by_budget:
-            _add_budgets(section, summary, measure, by_budget[measure])
+            _add_budget_tables(section, summary, measure, by_budget[measure])
             continue
         for column in (column for column in columns if column.split(" ")[0] == measure):
-            section.add(f"## {title_column(column)}", tabulate_measure(summary, column))
+            section.add(f"## {make_column_title(column)}", tabulate_measure(summary, column))
             if measure in DRAWN_MEASURES:
-                _add_differences(section, summary, column)
+                _add_difference_figure(section, summary, column)
 
 
-def _find_cell(summary: Summary, simulation: str, method: str, column: str) -> Mapping[str, Any] | None:
+def _find_mean(summary: Summary, simulation: str, method: str, column: str) -> Mapping[str, Any] | None:
     cell: Mapping[str, Any] | None = summary["simulations"][simulation].get(method, {}).get("cells", {}).get(column)
     return cell
 
@@ -138,15 +138,15 @@ def _list_methods(summary: Summary) -> list[str]:
 
 
 def _list_columns(summary: Summary) -> list[str]:
-    """Return the columns in which any method has a number."""
+    """Return the columns that have a value for at least one method."""
     rows = [row for methods in summary["simulations"].values() for row in methods.values()]
     return list(dict.fromkeys(column for row in rows for column, cell in row["cells"].items() if cell is not None))
 
 
 def tabulate_measure(summary: Summary, column: str) -> str:
-    """Return mean ± sd of one column: a row per method, first the paper's number, then that of each simulation."""
+    """Return a Markdown table of one measure's mean ± deviation: one row per method, the paper's number first."""
     table = {
-        method: [_find_cell(summary, name, method, column) for name in summary["simulations"]]
+        method: [_find_mean(summary, name, method, column) for name in summary["simulations"]]
         for method in _list_methods(summary)
     }
     table = {method: cells for method, cells in table.items() if any(cells)}
@@ -164,25 +164,25 @@ def tabulate_measure(summary: Summary, column: str) -> str:
     for method, cells in table.items():
         repeats = min(cell["n"] for cell in cells if cell)
         label = method if repeats == max_repeats else f"{method} ({repeats} repeats)"
-        means = [_write_cell(cells[i], digits) for i in columns]
+        means = [_write_mean(cells[i], digits) for i in columns]
         body.append([label, *([_write_published(summary, method, column, digits)] if with_paper else []), *means])
     names = list(summary["simulations"])
     return format_table(["method", *(["paper"] if with_paper else []), *(names[i] for i in columns)], body)
 
 
-def _write_cell(cell: Mapping[str, Any] | None, digits: int) -> str:
-    return NUMBER_DASH if cell is None else write_mean(cell["mean"], cell["sd"], digits)
+def _write_mean(cell: Mapping[str, Any] | None, digits: int) -> str:
+    return NUMBER_DASH if cell is None else format_mean(cell["mean"], cell["sd"], digits)
 
 
 def _write_published(summary: Summary, method: str, column: str, digits: int) -> str:
     mean, sd = summary.get("paper", {}).get(method, {}).get(column, (None, None))
-    return write_mean(mean, sd, digits)
+    return format_mean(mean, sd, digits)
 
 
-def group_budgets(columns: Sequence[str]) -> dict[str, list[str]]:
-    """Return the columns of reward and skill at more than two budgets, by rising budget.
+def group_columns_by_measure(columns: Sequence[str]) -> dict[str, list[str]]:
+    """Return the reward and skill columns in groups of one measure, by rising budget.
 
-    >>> group_budgets(["rmse", "skill 2", "skill 0.5", "skill 1", "value 1"])
+    >>> group_columns_by_measure(["rmse", "skill 2", "skill 0.5", "skill 1", "value 1"])
     {'skill': ['skill 0.5', 'skill 1', 'skill 2']}
     """
     groups = {
@@ -196,7 +196,7 @@ def _read_budget(column: str) -> float:
     return float(column.split(" ")[1])
 
 
-def _add_budgets(section: Section, summary: Summary, measure: str, columns: Sequence[str]) -> None:
+def _add_budget_tables(section: Section, summary: Summary, measure: str, columns: Sequence[str]) -> None:
     title = f"{MEASURES[measure]}, by budget"
     section.add(f"## {title}", *tabulate_budgets(summary, columns))
     if series := list_budget_lines(summary, columns):
@@ -206,7 +206,7 @@ def _add_budgets(section: Section, summary: Summary, measure: str, columns: Sequ
 
 
 def tabulate_budgets(summary: Summary, columns: Sequence[str]) -> list[str]:
-    """Return, for each simulation, its name and a table of mean ± sd: a row per method, a column per budget."""
+    """Return one Markdown table per simulation with methods as rows and budgets as columns."""
     published = [c for c in columns if any(c in cells for cells in summary.get("paper", {}).values())]
     head = ["method", *(f"m = {_read_budget(c):g}" for c in columns)]
     head += [f"paper, m = {_read_budget(c):g}" for c in published]
@@ -214,16 +214,16 @@ def tabulate_budgets(summary: Summary, columns: Sequence[str]) -> list[str]:
     for name in summary["simulations"]:
         body = []
         for method in _list_methods(summary):
-            cells = [_find_cell(summary, name, method, column) for column in columns]
+            cells = [_find_mean(summary, name, method, column) for column in columns]
             if any(cells):
                 paper = [_write_published(summary, method, column, 3) for column in published]
-                body.append([method, *(_write_cell(cell, 3) for cell in cells), *paper])
+                body.append([method, *(_write_mean(cell, 3) for cell in cells), *paper])
         paragraphs += [f"**{name}**", format_table(head, body)]
     return paragraphs
 
 
 def list_budget_lines(summary: Summary, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a line for each simulation and main method: its means over the budgets.
+    """Return the figure's lines of a measure over budgets, one per simulation and main method.
 
     A method with the normalised penalty is drawn in place of one that was not measured.
     """
@@ -233,13 +233,13 @@ def list_budget_lines(summary: Summary, columns: Sequence[str]) -> list[dict[str
     series = []
     for name in summary["simulations"]:
         for label in filter(None, labels):
-            cells = [_find_cell(summary, name, label, column) for column in columns]
+            cells = [_find_mean(summary, name, label, column) for column in columns]
             means = [None if cell is None else cell["mean"] for cell in cells]
             series.append({"panel": name, "label": label, "x": budgets, "mean": means})
     return series
 
 
-def _add_differences(section: Section, summary: Summary, column: str) -> None:
+def _add_difference_figure(section: Section, summary: Summary, column: str) -> None:
     base = summary["base"]
     rows = [
         {"panel": simulation, "label": method, "estimate": gap["difference"], "low": gap["low"], "high": gap["high"]}
@@ -250,7 +250,7 @@ def _add_differences(section: Section, summary: Summary, column: str) -> None:
     ]
     if not rows:
         return
-    name, worse = title_column(column), "left" if is_higher_better(column) else "right"
+    name, worse = make_column_title(column), "left" if is_higher_better(column) else "right"
     text = FigureText(
         f"{name}: difference from {base}",
         f"{name} minus that of {base}",
@@ -261,7 +261,7 @@ def _add_differences(section: Section, summary: Summary, column: str) -> None:
     unpaired = [
         method
         for method in _list_methods(summary)
-        if method not in drawn and any(_find_cell(summary, name, method, column) for name in summary["simulations"])
+        if method not in drawn and any(_find_mean(summary, name, method, column) for name in summary["simulations"])
     ]
     if unpaired:
         section.add(f"Not drawn because they share no repeats with {base}: {'; '.join(unpaired)}.")

@@ -1,4 +1,4 @@
-"""Methods of other packages as models of response curves, with the settings that their documentation advises.
+"""Adapters that fit methods of other packages to a log and return response curves.
 
 Each class has `fit(log)` and `predict(customers)`. All get the same encoded features; missing values are filled in and marked where a
 package refuses them. `pip install -e 'lab[peers]'` installs the packages.

@@ -1,4 +1,4 @@
-"""S- and T-learners with gradient boosting of other packages; the S-learner's response never falls with the level."""
+"""S- and T-learners with gradient boosting of scikit-learn, LightGBM or XGBoost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from largesse_lab.peers.peer_model import PeerModel
 
 
 class LevelBooster(PeerModel):
-    """Boosting of features and level (S-learner, monotone in the level), or of the features at each level (T-learner)."""
+    """Gradient boosting as an S-learner (level is a monotone feature) or as a T-learner (one model per level)."""
 
     def __init__(self, package: str = "sklearn", *, per_level: bool = False, seed: int = 0) -> None:
         super().__init__(seed)

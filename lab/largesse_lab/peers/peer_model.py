@@ -1,4 +1,4 @@
-"""Encoding of a log for other packages, and their predictions as response curves."""
+"""Base classes that adapt other packages' methods to logs and response curves."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from largesse.records import Array, Log
 
 
 class PeerModel:
-    """A method of another package that learns from encoded features (n, p), levels and responses."""
+    """Base class of an adapted method that learns from encoded features (n, p), levels and responses."""
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
     def fit(self, log: Log) -> Self:
-        """Learn from a log."""
+        """Fit the method to a log."""
         self.encoder, self.K, self.binary = Encoder(), len(log.levels), log.binary
         X = self.encoder.fit_transform(log.features, log.response, seed=self.seed).astype(np.float64)
         rows = np.bincount(log.level, minlength=self.K)
@@ -27,7 +27,7 @@ class PeerModel:
         return self
 
     def predict(self, customers: Any) -> Array:
-        """Return the curves (n, K); probabilities stay within 0 and 1."""
+        """Return the predicted curves (n, K) of customers; probabilities are clipped to 0 and 1."""
         curves = np.asarray(self._predict(self.encoder.transform(customers).astype(np.float64)), dtype=np.float64)
         return np.clip(curves, 0.0, 1.0) if self.binary else curves
 
@@ -39,7 +39,10 @@ class PeerModel:
 
 
 class EffectModel(PeerModel):
-    """A method that estimates effects of each level over the cheapest: boosting on the rows of the cheapest gives the rest."""
+    """Base class of a method that estimates the effect of each level over the cheapest level.
+
+    Boosting on the rows of the cheapest level gives the rest.
+    """
 
     def _learn(self, X: Array, level: Array, response: Array) -> None:
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor

@@ -1,4 +1,4 @@
-"""The paper's dynamic programme over whole budgets, small and slow: a reference for the product's plans."""
+"""Exact budget allocation by the paper's dynamic programme, for whole-number costs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import numpy as np
 from largesse.records import Array
 
 
-def dynamic_programme(curves: Array, costs: Array, total: int) -> Array:
-    """Return the best levels (n,) for whole costs (K,) and a whole total budget, in O(n K total).
+def allocate_by_dynamic_programme(curves: Array, costs: Array, total: int) -> Array:
+    """Return the optimal levels (n,) for whole costs (K,) and a whole total budget, in O(n K total).
 
-    >>> dynamic_programme(np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([0, 1, 2]), total=3)
+    >>> allocate_by_dynamic_programme(np.array([[0.1, 0.4, 0.5], [0.2, 0.3, 0.9]]), np.array([0, 1, 2]), total=3)
     array([1, 2])
     """
     paid = np.asarray(costs).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The request that an experiment gets, and the selection of names, repeats and seeds that all experiments share."""
+"""Request of an experiment run, and the selection of its names, repeats and seeds."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Records = list[dict[str, Any]]
 
 
 def ignore_progress(_stage: str, _done: float, /) -> None:
-    """Discard progress."""
+    """Ignore a report of progress."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The problems, models and repeats of a run. None is the experiment's own default."""
+    """Requested problems, models and repeats of an experiment run; None is the experiment's default."""
 
     problems: Sequence[str] | None = None  # names of simulations, data sets or problems
     models: Sequence[str] | None = None  # names of models or methods
@@ -31,8 +31,8 @@ class Request:
     sizes: Sequence[int] | None = None  # rows of each log
     out: Path | None = None  # the .jsonl file of the records
 
-    def as_options(self, out: Path) -> list[str]:
-        """Return command-line options that request the same, with the records written to `out`."""
+    def list_command_options(self, out: Path) -> list[str]:
+        """Return the command-line options that repeat the request and write the records to `out`."""
         lists = {"--simulations": self.problems, "--models": self.models}
         # Commas separate names on the command line; a name that contains one is also known without it.
         options = {
@@ -49,26 +49,28 @@ class Request:
 
 
 def match_names(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Return each name once, spelled as in `known`; case and punctuation do not count. Unknown names stay unchanged.
+    """Return names in their known spelling, without duplicates.
+
+    Case and punctuation do not count; unknown names stay unchanged.
 
     >>> match_names(["averaged binary", "Images", "imges"], ["averaged, binary", "images"])
     ['averaged, binary', 'images', 'imges']
     """
-    spellings = {_simplify(name): name for name in known}
-    return list(dict.fromkeys(spellings.get(_simplify(name), name) for name in names))
+    spellings = {_normalise_name(name): name for name in known}
+    return list(dict.fromkeys(spellings.get(_normalise_name(name), name) for name in names))
 
 
-def _simplify(name: str) -> str:
+def _normalise_name(name: str) -> str:
     return re.sub(r"[^a-z0-9.†]", "", name.lower())
 
 
 def find_unknown(kind: str, names: Sequence[str], known: Sequence[str]) -> list[Problem]:
-    """Return a problem for each unknown name of a kind."""
+    """Return one problem per unknown name, with a suggestion."""
     return [Problem(f"unknown {kind} {name!r}", suggest(name, known)) for name in names if name not in known]
 
 
 def take_part(repeats: int, part: tuple[int, int]) -> list[int]:
-    """Return the repeats of a part (i, n): every n-th, from the i-th on.
+    """Return the repeats of a part (i, n): every n-th repeat, from the i-th on.
 
     >>> take_part(10, (1, 4))
     [1, 5, 9]
@@ -77,7 +79,9 @@ def take_part(repeats: int, part: tuple[int, int]) -> list[int]:
 
 
 def take_seeds(request: Request, first: int, n_seeds: int) -> list[int]:
-    """Return the seeds of a request's part; without a range of seeds, `n_seeds` from `first` on; no more than its repeats.
+    """Return the seeds that a request's part measures.
+
+    Without a range of seeds: `n_seeds` from `first` on, but no more than the requested repeats.
 
     >>> take_seeds(Request(seeds=(3, 9), part=(1, 2)), 100, 20), take_seeds(Request(seeds=(3, 9), repeats=0), 100, 20)
     ([4, 6, 8], [])
@@ -90,7 +94,7 @@ def take_seeds(request: Request, first: int, n_seeds: int) -> list[int]:
 
 
 def split_chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """Yield chunks of at most `size` items.
+    """Split a sequence into chunks of at most `size` items.
 
     >>> list(split_chunks([1, 2, 3], 2))
     [[1, 2], [3]]

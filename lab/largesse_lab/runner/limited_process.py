@@ -16,7 +16,7 @@ from typing import Any
 MAX_SECONDS = 600  # of one core
 MAX_GIGABYTES = 12
 MAX_WALL_FACTOR = 5  # a process that waits for other processes for longer is stopped, too
-PRELOADED = ["largesse_lab.runner.simple_models"]
+PRELOADED = ["largesse_lab.runner.competitor_models"]
 
 
 def run_limited(

@@ -1,4 +1,4 @@
-"""The methods of the paper's tables: its own, ours, and simple ones for comparison, on simulations and on data sets.
+"""Methods of the paper's tables, with our models and simple baselines for comparison.
 
 Methods come in groups by the libraries they need: "networks" need JAX alone, "trees" scikit-learn and stochtree, and "simple"
 methods neither a GPU nor much time.
@@ -15,7 +15,7 @@ from largesse.records import Array, Log
 from largesse.response import IRE, SIRE, Additive, Balance, Boosting, Linear, Stack, make_monotone
 from largesse_lab.baselines import ALPHAS, BART, GANITE, STRENGTHS, BanditNet, CFRNet
 from largesse_lab.runner.experiment_request import match_names
-from largesse_lab.runner.method_repeats import Method, RepeatData, judge_repeat
+from largesse_lab.runner.method_measurement import Method, RepeatData, measure_repeat_curves
 from largesse_lab.runner.truth_measures import NARROW, PAPER, judge_uniform, measure_effect_error, measure_level_means
 
 # On one log of each of four simulations, at κ = 0 and 30, held-out loss was least after six to ten passes: 100 are enough.
@@ -49,7 +49,9 @@ CPU_NOTE = (
 )
 
 
-def _pair(levels: Mapping[str, float], binary: Mapping[str, float]) -> dict[str, Mapping[str, float]]:
+def _pair_settings_by_problem(
+    levels: Mapping[str, float], binary: Mapping[str, float]
+) -> dict[str, Mapping[str, float]]:
     return {"levels": levels, "binary": binary}
 
 
@@ -57,25 +59,28 @@ def _pair(levels: Mapping[str, float], binary: Mapping[str, float]) -> dict[str,
 EARLIER_ALPHA: dict[str, Mapping[str, Mapping[str, float]]] = {
     "images": {"levels": {"alpha": 0.0001}},
     "text": {"levels": {"alpha": 0.01}},
-    "literal": _pair({"alpha": 10.0}, {"alpha": 0.1}),
-    "averaged": _pair({"alpha": 0.01}, {"alpha": 0.01}),
-    "unit": _pair({"alpha": 1.0}, {"alpha": 1.0}),
-    "instrument": _pair({"alpha": 0.001}, {"alpha": 0.01}),
-    "confounded": _pair({"alpha": 0.1}, {"alpha": 0.001}),
+    "literal": _pair_settings_by_problem({"alpha": 10.0}, {"alpha": 0.1}),
+    "averaged": _pair_settings_by_problem({"alpha": 0.01}, {"alpha": 0.01}),
+    "unit": _pair_settings_by_problem({"alpha": 1.0}, {"alpha": 1.0}),
+    "instrument": _pair_settings_by_problem({"alpha": 0.001}, {"alpha": 0.01}),
+    "confounded": _pair_settings_by_problem({"alpha": 0.1}, {"alpha": 0.001}),
 }
 EARLIER_STRENGTHS: dict[str, Mapping[str, Mapping[str, float]]] = {
     "images": {"levels": {"alpha": 0.0, "beta": 0.0}},
     "text": {"levels": {"alpha": 2.0, "beta": 2.0}},
-    "literal": _pair({"alpha": 10.0, "beta": 0.0}, {"alpha": 5.0, "beta": 0.0}),
-    "averaged": _pair({"alpha": 0.0, "beta": 0.0}, {"alpha": 0.0, "beta": 0.0}),
-    "unit": _pair({"alpha": 10.0, "beta": 0.0}, {"alpha": 0.1, "beta": 10.0}),
-    "instrument": _pair({"alpha": 5.0, "beta": 0.0}, {"alpha": 0.0, "beta": 0.0}),
-    "confounded": _pair({"alpha": 2.0, "beta": 0.0}, {"alpha": 5.0, "beta": 0.0}),
+    "literal": _pair_settings_by_problem({"alpha": 10.0, "beta": 0.0}, {"alpha": 5.0, "beta": 0.0}),
+    "averaged": _pair_settings_by_problem({"alpha": 0.0, "beta": 0.0}, {"alpha": 0.0, "beta": 0.0}),
+    "unit": _pair_settings_by_problem({"alpha": 10.0, "beta": 0.0}, {"alpha": 0.1, "beta": 10.0}),
+    "instrument": _pair_settings_by_problem({"alpha": 5.0, "beta": 0.0}, {"alpha": 0.0, "beta": 0.0}),
+    "confounded": _pair_settings_by_problem({"alpha": 2.0, "beta": 0.0}, {"alpha": 5.0, "beta": 0.0}),
 }
 
 
 def make_methods(literal: Mapping[str, Any]) -> dict[str, Method]:
-    """Return all methods by name; `literal` holds the settings of the paper's networks on a GPU."""
+    """Return all methods by name.
+
+    `literal` holds the settings of the paper's networks on a GPU.
+    """
     balance: dict[str, Any] = {"grid": (("alpha", ALPHAS),), "earlier": EARLIER_ALPHA, "small": NARROW}
     strengths = (("alpha", STRENGTHS), ("beta", STRENGTHS))
     four = {"translations": (0.0, 0.25, 0.5, 0.75)}
@@ -95,19 +100,19 @@ def make_methods(literal: Mapping[str, Any]) -> dict[str, Method]:
         "CFRNet, shared": Method(lambda: CFRNet(way="shared"), **balance),
         "SIRE": Method(SIRE),
         "Stack": Method(Stack, group="trees"),
-        "per-level mean": Method(simple=_judge_means, group="simple"),
-        "per-level mean + PAVA": Method(simple=_judge_monotone_means, group="simple"),
+        "per-level mean": Method(simple=_measure_level_mean_curves, group="simple"),
+        "per-level mean + PAVA": Method(simple=_measure_monotone_mean_curves, group="simple"),
         "logistic": Method(Linear, group="simple"),
         "boosting": Method(Boosting, group="trees"),
         "additive": Method(Additive, group="simple"),
         "uniform level": Method(simple=lambda data: judge_uniform(data.fresh, data.budgets), group="simple"),
-        "random": Method(simple=_judge_random, group="simple"),
-        "oracle": Method(simple=_judge_oracle, group="simple"),
+        "random": Method(simple=_measure_random_levels, group="simple"),
+        "oracle": Method(simple=_measure_oracle, group="simple"),
     }
 
 
 def match_methods(methods: Mapping[str, Method], names: Sequence[str]) -> list[str]:
-    """Return the named methods, spelled as in `methods`; the name of a group names all its methods.
+    """Return methods in their known spelling; the name of a group selects all its methods.
 
     >>> match_methods({"a": Method(group="trees"), "b, too": Method(group="simple"), "c": Method(group="trees")}, ["B too", "trees"])
     ['b, too', 'a', 'c']
@@ -119,44 +124,44 @@ def match_methods(methods: Mapping[str, Method], names: Sequence[str]) -> list[s
 # -- methods without a model --------------------------------------------------------------------------------------------
 
 
-def _judge_constant(data: RepeatData, means: Callable[[Log], Array]) -> dict[str, Any]:
-    """Judge curves that are the same for all customers."""
+def _measure_constant_curves(data: RepeatData, means: Callable[[Log], Array]) -> dict[str, Any]:
+    """Return the measures of curves that are the same for all customers."""
 
     def repeat_means(log: Log) -> Array:
         return np.tile(means(log), (len(data.fresh), 1))
 
-    record = judge_repeat(repeat_means(data.log), data)
+    record = measure_repeat_curves(repeat_means(data.log), data)
     if data.binary is not None:
         record["√pehe"] = measure_effect_error(repeat_means(data.binary), data.fresh.truth)
     return record
 
 
-def _judge_means(data: RepeatData) -> dict[str, Any]:
-    return _judge_constant(data, measure_level_means)
+def _measure_level_mean_curves(data: RepeatData) -> dict[str, Any]:
+    return _measure_constant_curves(data, measure_level_means)
 
 
-def _judge_monotone_means(data: RepeatData) -> dict[str, Any]:
-    return _judge_constant(data, lambda log: make_monotone(measure_level_means(log)[None])[0])
+def _measure_monotone_mean_curves(data: RepeatData) -> dict[str, Any]:
+    return _measure_constant_curves(data, lambda log: make_monotone(measure_level_means(log)[None])[0])
 
 
-def _judge_oracle(data: RepeatData) -> dict[str, Any]:
-    return judge_repeat(data.fresh.truth, data) | ({} if data.binary is None else {"√pehe": 0.0})
+def _measure_oracle(data: RepeatData) -> dict[str, Any]:
+    return measure_repeat_curves(data.fresh.truth, data) | ({} if data.binary is None else {"√pehe": 0.0})
 
 
-def _judge_random(data: RepeatData) -> dict[str, Any]:
-    """Judge levels that are drawn at random, in the proportions of largest entropy that spend the budget."""
+def _measure_random_levels(data: RepeatData) -> dict[str, Any]:
+    """Return the measures of random levels that spend the budget with maximal entropy."""
     fresh = data.fresh
     record: dict[str, Any] = {}
     for budget in data.budgets:
-        value = float(find_proportions(fresh.costs, budget) @ fresh.truth.mean(axis=0))
+        value = float(find_max_entropy_proportions(fresh.costs, budget) @ fresh.truth.mean(axis=0))
         record |= {f"value {budget:g}": value, f"skill {budget:g}": fresh.skill_of(value, budget)}
     return record
 
 
-def find_proportions(costs: Array, budget: float) -> Array:
-    """Return the proportions (K,) of largest entropy whose mean cost is the budget.
+def find_max_entropy_proportions(costs: Array, budget: float) -> Array:
+    """Return the proportions (K,) of levels with maximal entropy whose mean cost is the budget.
 
-    >>> find_proportions(np.array([0.0, 1.0, 2.0]), 1.0).round(6)
+    >>> find_max_entropy_proportions(np.array([0.0, 1.0, 2.0]), 1.0).round(6)
     array([0.333333, 0.333333, 0.333333])
     """
     low, high = -50.0, 50.0

@@ -1,4 +1,4 @@
-"""Processes that share the repeats of an experiment: each measures a part; their records are gathered afterwards.
+"""Parallel processes that each measure a part of an experiment's repeats.
 
 A single process leaves a GPU idle while it plans, predicts and judges; a few together keep it busy.
 """
@@ -25,32 +25,35 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 POLL_SECONDS = 0.5
 
 
-def run_parts(name: str, parts: Sequence[Request], folder: Path, progress: Progress, one_thread: bool = False) -> None:
-    """Run one process for each request, with a file of its own, and gather the records into those of the whole.
+def run_experiment_parts(
+    name: str, parts: Sequence[Request], folder: Path, progress: Progress, one_thread: bool = False
+) -> None:
+    """Run one process per part of an experiment, and gather all records in one file.
 
     With `one_thread`, numerical libraries use one thread in each process. Each file starts with all records of
     the whole, so that no process repeats a measurement.
     """
-    gather_parts(folder, name)
+    gather_part_records(folder, name)
     whole = folder / f"{name}.jsonl"
     known = whole.read_text(encoding="utf-8") if whole.exists() else ""
-    files = [name_part(folder, name, (i, len(parts))) for i in range(len(parts))]
+    files = [name_part_file(folder, name, (i, len(parts))) for i in range(len(parts))]
     for file in files:
         write_text(file, known)
     commands = [
-        make_command(["experiment", name, *part.as_options(file)]) for part, file in zip(parts, files, strict=True)
+        make_largesse_command(["experiment", name, *part.list_command_options(file)])
+        for part, file in zip(parts, files, strict=True)
     ]
     run_commands(commands, files, progress, *([ONE_THREAD] if one_thread else []))
-    gather_parts(folder, name)
+    gather_part_records(folder, name)
 
 
-def name_part(folder: Path, name: str, part: tuple[int, int]) -> Path:
-    """Return the file that keeps the records of one part of an experiment."""
+def name_part_file(folder: Path, name: str, part: tuple[int, int]) -> Path:
+    """Return the path of the records of one part of an experiment."""
     return folder / f"{name}.{part[0]}-of-{part[1]}.jsonl"
 
 
-def gather_parts(folder: Path, name: str) -> None:
-    """Append the records of all parts to those of the whole; equal lines are written once."""
+def gather_part_records(folder: Path, name: str) -> None:
+    """Append the records of all part files to the experiment's file, without duplicates."""
     parts = sorted(folder.glob(f"{name}.*-of-*.jsonl"))
     if not parts:
         return
@@ -61,15 +64,15 @@ def gather_parts(folder: Path, name: str) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a whole file or nothing."""
+    """Write a text file atomically."""
     with atomic_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def make_command(words: Sequence[str]) -> list[str]:
-    """Return the command that runs this program.
+def make_largesse_command(words: Sequence[str]) -> list[str]:
+    """Return the command that runs `largesse` with the given words.
 
-    >>> make_command(["experiment", "rates"])[-2:]
+    >>> make_largesse_command(["experiment", "rates"])[-2:]
     ['experiment', 'rates']
     """
     return [sys.executable, "-m", "largesse", *words]
@@ -81,7 +84,7 @@ def run_commands(
     progress: Progress,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Run commands in parallel until all have ended, and report the number of lines in their files.
+    """Run commands in parallel until all have ended, and report the number of records as progress.
 
     If any of them fails, raise an error with the end of each failed command's output.
     """
@@ -102,7 +105,9 @@ def run_commands(
             for process in running:
                 process.kill()  # does nothing to a process that has ended
         problems = [
-            Problem(f"part {i} failed: {_read_end(stream)}", "run it alone with --part for the whole output")
+            Problem(
+                f"part {i} failed: {_read_last_characters(stream)}", "run it alone with --part for the whole output"
+            )
             for i, (process, stream) in enumerate(zip(running, errors, strict=True))
             if process.returncode
         ]
@@ -111,7 +116,7 @@ def run_commands(
 
 
 def _assign_cores(running: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Pin each process to cores of its own, as far as possible: otherwise each starts threads for all cores."""
+    """Pin each process to its own CPU cores."""
     if not hasattr(os, "sched_setaffinity"):
         return
     for process, cores in zip(running, divide_cores(sorted(os.sched_getaffinity(0)), len(running)), strict=True):
@@ -120,7 +125,7 @@ def _assign_cores(running: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def divide_cores(cores: Sequence[int], processes: int) -> list[list[int]]:
-    """Divide cores among processes.
+    """Divide CPU cores among processes.
 
     >>> divide_cores([0, 1, 2, 3, 4], 2), divide_cores([0, 1], 3)
     ([[0, 2, 4], [1, 3]], [[0], [1], [0]])
@@ -128,7 +133,7 @@ def divide_cores(cores: Sequence[int], processes: int) -> list[list[int]]:
     return [list(cores[i % len(cores) :: processes]) for i in range(processes)]
 
 
-def _read_end(stream: IO[str]) -> str:
+def _read_last_characters(stream: IO[str]) -> str:
     stream.seek(0)
     return stream.read().strip()[-500:]
 

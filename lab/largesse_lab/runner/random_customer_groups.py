@@ -1,4 +1,4 @@
-"""Random groups of customers: categories and ranges of one feature, or pairs of them."""
+"""Random groups of customers, defined by conditions on one or two features."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ PAIR_SHARES = (0.2, 0.75)  # of each condition of a pair
 
 @dataclass(frozen=True)
 class FeatureCondition:
-    """Condition on one feature: one category, or a range of numbers; customers with a missing value do not meet it."""
+    """Condition on one feature: a category, or a range of numbers.
+
+    Customers with a missing value do not meet it.
+    """
 
     feature: str
     word: str | None = None
     low: float = -np.inf
     high: float = np.inf
 
-    def find(self, table: pa.Table) -> Array:
-        """Return the mask (n,) of the customers who meet the condition."""
+    def find_members(self, table: pa.Table) -> Array:
+        """Return the mask (n,) of customers who meet the condition."""
         column = table.column(self.feature)
         if self.word is not None:
             return np.array([value == self.word for value in column.to_pylist()])
@@ -34,21 +37,21 @@ class FeatureCondition:
 
 
 @dataclass(frozen=True)
-class RandomGroup:
-    """Customers who meet all conditions."""
+class RandomCustomerGroup:
+    """Group of customers who meet all of several conditions."""
 
     kind: str  # of `GROUP_KINDS`
     conditions: tuple[FeatureCondition, ...]
 
-    def find(self, table: pa.Table) -> Array:
-        """Return the mask (n,) of the customers in the group."""
-        return np.logical_and.reduce([condition.find(table) for condition in self.conditions])
+    def find_members(self, table: pa.Table) -> Array:
+        """Return the mask (n,) of customers in the group."""
+        return np.logical_and.reduce([condition.find_members(table) for condition in self.conditions])
 
 
-def draw_group(
+def draw_customer_group(
     table: pa.Table, rng: np.random.Generator, shares: tuple[float, float] = (0.05, 0.4)
-) -> RandomGroup | None:
-    """Draw a group of a random kind that holds a share of the customers between two limits; None if none is found."""
+) -> RandomCustomerGroup | None:
+    """Draw a random group that holds a share of customers between two limits; None if none is found."""
     words = [name for name in table.column_names if pa.types.is_string(table.schema.field(name).type)]
     flags = [name for name in table.column_names if name.startswith("binary")]
     numbers = [name for name in table.column_names if name not in words and name not in flags]
@@ -58,16 +61,18 @@ def draw_group(
     for _ in range(MAX_GROUP_DRAWS):
         names = rng.choice(columns[kind], 2 if kind == "pair" else 1, replace=False)
         limits = PAIR_SHARES if kind == "pair" else shares
-        group = RandomGroup(kind, tuple(_draw_condition(table, str(name), rng, limits) for name in names))
-        if shares[0] <= group.find(table).mean() <= shares[1]:
+        group = RandomCustomerGroup(
+            kind, tuple(_draw_feature_condition(table, str(name), rng, limits) for name in names)
+        )
+        if shares[0] <= group.find_members(table).mean() <= shares[1]:
             return group
     return None
 
 
-def _draw_condition(
+def _draw_feature_condition(
     table: pa.Table, name: str, rng: np.random.Generator, limits: tuple[float, float]
 ) -> FeatureCondition:
-    """Return a random category, or a random range of a random share of the values."""
+    """Draw a random category of a feature, or a random range of its values."""
     known = table.column(name).drop_null().to_pylist()
     if isinstance(known[0], str):
         return FeatureCondition(name, word=str(rng.choice(sorted(set(known)))))

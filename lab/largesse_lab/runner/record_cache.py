@@ -1,4 +1,4 @@
-"""Cache of an experiment's records, one line of JSON each, appended as they are made, so that a stopped run can resume."""
+"""Cache of an experiment's records as JSON lines, from which a stopped run resumes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Key = tuple[Any, ...]
 
 
 class RecordCache:
-    """Records in memory and in a file; the values of the fields `key` identify a record."""
+    """Records in memory and in a file, identified by the values of their key fields."""
 
     def __init__(self, path: str | Path | None, key: Sequence[str]) -> None:
         self.path = None if path is None else Path(path)
@@ -29,7 +29,7 @@ class RecordCache:
                 self.records[tuple(record[name] for name in self.key)] = record
 
     def add(self, record: dict[str, Any]) -> None:
-        """Append one record."""
+        """Append one record to the cache."""
         self.records[tuple(record[name] for name in self.key)] = record
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ class RecordCache:
                 stream.write(json.dumps(record, ensure_ascii=False) + "\n")
 
     def select(self, keys: Iterable[Key]) -> Records:
-        """Return the records of some keys, in their order."""
+        """Return the records of the given keys, in their order."""
         return [self.records[key] for key in keys]
 
     def measure_groups(
@@ -46,7 +46,7 @@ class RecordCache:
         measure: Callable[[Sequence[Key]], Iterable[dict[str, Any]]],
         progress: Progress,
     ) -> Records:
-        """Measure the keys without a record, one group after another; return the records of all groups."""
+        """Measure the keys without a record, group by group, and return the records of all groups."""
         for i, group in enumerate(groups):
             progress(", ".join(map(str, group[0])), i / len(groups))
             missing = [key for key in group if key not in self.records]
@@ -56,5 +56,5 @@ class RecordCache:
         return self.select(chain.from_iterable(groups))
 
     def measure_each(self, keys: Iterable[Key], measure: Callable[..., dict[str, Any]], progress: Progress) -> Records:
-        """Measure each key without a record, by `measure(*key)`; return the records of all keys."""
+        """Measure each key without a record by `measure(*key)`, and return the records of all keys."""
         return self.measure_groups([[key] for key in keys], lambda missing: [measure(*missing[0])], progress)

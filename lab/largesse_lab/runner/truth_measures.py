@@ -1,4 +1,4 @@
-"""Measures of curves, plans and policies against a known truth, shared by all experiments on simulated logs.
+"""Measures of response curves, plans and policies against a known truth.
 
 RMSE is taken over fresh customers and all levels, against the true mean response. Skill at a budget is
 (V − V_uniform) / (V_oracle − V_uniform): 0 for the best uniform mix of levels, 1 for a plan made from the truth. √PEHE
@@ -19,7 +19,7 @@ from largesse.data import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Array, Log
 from largesse.worlds import Simulation
-from largesse_lab.nested_classification import NestedLog
+from largesse_lab.nested_label_logs import NestedLog
 
 LOG_ROWS, FRESH_ROWS, FRESH_SEED = 2000, 10_000, 99
 BINARY_ROWS = 1000
@@ -46,13 +46,13 @@ CHOSEN_SETTINGS = ("kappa", "penalty", "alpha", "beta")
 Fresh = Simulation | NestedLog  # fresh customers whose truth is known
 
 
-def root_mean_square(error: Array) -> float:
-    """Return the root of the mean square."""
+def compute_root_mean_square(error: Array) -> float:
+    """Return the root mean square of errors."""
     return float(np.sqrt(np.mean(error**2)))
 
 
-def draw_two_levels(log: Simulation) -> Log:
-    """Return a log of the first customers in which levels 0 and 1 alone were assigned, in their original odds."""
+def select_two_level_log(log: Simulation) -> Log:
+    """Return a log of customers with only levels 0 and 1, in their original odds."""
     rng = log.world.rng(*BINARY_STREAM)
     n = min(BINARY_ROWS, len(log))
     odds = log.propensities[:n, :2] / log.propensities[:n, :2].sum(axis=1, keepdims=True)
@@ -64,16 +64,16 @@ def draw_two_levels(log: Simulation) -> Log:
 
 
 def measure_level_means(log: Log) -> Array:
-    """Return the mean response (K,) at each level."""
+    """Return the mean logged response (K,) at each level."""
     K = len(log.levels)
     return np.bincount(log.level, log.response, K) / np.maximum(np.bincount(log.level, minlength=K), 1)
 
 
 def judge_curves(curves: Array, fresh: Fresh, budgets: Sequence[float] = PAPER_BUDGETS) -> dict[str, Any]:
-    """Return the errors of curves (n, K) of fresh customers, and the value and skill of plans made from them."""
+    """Return the errors of curves (n, K) on fresh customers, and the value and skill of their plans."""
     record: dict[str, Any] = {
-        "rmse": root_mean_square(curves - fresh.truth),
-        "increments": root_mean_square(np.diff(curves, axis=1) - np.diff(fresh.truth, axis=1)),
+        "rmse": compute_root_mean_square(curves - fresh.truth),
+        "increments": compute_root_mean_square(np.diff(curves, axis=1) - np.diff(fresh.truth, axis=1)),
     }
     for budget in budgets:
         levels = allocate(curves, fresh.costs, budget).levels
@@ -82,12 +82,12 @@ def judge_curves(curves: Array, fresh: Fresh, budgets: Sequence[float] = PAPER_B
 
 
 def measure_effect_error(curves: Array, truth: Array) -> float:
-    """Return √PEHE of curves (n, 2 or more): the error of the effect of level 1 over level 0."""
-    return root_mean_square((curves[:, 1] - curves[:, 0]) - (truth[:, 1] - truth[:, 0]))
+    """Return √PEHE of curves: the root mean squared error of the effect of level 1 over level 0."""
+    return compute_root_mean_square((curves[:, 1] - curves[:, 0]) - (truth[:, 1] - truth[:, 0]))
 
 
 def judge_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any]:
-    """Return value, skill and spend of policies, one fitted for each budget."""
+    """Return the value, skill and spend of policies on fresh customers, one policy per budget."""
     record: dict[str, Any] = {}
     for budget, policy in policies.items():
         levels, probabilities = policy.decide(fresh.features), policy.probabilities(fresh.features)
@@ -100,11 +100,11 @@ def judge_policies(policies: Mapping[float, Any], fresh: Fresh) -> dict[str, Any
 
 
 def judge_uniform(fresh: Fresh, budgets: Sequence[float] = PAPER_BUDGETS) -> dict[str, Any]:
-    """Return value and skill of the best uniform mix of levels."""
+    """Return the value and skill of the best uniform mix of levels on fresh customers."""
     values = {f"value {budget:g}": fresh.uniform_value(budget) for budget in budgets}
     return values | {f"skill {budget:g}": 0.0 for budget in budgets}
 
 
-def read_choices(model: Any) -> dict[str, str]:
-    """Return the settings that a fitted model chose for itself."""
+def read_chosen_settings(model: Any) -> dict[str, str]:
+    """Return the settings that a fitted model chose by itself."""
     return {name: str(getattr(model, f"{name}_")) for name in CHOSEN_SETTINGS if hasattr(model, f"{name}_")}

@@ -53,10 +53,10 @@ from largesse.policy import DIALECTS
 from largesse.progress import show_progress
 from largesse.records import ROLES
 from largesse.report import (
-    print_answer,
-    print_checkup,
-    print_judgement,
+    print_log_checkup,
     print_plan,
+    print_plan_evaluation,
+    print_run_result,
 )
 from largesse.response import list_models
 
@@ -297,7 +297,13 @@ def evaluate(
     with show_progress(as_json or quiet) as progress:
         judged = pipeline.judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
     path, warnings = run_folder / "evaluation.json", judged["warnings"]
-    present(judged, lambda: print_judgement({**about, **judged}, path), as_json=as_json, quiet=quiet, warnings=warnings)
+    present(
+        judged,
+        lambda: print_plan_evaluation({**about, **judged}, path),
+        as_json=as_json,
+        quiet=quiet,
+        warnings=warnings,
+    )
 
 
 def report(
@@ -383,10 +389,10 @@ def doctor(
     with show_progress(as_json or quiet) as progress:
         answer = pipeline.examine(campaign, guessed=guessed, out=out, progress=progress)
     warnings = answer["support"]["checks"]
-    present(answer, lambda: print_checkup(answer, out), as_json=as_json, quiet=quiet, warnings=warnings)
+    present(answer, lambda: print_log_checkup(answer, out), as_json=as_json, quiet=quiet, warnings=warnings)
     exit_by_answers(warnings)
 
 
 def _print_answer(answer: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
     numbers, warnings = {"run": str(folder), **answer}, answer["answer"]["warnings"]
-    present(numbers, lambda: print_answer(answer, folder), as_json=as_json, quiet=quiet, warnings=warnings)
+    present(numbers, lambda: print_run_result(answer, folder), as_json=as_json, quiet=quiet, warnings=warnings)

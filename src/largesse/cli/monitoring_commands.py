@@ -14,7 +14,7 @@ from largesse.errors import plural
 from largesse.io import to_json
 from largesse.monitoring import PowerSpec
 from largesse.progress import show_progress
-from largesse.report import print_check, print_power
+from largesse.report import print_campaign_check, print_test_sizes
 
 POWER_OPTIONS = ("gain", "power", "coverage", "per_day", "share")
 
@@ -35,7 +35,7 @@ def check(
         decisions = _read_decisions(ledger)
         result, answer = pipeline.check(run_folder, log, decisions=decisions, out=out, progress=progress)
     warnings = answer["checks"]
-    present(answer, lambda: print_check(answer, out), as_json=as_json, quiet=quiet, warnings=warnings)
+    present(answer, lambda: print_campaign_check(answer, out), as_json=as_json, quiet=quiet, warnings=warnings)
     raise typer.Exit(result.code)
 
 
@@ -61,7 +61,7 @@ def power(
     spec = PowerSpec(**pick(locals(), POWER_OPTIONS))
     with show_progress(as_json or quiet) as progress:
         analysis = pipeline.power(run_folder, incumbent, spec=spec, progress=progress)
-    present(to_json(analysis), lambda: print_power(analysis), as_json=as_json, quiet=quiet)
+    present(to_json(analysis), lambda: print_test_sizes(analysis), as_json=as_json, quiet=quiet)
 
 
 def log(

@@ -10,7 +10,7 @@ import typer
 from largesse.cli.result_output import echo, present
 from largesse.cli.shared_options import AsJson, Budget, Most, Promises, Quiet, RunFolder, Total, pick
 from largesse.progress import show_progress
-from largesse.report import print_pace
+from largesse.report import print_pacing_results
 
 STREAM_OPTIONS = ("time", "streams", "customers", "days", "valid_days", "promises", "most", "seed")
 LEDGER_OPTIONS = ("ledger", "total", "since", "until", "customers", "valid_days", "most", "promises", "late")
@@ -95,7 +95,7 @@ def pace(
     with show_progress(as_json or quiet) as progress:
         pace_settings = service.parse_pace_options(stream, settings)
         answer = service.pace(run_folder, pace_settings, progress, budget=budget, total=total, out=out)
-    present(answer, lambda: print_pace(answer, out), as_json=as_json, quiet=quiet)
+    present(answer, lambda: print_pacing_results(answer, out), as_json=as_json, quiet=quiet)
 
 
 def ledger(

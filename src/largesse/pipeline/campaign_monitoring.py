@@ -47,7 +47,7 @@ from largesse.pipeline.scored_customer_plan import make_fold_planner
 from largesse.policy import Policy
 from largesse.propensity import mark_supported_levels
 from largesse.records import CampaignCheck, Log, PowerAnalysis, Progress, Scores
-from largesse.report import describe_check, render_check
+from largesse.report import describe_check, render_campaign_check
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +95,7 @@ def check(
     units = {"unit": campaign.unit, "response_unit": campaign.response_unit}
     numbers = describe_check(result, new, title=campaign.title, **units)
     if out is not None:
-        files.write_text(Path(out), render_check(numbers))
+        files.write_text(Path(out), render_campaign_check(numbers))
     return result, numbers
 
 

@@ -46,7 +46,7 @@ from largesse.records import (
     StudySummary,
     UnsupportedCells,
 )
-from largesse.report import Heading, draw_slides, join_parts, name_day, render_report
+from largesse.report import CampaignHeading, draw_slides, join_report_numbers, render_report, write_report_date
 from largesse.response import ResponseModel, WithCosts, check_model_name, fit_out_of_fold, make_model
 from largesse.stats import assign_folds, choose_fold_count
 
@@ -499,9 +499,9 @@ def join_numbers(
         average, budget = planned["budget"]["average"], judged["budget"]
         got = f"the plan is for a budget of {_write(average)}, the evaluation for {_write(budget)}"
         fail("run folder", Problem(got, f"run: largesse evaluate {folder} --budget {_write(average)}"))
-    heading = Heading(campaign.title, campaign.unit, campaign.seed, name_day(), campaign.response_unit)
+    heading = CampaignHeading(campaign.title, campaign.unit, campaign.seed, write_report_date(), campaign.response_unit)
     joint = estimate_slider_budgets(read_record(PlanSummary, planned), read_record(StudySummary, judged))
-    return join_parts(heading, fitted, planned, judged, to_json(joint), campaign.page_labels)
+    return join_report_numbers(heading, fitted, planned, judged, to_json(joint), campaign.page_labels)
 
 
 def _write(budget: float | None) -> str:

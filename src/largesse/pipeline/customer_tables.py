@@ -24,7 +24,7 @@ from largesse.data import (
 )
 from largesse.errors import refuse
 from largesse.levels import Levels
-from largesse.pipeline.customer_checks import (
+from largesse.pipeline.customer_table_validation import (
     check_customer_table,
     check_memory,
     check_schema,

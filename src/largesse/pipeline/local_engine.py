@@ -38,7 +38,7 @@ from largesse.evaluation import (
     number_feature_groups,
 )
 from largesse.io import ScratchFile, scratch_file
-from largesse.pipeline.customer_checks import find_repeated_hashes, hash_customers
+from largesse.pipeline.customer_table_validation import find_repeated_hashes, hash_customers
 from largesse.pipeline.customer_tables import CustomerSource, CustomerStream, make_table_source, open_table
 from largesse.pipeline.engine_protocol import PlanResult, Target
 from largesse.pipeline.table_writer import open_writer

@@ -23,7 +23,7 @@ from largesse.pipeline.commands import LOCAL_ENGINE, silent
 from largesse.pipeline.engine_protocol import Engine
 from largesse.pipeline.run_folder import CAMPAIGN_FILE, check_output_file, write_text
 from largesse.records import Progress
-from largesse.report import apply_labels, describe_checkup, render_checkup
+from largesse.report import apply_display_labels, describe_checkup, render_log_checkup
 
 
 def examine(
@@ -47,9 +47,9 @@ def examine(
         notes.append("name columns (--level, --response …) or the order of levels (--names) if that is wrong.")
     units = {"unit": campaign.unit, "response_unit": campaign.response_unit}
     shown = describe_checkup(doctor(log, seed=campaign.seed), log, title=campaign.title, notes=notes, **units)
-    shown = apply_labels(shown, campaign.page_labels)
+    shown = apply_display_labels(shown, campaign.page_labels)
     if out is not None:
-        write_text(Path(out), render_checkup(shown))
+        write_text(Path(out), render_log_checkup(shown))
     return shown
 
 

@@ -1,4 +1,4 @@
-"""Labels of columns and levels that replace their names in the log."""
+"""Display labels that replace the names of columns and levels."""
 
 from __future__ import annotations
 
@@ -16,20 +16,24 @@ SENTENCE_KEYS = frozenset(
 QUOTED = re.compile(r"(?<!\w)(['\"])(.+?)\1(?!\w)")
 
 
-def apply_labels(numbers: Mapping[str, Any], labels: Mapping[str, str]) -> View:
-    """Return numbers of a page with labels for the names of columns and levels; other texts stay as they are.
+def apply_display_labels(numbers: Mapping[str, Any], labels: Mapping[str, str]) -> View:
+    """Replace the names of columns and levels in a page's numbers by their display labels.
 
-    >>> apply_labels({"feature": "cen_age", "text": "Look at 'cen_age'."}, {"cen_age": "Age"})
+    >>> apply_display_labels({"feature": "cen_age", "text": "Look at 'cen_age'."}, {"cen_age": "Age"})
     {'feature': 'Age', 'text': "Look at 'Age'."}
     """
-    return {key: _relabel(value, labels, key) for key, value in numbers.items()} if labels else dict(numbers)
+    return (
+        {key: _replace_names_by_labels(value, labels, key) for key, value in numbers.items()}
+        if labels
+        else dict(numbers)
+    )
 
 
-def _relabel(value: Any, labels: Mapping[str, str], key: str, holder: str = "") -> Any:
+def _replace_names_by_labels(value: Any, labels: Mapping[str, str], key: str, holder: str = "") -> Any:
     if isinstance(value, Mapping):
-        return {inner: _relabel(item, labels, inner, key) for inner, item in value.items()}
+        return {inner: _replace_names_by_labels(item, labels, inner, key) for inner, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_relabel(item, labels, key, holder) for item in value]
+        return [_replace_names_by_labels(item, labels, key, holder) for item in value]
     if not isinstance(value, str):
         return value
     is_level = (key == "name" and holder in LEVEL_LISTS) or (key == "level" and holder == "examples")

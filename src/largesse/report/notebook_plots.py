@@ -1,4 +1,4 @@
-"""Plots of records for notebooks (`.plot()`), drawn by matplotlib."""
+"""Notebook plots of records (`.plot()`), drawn with Matplotlib."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLOT_SETTINGS: Any = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A plot as SVG: notebooks show it, `save` writes it."""
+    """Plot as SVG that notebooks display and `save` writes to a file."""
 
     svg: str = field(repr=False)
 
@@ -51,17 +51,17 @@ class Drawing:
             unfinished.write_text(self.svg, encoding="utf-8")
 
 
-def _draws(kind: type) -> Callable[[Callable[[Axes, Any], None]], Callable[[Axes, Any], None]]:
-    """Register a function that draws records of a kind into axes."""
+def _register_drawer(kind: type) -> Callable[[Callable[[Axes, Any], None]], Callable[[Axes, Any], None]]:
+    """Register a function that draws one kind of record into Matplotlib axes."""
 
     def register(draw: Callable[[Axes, Any], None]) -> Callable[[Axes, Any], None]:
-        DisplayMixin.drawers[kind] = lambda record: _draw(draw, record)
+        DisplayMixin.drawers[kind] = lambda record: _draw_record(draw, record)
         return draw
 
     return register
 
 
-def _draw(draw: Callable[[Axes, Any], None], record: Any) -> Drawing:
+def _draw_record(draw: Callable[[Axes, Any], None], record: Any) -> Drawing:
     require_part("matplotlib", "plots", "plot")
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -75,14 +75,14 @@ def _draw(draw: Callable[[Axes, Any], None], record: Any) -> Drawing:
     return Drawing(svg.getvalue()[svg.getvalue().index("<svg") :])
 
 
-def _label(axes: Axes, title: str, across: str, up: str = "") -> None:
+def _label_axes(axes: Axes, title: str, across: str, up: str = "") -> None:
     axes.set_title(title, loc="left", fontweight="bold")
     axes.set_xlabel(across)
     axes.set_ylabel(up)
 
 
 def _draw_intervals(axes: Axes, names: Sequence[str], middle: Any, low: Any, high: Any) -> None:
-    """Draw one row for each estimate, the first on top; missing ends leave a dot."""
+    """Draw estimates with intervals, one row per estimate, the first on top."""
     middle, low, high = (np.array(numbers, dtype=float) for numbers in (middle, low, high))
     reach = np.nan_to_num(np.array([middle - low, high - middle]).clip(min=0.0))
     axes.errorbar(middle, range(len(names)), xerr=reach, fmt="o", color=BLUE, capsize=4)
@@ -92,20 +92,20 @@ def _draw_intervals(axes: Axes, names: Sequence[str], middle: Any, low: Any, hig
 
 
 def _draw_differences(axes: Axes, names: Sequence[str], differences: Sequence[Estimate]) -> None:
-    """Draw one row for each difference, around a line at zero."""
+    """Draw differences with intervals, one row per difference, around a line at zero."""
     axes.axvline(0.0, color=GREY, linewidth=1)
     ends = ([getattr(difference, end) for difference in differences] for end in ("estimate", "low", "high"))
     _draw_intervals(axes, names, *ends)
 
 
-@_draws(Frontier)
+@_register_drawer(Frontier)
 def _draw_frontier(axes: Axes, front: Frontier) -> None:
     axes.plot(front.spend, front.value, color=BLUE)
     axes.grid(alpha=0.3)
-    _label(axes, "Promise of the model at every budget", "budget per customer", "expected value per customer")
+    _label_axes(axes, "Promise of the model at every budget", "budget per customer", "expected value per customer")
 
 
-@_draws(Study)
+@_register_drawer(Study)
 def _draw_study(axes: Axes, study: Study) -> None:
     budgets = [point.budget for point in study.frontier]
     low, high = ([getattr(point.value, end) for point in study.frontier] for end in ("low", "high"))
@@ -116,45 +116,47 @@ def _draw_study(axes: Axes, study: Study) -> None:
     axes.plot([mix.spend for mix in mixes], [mix.value for mix in mixes], ":", color=GREY, label="best uniform mix")
     axes.legend(frameon=False)
     axes.grid(alpha=0.3)
-    _label(axes, "Value of policies at every budget", "budget per customer", "value per customer")
+    _label_axes(axes, "Value of policies at every budget", "budget per customer", "value per customer")
 
 
-@_draws(Evaluation)
+@_register_drawer(Evaluation)
 def _draw_evaluation(axes: Axes, result: Evaluation) -> None:
     others = (*result.references, *result.uniform)
     if not others:
         low, high = result.value_interval
         _draw_intervals(axes, ["value"], [result.value], [low], [high])
-        _label(axes, "Value of the policy", "value per customer, 95 % interval")
+        _label_axes(axes, "Value of the policy", "value per customer, 95 % interval")
         return
     _draw_differences(axes, [other.name for other in others], [other.difference for other in others])
-    _label(axes, "Gain of the policy over …", "value per customer, 95 % interval")
+    _label_axes(axes, "Gain of the policy over …", "value per customer, 95 % interval")
 
 
-@_draws(Plan)
+@_register_drawer(Plan)
 def _draw_plan(axes: Axes, plan: Plan) -> None:
     numbers, counts = np.unique(plan.levels, return_counts=True)
     names = [f"level {k}" if plan.labels is None else plan.labels[k] for k in numbers]
     axes.barh(names, 100 * counts / len(plan), color=BLUE)
     axes.invert_yaxis()
-    _label(axes, f"Who gets what, {len(plan):,} customers", "per cent of customers")
+    _label_axes(axes, f"Who gets what, {len(plan):,} customers", "per cent of customers")
 
 
-@_draws(Log)
+@_register_drawer(Log)
 def _draw_log(axes: Axes, log: Log) -> None:
     groups = [log.response[log.level == k] for k in range(len(log.levels))]
     means = np.array([group.mean() if len(group) else np.nan for group in groups])
     reach = np.array([1.96 * group.std(ddof=1) / len(group) ** 0.5 if len(group) > 1 else np.nan for group in groups])
     _draw_intervals(axes, log.levels.titles, means, means - reach, means + reach)
-    _label(axes, "Mean response by level, as logged", f"mean {log.response_name}, 95 % interval of independent rows")
+    _label_axes(
+        axes, "Mean response by level, as logged", f"mean {log.response_name}, 95 % interval of independent rows"
+    )
 
 
-@_draws(Explanation)
+@_register_drawer(Explanation)
 def _draw_explanation(axes: Axes, why: Explanation) -> None:
     if why.movers:
         movers = why.movers[:MAX_PLOTTED_FEATURES]
         _draw_differences(axes, [mover.feature for mover in movers], [mover.loss for mover in movers])
-        _label(axes, "Loss without each feature", "value − price × spend per customer, 95 % interval")
+        _label_axes(axes, "Loss without each feature", "value − price × spend per customer, 95 % interval")
         return
     names = (
         np.arange(len(why)).tolist()
@@ -166,4 +168,4 @@ def _draw_explanation(axes: Axes, why: Explanation) -> None:
         axes.plot(range(len(why.labels)), why.worth[row], marker="o", label=label)
     axes.set_xticks(range(len(why.labels)), list(why.labels))
     axes.legend(frameon=False)
-    _label(axes, "Worth of each level", "level", f"response − {why.price:.3g} × cost")
+    _label_axes(axes, "Worth of each level", "level", f"response − {why.price:.3g} × cost")

@@ -1,4 +1,4 @@
-"""Formats of numbers: percentages, money, intervals, and a dash for a missing number."""
+"""Number formats of the report: percentages, money, intervals, and a dash for a missing number."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ MONTHS = [
 LARGE_UNITS = ((1e12, "trillion", "tn"), (1e9, "billion", "bn"), (1e6, "million", "M"))
 
 
-def finite(value: Any) -> float | None:
-    """Return a number, or None if it is missing, not a number or infinite.
+def finite_or_none(value: Any) -> float | None:
+    """Return a number as a float, or None if it is missing or not finite.
 
-    >>> finite(2), finite(float("nan")), finite(None)
+    >>> finite_or_none(2), finite_or_none(float("nan")), finite_or_none(None)
     (2.0, None, None)
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -52,8 +52,8 @@ def finite(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def name_day() -> str:
-    """Return today's date in words, or that of SOURCE_DATE_EPOCH, which makes pages reproducible."""
+def write_report_date() -> str:
+    """Return the date of the report in words: today, or the day of SOURCE_DATE_EPOCH."""
     seconds = os.environ.get("SOURCE_DATE_EPOCH", "")
     day = datetime.fromtimestamp(int(seconds), UTC) if seconds.isdigit() else datetime.now()
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
@@ -71,13 +71,13 @@ def count_decimals(spread: float, digits: int = 2) -> int:
 
 
 def is_zero_text(text: str) -> bool:
-    """Return True for a written number without a digit above zero."""
+    """Return True for a formatted number whose digits are all zero."""
     return not any(digit in text for digit in "123456789")
 
 
 @dataclass(frozen=True)
 class NumberStyle:
-    """A format of numbers: divide by `unit`, keep `decimals`, put `prefix` and `suffix` around."""
+    """Number format: unit to divide by, decimals, prefix and suffix."""
 
     unit: float = 1.0
     decimals: int = 0
@@ -86,12 +86,12 @@ class NumberStyle:
     bounds: tuple[float, float] | None = None  # of the numbers: estimates of a rate may lie below 0 or above 1
 
     def bare(self, value: Any, signed: bool = False) -> str:
-        """Write a number without prefix or suffix; a dash if it is missing.
+        """Format a number without prefix or suffix; a dash for a missing number.
 
         >>> NumberStyle(decimals=1).bare(-1234.56), NumberStyle().bare(None)
         ('−1,234.6', '–')
         """
-        number = finite(value)
+        number = finite_or_none(value)
         if number is None:
             return MISSING_DASH
         if self.bounds is not None:
@@ -103,7 +103,7 @@ class NumberStyle:
         return sign + digits
 
     def text(self, value: Any, signed: bool = False) -> str:
-        """Write a number with its prefix and suffix.
+        """Format a number with its prefix and suffix.
 
         >>> NumberStyle(prefix="€", decimals=2).text(-0.5)
         '−€0.50'
@@ -115,20 +115,22 @@ class NumberStyle:
         return f"{sign}{self.prefix}{digits}{self.suffix}"
 
     def interval(self, estimate: Numbers, signed: bool = False) -> str:
-        """Write ``low to high`` of an estimate; words if it has no interval, a dash without an estimate.
+        """Format the interval of an estimate as ``low to high``.
+
+        Words if it has no interval, a dash without an estimate.
 
         >>> NumberStyle(prefix="€", decimals=2).interval({"low": -0.5, "high": 1})
         '−€0.50 to €1.00'
         >>> NumberStyle(suffix=" %").interval({"low": 1, "high": 2})
         '1 to 2 %'
         """
-        low, high = finite(estimate.get("low")), finite(estimate.get("high"))
+        low, high = finite_or_none(estimate.get("low")), finite_or_none(estimate.get("high"))
         if low is None or high is None:
-            return MISSING_DASH if finite(estimate.get("estimate")) is None else NO_INTERVAL
+            return MISSING_DASH if finite_or_none(estimate.get("estimate")) is None else NO_INTERVAL
         return f"{replace(self, suffix='').text(low, signed)} to {self.text(high, signed)}"
 
     def with_interval(self, estimate: Numbers, signed: bool = False) -> str:
-        """Write an estimate with its interval in brackets."""
+        """Format an estimate with its interval in brackets."""
         interval = self.interval(estimate, signed)
         return self.text(estimate.get("estimate"), signed) + ("" if interval == MISSING_DASH else f" ({interval})")
 
@@ -136,11 +138,11 @@ class NumberStyle:
 def choose_style(
     values: Iterable[Any], spread: float | None = None, digits: int = 2, short: bool = False
 ) -> NumberStyle:
-    """Choose a style without a unit: few decimals, millions for large numbers.
+    """Choose a number format with few decimals, in millions for large numbers.
 
     `spread` is the smallest difference that must be visible; without it, three digits of the smallest number are kept.
     """
-    sizes = [abs(number) for number in map(finite, values) if number]
+    sizes = [abs(number) for number in map(finite_or_none, values) if number]
     largest = max(sizes, default=0.0)
     unit, suffix = 1.0, ""
     for size, long_name, short_name in LARGE_UNITS:
@@ -152,35 +154,35 @@ def choose_style(
     return NumberStyle(unit, count_decimals(min(sizes, default=1.0) / unit, 3), suffix=suffix)
 
 
-def label_interval(interval: str) -> str:
-    r"""Put "95 % interval" before a written interval.
+def add_interval_label(interval: str) -> str:
+    r"""Return a formatted interval preceded by "95 % interval".
 
-    >>> label_interval("1 to 2"), label_interval(NO_INTERVAL)
+    >>> add_interval_label("1 to 2"), add_interval_label(NO_INTERVAL)
     ('95\xa0% interval 1 to 2', 'no interval: too few responses')
     """
     return interval if interval == NO_INTERVAL else f"95\u00a0% interval {interval}"
 
 
-def half_width(estimate: Numbers) -> float | None:
-    """Return half the width of an interval, or None if it is missing or only a rounding error."""
-    low, high = finite(estimate.get("low")), finite(estimate.get("high"))
+def measure_half_width(estimate: Numbers) -> float | None:
+    """Return the half-width of an estimate's interval, or None if it is missing or negligible."""
+    low, high = finite_or_none(estimate.get("low")), finite_or_none(estimate.get("high"))
     if low is None or high is None or high - low <= MAX_ROUNDING_WIDTH * max(abs(low), abs(high)):
         return None
     return (high - low) / 2
 
 
-def list_ends(estimate: Numbers) -> list[Any]:
-    """Return estimate, low and high of an estimate."""
+def list_estimate_and_ends(estimate: Numbers) -> list[Any]:
+    """Return the estimate and both ends of its interval."""
     return [estimate.get("estimate"), estimate.get("low"), estimate.get("high")]
 
 
 def write_percent(share: Any) -> str:
-    """Write a share as a percentage; small shares get more digits.
+    """Format a share as a percentage, with more digits for small shares.
 
     >>> write_percent(0.6234), write_percent(0.00012), write_percent(0.0)
     ('62\u202f%', '0.012\u202f%', '0\u202f%')
     """
-    number = finite(share)
+    number = finite_or_none(share)
     if number is None:
         return MISSING_DASH
     size = abs(number) * 100
@@ -189,13 +191,13 @@ def write_percent(share: Any) -> str:
     )
 
 
-def write_rate(value: Any) -> str:
-    """Write a number of any size with two significant digits.
+def write_two_digits(value: Any) -> str:
+    """Format a number of any size with two significant digits.
 
-    >>> write_rate(0.0312), write_rate(None)
+    >>> write_two_digits(0.0312), write_two_digits(None)
     ('0.031', '–')
     """
-    number = finite(value)
+    number = finite_or_none(value)
     return choose_style([number], abs(number) if number else None).text(number)
 
 
@@ -205,7 +207,7 @@ def write_count(value: Any) -> str:
     >>> write_count(2825), write_count(3.25), write_count(1.2e9)
     ('2,825', '3.2', '1.20\u202fbillion')
     """
-    number = finite(value)
+    number = finite_or_none(value)
     if number is None:
         return MISSING_DASH
     if abs(number) >= 1e8:
@@ -216,7 +218,7 @@ def write_count(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Units:
-    """Units of the response and of the budget.
+    """Units of the response and the budget, and the number formats that follow from them.
 
     Parameters
     ----------
@@ -233,38 +235,38 @@ class Units:
     response_unit: str = ""
 
     @classmethod
-    def of(cls, numbers: Numbers) -> Units:
-        """Return the units of the numbers of a page."""
+    def from_numbers(cls, numbers: Numbers) -> Units:
+        """Return the units that a page's numbers state."""
         return cls(numbers["response"]["kind"], numbers["unit"], numbers.get("response_unit", ""))
 
     @property
     def profit(self) -> Units:
-        """The units of profits: responses are amounts in the unit of costs."""
+        """Units of profits: amounts of money in the unit of costs."""
         return Units("amount", self.currency, self.currency)
 
     @property
     def binary(self) -> bool:
-        """True for a response of yes or no."""
+        """True for yes/no responses."""
         return self.kind == "binary"
 
     @property
     def one(self) -> str:
-        """One unit of budget, in words."""
-        return _add_unit(NumberStyle(), self.currency).text(1.0) if self.currency else "unit of budget"
+        """Text for one unit of budget, such as "€1"."""
+        return _add_unit_to_style(NumberStyle(), self.currency).text(1.0) if self.currency else "unit of budget"
 
     @property
     def one_spent(self) -> str:
-        """One unit of money that is spent, in words."""
+        """Text for one unit of money spent, such as "€1"."""
         return self.one if self.currency else "unit"
 
     @property
     def one_more(self) -> str:
-        """One further unit of budget, in words."""
+        """Text for one more unit of budget, such as "€1 more"."""
         return f"{self.one} more" if self.currency else "one more unit of budget"
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """The smallest and largest mean response that is possible; None for amounts."""
+        """Smallest and largest possible mean response, or None for amounts."""
         return RATE_BOUNDS if self.binary else None
 
     @property
@@ -274,112 +276,112 @@ class Units:
 
     @property
     def price_title(self) -> str:
-        """The title of a price of budget."""
+        """Table title of the price of budget."""
         if self.brings_money:
             return f"What {self.one_more} brings"
         return f"Cost of one more {'response' if self.binary else 'unit of response'}"
 
     def title_axis(self, words: str) -> str:
-        """Return the title of an axis of budgets, with their unit."""
+        """Return an axis title with the unit of the budget."""
         return f"{words} ({self.currency})" if self.currency else words
 
     def response(
         self, values: Iterable[Any], spread: float | None = None, *, digits: int | None = None, short: bool = False
     ) -> NumberStyle:
-        """Return the style of responses: percentages, or numbers with their unit."""
-        return replace(self._style(values, spread, "%", digits, short), bounds=self.bounds)
+        """Return the number format of responses: percentages, or numbers with their unit."""
+        return replace(self._choose_response_style(values, spread, "%", digits, short), bounds=self.bounds)
 
     def difference(
         self, values: Iterable[Any], spread: float | None = None, *, digits: int | None = None, short: bool = False
     ) -> NumberStyle:
-        """Return the style of differences of responses: percentage points, or numbers with their unit."""
-        return self._style(values, spread, "pp", digits, short)
+        """Return the number format of response differences: percentage points, or numbers with their unit."""
+        return self._choose_response_style(values, spread, "pp", digits, short)
 
     def money(
         self, values: Iterable[Any], spread: float | None = None, *, digits: int | None = None, short: bool = False
     ) -> NumberStyle:
-        """Return the style of amounts of budget: to the cent, or with `digits` of the spread on an axis."""
-        known = [number for number in map(finite, values) if number is not None]
+        """Return the number format of amounts of budget."""
+        known = [number for number in map(finite_or_none, values) if number is not None]
         style = choose_style(known, spread, 2 if digits is None else digits, short)
         if digits is None:
-            style = replace(style, decimals=_count_cents(known, style, spread, is_money(self.currency)))
-        return _add_unit(style, self.currency)
+            style = replace(style, decimals=_count_money_decimals(known, style, spread, is_money(self.currency)))
+        return _add_unit_to_style(style, self.currency)
 
-    def rate(self, price: Any) -> str:
-        """Write a price of budget: the cost of one more response; of amounts with a unit, the response to one more unit of budget.
+    def write_price_number(self, price: Any) -> str:
+        """Format the price of budget: the cost of one more response, or the response to one more unit of budget.
 
-        >>> Units("binary", "€").rate(0.000064), Units("amount", "€", "€").rate(0.19), Units("amount", "").rate(None)
-        ('€15,600', '€0.19', '–')
+        >>> Units("binary", "€").write_price_number(0.000064), Units("amount", "€", "€").write_price_number(0.19)
+        ('€15,600', '€0.19')
         """
-        number = finite(price)
+        number = finite_or_none(price)
         if number is None:
             return MISSING_DASH
         if number <= 0:
             return "nothing more to gain"
         if self.brings_money:
             return self.response([number], number).text(number)
-        return self.cost(float(f"{1 / number:.{PRICE_DIGITS}g}"))
+        return self.write_cost(float(f"{1 / number:.{PRICE_DIGITS}g}"))
 
     def write_price(self, price: Any) -> str:
-        """Write a price of budget as a clause; empty if it is unknown.
+        """Write the price of budget as a clause; empty for an unknown price.
 
         >>> Units("binary", "€").write_price(0.02), Units("amount", "€", "€").write_price(0.19)
         ('one more response costs €50.00', '€1 more brings €0.19')
         """
-        number = finite(price)
+        number = finite_or_none(price)
         if number is None:
             return ""
         if number <= 0:
             return "more budget buys nothing more"
         if self.brings_money:
-            return f"{self.one_more} brings {self.rate(number)}"
-        return f"one more {'response' if self.binary else 'unit of response'} costs {self.rate(number)}"
+            return f"{self.one_more} brings {self.write_price_number(number)}"
+        return f"one more {'response' if self.binary else 'unit of response'} costs {self.write_price_number(number)}"
 
     def value_style(self, estimate: Numbers) -> NumberStyle:
-        """Return the style of an estimated response: as many digits as its interval deserves."""
-        return self.response(list_ends(estimate), half_width(estimate))
+        """Return the number format of an estimated response, with digits chosen by its interval."""
+        return self.response(list_estimate_and_ends(estimate), measure_half_width(estimate))
 
     def gain_style(self, estimate: Numbers) -> NumberStyle:
-        """Return the style of an estimated difference of responses."""
-        return self.difference(list_ends(estimate), half_width(estimate))
+        """Return the number format of an estimated response difference, with digits chosen by its interval."""
+        return self.difference(list_estimate_and_ends(estimate), measure_half_width(estimate))
 
     def spend_style(self, estimate: Numbers, *others: Any) -> NumberStyle:
-        """Return the style of an estimated spend and of other amounts of budget."""
-        return self.money([*list_ends(estimate), *others], half_width(estimate))
+        """Return the number format of an estimated spend, with digits chosen by its interval."""
+        return self.money([*list_estimate_and_ends(estimate), *others], measure_half_width(estimate))
 
     def write_gain(self, gain: Numbers) -> str:
-        """Write a difference with its sign and interval: +1.1 pp (−1.3 to +3.5 pp)."""
+        """Format a gain with its sign and interval: +1.1 pp (−1.3 to +3.5 pp)."""
         return self.gain_style(gain).with_interval(gain, signed=True)
 
-    def cost(self, value: Any) -> str:
-        """Write one amount of budget."""
+    def write_cost(self, value: Any) -> str:
+        """Format an amount of budget."""
         return self.money([value]).text(value)
 
-    def total(self, value: Any) -> str:
-        """Write the total cost of all customers, without cents unless it is small.
+    def write_total_cost(self, value: Any) -> str:
+        """Format the total cost of all customers, without cents unless it is small.
 
-        >>> Units("binary", "€").total(576.4), Units("binary", "€").total(0), Units("binary", "€").total(7.5)
-        ('€576', '€0', '€7.50')
+        >>> Units("binary", "€").write_total_cost(576.4), Units("binary", "€").write_total_cost(7.5)
+        ('€576', '€7.50')
         """
-        number = finite(value)
+        number = finite_or_none(value)
         if number is None or 0 < abs(number) < 100 or abs(number) >= 1e6:
-            return self.cost(value)
-        return _add_unit(NumberStyle(), self.currency).text(number)
+            return self.write_cost(value)
+        return _add_unit_to_style(NumberStyle(), self.currency).text(number)
 
-    def _style(
+    def _choose_response_style(
         self, values: Iterable[Any], spread: float | None, sign: str, digits: int | None, short: bool
     ) -> NumberStyle:
         if self.binary:
-            largest = max((abs(number) for number in map(finite, values) if number), default=0.1)
+            largest = max((abs(number) for number in map(finite_or_none, values) if number), default=0.1)
             decimals = count_decimals(spread * 100, digits or 2) if spread else count_decimals(largest * 100, 3)
             return NumberStyle(0.01, min(decimals, MAX_PERCENT_DECIMALS), suffix=f"{THIN_SPACE}{sign}")
         if is_money(self.response_unit) or (self.response_unit and self.response_unit == self.currency):
             return replace(self, currency=self.response_unit).money(values, spread, digits=digits, short=short)
-        return _add_unit(choose_style(values, spread, digits or 2, short), self.response_unit)
+        return _add_unit_to_style(choose_style(values, spread, digits or 2, short), self.response_unit)
 
 
 def is_money(unit: str) -> bool:
-    """Return True for a currency: a sign, or a code of three capital letters.
+    """Return True if a unit is a currency: a currency sign, or a code of three capital letters.
 
     >>> is_money("€"), is_money("CHF"), is_money("visits")
     (True, True, False)
@@ -387,15 +389,15 @@ def is_money(unit: str) -> bool:
     return unit in LEADING_SYMBOLS or (len(unit) == 3 and unit.isascii() and unit.isalpha() and unit.isupper())
 
 
-def _add_unit(style: NumberStyle, unit: str) -> NumberStyle:
-    """Add a unit to a style: the sign of a currency before the number, other units after it."""
+def _add_unit_to_style(style: NumberStyle, unit: str) -> NumberStyle:
+    """Add a unit to a number format: a currency sign before the number, other units after it."""
     if unit in LEADING_SYMBOLS:
         return replace(style, prefix=unit)
     return replace(style, suffix=style.suffix + (f"{THIN_SPACE}{unit}" if unit else ""))
 
 
-def _count_cents(values: list[float], style: NumberStyle, spread: float | None, money: bool) -> int:
-    """Return the decimals of amounts: none for large sums, two for small ones, more for tiny ones.
+def _count_money_decimals(values: list[float], style: NumberStyle, spread: float | None, money: bool) -> int:
+    """Return the number of decimals for amounts of money: none for large sums, more for small ones.
 
     Whole amounts of money keep two decimals, so that they match other amounts; whole amounts of other units have none.
     """

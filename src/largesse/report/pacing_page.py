@@ -1,19 +1,19 @@
-"""The page of paced streams: a table of the methods of pacing, and the course of the first stream."""
+"""Page of simulated pacing: a table of pacing methods, and the course of the first stream."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from largesse.report.charts.axes import draw_axes, fit_axis, fit_frame, split_runs
-from largesse.report.charts.svg import draw_path, element
+from largesse.report.charts.axes import draw_axes, fit_axis, fit_frame, split_at_missing_points
+from largesse.report.charts.svg import draw_path, make_element
 from largesse.report.number_format import (
     MISSING_DASH,
     Numbers,
     Units,
     View,
     choose_style,
-    finite,
+    finite_or_none,
     write_count,
     write_percent,
 )
@@ -30,13 +30,13 @@ STROKES = (  # by place in a figure; they differ in their dashes, not only in co
 Line: TypeAlias = tuple[str, Sequence[Any], Sequence[Any]]  # name, days, numbers
 
 
-def view_pace(numbers: Numbers, units: Units) -> View:
-    """Return text and figures of the page."""
+def view_pacing_page(numbers: Numbers, units: Units) -> View:
+    """Return the template values of the pacing page: texts and figures."""
     first = numbers["first"]
     return {
         "methods": [view_pacing_method(row) for row in numbers["ways"]],
-        "facts": list_facts(first["facts"], units),
-        "notes": write_notes(numbers),
+        "facts": list_stream_facts(first["facts"], units),
+        "notes": write_figure_notes(numbers),
         "figures": [
             _view_price(first, units),
             _view_spend(first, units),
@@ -46,18 +46,23 @@ def view_pace(numbers: Numbers, units: Units) -> View:
 
 
 def view_pacing_method(row: Numbers) -> dict[str, str]:
-    """Return the results of a method of pacing as text."""
+    """Return the results of one pacing method as text."""
     shares = {
         key: MISSING_DASH if row[key] is None else f"{100 * row[key]:.1f} %"
         for key in ("value", "worst", "gain", "use", "short")
     }
-    return {"name": row["name"], "over": write_count(row["over"]), **shares, "refused": write_refused(row["refused"])}
+    return {
+        "name": row["name"],
+        "over": write_count(row["over"]),
+        **shares,
+        "refused": write_refused_share(row["refused"]),
+    }
 
 
-def write_refused(share: float) -> str:
-    """Write the share of refused redemptions, which is small.
+def write_refused_share(share: float) -> str:
+    """Format the share of refused redemptions.
 
-    >>> write_refused(0.0), write_refused(0.000004), write_refused(0.00064)
+    >>> write_refused_share(0.0), write_refused_share(0.000004), write_refused_share(0.00064)
     ('0 %', 'below 0.001 %', '0.064 %')
     """
     if not share:
@@ -65,7 +70,7 @@ def write_refused(share: float) -> str:
     return "below 0.001 %" if share < 1e-5 else f"{100 * share:.3f} %"
 
 
-def list_facts(facts: Numbers, units: Units) -> list[tuple[str, str]]:
+def list_stream_facts(facts: Numbers, units: Units) -> list[tuple[str, str]]:
     """Return the facts of the first stream as pairs of name and text."""
     money = units.money([facts["total"], facts["spent"]])
     expected = write_count(round(facts["foreseen"]))
@@ -81,8 +86,8 @@ def list_facts(facts: Numbers, units: Units) -> list[tuple[str, str]]:
     return rows
 
 
-def write_notes(numbers: Numbers) -> list[str]:
-    """Explain the figures of these streams."""
+def write_figure_notes(numbers: Numbers) -> list[str]:
+    """Return sentences that explain the figures of the pacing page."""
     if numbers["replayed"]:
         notes = ["The table was replayed in the order of arrival. The model predicted responses and redemptions."]
     else:
@@ -105,7 +110,7 @@ def write_notes(numbers: Numbers) -> list[str]:
         notes.append(
             "Costs are paid on redemption, and promises hold while the budget lasts. The ledger reserves what open promises will "
             "probably cost, and refuses a redemption that no longer fits. Paced, "
-            f"{write_refused(paced['refused'])} of {write_count(paced['redemptions'])} redemptions were refused, in "
+            f"{write_refused_share(paced['refused'])} of {write_count(paced['redemptions'])} redemptions were refused, in "
             f"{write_count(paced['streams_refused'])} of {write_count(streams)} {'stream' if streams == 1 else 'streams'}. "
             "A refused customer counts as one who got the cheapest level. The offline optimum keeps to the budget on average."
         )
@@ -125,22 +130,24 @@ def write_notes(numbers: Numbers) -> list[str]:
 
 
 def _view_figure(name: str, lines: Sequence[Line], up_title: str, note: str) -> View:
-    """Return the drawing of numbers over days, its legend and its note."""
+    """Return the template values of a figure of numbers over days: drawing, legend and note."""
     days = fit_axis([day for _, each, _ in lines for day in each], 8)
     up = fit_axis([number for _, _, each in lines for number in each], 5)
     styles = (choose_style(axis.ticks, axis.step, digits=1, short=True) for axis in (days, up))
     frame = fit_frame(WIDTH, HEIGHT, FONT, days, up, *styles)
     paths, keys = [], []
     for (line, each, numbers), stroke in zip(lines, STROKES, strict=False):
-        known = ((day, finite(number)) for day, number in zip(each, numbers, strict=True))
-        runs = split_runs(None if number is None else (frame.x(day), frame.y(number)) for day, number in known)
+        known = ((day, finite_or_none(number)) for day, number in zip(each, numbers, strict=True))
+        runs = split_at_missing_points(
+            None if number is None else (frame.x(day), frame.y(number)) for day, number in known
+        )
         paths += [draw_path(run, style=f"fill:none;{stroke}") for run in runs if len(run) > 1]
-        sample = element("path", d="M0 7H26", style=f"fill:none;{stroke}")
-        keys.append({"sample": element("svg", sample, viewBox="0 0 26 14", aria_hidden="true"), "name": line})
+        sample = make_element("path", d="M0 7H26", style=f"fill:none;{stroke}")
+        keys.append({"sample": make_element("svg", sample, viewBox="0 0 26 14", aria_hidden="true"), "name": line})
     title = name.capitalize()
     box = {"viewBox": f"0 0 {WIDTH:g} {HEIGHT:g}", "font_size": FONT, "role": "img"}
     box["aria_label"] = f"{title} over the days. {note}"
-    svg = element("svg", draw_axes(frame, "day", up_title), *paths, class_="frontier", **box)
+    svg = make_element("svg", draw_axes(frame, "day", up_title), *paths, class_="frontier", **box)
     return {"name": name, "title": title, "note": note, "svg": svg, "keys": keys}
 
 

@@ -1,4 +1,4 @@
-"""The pages: one dict of numbers in, one self-contained HTML page out. A page computes nothing but layout."""
+"""Rendering of the HTML pages from their numbers, by templates without computation."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from largesse.levels import LEADING_SYMBOLS
-from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, level_variables
-from largesse.report.checkup_pages import view_check, view_checkup
-from largesse.report.comparison_rows import view_legend
-from largesse.report.labels import apply_labels
-from largesse.report.number_format import THIN_SPACE, Numbers, Units, View, finite
-from largesse.report.pacing_page import view_pace
+from largesse.report.charts.palette import DARK_LEVELS, LIGHT_LEVELS, write_level_css_variables
+from largesse.report.comparison_rows import view_level_legend
+from largesse.report.labels import apply_display_labels
+from largesse.report.log_and_campaign_check_pages import view_check, view_checkup
+from largesse.report.number_format import THIN_SPACE, Numbers, Units, View, finite_or_none
+from largesse.report.pacing_page import view_pacing_page
 from largesse.report.sections.budget_frontier import view_frontier
 from largesse.report.sections.decision_explanations import view_explanations
-from largesse.report.sections.gain_bounds import view_bounds
-from largesse.report.sections.level_changes import view_transitions
-from largesse.report.sections.level_responses import view_responses
-from largesse.report.sections.method_details import view_method
-from largesse.report.sections.overlap_balance import view_support
-from largesse.report.sections.profit_by_budget import view_profit
-from largesse.report.sections.protected_groups import view_protected
+from largesse.report.sections.gain_bounds import view_gain_bounds
+from largesse.report.sections.level_changes import view_level_changes
+from largesse.report.sections.level_responses import view_level_responses
+from largesse.report.sections.method_details import view_method_details
+from largesse.report.sections.overlap_balance import view_overlap_and_balance
+from largesse.report.sections.profit_by_budget import view_profit_by_budget
+from largesse.report.sections.protected_groups import view_protected_groups
 from largesse.report.sections.qini_curve import view_qini_curve
 from largesse.report.sections.segments import view_segments
 from largesse.report.sections.summary import view_summary
-from largesse.report.sentences import warn_of_spending, write_sentences
+from largesse.report.sentences import list_spending_warnings, write_verdict_sentences
 from largesse.version import __version__
 
 MakeView: TypeAlias = Callable[[Numbers, Units], View | None]
@@ -37,16 +37,16 @@ TEMPLATES = Path(__file__).parent
 # leave it out; its title.
 REPORT_SECTIONS: tuple[tuple[str, MakeView, str], ...] = (
     ("segments", view_segments, "Who gets what, and at which budget?"),
-    ("level_changes", view_transitions, "What changes for whom?"),
-    ("protected_groups", view_protected, "Is it fair? Spend and gain by group"),
+    ("level_changes", view_level_changes, "What changes for whom?"),
+    ("protected_groups", view_protected_groups, "Is it fair? Spend and gain by group"),
     ("budget_frontier", view_frontier, "What would another budget bring?"),
-    ("profit_by_budget", view_profit, "What is left after costs?"),
-    ("gain_bounds", view_bounds, "How sure is the gain?"),
+    ("profit_by_budget", view_profit_by_budget, "What is left after costs?"),
+    ("gain_bounds", view_gain_bounds, "How sure is the gain?"),
     ("qini_curve", view_qini_curve, "Does choosing pay at other budgets?"),
-    ("level_responses", view_responses, "What does each level bring?"),
+    ("level_responses", view_level_responses, "What does each level bring?"),
     ("decision_explanations", view_explanations, "Why does a customer get this level?"),
-    ("overlap_balance", view_support, "Can the log answer this?"),
-    ("method_details", view_method, "How was it done?"),
+    ("overlap_balance", view_overlap_and_balance, "Can the log answer this?"),
+    ("method_details", view_method_details, "How was it done?"),
     ("glossary", lambda _numbers, _units: {}, "What do the words mean?"),
 )
 LONG_WORD = re.compile(r"[^\s&;]{19,}")  # outside of entities such as &amp;
@@ -55,8 +55,8 @@ SIGNED_CURRENCY = re.compile(f"(?<=[+−])(?=[{re.escape(''.join(sorted(LEADING_
 
 
 @dataclass(frozen=True)
-class Heading:
-    """The facts of a campaign that no step knows: title, units of costs and response, seed, and day."""
+class CampaignHeading:
+    """Title, units, seed and date of a campaign's report."""
 
     title: str
     unit: str
@@ -65,15 +65,17 @@ class Heading:
     response_unit: str = ""
 
 
-def join_parts(
-    heading: Heading,
+def join_report_numbers(
+    heading: CampaignHeading,
     fit: Numbers,
     plan: Numbers,
     evaluation: Numbers,
     joint: Numbers,
     labels: Mapping[str, str] | None = None,
 ) -> View:
-    """Join the summaries of all steps, as JSON types, into the numbers of the page; the plan's number wins a conflict.
+    """Join the numbers of all steps of a run into the numbers of the report.
+
+    All are JSON types; the plan's number wins a conflict.
 
     `joint` holds the numbers of plan and evaluation together; `labels` replace the names of columns and levels.
     """
@@ -82,58 +84,60 @@ def join_parts(
         for key, value in result.items():
             both = isinstance(value, dict) and isinstance(joined.get(key), dict)
             joined[key] = {**joined[key], **value} if both else value
-    joined = apply_labels(joined, labels or {})
-    return joined | {"answer": write_answer(joined)}
+    joined = apply_display_labels(joined, labels or {})
+    return joined | {"answer": write_verdict_and_warnings(joined)}
 
 
-def write_answer(numbers: Numbers) -> View:
-    """Return headline, verdict and all warnings."""
-    units = Units.of(numbers)
-    warnings = [*warn_of_spending(units, numbers), *numbers["warnings"]]
-    return {**write_sentences(units, numbers), "warnings": warnings}
+def write_verdict_and_warnings(numbers: Numbers) -> View:
+    """Return the headline, the verdict and all warnings of a report as text."""
+    units = Units.from_numbers(numbers)
+    warnings = [*list_spending_warnings(units, numbers), *numbers["warnings"]]
+    return {**write_verdict_sentences(units, numbers), "warnings": warnings}
 
 
 def render_report(numbers: Numbers, *, short: bool = False) -> str:
-    """Return the report as one HTML page that loads no other file and nothing from the network.
+    """Render the report as one HTML page that needs no other file and no network.
 
     Parameters
     ----------
     numbers
-        The result of `join_parts`. Numbers that are None or not finite are shown as a dash. Strings are escaped. The same
+        The result of `join_report_numbers`. Numbers that are None or not finite are shown as a dash. Strings are escaped. The same
         numbers give the same page.
     short
         Return the summary alone, which is one page of A4.
     """
-    numbers = clean(numbers)
-    units = Units.of(numbers)
+    numbers = clean_page_value(numbers)
+    units = Units.from_numbers(numbers)
     views = () if short else ((name, title, view(numbers, units)) for name, view, title in REPORT_SECTIONS)
     sections = [{"name": name, "title": title, "view": view} for name, title, view in views if view is not None]
     summary = view_summary(numbers, units)
-    return _fill("report.html", numbers, units, summary=summary, sections=sections, legend=view_legend(numbers, units))
+    return _fill_template(
+        "report.html", numbers, units, summary=summary, sections=sections, legend=view_level_legend(numbers, units)
+    )
 
 
-def render_checkup(numbers: Numbers) -> str:
-    """Return the page of a log's checkup, from the result of `describe_checkup`."""
+def render_log_checkup(numbers: Numbers) -> str:
+    """Render the HTML page of a log checkup, from the result of `describe_checkup`."""
     return _render_view("checkup.html", numbers, view_checkup)
 
 
-def render_check(numbers: Numbers) -> str:
-    """Return the page of a campaign's check, from the result of `describe_check`."""
+def render_campaign_check(numbers: Numbers) -> str:
+    """Render the HTML page of a campaign check, from the result of `describe_check`."""
     return _render_view("campaign_check.html", numbers, view_check)
 
 
-def render_pace(numbers: Numbers) -> str:
-    """Return the page of paced streams, from the numbers of a simulation."""
-    return _render_view("pacing.html", numbers, view_pace)
+def render_pacing_page(numbers: Numbers) -> str:
+    """Render the HTML page of simulated pacing, from the numbers of a simulation."""
+    return _render_view("pacing.html", numbers, view_pacing_page)
 
 
 def _render_view(template: str, numbers: Numbers, view: MakeView) -> str:
-    numbers = clean(numbers)
-    units = Units.of(numbers)
-    return _fill(template, numbers, units, view=view(numbers, units))
+    numbers = clean_page_value(numbers)
+    units = Units.from_numbers(numbers)
+    return _fill_template(template, numbers, units, view=view(numbers, units))
 
 
-def _fill(template: str, numbers: Numbers, units: Units, **context: Any) -> str:
+def _fill_template(template: str, numbers: Numbers, units: Units, **context: Any) -> str:
     import jinja2
 
     environment = jinja2.Environment(
@@ -144,20 +148,23 @@ def _fill(template: str, numbers: Numbers, units: Units, **context: Any) -> str:
         lstrip_blocks=True,
     )
     depth = max(len(numbers["levels"]), 1)
-    colours = {"light": level_variables(LIGHT_LEVELS, depth), "dark": level_variables(DARK_LEVELS, depth)}
+    colours = {
+        "light": write_level_css_variables(LIGHT_LEVELS, depth),
+        "dark": write_level_css_variables(DARK_LEVELS, depth),
+    }
     page = environment.get_template(template).render(
         n=numbers, units=units, response=numbers["response"]["name"], **colours, **context
     )
     parts = re.split(r"(<(?:style|script|code)>.*?</(?:style|script|code)>|<[^>]*>)", page.strip(), flags=re.DOTALL)
-    return "".join(_place_breaks(part, is_text=k % 2 == 0) for k, part in enumerate(parts)) + "\n"
+    return "".join(_mark_line_breaks(part, is_text=k % 2 == 0) for k, part in enumerate(parts)) + "\n"
 
 
-def _place_breaks(part: str, *, is_text: bool = True) -> str:
-    """Mark in a part of the page where lines may end within very long words, and where they may not end.
+def _mark_line_breaks(part: str, *, is_text: bool = True) -> str:
+    """Insert invisible characters into HTML text that allow or forbid line breaks in long words and amounts.
 
     In tags, that is where they may not end; style, script and code stay as they are.
 
-    >>> _place_breaks("+€5 clicked_on_the_link").split("\u200b")
+    >>> _mark_line_breaks("+€5 clicked_on_the_link").split("\u200b")
     ['+\u2060€5 clicked_', 'on_', 'the_', 'link']
     """
     if is_text:
@@ -165,17 +172,17 @@ def _place_breaks(part: str, *, is_text: bool = True) -> str:
     return part if part.startswith(("<style>", "<script>", "<code>")) else SIGNED_CURRENCY.sub("\u2060", part)
 
 
-def clean(value: Any) -> Any:
-    r"""Return a copy that a page can show: non-finite numbers become None, control characters become spaces.
+def clean_page_value(value: Any) -> Any:
+    r"""Replace non-finite numbers by None and control characters by spaces in a page's values.
 
-    >>> clean({"a": float("nan"), "b": ["x\ny"]})
+    >>> clean_page_value({"a": float("nan"), "b": ["x\ny"]})
     {'a': None, 'b': ['x y']}
     """
     if isinstance(value, Mapping):
-        return {key: clean(item) for key, item in value.items()}
+        return {key: clean_page_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [clean(item) for item in value]
+        return [clean_page_value(item) for item in value]
     if isinstance(value, str):
         text = "".join(" " if unicodedata.category(c) in ("Cc", "Cs") else c for c in value)
         return re.sub(r"(?<=\d) %", f"{THIN_SPACE}%", text)  # a number and its percent sign stay on one line
-    return finite(value) if isinstance(value, float) else value
+    return finite_or_none(value) if isinstance(value, float) else value

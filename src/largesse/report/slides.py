@@ -1,4 +1,4 @@
-"""Slides: the summary and the main figures of a report as PNG pictures, drawn by matplotlib."""
+"""Slides of the report's summary and main figures as PNG pictures, drawn with Matplotlib."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from largesse.errors import require_part
-from largesse.report.charts.palette import LIGHT_LEVELS, choose_ink, spread_colours
-from largesse.report.comparison_rows import view_reference
+from largesse.report.charts.palette import LIGHT_LEVELS, choose_text_colour, spread_colours
+from largesse.report.comparison_rows import view_value_and_spend
 from largesse.report.notebook_plots import BLUE, GREY, ORANGE, PLOT_SETTINGS
-from largesse.report.number_format import Numbers, Units, finite, write_percent
-from largesse.report.page_rendering import clean
+from largesse.report.number_format import Numbers, Units, finite_or_none, write_percent
+from largesse.report.page_rendering import clean_page_value
 from largesse.report.sections.summary import view_summary
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Draw = Callable[["Figure", Numbers, Units], None]
 
 
 def draw_slides(numbers: Numbers) -> dict[str, bytes]:
-    """Return PNG pictures of a report by their file names; the same numbers give the same pictures.
+    """Return the report's slides as PNG bytes by file name.
 
     A slide without anything to show is left out.
     """
@@ -38,13 +38,13 @@ def draw_slides(numbers: Numbers) -> dict[str, bytes]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    numbers, slides = clean(numbers), {}
-    units = Units.of(numbers)
+    numbers, slides = clean_page_value(numbers), {}
+    units = Units.from_numbers(numbers)
     slots: tuple[tuple[str, bool, Draw], ...] = (
-        ("1-answer.png", True, _draw_answer),
-        ("2-before-and-after.png", True, _draw_before),
-        ("3-budgets.png", len(numbers["frontier"]["points"]) > 1, _draw_budgets),
-        ("4-levels.png", bool(numbers["uniform"]), _draw_levels),
+        ("1-answer.png", True, _draw_verdict_slide),
+        ("2-before-and-after.png", True, _draw_before_and_after_slide),
+        ("3-budgets.png", len(numbers["frontier"]["points"]) > 1, _draw_frontier_slide),
+        ("4-levels.png", bool(numbers["uniform"]), _draw_level_means_slide),
     )
     with matplotlib.rc_context(SLIDE_SETTINGS):
         for name, is_there, draw in slots:
@@ -60,28 +60,28 @@ def draw_slides(numbers: Numbers) -> dict[str, bytes]:
     return slides
 
 
-def _write_title(figure: Figure, title: str, below: str = "") -> None:
-    figure.text(LEFT, 0.93, _wrap(title, TITLE_WIDTH), fontsize=25, fontweight="bold", va="top", color=INK)
+def _write_slide_title(figure: Figure, title: str, below: str = "") -> None:
+    figure.text(LEFT, 0.93, _wrap_text(title, TITLE_WIDTH), fontsize=25, fontweight="bold", va="top", color=INK)
     lines = title.count("\n") + len(textwrap.wrap(title, TITLE_WIDTH))
     if below:
-        figure.text(LEFT, 0.93 - 0.062 * lines, _wrap(below, TEXT_WIDTH), fontsize=14, va="top", color=SOFT)
+        figure.text(LEFT, 0.93 - 0.062 * lines, _wrap_text(below, TEXT_WIDTH), fontsize=14, va="top", color=SOFT)
 
 
-def _wrap(text: str, width: int) -> str:
+def _wrap_text(text: str, width: int) -> str:
     return "\n".join(textwrap.wrap(text, width))
 
 
-def _draw_answer(figure: Figure, numbers: Numbers, units: Units) -> None:
-    """Draw the verdict, the numbers of the summary, and the groups of customers."""
+def _draw_verdict_slide(figure: Figure, numbers: Numbers, units: Units) -> None:
+    """Draw the slide with the verdict, the summary's numbers and the customer groups."""
     view, answer = view_summary(numbers, units), numbers["answer"]
-    _write_title(figure, answer["headline"], answer["verdict"])
+    _write_slide_title(figure, answer["headline"], answer["verdict"])
     cards = view["cards"]
     width = (RIGHT - LEFT) / max(len(cards), 1)
     for k, card in enumerate(cards):
         x, letters = LEFT + k * width, round(CARD_WIDTH * 3 / max(len(cards), 3))
-        figure.text(x, 0.60, _wrap(card.title, letters), fontsize=13, va="bottom", color=SOFT, fontweight="bold")
+        figure.text(x, 0.60, _wrap_text(card.title, letters), fontsize=13, va="bottom", color=SOFT, fontweight="bold")
         figure.text(x, 0.585, card.number, fontsize=27, va="top", color=INK, fontweight="bold")
-        below = "\n".join([_wrap(card.interval, letters), _wrap(card.sentence, letters)])
+        below = "\n".join([_wrap_text(card.interval, letters), _wrap_text(card.sentence, letters)])
         figure.text(x, 0.50, below, fontsize=12.5, va="top", color=INK, linespacing=1.4)
     if view["groups"]:
         figure.text(LEFT, 0.27, "Who gets what", fontsize=15, fontweight="bold", color=INK)
@@ -89,12 +89,12 @@ def _draw_answer(figure: Figure, numbers: Numbers, units: Units) -> None:
         figure.text(LEFT, 0.25, groups, fontsize=14, va="top", color=INK, linespacing=1.5)
 
 
-def _draw_before(figure: Figure, numbers: Numbers, units: Units) -> None:
-    """Draw the shares of customers at each level before and with the plan, and the differences below."""
+def _draw_before_and_after_slide(figure: Figure, numbers: Numbers, units: Units) -> None:
+    """Draw the slide of customer shares by level, in the past and with the plan."""
     view, levels = view_summary(numbers, units), numbers["money"]["levels"]
-    _write_title(figure, "Before and after", view["compared"])
-    counts = [finite(row["rows"]) or 0.0 for row in numbers["support"]["overlap"]]
-    bars: list[tuple[str, list[float]]] = [("This plan", [finite(row["share"]) or 0.0 for row in levels])]
+    _write_slide_title(figure, "Before and after", view["compared"])
+    counts = [finite_or_none(row["rows"]) or 0.0 for row in numbers["support"]["overlap"]]
+    bars: list[tuple[str, list[float]]] = [("This plan", [finite_or_none(row["share"]) or 0.0 for row in levels])]
     total = sum(counts)
     if len(counts) == len(levels) and total > 0:
         bars.append(("Before", [count / total for count in counts]))
@@ -103,7 +103,7 @@ def _draw_before(figure: Figure, numbers: Numbers, units: Units) -> None:
         for row, (_, shares) in enumerate(bars):
             axes.barh(row, shares[k], left=sum(shares[:k]), color=colour, label=level["name"] if row == 0 else None)
             if shares[k] >= MIN_BAR_TEXT_SHARE:
-                middle, ink = sum(shares[:k]) + shares[k] / 2, choose_ink(colour)
+                middle, ink = sum(shares[:k]) + shares[k] / 2, choose_text_colour(colour)
                 axes.text(middle, row, write_percent(shares[k]), ha="center", va="center", color=ink, fontsize=14)
     axes.set_yticks(range(len(bars)), [name for name, _ in bars])
     axes.set_xlim(0, 1)
@@ -114,46 +114,57 @@ def _draw_before(figure: Figure, numbers: Numbers, units: Units) -> None:
     figure.text(LEFT, 0.25, "\n".join(lines), fontsize=17, va="top", color=INK, linespacing=1.7)
 
 
-def _draw_budgets(figure: Figure, numbers: Numbers, units: Units) -> None:
-    """Draw the estimated value of plans at every budget, with its interval and the plan."""
-    _write_title(figure, "What another budget would bring")
+def _draw_frontier_slide(figure: Figure, numbers: Numbers, units: Units) -> None:
+    """Draw the slide of estimated value by budget, with its interval and the plan."""
+    _write_slide_title(figure, "What another budget would bring")
     points = [
         point
         for point in numbers["frontier"]["points"]
-        if all(finite(point["value"][end]) is not None for end in ("low", "estimate", "high"))
+        if all(finite_or_none(point["value"][end]) is not None for end in ("low", "estimate", "high"))
     ]
     axes = _add_axes(figure)
-    budgets, scale = [point["budget"] for point in points], _scale(units)
-    ends = [[scale * _keep(units, point["value"][end]) for point in points] for end in ("low", "high", "estimate")]
+    budgets, scale = [point["budget"] for point in points], _choose_axis_factor(units)
+    ends = [
+        [scale * _clip_to_bounds(units, point["value"][end]) for point in points] for end in ("low", "high", "estimate")
+    ]
     axes.fill_between(budgets, ends[0], ends[1], color=BLUE, alpha=0.18, linewidth=0, label="95 % interval")
     axes.plot(budgets, ends[2], color=BLUE, linewidth=2.5, label="honest value")
-    budget, value = finite(numbers["budget"]["average"]), finite(numbers["value"]["estimate"])
+    budget, value = finite_or_none(numbers["budget"]["average"]), finite_or_none(numbers["value"]["estimate"])
     if budget is not None and value is not None:
         axes.plot([budget], [scale * value], "o", color=ORANGE, markersize=13, label="this plan")
     axes.legend(frameon=False, loc="lower right")
     axes.set_xlabel(units.title_axis("budget per customer"))
-    axes.set_ylabel(_name_value(units))
+    axes.set_ylabel(_name_response_axis(units))
 
 
-def _draw_levels(figure: Figure, numbers: Numbers, units: Units) -> None:
-    """Draw the mean response if everyone got a level, and that of the plan."""
-    _write_title(figure, "What each level would bring, if everyone got it")
+def _draw_level_means_slide(figure: Figure, numbers: Numbers, units: Units) -> None:
+    """Draw the slide of mean response by level for everyone, and of the plan."""
+    _write_slide_title(figure, "What each level would bring, if everyone got it")
     rows = [*numbers["uniform"], {**numbers, "name": "this plan"}]
-    axes, scale = _add_axes(figure), _scale(units)
+    axes, scale = _add_axes(figure), _choose_axis_factor(units)
     for k, row in enumerate(rows):
-        low, middle, high = (finite(row["value"].get(end)) for end in ("low", "estimate", "high"))
+        low, middle, high = (finite_or_none(row["value"].get(end)) for end in ("low", "estimate", "high"))
         colour = ORANGE if row is rows[-1] else BLUE
         if low is not None and high is not None:
-            axes.plot([scale * _keep(units, low), scale * _keep(units, high)], [k, k], color=colour, linewidth=3)
+            axes.plot(
+                [scale * _clip_to_bounds(units, low), scale * _clip_to_bounds(units, high)],
+                [k, k],
+                color=colour,
+                linewidth=3,
+            )
         if middle is not None:
-            axes.plot([scale * _keep(units, middle)], [k], "o", color=colour, markersize=11)
+            axes.plot([scale * _clip_to_bounds(units, middle)], [k], "o", color=colour, markersize=11)
             axes.text(
-                scale * _keep(units, middle), k - 0.22, view_reference(row, units)["value"], ha="center", fontsize=13
+                scale * _clip_to_bounds(units, middle),
+                k - 0.22,
+                view_value_and_spend(row, units)["value"],
+                ha="center",
+                fontsize=13,
             )
     axes.set_yticks(range(len(rows)), [textwrap.shorten(row["name"], 34, placeholder=" …") for row in rows])
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3)
-    axes.set_xlabel(f"{_name_value(units)}, 95 % interval")
+    axes.set_xlabel(f"{_name_response_axis(units)}, 95 % interval")
 
 
 def _add_axes(figure: Figure) -> Axes:
@@ -163,17 +174,17 @@ def _add_axes(figure: Figure) -> Axes:
     return axes
 
 
-def _scale(units: Units) -> float:
+def _choose_axis_factor(units: Units) -> float:
     return 100.0 if units.binary else 1.0
 
 
-def _keep(units: Units, value: Any) -> float:
-    """Return a number of a slide, within the bounds of a rate."""
+def _clip_to_bounds(units: Units, value: Any) -> float:
+    """Return a number clipped to the possible range of responses."""
     low, high = units.bounds or (-float("inf"), float("inf"))
     return min(max(float(value), low), high)
 
 
-def _name_value(units: Units) -> str:
+def _name_response_axis(units: Units) -> str:
     if units.binary:
         return "customers who respond (%)"
     return f"mean response ({units.response_unit})" if units.response_unit else "mean response"

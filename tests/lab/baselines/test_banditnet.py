@@ -27,11 +27,11 @@ from largesse.stats.link_functions import softmax
 from largesse_lab.baselines.banditnet import (
     BANDITNET_FORMAT,
     BanditNet,
-    Trainer,
-    Translation,
+    BanditNetTrainer,
+    TranslationResult,
     choose_translation,
+    compute_policy_loss,
     find_softmax_price,
-    policy_loss,
 )
 from support.models import flat
 
@@ -82,7 +82,7 @@ def test_the_objective_is_that_of_algorithm_one() -> None:
     policy = softmax(hidden @ params["head_w"] + params["head_b"])
     each = (reward - 0.3) * policy[np.arange(6), level] * inverse - 0.2 * (policy @ COSTS)
     rows = tuple(jnp.asarray(part) for part in (level, X, reward, inverse, costs, weight))
-    found = policy_loss(shape, params, rows, jnp.float32(0.3), jnp.float32(0.2))
+    found = compute_policy_loss(shape, params, rows, jnp.float32(0.3), jnp.float32(0.2))
     assert float(found) == pytest.approx(-np.average(each, weights=weight), rel=1e-5)
 
 
@@ -90,21 +90,24 @@ def test_a_larger_translation_of_rewards_makes_the_normaliser_smaller() -> None:
     tried = trainer_of(budget=2.0).train(np.array([-1.0, 0.5, 2.0])).translations
     sizes = [one.normaliser for one in tried]
     assert sizes[0] > sizes[1] > sizes[2]
-    assert tried[1].sound
-    assert not tried[2].sound  # it avoids the rows of the log
+    assert tried[1].has_valid_normaliser
+    assert not tried[2].has_valid_normaliser  # it avoids the rows of the log
 
 
-def trainer_of(**other: Any) -> Trainer:
+def trainer_of(**other: Any) -> BanditNetTrainer:
     """The trainer of a net that is not fitted yet."""
-    return Trainer(
-        flat(BanditNet, **(TINY | other))._settings(), fitted().encode(log()), log(), np.broadcast_to(COSTS, (300, 3))
+    return BanditNetTrainer(
+        flat(BanditNet, **(TINY | other))._gather_settings(),
+        fitted().encode(log()),
+        log(),
+        np.broadcast_to(COSTS, (300, 3)),
     )
 
 
 def test_snips_and_the_normaliser_are_what_they_are_called() -> None:
     trainer, given_log = trainer_of(), log()
     policy = softmax(np.random.default_rng(0).normal(size=(300, 3)))
-    found = trainer._judge(0.1, 0.2, policy)
+    found = trainer._evaluate_translation(0.1, 0.2, policy)
     ratio = policy[np.arange(300), given_log.level] / given_log.propensity
     held = trainer.rows.held
     assert found.normaliser == pytest.approx(ratio[~held].mean())
@@ -115,8 +118,8 @@ def test_snips_and_the_normaliser_are_what_they_are_called() -> None:
 
 
 def test_a_policy_that_avoids_rows_is_not_chosen_while_a_sound_one_is_there() -> None:
-    def one(snips: float, normaliser: float) -> Translation:
-        return Translation(0.0, 0.0, 0.0, normaliser, (0.9, 1.1), snips)
+    def one(snips: float, normaliser: float) -> TranslationResult:
+        return TranslationResult(0.0, 0.0, 0.0, normaliser, (0.9, 1.1), snips)
 
     assert choose_translation([one(0.9, 0.5), one(0.4, 1.0), one(0.6, 0.95)]) == 2
     assert choose_translation([one(0.9, 0.5), one(0.4, 1.5)]) == 0
@@ -182,11 +185,11 @@ def test_training_anew_finds_the_smallest_price_within_the_budget() -> None:
     trainer = trainer_of(budget=0.8, search="retrain")
     shifts = np.array([0.2, 0.5])
     prices, networks = trainer._search_by_training(shifts)
-    spends = [trainer._spend(softmax(score)) for score in networks.scores(trainer.rows.X)]
+    spends = [trainer._measure_spend(softmax(score)) for score in networks.scores(trainer.rows.X)]
     assert max(spends) <= 0.8
     assert min(spends) > 0.6  # it goes to the edge
     cheaper = trainer._train(shifts, prices * 0.8).scores(trainer.rows.X)
-    assert any(trainer._spend(softmax(score)) > 0.8 for score in cheaper)
+    assert any(trainer._measure_spend(softmax(score)) > 0.8 for score in cheaper)
 
 
 def test_contact_costs_are_part_of_the_budget() -> None:

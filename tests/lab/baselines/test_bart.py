@@ -14,7 +14,7 @@ from largesse.response.stacking import Stack
 from largesse.stats.link_functions import softmax
 from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines import bart as module
-from largesse_lab.baselines.bart import BART, _as_often, _logging
+from largesse_lab.baselines.bart import BART, _fit_level_regression, _repeat_rows_by_weight
 
 SMALL = {"trees": 15, "draws": 12, "warm": 4}
 
@@ -57,7 +57,7 @@ def test_propensities_become_columns_and_are_kept() -> None:
     X, level, response = arrays()
     model = BART(propensity=True, **SMALL).fit(X, level, response)
     assert model.logging_ is not None
-    shares = model._columns(model.encode(X))[:, 3:]
+    shares = model._append_propensities(model.encode(X))[:, 3:]
     assert shares.shape == (300, 4)
     assert shares.sum(axis=1) == pytest.approx(1.0)
     assert np.array_equal(BART.from_state(*model.state()).predict(X), model.predict(X))
@@ -67,7 +67,7 @@ def test_propensities_of_two_levels_are_probabilities() -> None:
     X, level, response = arrays()
     given = (level + X[:, 2] > 2).astype(int)
     model = BART(propensity=True, **SMALL).fit(X, given, response)
-    shares = model._columns(model.encode(X))[:, 3:]
+    shares = model._append_propensities(model.encode(X))[:, 3:]
     assert shares.sum(axis=1) == pytest.approx(1.0)
     assert shares.mean(axis=0) == pytest.approx(np.bincount(given) / 300, abs=0.02)
     assert np.corrcoef(shares[:, 1], X[:, 2])[0, 1] > 0.5
@@ -78,7 +78,7 @@ def test_a_level_that_a_part_of_the_log_never_gave_has_no_propensity() -> None:
     log = log_from_arrays(X, level, response)
     for levels in ([0, 2], [1]):
         part = log.take(np.isin(level, levels))
-        shares = softmax(_logging(X[np.isin(level, levels)], part)[-1:])
+        shares = softmax(_fit_level_regression(X[np.isin(level, levels)], part)[-1:])
         assert shares.sum() == pytest.approx(1.0)
         assert (np.delete(shares[0], levels) < 1e-9).all()
 
@@ -112,7 +112,7 @@ def test_weights_move_the_curves_towards_the_heavy_rows() -> None:
 @settings(max_examples=50, deadline=None)
 def test_rows_are_taken_as_often_as_they_weigh(seed: int, n: int) -> None:
     weight = np.random.default_rng(seed).integers(0, 5, n) + np.eye(n)[0]
-    often = np.bincount(_as_often(weight, seed), minlength=n)
+    often = np.bincount(_repeat_rows_by_weight(weight, seed), minlength=n)
     assert often.sum() == n
     assert np.abs(often - n * weight / weight.sum()).max() < 1 + 1e-9
     assert not often[weight == 0].any()

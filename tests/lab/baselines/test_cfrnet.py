@@ -14,14 +14,14 @@ from largesse.response.networks.network_settings import Network
 from largesse.worlds.paper_simulations import simulate
 from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.cfrnet import ALPHAS, CFRNet
-from largesse_lab.baselines.network_helpers import normal_params
+from largesse_lab.baselines.network_helpers import draw_initial_parameters
 from support.models import flat
 
 # The same small network everywhere: it is compiled once.
 TINY: dict[str, Any] = {"width": 8, "depth": 1, "head_width": 8, "head_depth": 1, "initial_scale": 1.0, "steps": 50}
 SIZE = Network(width=5, depth=2, activation="elu", head_width=4, head_depth=1, initial_scale=1.0)
-NET = program.Net(3, 2, SIZE, True)
-OBJECTIVE = program.Objective("linear", True, 0.01)
+NET = program.CFRNetArchitecture(3, 2, SIZE, True)
+OBJECTIVE = program.CFRNetPenalties("linear", True, 0.01)
 
 
 def cfrnet(**other: Any) -> CFRNet:
@@ -35,9 +35,9 @@ def arrays(K: int = 2, n: int = 240, *, amounts: bool = False) -> tuple[Array, A
     return X, level, 40 + 10 * score if amounts else (rng.random(n) < 1 / (1 + np.exp(-score))).astype(float)
 
 
-def params(net: program.Net = NET, seed: int = 0) -> dict[str, Array]:
+def params(net: program.CFRNetArchitecture = NET, seed: int = 0) -> dict[str, Array]:
     rng = np.random.default_rng(seed)
-    first = normal_params(rng, program.shapes(net), 1.0)
+    first = draw_initial_parameters(rng, program.list_cfrnet_shapes(net), 1.0)
     return {name: value + 0.1 * rng.normal(size=value.shape).astype(np.float32) for name, value in first.items()}
 
 
@@ -67,25 +67,27 @@ def test_the_objective_is_the_published_one() -> None:
     weights = 0.5 * sum((p[f"head{j}_w"] ** 2).sum() for j in range(2))
     expected = (sample * loss).mean() + 0.7 * apart + 0.01 * weights
     batch = tuple(jnp.asarray(part) for part in (x, place, response, sample, mass))
-    found = float(jax.jit(program.batch_loss, static_argnums=(0, 1))(NET, OBJECTIVE, p, batch, jnp.float32(0.7)))
+    found = float(
+        jax.jit(program.compute_batch_loss, static_argnums=(0, 1))(NET, OBJECTIVE, p, batch, jnp.float32(0.7))
+    )
     assert found == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_representation_has_length_one_and_never_breaks() -> None:
     p = params()
-    represent = jax.jit(program.represent, static_argnums=0)
+    represent = jax.jit(program.compute_representations, static_argnums=0)
     rows = represent(NET, p, jnp.asarray(np.random.default_rng(0).normal(size=(6, 3)) * 50))
     assert np.linalg.norm(np.asarray(rows), axis=1) == pytest.approx(1.0, rel=1e-5)
     silent = {name: 0 * value for name, value in p.items()}
-    slope = jax.jit(jax.grad(lambda q: program.represent(NET, q, jnp.ones((4, 3))).sum()))(silent)
+    slope = jax.jit(jax.grad(lambda q: program.compute_representations(NET, q, jnp.ones((4, 3))).sum()))(silent)
     assert all(np.isfinite(np.asarray(part)).all() for part in slope.values())
 
 
 def test_rows_of_all_levels_count_alike() -> None:
     model = cfrnet()
-    weights = model._sample_weights(np.array([0, 0, 0, 1]), np.ones(4), [0, 1])
+    weights = model._compute_level_weights(np.array([0, 0, 0, 1]), np.ones(4), [0, 1])
     assert weights == pytest.approx([4 / 6, 2.0])  # t/(2p) + (1 − t)/(2(1 − p)) with p = 1/4
-    assert cfrnet(reweight=False)._sample_weights(np.array([0, 0, 1]), np.ones(3), [0, 1]).tolist() == [1, 1]
+    assert cfrnet(reweight=False)._compute_level_weights(np.array([0, 0, 1]), np.ones(3), [0, 1]).tolist() == [1, 1]
 
 
 # ---------------------------------------------------------------------------------------------- levels
@@ -94,7 +96,7 @@ def test_rows_of_all_levels_count_alike() -> None:
 def test_pairs_share_level_zero_and_average_it() -> None:
     X, level, response = arrays(K=3)
     model = cfrnet(seed=1).fit(X, level, response)
-    nets = program.predict(model._net(3), model.params_, model.encode(X))
+    nets = program.predict_cfrnet_responses(model._make_architecture(3), model.params_, model.encode(X))
     assert nets.shape == (2, 240, 2)
     curves = model.predict(X)
     assert curves[:, 0] == pytest.approx(nets[:, :, 0].mean(axis=0))
@@ -126,7 +128,9 @@ def test_balance_brings_levels_together_in_the_representation() -> None:
     def apart(alpha: float) -> float:
         model = cfrnet(alpha=alpha, steps=400, patience=99, rate=0.01).fit(X, level, response)
         one = {name: value[0] for name, value in model.params_.items()}
-        h = np.asarray(program.represent(model._net(3), one, jnp.asarray(model.encode(X), jnp.float32)))
+        h = np.asarray(
+            program.compute_representations(model._make_architecture(3), one, jnp.asarray(model.encode(X), jnp.float32))
+        )
         return float(((h[level == 1].mean(axis=0) - h[level == 0].mean(axis=0)) ** 2).sum())
 
     assert apart(10.0) < 0.2 * apart(0.0)
@@ -205,10 +209,12 @@ def test_invalid_settings_are_named_together() -> None:
 
 IPMS = program.CFRNET_OPTIONS["ipm"]
 NARROW = 7  # rows this much closer together: the published kernel is narrow
-distance = jax.jit(lambda kind, z, *masses: program.distance(kind, z / NARROW, *masses), static_argnums=0)
-one_against_all = jax.jit(lambda kind, z, *rest: program.one_against_all(kind, z / NARROW, *rest), static_argnums=0)
-linear, rbf = jax.jit(program.linear), jax.jit(program.rbf)
-wasserstein = jax.jit(program.wasserstein, static_argnums=(3, 4, 5))
+distance = jax.jit(lambda kind, z, *masses: program.measure_group_distance(kind, z / NARROW, *masses), static_argnums=0)
+one_against_all = jax.jit(
+    lambda kind, z, *rest: program.measure_one_against_all_distance(kind, z / NARROW, *rest), static_argnums=0
+)
+linear, rbf = jax.jit(program.linear_mean_distance), jax.jit(program.rbf_mmd_distance)
+wasserstein = jax.jit(program.wasserstein_distance, static_argnums=(3, 4, 5))
 
 
 def groups(seed: int = 0, n: int = 14, width: int = 3) -> tuple[Array, Array, Array]:
@@ -271,7 +277,7 @@ def test_the_rbf_distance_is_the_unbiased_one() -> None:
 def test_the_rbf_distance_of_one_distribution_is_zero_on_average() -> None:
     z = jnp.asarray(np.random.default_rng(0).normal(size=(200, 12, 2)))
     one = jnp.asarray((np.arange(12) < 6).astype(float))
-    distances = np.asarray(jax.jit(jax.vmap(lambda rows: program.rbf(rows, one, 1 - one, 1.0)))(z))
+    distances = np.asarray(jax.jit(jax.vmap(lambda rows: program.rbf_mmd_distance(rows, one, 1 - one, 1.0)))(z))
     assert abs(distances.mean()) < 3 * distances.std() / np.sqrt(200)
     assert distances.min() < 0  # a biased one would never be
 
@@ -301,7 +307,9 @@ def test_laws_of_a_distance_between_groups(kind: str) -> None:
     assert whole == pytest.approx(float(selected), rel=1e-4, abs=1e-6)
     assert whole == pytest.approx(float(moved), rel=1e-4, abs=1e-6)
     # A group without rows is at no distance and has no slope; otherwise the slope brings groups together.
-    value_and_slope = jax.jit(jax.value_and_grad(lambda q, mass: program.distance(kind, q / NARROW, one, mass)))
+    value_and_slope = jax.jit(
+        jax.value_and_grad(lambda q, mass: program.measure_group_distance(kind, q / NARROW, one, mass))
+    )
     value, slope = value_and_slope(z, jnp.zeros(len(z)))
     assert float(value) == 0.0
     assert not np.asarray(slope).any()

@@ -13,17 +13,22 @@ from largesse.records import Array
 from largesse.response.networks.training_types import TrainingLoop
 from largesse_lab.baselines import ganite as program
 from largesse_lab.baselines.ganite import GANITE, STRENGTHS
-from largesse_lab.baselines.network_helpers import normal_params
+from largesse_lab.baselines.network_helpers import draw_initial_parameters
 from support.models import flat
 
-GAN = program.Gan(features=3, levels=4, width=6, bounded=True, rate=1e-3, batch=16, discriminator_steps=2)
+GAN = program.GANITEArchitecture(
+    features=3, levels=4, width=6, bounded=True, rate=1e-3, batch=16, discriminator_steps=2
+)
 TINY: dict[str, Any] = {"width": 8, "batch": 32, "steps": 20}
 
 
 @functools.cache
 def networks() -> dict[str, dict[str, Array]]:
     rng = np.random.default_rng(0)
-    return {name: normal_params(rng, sizes, program.INITIAL_SCALE) for name, sizes in program.shapes(GAN).items()}
+    return {
+        name: draw_initial_parameters(rng, sizes, program.INITIAL_SCALE)
+        for name, sizes in program.list_ganite_shapes(GAN).items()
+    }
 
 
 def batch(n: int = 40) -> tuple[tuple[jax.Array, ...], jax.Array]:
@@ -51,7 +56,7 @@ def complete_inputs(n: int) -> tuple[jax.Array, jax.Array]:
 
 @pytest.mark.parametrize(("n", "K"), [(1, 2), (30, 5)])
 def test_every_row_holds_its_own_response_in_its_own_slot_and_nothing_else_moves(n: int, K: int) -> None:
-    complete = jax.jit(program.complete_rows)
+    complete = jax.jit(program.insert_logged_responses)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         generated, level, response = rng.random((n, K)), rng.integers(0, K, n), rng.random(n) + 10
@@ -70,7 +75,7 @@ def gradients() -> dict[str, dict[str, Array]]:
     completed, four = complete_inputs(len(x))
 
     def complete(params: Any, batch_rows: Any, alpha: float) -> jax.Array:
-        return program.completer_loss(GAN, params, nets["detect"], batch_rows, noise, jnp.float32(alpha))
+        return program.compute_completer_loss(GAN, params, nets["detect"], batch_rows, noise, jnp.float32(alpha))
 
     @jax.jit
     def compute() -> dict[str, Any]:
@@ -80,11 +85,13 @@ def gradients() -> dict[str, dict[str, Array]]:
             "with adversary": jax.grad(complete)(first, rows, 1.0),
             "level 0 without": jax.grad(complete)(first, same_level, 0.0),
             "level 0 with": jax.grad(complete)(first, same_level, 1.0),
-            "infer": jax.grad(lambda q: program.inference_loss(GAN, q, nets["judge"], rows, completed, four, one))(
-                nets["infer"]
+            "infer": jax.grad(
+                lambda q: program.compute_inference_loss(GAN, q, nets["judge"], rows, completed, four, one)
+            )(nets["infer"]),
+            "detect": jax.grad(lambda q: program.compute_detector_loss(q, x, completed, place, w))(nets["detect"]),
+            "judge": jax.grad(lambda q: program.compute_second_discriminator_loss(q, x, completed, completed[::-1], w))(
+                nets["judge"]
             ),
-            "detect": jax.grad(lambda q: program.detector_loss(q, x, completed, place, w))(nets["detect"]),
-            "judge": jax.grad(lambda q: program.judge_loss(q, x, completed, completed[::-1], w))(nets["judge"]),
         }
 
     return jax.tree.map(np.asarray, compute())
@@ -111,20 +118,24 @@ def test_the_generators_follow_the_slope_that_confuses_their_discriminators() ->
     completed, four = complete_inputs(200)
 
     def detection_loss(q: Any) -> jax.Array:
-        rows_of_q = program.responses(GAN, program.complete_scores(q, x, place, r, noise))
-        return program.detector_loss(nets["detect"], x, program.complete_rows(rows_of_q, place, r), place, w)
+        rows_of_q = program.convert_generator_scores(GAN, program.compute_completion_scores(q, x, place, r, noise))
+        return program.compute_detector_loss(
+            nets["detect"], x, program.insert_logged_responses(rows_of_q, place, r), place, w
+        )
 
     def judgement_loss(q: Any) -> jax.Array:
-        inferred = program.responses(GAN, program.generate(q, jnp.concatenate([x, four], axis=1)))
-        return program.judge_loss(nets["judge"], x, completed, inferred, w)
+        inferred = program.convert_generator_scores(
+            GAN, program.compute_generator_scores(q, jnp.concatenate([x, four], axis=1))
+        )
+        return program.compute_second_discriminator_loss(nets["judge"], x, completed, inferred, w)
 
     strong = jnp.float32(1e4)  # the supervised part no longer matters
 
     def complete(q: Any) -> jax.Array:
-        return program.completer_loss(GAN, q, nets["detect"], rows, noise, strong)
+        return program.compute_completer_loss(GAN, q, nets["detect"], rows, noise, strong)
 
     def infer(q: Any) -> jax.Array:
-        return program.inference_loss(GAN, q, nets["judge"], rows, completed, four, strong)
+        return program.compute_inference_loss(GAN, q, nets["judge"], rows, completed, four, strong)
 
     for loss, adversary, params in ((complete, detection_loss, "complete"), (infer, judgement_loss, "infer")):
 
@@ -138,7 +149,7 @@ def test_the_generators_follow_the_slope_that_confuses_their_discriminators() ->
 
 
 def test_training_a_discriminator_does_not_move_its_generator() -> None:
-    parts = program.block_one(GAN, TrainingLoop(1, 1))
+    parts = program.make_counterfactual_program(GAN, TrainingLoop(1, 1))
     rng = np.random.default_rng(0)
     state = jax.tree.map(lambda part: part[0], parts.start(np.zeros(1, int), None))
     n = 40

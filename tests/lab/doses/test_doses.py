@@ -12,8 +12,14 @@ from largesse.allocation import allocate
 from largesse.errors import BudgetError, InputError, NotFittedError
 from largesse.records import Array
 from largesse_lab.doses.dose_allocation import best_doses
-from largesse_lab.doses.dose_evaluation import DoseLog, JudgedDoses, _kernel, evaluate_doses, score_doses
-from largesse_lab.doses.dose_model import DoseSIRE, share_between_knots
+from largesse_lab.doses.dose_evaluation import (
+    DoseLog,
+    DoseScoreTerms,
+    _compute_kernel_weights,
+    compute_dose_scores,
+    evaluate_doses,
+)
+from largesse_lab.doses.dose_model import DoseSIRE, compute_knot_weights
 from support.models import flat
 
 # -- SIRE on knots -----------------------------------------------------------------------------------------------------
@@ -116,7 +122,7 @@ def test_an_invalid_fit_is_refused(settings: dict[str, Any], argument: str, valu
 
 def test_weights_of_knots_give_the_dose_back() -> None:
     knots, doses = np.array([0.0, 1.0, 4.0, 10.0]), np.random.default_rng(0).uniform(0, 10, 100)
-    weights = share_between_knots(doses, knots)
+    weights = compute_knot_weights(doses, knots)
     np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-6)
     np.testing.assert_allclose(weights @ knots, doses, rtol=1e-5)
     assert ((weights > 0).sum(axis=1) <= 2).all()
@@ -225,9 +231,9 @@ def test_the_kernel_has_mass_one_inside_the_range_of_doses() -> None:
     dose = np.linspace(0, 1, 20_001)
     zero, one = np.zeros(len(dose)), np.ones(len(dose))
     for wanted in (0.0, 0.03, 0.5, 1.0):
-        rows = JudgedDoses(dose, np.full(len(dose), wanted), zero, zero, one)
-        assert _kernel(rows, 0.1).mean() == pytest.approx(1, abs=1e-3)
-        assert (score_doses(rows, 0.1) == 0).all()
+        rows = DoseScoreTerms(dose, np.full(len(dose), wanted), zero, zero, one)
+        assert _compute_kernel_weights(rows, 0.1).mean() == pytest.approx(1, abs=1e-3)
+        assert (compute_dose_scores(rows, 0.1) == 0).all()
 
 
 def test_clusters_and_weights_count_and_doses_outside_the_log_are_warned_of() -> None:

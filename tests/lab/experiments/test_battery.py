@@ -14,11 +14,12 @@ from largesse.errors import InputError
 from largesse.records import Estimate
 from largesse.response import Linear
 from largesse.worlds import draw_world
-from largesse_lab.experiment_runs import RunOptions, run
+from largesse_lab.experiment_runs import ExperimentRunOptions, run_experiment
 from largesse_lab.experiments import (
     EXPERIMENTS,
     achieved_power,
     checkup_alarms,
+    constrained_plan_coverage,
     convergence_rates,
     exploration_precision,
     gain_lower_bounds,
@@ -30,9 +31,8 @@ from largesse_lab.experiments import (
     planned_cost_overspend,
     profit_intervals,
     random_world_comparison,
-    ruled_plans,
     served_log_precision,
-    shifted_customers,
+    shifted_customer_coverage,
     simulation_comparison,
     support_hole_detection,
     table2,
@@ -40,7 +40,7 @@ from largesse_lab.experiments import (
 )
 from largesse_lab.runner import truth_measures
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress
-from largesse_lab.runner.method_repeats import Method
+from largesse_lab.runner.method_measurement import Method
 
 PLANTED = ["nothing wrong", "a column shifts by 0.5 sd", "10 % of levels not as planned"]
 
@@ -183,7 +183,7 @@ def check_holes(records: Records) -> None:
 
 
 def check_shifts(records: Records) -> None:
-    assert [record["kind"] for record in records] == list(shifted_customers.SHIFT_KINDS)
+    assert [record["kind"] for record in records] == list(shifted_customer_coverage.SHIFT_KINDS)
     for record in records:
         assert 0 < record["effective"] <= 400
         assert record["weighted value"][3] == record["unweighted value"][3] == record["truth"][0]
@@ -192,7 +192,7 @@ def check_shifts(records: Records) -> None:
 def check_rules(records: Records) -> None:
     (record,) = records
     judged = [rules for rules in record["rules"].values() if "truth" in rules]
-    assert set(record["rules"]) == set(ruled_plans.RULE_KINDS)
+    assert set(record["rules"]) == set(constrained_plan_coverage.RULE_KINDS)
     assert any(rules["same"] < 1 for rules in judged if "same" in rules)
     assert all(rules["own value"][3] == rules["truth"] for rules in judged if "own value" in rules)
 
@@ -271,7 +271,7 @@ CASES = {
     "holes": Case(Request(seeds=(3, 3), sizes=[400]), check=check_holes),
     "shifts": Case(
         Request(seeds=(3, 5), sizes=[400]),
-        sizes(shifted_customers, POOL_SIZE=800, SHIFTED_CUSTOMERS=300, SHIFT_MODEL="linear"),
+        sizes(shifted_customer_coverage, POOL_SIZE=800, SHIFTED_CUSTOMERS=300, SHIFT_MODEL="linear"),
         check_shifts,
     ),
     "rules": Case(Request(seeds=(3, 3), sizes=[400]), check=check_rules),
@@ -304,7 +304,7 @@ def test_it_is_measured_resumed_and_shown(name: str, tmp_path: Path, monkeypatch
     assert json.loads(json.dumps(again)) == json.loads(json.dumps(records))
     lines = out.read_text(encoding="utf-8").splitlines()
     assert sorted(lines) == sorted(json.dumps(record, ensure_ascii=False) for record in records)
-    kept, text = run(name, RunOptions(Request(), tmp_path, kept=True), ignore_progress)
+    kept, text = run_experiment(name, ExperimentRunOptions(Request(), tmp_path, kept=True), ignore_progress)
     assert sorted(map(repr, kept)) == sorted(repr(json.loads(line)) for line in lines)
     assert "|---" in text
     page = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
@@ -359,11 +359,11 @@ def test_without_the_real_data_the_message_names_the_variable(
     [(0.0, 1.0, True), (0.6, 1.0, False), (0.5, 0.5, True), (float("nan"), float("nan"), None)],
 )
 def test_an_interval_without_ends_counts_neither_way(low: float, high: float, covered: bool | None) -> None:
-    assert profit_intervals.contains(Estimate(0.5, 0.1, low, high), 0.5) is covered
+    assert profit_intervals.interval_contains_truth(Estimate(0.5, 0.1, low, high), 0.5) is covered
 
 
 def test_a_plan_that_is_the_mix_itself_has_no_gain() -> None:
-    assert exploration_precision._describe(Estimate(0.0, 0.0, 0.0, 0.0), 1e-14)["inside"] is None
+    assert exploration_precision._record_interval(Estimate(0.0, 0.0, 0.0, 0.0), 1e-14)["inside"] is None
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from largesse.records import Estimate, PolicyOption
-from largesse_lab.experiments.gain_lower_bounds import _choose_option, assign_groups, tabulate
+from largesse_lab.experiments.gain_lower_bounds import _choose_recommended_option, assign_fresh_groups, tabulate
 
 
 def option(at_least: float, named: float, best: float) -> dict[str, float]:
@@ -26,11 +26,11 @@ def test_a_bound_above_the_true_gain_of_the_chosen_option_is_a_miss() -> None:
 def test_fresh_customers_fall_into_the_groups_of_the_log() -> None:
     numbers = pa.chunked_array([[*range(100), None]])
     fresh = pa.chunked_array([[-5.0, 24.0, 25.0, 1000.0, None]])
-    assert assign_groups(numbers, fresh).tolist() == [0, 0, 1, 3, 4]
+    assert assign_fresh_groups(numbers, fresh).tolist() == [0, 0, 1, 3, 4]
     words = pa.chunked_array([list("aaabbbcccdddee")])
-    assert assign_groups(words, pa.chunked_array([["a", "d", "e", "new", None]])).tolist()[:4] == [0, 3, 4, 4]
+    assert assign_fresh_groups(words, pa.chunked_array([["a", "d", "e", "new", None]])).tolist()[:4] == [0, 3, 4, 4]
     few = pa.chunked_array([[0, 1, 0, 1]])
-    assert np.array_equal(assign_groups(few, few), [0, 1, 0, 1])
+    assert np.array_equal(assign_fresh_groups(few, few), [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_the_option_with_the_largest_bound_above_zero_is_chosen(
 ) -> None:
     some = Estimate(0.0, 1.0, -2.0, 2.0)
     options = [PolicyOption("an option", "", some, some, some, bound, None) for bound in (plan, rule)]
-    assert _choose_option(options) == chosen
+    assert _choose_recommended_option(options) == chosen

@@ -3,12 +3,18 @@
 import numpy as np
 import pytest
 
-from largesse_lab.experiments.hard_log_coverage import HARD_LOG_CASES, LogCase, _draw_rows, _find_truth, measure
+from largesse_lab.experiments.hard_log_coverage import (
+    HARD_LOG_CASES,
+    HardLogCase,
+    _compute_true_values,
+    _draw_rows,
+    measure,
+)
 from largesse_lab.runner.experiment_request import Request
 
 
 def test_truths_are_expected_responses_and_large_households_buy_more() -> None:
-    value = _find_truth(LogCase(1000, 1.5))["value"]
+    value = _compute_true_values(HardLogCase(1000, 1.5))["value"]
     assert value == pytest.approx(0.05 * np.exp(1.125) * (1 + 0.3 * 1.7), rel=0.002)
     rows = _draw_rows(HARD_LOG_CASES["amounts (σ 1.5), 80 households, informative"], np.random.default_rng(1), 80)
     assert rows.household is not None

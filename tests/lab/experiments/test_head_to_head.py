@@ -11,21 +11,21 @@ from largesse.records import Log
 from largesse.worlds import simulate
 from largesse_lab.experiments import head_to_head
 from largesse_lab.experiments.head_to_head_page import HEAD_SETTINGS, HEAD_SOURCES
+from largesse_lab.runner.competitor_models import PEERS, ConstantCurveModel
 from largesse_lab.runner.experiment_request import Records, Request
 from largesse_lab.runner.limited_process import describe_error
-from largesse_lab.runner.simple_models import PEERS, ConstantCurve
 
 MODELS = ["linear", "sklearn S-learner", "sklearn T-learner", "uniform"]
 
 
-class Broken(ConstantCurve):
+class Broken(ConstantCurveModel):
     """A method that cannot do the task."""
 
     def fit(self, log: Log) -> Any:  # noqa: ARG002
         raise ValueError("two levels only")
 
 
-class Spy(ConstantCurve):
+class Spy(ConstantCurveModel):
     """A method that predicts 1 for rows that it was fitted to, and 0 for others."""
 
     def fit(self, log: Log) -> Any:

@@ -9,8 +9,8 @@ import pytest
 from largesse.response import Linear
 from largesse.worlds import simulate
 from largesse_lab.experiments import kappa_curves, table2
-from largesse_lab.experiments.kappa_curves import Task
-from largesse_lab.nested_classification import generate_nested
+from largesse_lab.experiments.kappa_curves import BalanceTask
+from largesse_lab.nested_label_logs import generate_nested_rows
 from largesse_lab.pages.markdown import Section
 from largesse_lab.runner.experiment_request import Request
 
@@ -20,10 +20,10 @@ def _small(monkeypatch: pytest.MonkeyPatch, small_logs: None) -> None:
     monkeypatch.setitem(kappa_curves.KAPPA_MODELS, "CCPOvIRE", lambda strength: Linear(penalty=0.1 + strength))
 
 
-def small_task(repeat: int) -> Task:
+def small_task(repeat: int) -> BalanceTask:
     """A problem with three customers whose truth is known."""
     sim = simulate("averaged", n=300, seed=repeat)
-    return Task(sim.log, sim.features[:3], sim.truth[:3], sim.costs, (1.0, 2.0))
+    return BalanceTask(sim.log, sim.features[:3], sim.truth[:3], sim.costs, (1.0, 2.0))
 
 
 def test_every_problem_is_learnt_at_every_strength(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,9 @@ def test_every_problem_is_learnt_at_every_strength(monkeypatch: pytest.MonkeyPat
     assert "value 1" in by_key["small", 0, 30.0]
     assert set(by_key["averaged, binary", 0, 0.0]) == {"problem", "repeat", "row", "kappa", "error"}
     alone = Linear(penalty=30.1, seed=1).fit(small_task(1).log)
-    assert by_key["small", 1, 30.0]["error"] == pytest.approx(kappa_curves.judge_model(alone, small_task(1))["error"])
+    assert by_key["small", 1, 30.0]["error"] == pytest.approx(
+        kappa_curves.measure_model_against_truth(alone, small_task(1))["error"]
+    )
 
 
 class WideLinear(Linear):
@@ -51,12 +53,12 @@ class WideLinear(Linear):
 def test_names_need_no_commas_and_data_sets_have_the_networks_of_their_table(
     gpu: bool, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kappa_curves, "without_gpu", lambda settings: {} if gpu else settings)
+    monkeypatch.setattr(kappa_curves, "select_settings_without_gpu", lambda settings: {} if gpu else settings)
     models: list[WideLinear] = []
     monkeypatch.setitem(
         kappa_curves.KAPPA_MODELS, "CCPOvIRE", lambda _strength: models.append(WideLinear()) or models[-1]
     )
-    monkeypatch.setattr(table2, "read_nested", lambda _name: generate_nested(300))
+    monkeypatch.setattr(table2, "read_nested_rows", lambda _name: generate_nested_rows(300))
     monkeypatch.setattr(kappa_curves, "TRIED_KAPPAS", (0.0,))
     records = kappa_curves.measure(Request(["text", "averaged binary"], ("CCPOvIRE",), 1))
     assert [record["problem"] for record in records] == ["text", "averaged, binary"]
@@ -67,19 +69,23 @@ def test_names_need_no_commas_and_data_sets_have_the_networks_of_their_table(
 def test_data_sets_are_problems_only_if_their_files_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LARGESSE_DATA", str(tmp_path))
     (tmp_path / "nested_text_4608.npz").touch()
-    assert kappa_curves.list_available() == ["averaged, binary", "averaged", "instrument, binary", "instrument", "text"]
+    assert kappa_curves.list_available_problems() == [
+        "averaged, binary",
+        "averaged",
+        "instrument, binary",
+        "instrument",
+        "text",
+    ]
 
 
 def test_strengths_are_given_not_chosen() -> None:
     for name, model in kappa_curves.KAPPA_MODELS.items():
-        strengths = kappa_curves.list_strengths(name)
+        strengths = kappa_curves.list_kappas(name)
         assert strengths[0] == 0
         if name != "CCPOvIRE":  # a stand-in here
             assert [model(strength).kappa for strength in strengths] == list(strengths)
             assert (model(1.0).balance.normalise is False) == (not name.endswith("normalised"))
-    assert (
-        max(kappa_curves.list_strengths("CCPOvIRE")) > 1000 > max(kappa_curves.list_strengths("CCPOvIRE, normalised"))
-    )
+    assert max(kappa_curves.list_kappas("CCPOvIRE")) > 1000 > max(kappa_curves.list_kappas("CCPOvIRE, normalised"))
 
 
 def make_records(mark: str = "") -> list[dict[str, Any]]:
@@ -95,7 +101,7 @@ def make_records(mark: str = "") -> list[dict[str, Any]]:
 def page_text(records: list[dict[str, Any]]) -> str:
     section = Section("kappa")
     kappa_curves.fill(section, kappa_curves.summarise(records))
-    return section.text()
+    return section.join_paragraphs()
 
 
 def test_a_line_for_each_problem_measure_and_model_and_differences_from_no_balance_on_the_same_repeats() -> None:
@@ -123,7 +129,7 @@ def test_strengths_are_better_worse_or_undecided() -> None:
         for panel in ("unit: rmse", "unit: value 3")
         for strength, low in ((0.1, -0.01), (3.0, -0.05), (30.0, 0.01))
     ]
-    assert kappa_curves.tabulate_against(rows).splitlines()[2:4] == [
+    assert kappa_curves.tabulate_kappa_comparisons(rows).splitlines()[2:4] == [
         "| unit | RMSE | CCPOvIRE | 3 | 30 | 0.1 |",
         "| unit | Reward at a budget of 3 | CCPOvIRE | 30 | 3 | 0.1 |",
     ]

@@ -8,7 +8,12 @@ import pytest
 
 from largesse.worlds import draw_world
 from largesse_lab.experiments import random_world_comparison
-from largesse_lab.experiments.random_world_comparison import WORLDS_EXPERIMENT, judge_world_curves, measure, summarise
+from largesse_lab.experiments.random_world_comparison import (
+    WORLDS_EXPERIMENT,
+    measure,
+    measure_curves_and_skill,
+    summarise,
+)
 from largesse_lab.runner.experiment_request import Request
 
 
@@ -17,9 +22,9 @@ def test_the_true_means_for_everybody_have_skill_zero_and_a_constant_has_error_o
     world = draw_world(seed)
     fresh = world.draw_fresh(random_world_comparison.FRESH_ROWS)
     same = np.tile(fresh.truth.mean(axis=0), (len(fresh), 1))
-    assert judge_world_curves(same, fresh, world.budgets)["skills"] == pytest.approx([0.0, 0.0], abs=0.15)
+    assert measure_curves_and_skill(same, fresh, world.budgets)["skills"] == pytest.approx([0.0, 0.0], abs=0.15)
     constant = np.full(fresh.truth.shape, fresh.truth.mean())
-    judged = judge_world_curves(constant, fresh, world.budgets)
+    judged = measure_curves_and_skill(constant, fresh, world.budgets)
     assert (judged["error"], judged["effects"]) == pytest.approx((1.0, 1.0))
 
 
@@ -71,6 +76,6 @@ def test_the_first_model_is_compared_with_the_best_peer_world_by_world() -> None
     assert lead["ahead"] == pytest.approx(2 / 3)
     both = summarise([*RECORDS, *({**record, "rows": 500} for record in RECORDS)])
     assert [size["rows"] for size in both["sizes"]] == [500, 2000]
-    text = WORLDS_EXPERIMENT.write_results(both).text()
+    text = WORLDS_EXPERIMENT.write_results(both).join_paragraphs()
     assert "a minus the best peer, boosting: mean skill +0.000 ± 0.252" in text
     assert "logs of 500 rows" in text

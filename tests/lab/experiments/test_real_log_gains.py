@@ -4,7 +4,7 @@ import pytest
 
 from largesse.evaluation import evaluate
 from largesse.response import Linear
-from largesse_lab.experiments.real_log_gains import GAIN_LOGS, judge_ends, measure, tabulate
+from largesse_lab.experiments.real_log_gains import GAIN_LOGS, classify_interval, measure, tabulate
 from largesse_lab.runner.experiment_request import Records, Request
 
 
@@ -52,4 +52,4 @@ def test_the_table_has_each_budget_and_level_means(thornton: Records) -> None:
     ],
 )
 def test_a_verdict_follows_from_the_interval(low: float, high: float, words: str) -> None:
-    assert judge_ends(low, high) == words
+    assert classify_interval(low, high) == words

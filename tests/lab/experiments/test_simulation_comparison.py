@@ -17,7 +17,7 @@ from largesse_lab.experiments.simulation_comparison import (
 )
 from largesse_lab.runner import truth_measures
 from largesse_lab.runner.experiment_request import Records, Request
-from largesse_lab.runner.truth_measures import draw_two_levels
+from largesse_lab.runner.truth_measures import select_two_level_log
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,7 +44,7 @@ def test_the_effect_of_the_binary_problem_is_compared_with_the_truth(records: Re
     assert by_model["oracle"]["√pehe"] == 0.0
     assert by_model["uniform"]["√pehe"] is None
     sim = simulate("averaged", n=600, seed=0)
-    log, fresh = draw_two_levels(sim), sim.draw(600, seed=99)
+    log, fresh = select_two_level_log(sim), sim.draw(600, seed=99)
     effect = log.response[log.level == 1].mean() - log.response[log.level == 0].mean()
     error = effect - (fresh.truth[:, 1] - fresh.truth[:, 0])
     assert by_model["level means"]["√pehe"] == pytest.approx(np.sqrt((error**2).mean()))

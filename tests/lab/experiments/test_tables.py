@@ -10,9 +10,9 @@ import pytest
 from largesse.response import Balance, Linear
 from largesse_lab.experiments import table1, table2
 from largesse_lab.experiments.table2 import TABLE2_BUDGETS
-from largesse_lab.runner import method_repeats
+from largesse_lab.runner import method_measurement
 from largesse_lab.runner.experiment_request import Request
-from largesse_lab.runner.method_repeats import Method
+from largesse_lab.runner.method_measurement import Method
 from largesse_lab.runner.paper_methods import CPU_NOTE, METHOD_GROUPS, match_methods
 
 FAST = ("Thresholds", "per-level mean", "per-level mean + PAVA", "uniform level", "random", "oracle")
@@ -56,7 +56,7 @@ def test_groups_are_measured_with_their_settings(monkeypatch: pytest.MonkeyPatch
     assert summary["small"] == 1  # one method is smaller without a GPU
     assert CPU_NOTE in table1.list_notes(summary)
     assert summary["programme"]["n"] == len(records) - 2  # plans of all except the uniform and the random method
-    assert "The paper plans by a dynamic programme" in table1.TABLE1_EXPERIMENT.write_results(summary).text()
+    assert "The paper plans by a dynamic programme" in table1.TABLE1_EXPERIMENT.write_results(summary).join_paragraphs()
     by_name = {record["row"]: record for record in records}
     mean, rising, uniform, oracle = (by_name[n] for n in (*FAST[1:4], "oracle"))
     assert oracle["rmse"] == oracle["√pehe"] == 0.0
@@ -77,7 +77,7 @@ def test_the_page_has_the_papers_numbers_and_no_row_for_the_search_of_a_grid() -
     summary = table1.TABLE1_SETUP.summarise(records)
     assert list(summary["simulations"]["averaged"]) == ["CCPOvIRE", "random"]
     json.dumps(summary, allow_nan=False)
-    text = table1.TABLE1_EXPERIMENT.write_results(summary).text()
+    text = table1.TABLE1_EXPERIMENT.write_results(summary).join_paragraphs()
     assert "| CCPOvIRE | 0.1059 ± 0.0165 | 0.5000 |" in text
 
 
@@ -95,7 +95,7 @@ def test_one_record_per_set_repeat_and_method_and_the_oracle_is_perfect() -> Non
     assert [(r["repeat"], r["row"]) for r in records] == [(repeat, name) for repeat in (0, 1) for name in FAST]
     by_key = {(r["row"], r["repeat"]): r for r in records}
     assert by_key["oracle", 0]["rmse"] == 0
-    fresh = table2.draw_repeat("generated", 1).fresh
+    fresh = table2.draw_nested_repeat("generated", 1).fresh
     for budget in TABLE2_BUDGETS:
         lost = fresh.oracle_value(budget) - by_key["oracle", 1][f"value {budget:g}"]
         assert -1e-9 <= lost < 1 / len(fresh)  # one customer, who is whole in a plan
@@ -109,13 +109,18 @@ def test_one_record_per_set_repeat_and_method_and_the_oracle_is_perfect() -> Non
 @pytest.mark.usefixtures("_small_sets")
 def test_a_repeat_is_another_split_and_log_and_the_seed_of_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(table2.TABLE2_METHODS, "logistic", Method(lambda: Linear(penalty=0.1)))
-    (_, second), data = table2.measure(Request(["generated"], ["logistic"], 2)), table2.draw_repeat("generated", 1)
+    (_, second), data = (
+        table2.measure(Request(["generated"], ["logistic"], 2)),
+        table2.draw_nested_repeat("generated", 1),
+    )
     error = Linear(penalty=0.1, seed=1).fit(data.log).predict(data.fresh.features) - data.fresh.truth
     assert second["rmse"] == pytest.approx(float((error**2).mean() ** 0.5))
-    assert method_repeats.list_fits(table2.TABLE2_METHODS["CCPOvIRE"], data, {})[0].model.seed == 1
-    assert (table2.draw_repeat("generated", 0).fresh.rows != data.fresh.rows).any()  # type: ignore[union-attr]
-    assert [fit.problem for fit in method_repeats.list_fits(table2.TABLE2_METHODS["CFRNet"], data, {})] == ["levels"]
-    policies = method_repeats.list_fits(table2.TABLE2_METHODS["BanditNet"], data, {})  # one for each budget
+    assert method_measurement.list_model_fits(table2.TABLE2_METHODS["CCPOvIRE"], data, {})[0].model.seed == 1
+    assert (table2.draw_nested_repeat("generated", 0).fresh.rows != data.fresh.rows).any()  # type: ignore[union-attr]
+    assert [fit.problem for fit in method_measurement.list_model_fits(table2.TABLE2_METHODS["CFRNet"], data, {})] == [
+        "levels"
+    ]
+    policies = method_measurement.list_model_fits(table2.TABLE2_METHODS["BanditNet"], data, {})  # one for each budget
     assert [fit.problem for fit in policies] == [fit.model.budget for fit in policies] == list(TABLE2_BUDGETS)
 
 
@@ -144,7 +149,7 @@ def test_methods_of_table2_are_sorted_and_compared_with_the_papers_first() -> No
     assert images["CFRNet"]["cells"]["rmse"] == pytest.approx({"mean": 0.25, "sd": 0.0707, "n": 2}, abs=1e-4)
     assert images["CFRNet"]["against"]["rmse"]["difference"] == pytest.approx(-0.1)
     assert table2.GENERATED_NOTE not in table2.list_notes(summary)
-    text = table2.TABLE2_EXPERIMENT.write_results(summary).text()
+    text = table2.TABLE2_EXPERIMENT.write_results(summary).join_paragraphs()
     assert "| CFRNet | 0.2480 ± 0.0168 | 0.2500 ± 0.0707 |" in text
 
 

@@ -6,11 +6,11 @@ import pytest
 from largesse.worlds import draw_world
 from largesse_lab.experiments.verdict_calibration import (
     VERDICTS_EXPERIMENT,
-    FreshCurves,
+    FreshCustomerCurves,
     measure,
     summarise,
-    summarise_plans,
-    tabulate_sizes,
+    summarise_verdicts,
+    tabulate_verdicts_by_rows,
 )
 from largesse_lab.runner.experiment_request import Request
 
@@ -38,7 +38,7 @@ def test_followed_skill_is_that_of_the_recommended_option() -> None:
         make_plan("mix", 0.5, -0.05, -0.4),
         make_plan(None, 0.5, 0.05, 0.6),
     ]
-    found = summarise_plans(plans)
+    found = summarise_verdicts(plans)
     assert found["followed"] == pytest.approx((0.8 - 1.0 + 0.25) / 5)
     assert found["always"] == pytest.approx((0.8 - 1.0 + 0.4 - 0.4 + 0.6) / 5)
     assert (found["recommended"], found["wrong"], found["cannot say"]) == (0.4, 0.5, pytest.approx(0.2))
@@ -50,11 +50,11 @@ def test_followed_skill_is_that_of_the_recommended_option() -> None:
 
 def test_one_level_for_everyone_has_no_gain() -> None:
     fresh = draw_world(3).draw_fresh(500)
-    customers = FreshCurves(fresh, fresh.truth)
+    customers = FreshCustomerCurves(fresh, fresh.truth)
     budget = float(fresh.costs[-1]) / 2
-    alike = customers.judge(np.tile(np.eye(len(fresh.costs))[0], (500, 1)), budget)
+    alike = customers.measure_true_gain(np.tile(np.eye(len(fresh.costs))[0], (500, 1)), budget)
     assert (alike["gain"], alike["spend"]) == (pytest.approx(0.0, abs=1e-12), 0.0)
-    assert customers.judge(fresh.truth.argmax(axis=1) * 0, budget) == alike
+    assert customers.measure_true_gain(fresh.truth.argmax(axis=1) * 0, budget) == alike
     assert alike["skill"] < 0
 
 
@@ -67,5 +67,5 @@ def test_a_world_is_measured_and_tabulated() -> None:
         assert 0 < plan["options"]["plan"]["probability"] < 1
         assert set(plan["truth"]) >= {"plan", "before"}
     summary = summarise([record])
-    assert len(tabulate_sizes(summary).splitlines()) == 3
+    assert len(tabulate_verdicts_by_rows(summary).splitlines()) == 3
     assert VERDICTS_EXPERIMENT.write_results(summary).name == "verdicts"

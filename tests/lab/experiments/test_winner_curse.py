@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from largesse_lab.experiments.winner_curse import FlatWorld, draw_flat_log, tabulate
+from largesse_lab.experiments.winner_curse import HomogeneousWorld, draw_homogeneous_log, tabulate
 
 
 @pytest.mark.parametrize("observed", [False, True])
 def test_responses_and_costs_rise_with_the_level_alone(observed: bool) -> None:
-    log = draw_flat_log(FlatWorld(4, 60_000, observed), seed=1)
+    log = draw_homogeneous_log(HomogeneousWorld(4, 60_000, observed), seed=1)
     for k, rate in enumerate((0.1, 0.2, 0.3, 0.4)):
         rows = log.level == k
         assert log.response[rows].mean() == pytest.approx(rate, abs=0.015)

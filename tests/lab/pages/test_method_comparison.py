@@ -7,9 +7,9 @@ import pytest
 
 from largesse_lab.pages.markdown import Section
 from largesse_lab.pages.method_comparison import (
-    add_comparison,
+    add_method_comparison,
     average_column,
-    group_budgets,
+    group_columns_by_measure,
     list_budget_lines,
     summarise_methods,
     tabulate_budgets,
@@ -40,8 +40,8 @@ def summary() -> dict[str, Any]:
 
 def test_measures_come_in_one_order_with_tables_figures_and_the_papers_numbers() -> None:
     section = Section("table2")
-    add_comparison(section, summary())
-    text = section.text()
+    add_method_comparison(section, summary())
+    text = section.join_paragraphs()
     headings = [line for line in text.splitlines() if line.startswith("## ")]
     assert headings == ["## RMSE", "## Reward, by budget", "## Skill, by budget", "## Seconds"]
     assert "few programme" not in text
@@ -59,14 +59,14 @@ def test_methods_that_are_not_drawn_still_have_their_tables() -> None:
     found = summary()
     found["simulations"] = {"images": {"additive": {"cells": found["simulations"]["images"]["additive"]["cells"]}}}
     section = Section("table2")
-    add_comparison(section, found)
+    add_method_comparison(section, found)
     assert not section.figures
     assert any(part.startswith("| method | m = 0.5 |") for part in section.paragraphs)
 
 
 def test_budgets_have_a_table_for_each_data_set_with_the_papers_numbers_last() -> None:
     columns = ["rmse", "value 10", "value 2", "value 0.5", "skill 3", "skill 1.5", "spend 1", "spend 2", "spend 3"]
-    assert group_budgets(columns) == {"value": ["value 0.5", "value 2", "value 10"]}
+    assert group_columns_by_measure(columns) == {"value": ["value 0.5", "value 2", "value 10"]}
     name, table, other, _ = tabulate_budgets(summary(), [f"value {b:g}" for b in BUDGETS])
     head, _, first, second, _ = table.splitlines()
     assert (name, other) == ("**images**", "**text**")

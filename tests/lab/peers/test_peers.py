@@ -24,7 +24,7 @@ from largesse_lab.peers import (
     TabPFNLearner,
     UpliftForest,
 )
-from largesse_lab.runner.simple_models import make_competitor
+from largesse_lab.runner.competitor_models import make_competitor
 
 NAMES = {
     "sklearn S-learner": "sklearn",

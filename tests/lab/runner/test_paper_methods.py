@@ -21,13 +21,13 @@ NETWORKS_ALONE = """
 import sys
 sys.modules["sklearn"] = sys.modules["stochtree"] = None
 from largesse.response import IRE, Network, Training
-from largesse_lab.runner import method_repeats, truth_measures
+from largesse_lab.runner import method_measurement, truth_measures
 from largesse_lab.runner.experiment_request import Request
 from largesse_lab.experiments import table1
 truth_measures.LOG_ROWS, truth_measures.FRESH_ROWS = 300, 300
 training = Training(epochs=2, start="zero")
 make = lambda: IRE(kappa=0.0, network=Network(width=4, depth=1), training=training, folds=1, members=1)
-table1.TABLE1_METHODS["CCPOvIRE†"] = method_repeats.Method(make, binary=False)
+table1.TABLE1_METHODS["CCPOvIRE†"] = method_measurement.Method(make, binary=False)
 print(len(table1.TABLE1_SETUP.measure(Request(("averaged",), ("CCPOvIRE†",), 1))))
 """
 

@@ -13,7 +13,12 @@ from largesse.response.networks.batched_training import pad_rows, round_up_rows,
 from largesse.response.networks.training_runner_hook import train_networks, use_training_runner
 from largesse.response.networks.training_types import TrainedNetworks, TrainingJob, TrainingLoop, TrainingProgram
 from largesse_lab.baselines import network_helpers
-from largesse_lab.baselines.network_helpers import draw_batches, draw_by_steps, loop_of_steps, start_by_seed
+from largesse_lab.baselines.network_helpers import (
+    draw_batches,
+    draw_training_stretches,
+    initialise_models_by_seed,
+    make_training_loop,
+)
 from support.models import summing_job, summing_program
 
 LOOP = TrainingLoop(looks=100, steps=1, patience=1000)
@@ -23,10 +28,10 @@ def program(loop: TrainingLoop = LOOP, **own: Any) -> TrainingProgram:
     """A number that moves by its own speed at every step; the loss is its distance from ten."""
 
     def draw(seed: int, _own: Any, stretches: Any) -> Iterator[Array]:
-        return draw_by_steps(seed, stretches, loop.steps, lambda rng, steps: rng.random(steps, np.float32))
+        return draw_training_stretches(seed, stretches, loop.steps, lambda rng, steps: rng.random(steps, np.float32))
 
     usual: dict[str, Any] = {
-        "start": lambda seeds, _own: start_by_seed(seeds, lambda _rng: np.float32(0)),
+        "start": lambda seeds, _own: initialise_models_by_seed(seeds, lambda _rng: np.float32(0)),
         "draw": draw,
         "step": lambda state, _data, own, _drawn: state + own[0],
         "loss": lambda state, _data, _own: jnp.abs(state - 10.0),
@@ -50,7 +55,7 @@ def test_the_best_is_kept_however_far_training_goes_on() -> None:
 
 
 def test_the_last_is_kept_where_asked() -> None:
-    loop = loop_of_steps(100, 10, patience=10, last=True)
+    loop = make_training_loop(100, 10, patience=10, last=True)
     assert train_in_groups(job(program(loop), loop, [1.0])).params.tolist() == [100.0]
 
 
@@ -74,7 +79,7 @@ def test_training_ends_once_every_model_has_stopped() -> None:
 
 
 def test_steps_fewer_than_a_look_are_still_taken() -> None:
-    loop = loop_of_steps(7, 100, patience=10)
+    loop = make_training_loop(7, 100, patience=10)
     assert train_in_groups(job(program(loop), loop, [1.0])).params.tolist() == [7.0]
 
 
@@ -82,7 +87,7 @@ def test_one_seed_sees_the_same_draws_and_another_seed_others() -> None:
     loop = TrainingLoop(2, 10)
     noisy = program(
         loop,
-        start=lambda seeds, _own: start_by_seed(seeds, lambda rng: np.float32(rng.random())),
+        start=lambda seeds, _own: initialise_models_by_seed(seeds, lambda rng: np.float32(rng.random())),
         step=lambda state, _data, _own, drawn: state + drawn,
         loss=lambda state, _data, _own: -state,
     )

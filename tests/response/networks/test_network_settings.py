@@ -9,7 +9,7 @@ from largesse.errors import InputError
 from largesse.response import IRE, SIRE, Balance, Network, Training
 from largesse.response.networks.network_settings import find_setting_problems, replace_auto_settings
 from largesse_lab.baselines import GANITE, CFRNet
-from largesse_lab.baselines.network_helpers import find_strength_problems
+from largesse_lab.baselines.network_helpers import find_penalty_strength_problems
 
 
 def test_a_field_left_alone_is_the_models_own() -> None:
@@ -58,5 +58,5 @@ def test_every_model_refuses_settings_that_are_not_its_own() -> None:
 
 
 def test_a_strength_is_a_number_several_or_auto() -> None:
-    assert not any(find_strength_problems("alpha", given) for given in (0.0, [1, 2], "auto"))
-    assert all(find_strength_problems("alpha", given) for given in (-1.0, [], "cv", float("nan")))
+    assert not any(find_penalty_strength_problems("alpha", given) for given in (0.0, [1, 2], "auto"))
+    assert all(find_penalty_strength_problems("alpha", given) for given in (-1.0, [], "cv", float("nan")))

@@ -12,7 +12,7 @@ import pytest
 from largesse.errors import InputError
 from largesse.pipeline import plan
 from largesse.policy import Policy
-from largesse.report import print_pace, render_pace
+from largesse.report import print_pacing_results, render_pacing_page
 from largesse.serve import pace, parse_pace_options
 from largesse.serve.pacing.pace_command import _convert_to_days
 from support.browsers import PHONE, watch
@@ -54,8 +54,8 @@ def test_a_plan_that_explores_is_rehearsed_so(
     assert 0.8 < shown["ways"][0]["value"] < plain["ways"][0]["value"]  # it gives something up
     assert shown["ways"][0]["use"] > 0.97
     for word in ("explores", "at random"):
-        assert word not in render_pace(plain)
-    assert ("explores for evaluation" if explore_for else "at random") in render_pace(shown)
+        assert word not in render_pacing_page(plain)
+    assert ("explores for evaluation" if explore_for else "at random") in render_pacing_page(shown)
 
 
 def test_a_log_is_replayed_by_its_times(ran: Path, tmp_path: Path, call: Call) -> None:
@@ -85,7 +85,7 @@ def test_promises_are_told_apart_where_costs_are_paid_later(run_copy: Path, call
     assert lasts["ways"][0]["use"] > shown["ways"][0]["use"]
     assert lasts["ways"][0]["redemptions"] > 0
     assert lasts["first"]["facts"]["spent"] <= lasts["first"]["facts"]["total"]
-    assert ["Redemptions refused" in render_pace(numbers) for numbers in (shown, lasts)] == [False, True]
+    assert ["Redemptions refused" in render_pacing_page(numbers) for numbers in (shown, lasts)] == [False, True]
     code, out, _ = call(*words[:-1], "--promises", "while_it_lasts")
     assert (code, "refused" in out, "--out pace.html" in out) == (0, True, True)
 
@@ -147,8 +147,8 @@ def test_the_page_is_whole_and_accessible(
 
 
 def test_hostile_texts_are_escaped(paced: tuple[dict[str, Any], Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert "<script>alert" not in render_pace({**paced[0], "title": "<script>alert(1)</script>"})
-    print_pace({**paced[0], "headline": "all\x1b[2J"}, Path("pace\x1b[31m.html"))
+    assert "<script>alert" not in render_pacing_page({**paced[0], "title": "<script>alert(1)</script>"})
+    print_pacing_results({**paced[0], "headline": "all\x1b[2J"}, Path("pace\x1b[31m.html"))
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     assert r"all\x1b[2J" in shown

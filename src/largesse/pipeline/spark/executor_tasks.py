@@ -23,7 +23,7 @@ from largesse.data import FilePiece, decode_dictionary, parse_text_columns, read
 from largesse.errors import LargesseError, refuse
 from largesse.evaluation import GroupedFeature, count_planned_levels, number_feature_groups
 from largesse.levels import Levels
-from largesse.pipeline.customer_checks import check_customer_table, find_suspects
+from largesse.pipeline.customer_table_validation import check_customer_table, find_suspects
 from largesse.pipeline.engine_protocol import PlanResult
 from largesse.pipeline.local_engine import make_random_keys
 from largesse.pipeline.spark.chunked_tables import (

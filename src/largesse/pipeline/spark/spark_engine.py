@@ -32,7 +32,7 @@ from largesse.data import (
 from largesse.errors import InputError, Problem, fail, find_row_limit_problems, refuse, suggest
 from largesse.evaluation import MAX_SUMMARY_ROWS, CustomerSample, PlanCounts, choose_explaining_features
 from largesse.pipeline.commands import LOCAL_ENGINE, run, silent
-from largesse.pipeline.customer_checks import check_memory, list_memory_reasons
+from largesse.pipeline.customer_table_validation import check_memory, list_memory_reasons
 from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers, Target
 from largesse.pipeline.local_engine import Local, choose_places
 from largesse.pipeline.spark.chunked_tables import (

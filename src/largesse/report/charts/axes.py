@@ -1,4 +1,4 @@
-"""Axes with round ticks, and frames with axes along their sides."""
+"""Chart axes with round ticks, and chart frames with two axes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from largesse.report.charts.svg import element, measure, text
-from largesse.report.number_format import NumberStyle, finite
+from largesse.report.charts.svg import estimate_text_width, make_element, make_text_element
+from largesse.report.number_format import NumberStyle, finite_or_none
 
 Point = TypeVar("Point")
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A range of numbers and the round ones among them.
+    """Range of a chart axis and its round tick values.
 
     >>> fit_axis([0.0, 9.0]).ticks
     (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
@@ -29,18 +29,18 @@ class Axis:
 
     @property
     def step(self) -> float:
-        """The distance between ticks."""
+        """Distance between neighbouring ticks."""
         return self.ticks[1] - self.ticks[0] if len(self.ticks) > 1 else self.high - self.low
 
     def place(self, value: float) -> float:
-        """Return the position of a number: 0 at the low end, 1 at the high end."""
+        """Return the relative position of a number on the axis: 0 at the low end, 1 at the high end."""
         return (min(max(value, self.bounds[0]), self.bounds[1]) - self.low) / (self.high - self.low)
 
 
 def fit_axis(
     values: Iterable[Any], target: int = 5, snug: bool = False, bounds: tuple[float, float] | None = None
 ) -> Axis:
-    """Return an axis that holds all given numbers; missing ones are ignored.
+    """Return an axis with round ticks that contains all given numbers.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ def fit_axis(
         The smallest and largest number that is possible.
     """
     least, most = bounds = bounds or (-math.inf, math.inf)
-    known = [min(max(number, least), most) for number in map(finite, values) if number is not None]
-    low, high = _find_range(known)
+    known = [min(max(number, least), most) for number in map(finite_or_none, values) if number is not None]
+    low, high = _find_value_range(known)
     rough = (high - low) / target
-    step = _round_step(rough)
+    step = _round_tick_step(rough)
     while snug and math.floor(high / step) - math.ceil(low / step) < 2:
         rough = 0.5 * rough
-        step = _round_step(rough)
+        step = _round_tick_step(rough)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     if snug:
         margin = (high - low) * 0.02
@@ -74,8 +74,8 @@ def fit_axis(
     return Axis(low, high, tuple(tick for tick in ticks if least <= tick <= most), bounds)
 
 
-def _find_range(numbers: list[float]) -> tuple[float, float]:
-    """Return the smallest and largest number, widened if they are equal."""
+def _find_value_range(numbers: list[float]) -> tuple[float, float]:
+    """Return the smallest and the largest number, slightly widened if both are equal."""
     if not numbers:
         return 0.0, 1.0
     low, high = min(numbers), max(numbers)
@@ -85,16 +85,18 @@ def _find_range(numbers: list[float]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _round_step(rough: float) -> float:
-    """Return the smallest of 1, 2, 5 × a power of ten that is not smaller."""
+def _round_tick_step(rough: float) -> float:
+    """Round a tick step up to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(rough))
     return next(power * m for m in (1.0, 2.0, 5.0, 10.0) if power * m >= rough * 0.999)
 
 
-def thin_ticks(places: Sequence[float], widths: Sequence[float], *, keep: int = 0) -> list[int]:
-    """Select tick labels that do not touch: all, or every second, third and so on; tick `keep` if possible.
+def select_tick_labels(places: Sequence[float], widths: Sequence[float], *, keep: int = 0) -> list[int]:
+    """Return the indices of tick labels that can be written without touching each other.
 
-    >>> thin_ticks([0, 10, 20, 30, 40], [8] * 5), thin_ticks([0, 10, 20, 30, 40], [8] * 5, keep=1)
+    All of them, or every second, third and so on; tick `keep` if possible.
+
+    >>> select_tick_labels([0, 10, 20, 30, 40], [8] * 5), select_tick_labels([0, 10, 20, 30, 40], [8] * 5, keep=1)
     ([0, 2, 4], [1, 3])
     """
     ticks = list(range(len(places)))
@@ -106,10 +108,10 @@ def thin_ticks(places: Sequence[float], widths: Sequence[float], *, keep: int = 
     return ticks[:1]
 
 
-def split_runs(points: Iterable[Point | None]) -> list[list[Point]]:
-    """Split points at missing ones, so that nothing is drawn across a gap.
+def split_at_missing_points(points: Iterable[Point | None]) -> list[list[Point]]:
+    """Split a line's points into runs without missing points.
 
-    >>> split_runs([1, None, None, 2, 3])
+    >>> split_at_missing_points([1, None, None, 2, 3])
     [[1], [2, 3]]
     """
     runs: list[list[Point]] = [[]]
@@ -126,7 +128,7 @@ def split_runs(points: Iterable[Point | None]) -> list[list[Point]]:
 
 @dataclass(frozen=True)
 class Frame:
-    """A box in a drawing with a labelled axis at the bottom and one on the left."""
+    """Rectangle of a chart with a labelled axis at the bottom and one on the left."""
 
     left: float
     top: float
@@ -139,37 +141,37 @@ class Frame:
     font: float
 
     def x(self, value: float) -> float:
-        """Return the horizontal place of a number."""
+        """Return the horizontal pixel position of a number."""
         return self.left + self.across.place(value) * (self.right - self.left)
 
     def y(self, value: float) -> float:
-        """Return the vertical place of a number."""
+        """Return the vertical pixel position of a number."""
         return self.bottom - self.up.place(value) * (self.bottom - self.top)
 
 
 def fit_frame(width: float, height: float, font: float, across: Axis, up: Axis, *styles: NumberStyle) -> Frame:
-    """Return the largest frame in a drawing that leaves room for titles and for labels, in the styles of both axes."""
+    """Return the largest chart frame that leaves room for axis titles and tick labels."""
     across_labels, up_labels = (
         [style.text(tick) for tick in axis.ticks] for axis, style in zip((across, up), styles, strict=True)
     )
-    left = max((measure(label, font) for label in up_labels), default=0.0) + 10
+    left = max((estimate_text_width(label, font) for label in up_labels), default=0.0) + 10
     return Frame(left, font * 2.4, width - 14, height - font * 3.6, across, up, across_labels, up_labels, font)
 
 
 def draw_axes(frame: Frame, across_title: str, up_title: str) -> str:
-    """Draw the grid with its numbers and the lower side with its ticks, each with a title."""
-    parts = [text(up_title, x=0, y=frame.font, class_="axis-title")]
+    """Draw the grid lines, tick labels and titles of a chart's two axes as SVG."""
+    parts = [make_text_element(up_title, x=0, y=frame.font, class_="axis-title")]
     for tick, label in zip(frame.up.ticks, frame.up_labels, strict=True):
         y = frame.y(tick)
-        parts.append(element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="grid"))
-        parts.append(text(label, x=frame.left - 6, y=y + frame.font * 0.35, text_anchor="end"))
+        parts.append(make_element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="grid"))
+        parts.append(make_text_element(label, x=frame.left - 6, y=y + frame.font * 0.35, text_anchor="end"))
     y, ticks, labels = frame.bottom, frame.across.ticks, frame.across_labels
     places = [frame.x(tick) for tick in ticks]
-    parts += [element("line", x1=x, x2=x, y1=y, y2=y + 5, class_="rule") for x in places]
+    parts += [make_element("line", x1=x, x2=x, y1=y, y2=y + 5, class_="rule") for x in places]
     zero = ticks.index(0) if 0 in ticks else 0
-    for i in thin_ticks(places, [measure(label, frame.font) for label in labels], keep=zero):
-        parts.append(text(labels[i], x=places[i], y=y + frame.font * 1.55, text_anchor="middle"))
-    parts.append(element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="rule"))
+    for i in select_tick_labels(places, [estimate_text_width(label, frame.font) for label in labels], keep=zero):
+        parts.append(make_text_element(labels[i], x=places[i], y=y + frame.font * 1.55, text_anchor="middle"))
+    parts.append(make_element("line", x1=frame.left, x2=frame.right, y1=y, y2=y, class_="rule"))
     title_y = frame.bottom + frame.font * 3.6 - 4
-    parts.append(text(across_title, x=frame.right, y=title_y, text_anchor="end", class_="axis-title"))
+    parts.append(make_text_element(across_title, x=frame.right, y=title_y, text_anchor="end", class_="axis-title"))
     return "".join(parts)

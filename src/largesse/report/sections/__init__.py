@@ -1,1 +1,1 @@
-"""Sections of the report: one module with its view and one template of the same name for each."""
+"""Sections of the report, each with a template of the same name."""

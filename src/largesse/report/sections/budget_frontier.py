@@ -1,4 +1,4 @@
-"""Section with the frontier, and the budget slider with its plans and estimates."""
+"""Section on other budgets: the value frontier, and the budget slider."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from largesse.report.charts.curve_chart import CurveChart, CurvePoint, choose_labels, draw_for_screens
+from largesse.report.charts.curve_chart import (
+    CurveChart,
+    CurvePoint,
+    choose_square_labels,
+    draw_desktop_and_phone_charts,
+)
 from largesse.report.charts.row_charts import draw_swatch
-from largesse.report.comparison_rows import view_reference
-from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite, write_percent
+from largesse.report.comparison_rows import view_value_and_spend
+from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite_or_none, write_percent
 
 NOTHING_MORE = "The model expects nothing from a larger budget."
 NOTHING_PAYS = "The model expects that no step up pays."
@@ -18,33 +23,33 @@ UNJUDGED = {"constraints": "your constraints", "exploration": "exploration"}  # 
 
 
 def view_frontier(numbers: Numbers, units: Units) -> View:
-    """Return the figure, the legend of its squares, its table, and the slider."""
+    """Return the template values of the budget section: figure, legend, table and slider."""
     points, uniform = numbers["frontier"]["points"], numbers["uniform"]
     names = [row["name"] for row in uniform]
-    labels, topics = choose_labels(names), {warning["topic"] for warning in numbers["warnings"]}
+    labels, topics = choose_square_labels(names), {warning["topic"] for warning in numbers["warnings"]}
     missing = next((words for topic, words in UNJUDGED.items() if topic in topics), "")
     return {
-        **draw_for_screens(_make_chart(numbers, units, labels)),
-        "banded": any(finite(row["band"][0]) is not None for row in points),
+        **draw_desktop_and_phone_charts(_make_frontier_chart(numbers, units, labels)),
+        "banded": any(finite_or_none(row["band"][0]) is not None for row in points),
         "key": list(zip(labels, names, strict=True)) if labels != names else [],
-        "table": [_view_point(row, units) for row in points],
-        "uniform": [view_reference(row, units) for row in uniform],
-        "readout": _write_plan(numbers, units),
-        "promise": describe_promises(points),
+        "table": [_view_frontier_point(row, units) for row in points],
+        "uniform": [view_value_and_spend(row, units) for row in uniform],
+        "readout": _write_plan_sentence(numbers, units),
+        "promise": describe_overpredicted_budgets(points),
         "unjudged": f"Value and gain are those of plans without {missing}." if missing else "",
-        **view_slider(numbers, units),
+        **view_budget_slider(numbers, units),
     }
 
 
-def describe_promises(points: Sequence[Numbers]) -> str:
-    """Count the budgets at which the predicted value exceeds the estimated value."""
-    pairs = [(finite(row["promise"]), finite(row["value"]["estimate"])) for row in points]
+def describe_overpredicted_budgets(points: Sequence[Numbers]) -> str:
+    """Write the number of budgets at which the predicted value exceeds the estimated value."""
+    pairs = [(finite_or_none(row["promise"]), finite_or_none(row["value"]["estimate"])) for row in points]
     known = [(promise, value) for promise, value in pairs if promise is not None and value is not None]
     above = sum(promise > value for promise, value in known)
     return f"above the honest value at {above} of {len(known)} budgets" if known else ""
 
 
-def _make_chart(numbers: Numbers, units: Units, labels: list[str]) -> CurveChart:
+def _make_frontier_chart(numbers: Numbers, units: Units, labels: list[str]) -> CurveChart:
     unit = f", {units.response_unit}" if units.response_unit else ""
     measure = "response rate" if units.binary else f"mean response{unit}"
     return CurveChart(
@@ -52,13 +57,13 @@ def _make_chart(numbers: Numbers, units: Units, labels: list[str]) -> CurveChart
             CurvePoint(
                 row["budget"],
                 row["value"],
-                _write_readout(row, units),
+                _write_point_sentence(row, units),
                 band=dict(zip(("low", "high"), row["band"], strict=True)),
                 dashed=row["promise"],
             )
             for row in numbers["frontier"]["points"]
         ],
-        summary=f"Value at each budget. {_write_plan(numbers, units)}",
+        summary=f"Value at each budget. {_write_plan_sentence(numbers, units)}",
         across_title=units.title_axis("budget per customer"),
         up_title=f"value per customer ({measure})",
         units=units,
@@ -66,7 +71,7 @@ def _make_chart(numbers: Numbers, units: Units, labels: list[str]) -> CurveChart
             CurvePoint(
                 row["spend"]["estimate"],
                 row["value"],
-                f"everyone gets {row['name']}: {view_reference(row, units)['value']}",
+                f"everyone gets {row['name']}: {view_value_and_spend(row, units)['value']}",
                 label=label,
             )
             for row, label in zip(numbers["uniform"], labels, strict=True)
@@ -75,42 +80,42 @@ def _make_chart(numbers: Numbers, units: Units, labels: list[str]) -> CurveChart
     )
 
 
-def _view_point(row: Numbers, units: Units) -> dict[str, str]:
+def _view_frontier_point(row: Numbers, units: Units) -> dict[str, str]:
     style = units.value_style(row["value"])
     return {
-        "budget": units.cost(row["budget"]),
-        "spend": units.cost(row["spend"]["estimate"]),
+        "budget": units.write_cost(row["budget"]),
+        "spend": units.write_cost(row["spend"]["estimate"]),
         "value": style.text(row["value"]["estimate"]),
         "interval": style.interval(row["value"]),
         "both": style.with_interval(row["value"]),
         "band": style.interval(dict(zip(("low", "high"), row.get("band", ()), strict=False))),
         "promise": style.text(row["promise"]),
-        "price": units.rate(row["price"]),
+        "price": units.write_price_number(row["price"]),
     }
 
 
-def _write_readout(point: Numbers, units: Units) -> str:
-    row = _view_point(point, units)
+def _write_point_sentence(point: Numbers, units: Units) -> str:
+    row = _view_frontier_point(point, units)
     more = "; ".join(filter(None, (f"value {row['both']}", units.write_price(point["price"]))))
     return f"Budget {row['budget']} per customer: spend {row['spend']}, {more}."
 
 
-def _write_plan(numbers: Numbers, units: Units) -> str:
+def _write_plan_sentence(numbers: Numbers, units: Units) -> str:
     point = {key: numbers[key] for key in ("value", "spend", "promise")}
     point |= {"budget": numbers["budget"]["average"], "price": numbers["planned"]["price"]}
-    return f"This plan. {_write_readout(point, units)}"
+    return f"This plan. {_write_point_sentence(point, units)}"
 
 
 # -- the slider --------------------------------------------------------------------------------------------------------
 
 
-def view_slider(numbers: Numbers, units: Units) -> View:
-    """Return the stops as JSON, the first stop and the levels; without stops, the reason."""
-    stops = list_stops(numbers)
+def view_budget_slider(numbers: Numbers, units: Units) -> View:
+    """Return the template values of the budget slider, or the reason for a missing slider."""
+    stops = list_slider_stops(numbers)
     if len(stops) < 2:
         return {**NO_SLIDER, "excuse": numbers["frontier"]["excuse"]}
-    views = [_view_stop(row, numbers, units) for row in stops]
-    start = find_start(stops, numbers["budget"]["average"])
+    views = [_view_slider_stop(row, numbers, units) for row in stops]
+    start = find_first_stop(stops, numbers["budget"]["average"])
     levels = [
         {"swatch": draw_swatch(k), "name": level["name"], "share": share}
         for k, (level, share) in enumerate(zip(numbers["levels"], views[start]["levels"], strict=False))
@@ -126,14 +131,14 @@ def view_slider(numbers: Numbers, units: Units) -> View:
     }
 
 
-def list_stops(numbers: Numbers) -> list[View]:
-    """Return the stops with known budgets; each has its estimates of value, gain and profit.
+def list_slider_stops(numbers: Numbers) -> list[View]:
+    """Return the budgets of the slider, each with its estimates of value, gain and profit.
 
     The stop of the run's plan has those of the evaluation.
     """
     slider, profit, stops = numbers["frontier"], numbers["profit"], []
     for row, estimates in zip(slider["stops"], slider["estimates"], strict=True):
-        if finite(row["budget"]) is None:
+        if finite_or_none(row["budget"]) is None:
             continue
         if row["own"]:
             gain = (numbers.get("versus") or [{}])[0].get("difference")
@@ -143,26 +148,26 @@ def list_stops(numbers: Numbers) -> list[View]:
     return stops
 
 
-def find_start(stops: Sequence[Numbers], budget: Any) -> int:
-    """Return the first stop of the slider: the plan itself, or the nearest budget."""
+def find_first_stop(stops: Sequence[Numbers], budget: Any) -> int:
+    """Return the index of the slider's initial budget: the plan's, or the nearest one."""
     own = [k for k, row in enumerate(stops) if row["own"]]
-    return own[0] if own else _find_nearest(stops, budget)
+    return own[0] if own else _find_nearest_stop(stops, budget)
 
 
-def _find_nearest(stops: Sequence[Numbers], budget: Any) -> int:
-    target = finite(budget)
+def _find_nearest_stop(stops: Sequence[Numbers], budget: Any) -> int:
+    target = finite_or_none(budget)
     if target is None:
         return len(stops) - 1
     return min(range(len(stops)), key=lambda k: abs(stops[k]["budget"] - target))
 
 
-def _view_stop(row: Numbers, numbers: Numbers, units: Units) -> View:
+def _view_slider_stop(row: Numbers, numbers: Numbers, units: Units) -> View:
     value, gain, profit = (row["estimates"][key] for key in ("value", "gain", "profit"))
     # the promise gets as many digits as the honest value next to it
     style = units.value_style(value) if value else units.response([row["value"]], abs(row["value"]) / 100 or None)
     words = {
-        "budget": write_budget(row, numbers, units),
-        "spend": f"{units.cost(row['spend'])} per customer",
+        "budget": write_stop_budget(row, numbers, units),
+        "spend": f"{units.write_cost(row['spend'])} per customer",
         "value": MISSING_DASH if value is None else units.value_style(value).with_interval(value),
         "gain": MISSING_DASH if gain is None else units.write_gain(gain),
         "model": style.text(row["value"]),
@@ -172,12 +177,12 @@ def _view_stop(row: Numbers, numbers: Numbers, units: Units) -> View:
     spoken = [f"Budget {words['budget']}."]
     spoken += [f"Honest value {words['value']}."] if words["value"] != MISSING_DASH else []
     spoken += [f"Gain over everyone the same {words['gain']}."] if words["gain"] != MISSING_DASH else []
-    ends = [finite((value or {}).get(end)) for end in ("estimate", "low", "high")]
+    ends = [finite_or_none((value or {}).get(end)) for end in ("estimate", "low", "high")]
     return {
         "at": float(f"{row['budget']:.8g}"),
         **words,
-        "price": units.rate(row["price"]),
-        "how": _write_source(row),
+        "price": units.write_price_number(row["price"]),
+        "how": _write_estimate_source(row),
         "levels": [write_percent(share) for share in row["shares"]],
         "say": " ".join(["This plan.", *spoken] if row["own"] else spoken),
         "shares": [round(share, 4) for share in row["shares"]],
@@ -185,14 +190,14 @@ def _view_stop(row: Numbers, numbers: Numbers, units: Units) -> View:
     }
 
 
-def write_budget(row: Numbers, numbers: Numbers, units: Units) -> str:
-    """Write the budget of a stop, per customer and in total."""
-    customers = finite(numbers["customers"])
-    total = MISSING_DASH if customers is None else units.total(round(row["budget"] * customers))
-    return f"{units.cost(row['budget'])} per customer, {total} in total"
+def write_stop_budget(row: Numbers, numbers: Numbers, units: Units) -> str:
+    """Write a budget of the slider, per customer and in total."""
+    customers = finite_or_none(numbers["customers"])
+    total = MISSING_DASH if customers is None else units.write_total_cost(round(row["budget"] * customers))
+    return f"{units.write_cost(row['budget'])} per customer, {total} in total"
 
 
-def _write_source(row: Numbers) -> str:
+def _write_estimate_source(row: Numbers) -> str:
     if row["estimates"]["value"] is None:
         return "unknown: beyond the judged budgets"
     if row["own"]:
@@ -201,15 +206,15 @@ def _write_source(row: Numbers) -> str:
 
 
 def describe_three_budgets(stops: Sequence[Numbers], numbers: Numbers, units: Units) -> list[dict[str, str]]:
-    """Describe three budgets with their estimated values: the current one, half of it, and the largest profitable one.
+    """Describe the values of three budgets: the current one, half of it, and the largest profitable one.
 
     The last is reached where the next unit brings less than it costs, or where the model expects nothing more.
     """
-    budget, profit = finite(numbers["budget"]["average"]), numbers["profit"]
+    budget, profit = finite_or_none(numbers["budget"]["average"]), numbers["profit"]
     if budget is None or budget <= 0:
         return []
     others = [row for row in stops if not row["own"]] or stops
-    half = others[_find_nearest(others, budget / 2)]
+    half = others[_find_nearest_stop(others, budget / 2)]
     pays = [k for k, row in enumerate(stops) if row["pays"]]
     last, title, note = stops[-1], "The largest budget that the model would use", NOTHING_MORE
     if profit and pays:
@@ -217,18 +222,18 @@ def describe_three_budgets(stops: Sequence[Numbers], numbers: Numbers, units: Un
         title = f"Until {units.one_more} brings back less than it costs"
     own = {"value": numbers["value"], "profit": profit["own"] if profit else None}
     scenarios = [
-        (f"This budget, {units.cost(budget)} per customer", own, ""),
-        (f"About half of it, {units.cost(half['budget'])}", half["estimates"], ""),
-        (f"{title}, {units.cost(last['budget'])}", last["estimates"], note),
+        (f"This budget, {units.write_cost(budget)} per customer", own, ""),
+        (f"About half of it, {units.write_cost(half['budget'])}", half["estimates"], ""),
+        (f"{title}, {units.write_cost(last['budget'])}", last["estimates"], note),
     ]
     return [
-        {"title": title, "text": f"{_write_result(estimates, units)} {note}".strip()}
+        {"title": title, "text": f"{_write_value_and_profit(estimates, units)} {note}".strip()}
         for title, estimates, note in scenarios
         if estimates["value"] is not None
     ]
 
 
-def _write_result(estimates: Numbers, units: Units) -> str:
+def _write_value_and_profit(estimates: Numbers, units: Units) -> str:
     value, profit = estimates["value"], estimates["profit"]
     text = units.value_style(value).with_interval(value)
     text += " of customers respond" if units.binary else " per customer"

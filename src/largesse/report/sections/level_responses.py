@@ -1,4 +1,4 @@
-"""Section with the mean response at each level, of all customers and of groups."""
+"""Section on the mean response at each level, for all customers and for groups."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from dataclasses import dataclass
 from largesse.records import MIN_LEVEL_ROWS
 from largesse.report.charts.axes import fit_axis
 from largesse.report.charts.row_charts import draw_level_mean_strip, draw_tick_strip
-from largesse.report.charts.small_multiples import draw_panel
-from largesse.report.comparison_rows import FigureRow, FigureRows, describe_cost
-from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, finite, list_ends, write_count
+from largesse.report.charts.small_multiples import draw_group_panel
+from largesse.report.comparison_rows import FigureRow, FigureRows, describe_level_cost
+from largesse.report.number_format import (
+    MISSING_DASH,
+    Numbers,
+    Units,
+    View,
+    finite_or_none,
+    list_estimate_and_ends,
+    write_count,
+)
 
 
 @dataclass(frozen=True)
@@ -25,13 +33,13 @@ class LevelMean:
     few: bool = False  # whether too few rows of the log had the level
 
 
-def view_responses(numbers: Numbers, units: Units) -> View:
-    """Return the rows of the figure, and the curves of groups."""
+def view_level_responses(numbers: Numbers, units: Units) -> View:
+    """Return the template values of mean responses by level, and of groups' response curves."""
     overlap, both = numbers["support"]["overlap"], zip(numbers["uniform"], numbers["curve"]["levels"], strict=True)
     levels = [
         LevelMean(
             uniform["name"],
-            describe_cost(numbers, units, k),
+            describe_level_cost(numbers, units, k),
             uniform["value"],
             row["raw"],
             row["model"],
@@ -41,12 +49,12 @@ def view_responses(numbers: Numbers, units: Units) -> View:
     ]
     names = [level.name for level in levels]
     features = [
-        view_groups(feature, names, units)
+        view_group_curves(feature, names, units)
         for feature in numbers["curve"]["features"]
         if all(len(group["levels"]) == len(names) for group in feature["groups"])
     ]
     return {
-        "figure": view_levels(levels, units),
+        "figure": view_level_means(levels, units),
         "features": features,
         "min_rows": MIN_LEVEL_ROWS,
         "few": any(level.few for level in levels),
@@ -55,13 +63,17 @@ def view_responses(numbers: Numbers, units: Units) -> View:
 
 
 def _has_few_rows(level: Numbers) -> bool:
-    sizes = map(finite, (level["rows"], level["effective"]))
+    sizes = map(finite_or_none, (level["rows"], level["effective"]))
     return any(size is not None and size < MIN_LEVEL_ROWS for size in sizes)
 
 
-def view_levels(levels: Sequence[LevelMean], units: Units) -> FigureRows:
-    """Return one row per level, all on one axis."""
-    means = [number for level in levels for number in (*list_ends(level.value), level.model, level.raw["estimate"])]
+def view_level_means(levels: Sequence[LevelMean], units: Units) -> FigureRows:
+    """Return figure rows of the mean response at each level on a common axis."""
+    means = [
+        number
+        for level in levels
+        for number in (*list_estimate_and_ends(level.value), level.model, level.raw["estimate"])
+    ]
     axis = fit_axis(means, 4, snug=True, bounds=units.bounds)
     rows = []
     for level in levels:
@@ -75,27 +87,27 @@ def view_levels(levels: Sequence[LevelMean], units: Units) -> FigureRows:
     return FigureRows(rows, draw_tick_strip(axis, units.response(axis.ticks, axis.step, digits=1, short=True)))
 
 
-def view_groups(feature: Numbers, names: Sequence[str], units: Units) -> View:
-    """Return a chart and a row of numbers for each group of a feature."""
+def view_group_curves(feature: Numbers, names: Sequence[str], units: Units) -> View:
+    """Return a chart and a row of numbers for each group of customers by a feature."""
     groups = [
         {**group, "levels": [{**point, "few": _has_few_rows(point)} for point in group["levels"]]}
         for group in feature["groups"]
     ]
     points = [point for group in groups for point in group["levels"]]
-    means = [number for point in points if not point["few"] for number in list_ends(point["value"])]
+    means = [number for point in points if not point["few"] for number in list_estimate_and_ends(point["value"])]
     axis = fit_axis([*means, *(point["model"] for point in points)], 4, bounds=units.bounds)
     style = units.response(axis.ticks, axis.step, digits=1, short=True)
     views = []
     for group in groups:
-        cells = [_write_point(point, units) for point in group["levels"]]
+        cells = [_write_level_estimate(point, units) for point in group["levels"]]
         words = "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True))
-        figure = draw_panel(axis, style, group["levels"], f"{group['label']}. {words}")
+        figure = draw_group_panel(axis, style, group["levels"], f"{group['label']}. {words}")
         views.append({"label": group["label"], "rows": write_count(group["rows"]), "figure": figure, "cells": cells})
     return {"name": feature["feature"], "groups": views, "few": any(point["few"] for point in points), "names": names}
 
 
-def _write_point(point: Numbers, units: Units) -> str:
-    """Write an estimate with its interval; with few rows, the model's mean and the number of rows."""
+def _write_level_estimate(point: Numbers, units: Units) -> str:
+    """Write an estimated response with its interval, or the model's mean if few rows had the level."""
     if not point["few"]:
         return units.value_style(point["value"]).with_interval(point["value"])
     rows = "1 row" if point["rows"] == 1 else f"{write_count(point['rows'])} rows"

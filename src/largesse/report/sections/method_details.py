@@ -1,4 +1,4 @@
-"""Section with the choices of the model, the other estimators, and the facts of the run."""
+"""Section on the method: model choices, other estimators, and facts of the run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from dataclasses import replace
 
 from largesse.report.charts.axes import fit_axis
 from largesse.report.charts.row_charts import draw_gain_strip
-from largesse.report.number_format import Numbers, Units, View, choose_style, finite, list_ends, write_count
-from largesse.report.sentences import select_notes
+from largesse.report.number_format import (
+    Numbers,
+    Units,
+    View,
+    choose_style,
+    finite_or_none,
+    list_estimate_and_ends,
+    write_count,
+)
+from largesse.report.sentences import select_note_warnings
 
 MAX_LOSS_DECIMALS = 5
 QUESTIONS = {  # by the name of a choice
@@ -24,23 +32,23 @@ QUESTIONS = {  # by the name of a choice
 CANDIDATE_NAMES = {"common increments": "yes, the same", "individual increments": "no, each customer’s own"}
 
 
-def view_method(numbers: Numbers, units: Units) -> View:
-    """Return the candidates of every choice, the estimates, the notes and the size of the log."""
+def view_method_details(numbers: Numbers, units: Units) -> View:
+    """Return the template values of model choices, estimates, notes and log size."""
     tried, log = numbers["method"]["tried"], numbers["log"]
     choices = dict.fromkeys(row["of"] for row in tried)
-    price, clusters = finite(numbers["planned"]["price"]), finite(log["clusters"])
+    price, clusters = finite_or_none(numbers["planned"]["price"]), finite_or_none(log["clusters"])
     return {
         "groups": [
             {
-                "title": ask_question(choice or "model"),
-                "rows": _view_candidates([row for row in tried if row["of"] == choice]),
+                "title": write_choice_question(choice or "model"),
+                "rows": _view_choice_candidates([row for row in tried if row["of"] == choice]),
             }
             for choice in choices
         ],
         "model": numbers["model"]["about"],
         "price": units.write_price(price) if price else "",
         "estimates": [_view_estimate(row, numbers["estimator"], units) for row in numbers["method"]["estimates"]],
-        "notes": select_notes(numbers["answer"]["warnings"]),
+        "notes": select_note_warnings(numbers["answer"]["warnings"]),
         "rows": write_count(log["rows"]),
         "customers": write_count(log["customers"]) if log["customers"] else "",
         "clusters": "" if clusters is None else write_count(clusters),
@@ -48,10 +56,10 @@ def view_method(numbers: Numbers, units: Units) -> View:
     }
 
 
-def ask_question(choice: str) -> str:
-    """Return the question that a choice answers, or the name of an unlisted choice.
+def write_choice_question(choice: str) -> str:
+    """Return the question that a model choice answers, or the name of an unknown choice.
 
-    >>> ask_question("CFRNet: settings"), ask_question("increments of the stack"), ask_question("strength")
+    >>> write_choice_question("CFRNet: settings"), write_choice_question("increments of the stack"), write_choice_question("strength")
     ('Which settings? (CFRNet)', 'Does a level add the same for everybody?', 'Choice of the strength')
     """
     model, _, rest = choice.partition(": ")
@@ -60,18 +68,18 @@ def ask_question(choice: str) -> str:
     return f"{QUESTIONS[rest]} ({model})"
 
 
-def _view_candidates(tried: Sequence[Numbers]) -> list[View]:
-    """Return the candidates of one choice: losses in one style, and drawn against the best."""
+def _view_choice_candidates(tried: Sequence[Numbers]) -> list[View]:
+    """Return the template rows of a model choice's candidates with their losses."""
     # The smallest standard error above zero is the difference in loss that should be visible.
-    smallest = min((se for se in (finite(row["se"]) for row in tried) if se), default=None)
+    smallest = min((se for se in (finite_or_none(row["se"]) for row in tried) if se), default=None)
     style = choose_style([row["loss"] for row in tried], smallest, digits=1)
     style = replace(style, decimals=min(style.decimals, MAX_LOSS_DECIMALS))
     intervals = []  # of one standard error around the difference; the best has none
     for row in tried:
-        middle, se = finite(row["difference"]), finite(row["se"])
+        middle, se = finite_or_none(row["difference"]), finite_or_none(row["se"])
         low, high = (None, None) if middle is None or not se else (middle - se, middle + se)
         intervals.append({"estimate": row["difference"], "low": low, "high": high})
-    axis = fit_axis([0.0, *(number for interval in intervals for number in list_ends(interval))], 3)
+    axis = fit_axis([0.0, *(number for interval in intervals for number in list_estimate_and_ends(interval))], 3)
     views = []
     for row, interval in zip(tried, intervals, strict=True):
         label = f"{row['name']}: worse than the best by {style.text(row['difference'])}"

@@ -1,32 +1,36 @@
-"""Recommended next steps, which follow the verdict."""
+"""Section with recommended next steps."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from largesse.report.number_format import Numbers, Units, View, finite
+from largesse.report.number_format import Numbers, Units, View, finite_or_none
 from largesse.report.sentences import (
+    classify_profit,
     find_evidence,
-    is_same_for_all,
-    judge_profit,
-    name_option,
-    write_about,
+    gives_everyone_same_level,
     write_best_budget,
-    write_exploration,
+    write_exploration_cost,
     write_mix_name,
+    write_option_name,
+    write_rounded_count,
 )
 
 PLAN_COMMAND = "largesse plan RUN --as {kind} --out plan.csv"
 
 
-def list_steps(numbers: Numbers, units: Units) -> list[View]:
-    """Return the steps, each with a title, a command if there is one, and a sentence; empty without a comparison."""
+def list_next_steps(numbers: Numbers, units: Units) -> list[View]:
+    """Return the recommended steps, each with a title, a sentence and possibly a command."""
     if not numbers["versus"]:
         return []
     verdict, best = numbers["verdict"], numbers["best_budget"]
-    loses, advised, same_for_all = judge_profit(numbers) == "loses", verdict["recommended"], is_same_for_all(verdict)
-    explored = write_exploration(numbers["exploration"], numbers["customers"], units)
-    explore = {} if explored or loses else view_exploration(numbers, units)
+    loses, advised, same_for_all = (
+        classify_profit(numbers) == "loses",
+        verdict["recommended"],
+        gives_everyone_same_level(verdict),
+    )
+    explored = write_exploration_cost(numbers["exploration"], numbers["customers"], units)
+    explore = {} if explored or loses else view_exploration_step(numbers, units)
     steps: list[tuple[str, str, str]] = []
     if loses or (best is not None and not best["may_be_this"]):
         title = "Spend less: this plan does not earn back its cost." if loses else "Consider another budget."
@@ -49,8 +53,12 @@ def list_steps(numbers: Numbers, units: Units) -> list[View]:
         steps.append(("Use it, and learn from it:", explore["command"], text))
     if explored:
         steps.append(("This plan explores,", "", f"so that the next log can judge it. {explored}"))
-    if not same_for_all and not loses and (advised in ("plan", "rule") or finite(verdict["needed_rows"]) is not None):
-        tested = name_option(advised if advised == "rule" else "plan")
+    if (
+        not same_for_all
+        and not loses
+        and (advised in ("plan", "rule") or finite_or_none(verdict["needed_rows"]) is not None)
+    ):
+        tested = write_option_name(advised if advised == "rule" else "plan")
         mix = write_mix_name(numbers)
         text = (
             f"half of the customers at random get {tested}, half {mix} at the same cost. {write_needed_rows(numbers)}"
@@ -60,48 +68,50 @@ def list_steps(numbers: Numbers, units: Units) -> list[View]:
     text = "record each customer’s possible levels with their probabilities, the level given, and the response."
     steps.append(("Keep the next log:", "", text))
     return [
-        {"title": title, "command": _keep_options(command), "text": text and f"{text.rstrip('.')}."}
+        {"title": title, "command": _split_command_at_options(command), "text": text and f"{text.rstrip('.')}."}
         for title, command, text in steps
     ]
 
 
-def _keep_options(command: str) -> list[str]:
-    """Split a command where a line may end: before each option.
+def _split_command_at_options(command: str) -> list[str]:
+    """Split a command line before each option into parts that a page may break.
 
-    >>> _keep_options("largesse plan RUN --as mix --out plan.csv")
+    >>> _split_command_at_options("largesse plan RUN --as mix --out plan.csv")
     ['largesse plan RUN', '--as mix', '--out plan.csv']
     """
     first, *options = command.split(" --")
     return [first, *(f"--{option}" for option in options)] if command else []
 
 
-def view_exploration(numbers: Numbers, units: Units) -> View:
-    """Return the command that explores until the verdict is settled, with its customers and its cost; empty if none would."""
+def view_exploration_step(numbers: Numbers, units: Units) -> View:
+    """Return the step that explores until the verdict is settled; empty if exploration cannot settle it."""
     next_log = numbers.get("next_log")
     if next_log is None:
         return {}
     customers, lost = next_log["customers"], next_log["given_up"]
     total = {"estimate": lost * customers}
-    cost = f"{write_about(lost * customers)} responses"
+    cost = f"{write_rounded_count(lost * customers)} responses"
     if not units.binary:
         cost = f"about {units.value_style(total).text(total['estimate'])} of response"
-    money = finite(next_log["money"])
+    money = finite_or_none(next_log["money"])
     return {
         "command": f"largesse plan RUN --explore {next_log['rate']:g} --explore-for evaluation",
-        "customers": write_about(customers),
-        "cost": cost + ("" if money is None else f", worth {units.total(money * customers)} of budget"),
+        "customers": write_rounded_count(customers),
+        "cost": cost + ("" if money is None else f", worth {units.write_total_cost(money * customers)} of budget"),
     }
 
 
 def write_needed_rows(numbers: Numbers) -> str:
-    """Write the size of a log like this one that would show the expected gain; empty if the gain is shown or not expected."""
+    """Write the number of log rows that would prove the expected gain; empty if proved or not expected."""
     verdict, evidence = numbers["verdict"], find_evidence(numbers["verdict"])
-    needed: Any = finite(verdict["needed_rows"])
-    if evidence is None or verdict["grade"] == "proved" or not (finite(evidence["gain"]["estimate"]) or 0.0) > 0:
+    needed: Any = finite_or_none(verdict["needed_rows"])
+    if (
+        evidence is None
+        or verdict["grade"] == "proved"
+        or not (finite_or_none(evidence["gain"]["estimate"]) or 0.0) > 0
+    ):
         return ""
     if needed is None:
         return "The expected gain is so small that no log of a realistic size would show it."
     times = needed / numbers["log"]["rows"]
-    return (
-        f"A log like this one would show the expected gain with {write_about(needed)} rows, {times:.1f} times as many."
-    )
+    return f"A log like this one would show the expected gain with {write_rounded_count(needed)} rows, {times:.1f} times as many."

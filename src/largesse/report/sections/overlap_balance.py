@@ -1,4 +1,4 @@
-"""Section with the checks of the log, its overlap and its balance."""
+"""Section on the log's validity: checks, overlap and balance."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from largesse.report.number_format import (
     Units,
     View,
     choose_style,
-    finite,
+    finite_or_none,
     write_count,
-    write_rate,
+    write_two_digits,
 )
 
 MAX_BALANCED = 0.1  # larger standardised differences are usually called imbalance
 DIFFERENCE_STYLE = NumberStyle(decimals=2)
 
 
-def view_support(numbers: Numbers, _units: Units) -> View:
-    """Return the checks, the table of overlap, and the rows of the figures."""
+def view_overlap_and_balance(numbers: Numbers, _units: Units) -> View:
+    """Return the template values of the log's checks, overlap and balance."""
     support = numbers["support"]
     return {
         "checks": support["checks"],
@@ -33,7 +33,7 @@ def view_support(numbers: Numbers, _units: Units) -> View:
                 "name": row["name"],
                 "rows": write_count(row["rows"]),
                 "effective": write_count(row["effective"]),
-                "smallest": write_rate(row["smallest"]),
+                "smallest": write_two_digits(row["smallest"]),
                 "answer": row["answer"],
             }
             for row in support["overlap"]
@@ -48,10 +48,10 @@ def view_support(numbers: Numbers, _units: Units) -> View:
 
 def _view_propensities(support: Numbers) -> FigureRows:
     edges, known = support["propensities"]["edges"], []
-    if not any(finite(edge) is not None for edge in edges):
+    if not any(finite_or_none(edge) is not None for edge in edges):
         return FigureRows()
     for row, counts in zip(support["overlap"], support["propensities"]["counts"], strict=False):
-        numbers = [finite(n) or 0.0 for n in counts]
+        numbers = [finite_or_none(n) or 0.0 for n in counts]
         total = sum(numbers)
         known.append((row["name"], total, [n / total if total else 0.0 for n in numbers]))
     axis = fit_axis(edges, 5, snug=True)
@@ -68,20 +68,20 @@ def _view_balance(features: Sequence[Numbers]) -> FigureRows:
     axis = fit_axis([0.0, MAX_BALANCED * 1.5, *ends], 4, snug=True)
     rows = []
     for row in features:
-        words = _write_change(row["before"], row["after"])
+        words = _write_balance_change(row["before"], row["after"])
         figure = draw_balance_strip(axis, row["before"], row["after"], MAX_BALANCED, f"{row['feature']}: {words}")
-        mark = f"above {MAX_BALANCED:g}" if _is_off(row["after"]) else ""
+        mark = f"above {MAX_BALANCED:g}" if _is_imbalanced(row["after"]) else ""
         rows.append(FigureRow(row["feature"], figure, words, mark=mark))
     return FigureRows(rows, draw_tick_strip(axis, choose_style(axis.ticks, axis.step, digits=1)))
 
 
 def _view_balance_by_level(features: Sequence[Numbers]) -> list[View]:
-    """Return each feature's differences at every level, before and after weighting; large ones are marked."""
+    """Return table rows of each feature's imbalance by level, before and after weighting."""
     return [
         {
             "feature": row["feature"],
             "cells": [
-                {"text": _write_change(before, after), "off": _is_off(after)}
+                {"text": _write_balance_change(before, after), "off": _is_imbalanced(after)}
                 for before, after in zip(row["levels_before"], row["levels_after"], strict=True)
             ],
         }
@@ -89,9 +89,9 @@ def _view_balance_by_level(features: Sequence[Numbers]) -> list[View]:
     ]
 
 
-def _write_change(before: Any, after: Any) -> str:
+def _write_balance_change(before: Any, after: Any) -> str:
     return f"{DIFFERENCE_STYLE.text(before)} → {DIFFERENCE_STYLE.text(after)}"
 
 
-def _is_off(after: Any) -> bool:
-    return abs(finite(after) or 0.0) > MAX_BALANCED
+def _is_imbalanced(after: Any) -> bool:
+    return abs(finite_or_none(after) or 0.0) > MAX_BALANCED

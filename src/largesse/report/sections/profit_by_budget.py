@@ -1,17 +1,17 @@
-"""Section with the profit after costs at each budget and of each alternative."""
+"""Section on the profit after costs, by budget and by alternative."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from largesse.report.charts.curve_chart import CurveChart, CurvePoint, draw_for_screens
-from largesse.report.comparison_rows import view_reference
-from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, write_rate
-from largesse.report.sentences import write_best_budget, write_profit, write_returned
+from largesse.report.charts.curve_chart import CurveChart, CurvePoint, draw_desktop_and_phone_charts
+from largesse.report.comparison_rows import view_value_and_spend
+from largesse.report.number_format import MISSING_DASH, Numbers, Units, View, write_two_digits
+from largesse.report.sentences import write_best_budget, write_profit, write_return_per_unit
 
 
-def view_profit(numbers: Numbers, units: Units) -> View | None:
-    """Return the figure, its words and the table; None if responses have no value."""
+def view_profit_by_budget(numbers: Numbers, units: Units) -> View | None:
+    """Return the template values of the profit section; None if responses have no money value."""
     if not numbers["profit"]:
         return None
     profit, points = numbers["profit"], [row for row in numbers["frontier"]["points"] if row["profit"]]
@@ -21,7 +21,7 @@ def view_profit(numbers: Numbers, units: Units) -> View | None:
         value: Numbers = next((row["profit"] for row in points if row["budget"] == best["budget"]), {})
         squares = [CurvePoint(best["budget"], value, "most is left here", label="most")]
     chart = CurveChart(
-        curve=[CurvePoint(row["budget"], row["profit"], _write_readout(row, units)) for row in points],
+        curve=[CurvePoint(row["budget"], row["profit"], _write_point_sentence(row, units)) for row in points],
         summary=f"Profit after costs at each budget. {best_text}".strip(),
         across_title=units.title_axis("budget per customer"),
         up_title=f"profit per customer{f' ({units.currency})' if units.currency else ''}",
@@ -33,41 +33,41 @@ def view_profit(numbers: Numbers, units: Units) -> View | None:
     uniform = [{**row, "name": f"everyone gets {row['name']}", "detail": ""} for row in numbers["uniform"]]
     others = (*numbers["safety"]["options"][1:], *numbers["versus"], *uniform)
     return {
-        **draw_for_screens(chart if len(points) > 1 else None),
+        **draw_desktop_and_phone_charts(chart if len(points) > 1 else None),
         "summary": write_profit(units, numbers),
         "best": best_text,
-        "readout": _write_readout({"budget": numbers["budget"]["average"], "profit": profit["own"]}, units),
-        "definition": _define_value(profit["response_value"], units),
-        "returned": _write_returned(profit["returned"], units),
-        "rows": [_view_row(row, units) for row in (plan, *others) if row["profit"]],
+        "readout": _write_point_sentence({"budget": numbers["budget"]["average"], "profit": profit["own"]}, units),
+        "definition": _write_response_value(profit["response_value"], units),
+        "returned": _write_return_on_spend(profit["returned"], units),
+        "rows": [_view_profit_row(row, units) for row in (plan, *others) if row["profit"]],
     }
 
 
-def _write_readout(row: Numbers, units: Units) -> str:
+def _write_point_sentence(row: Numbers, units: Units) -> str:
     profit = units.profit.value_style(row["profit"]).with_interval(row["profit"])
-    return f"Budget {units.cost(row['budget'])} per customer: profit {profit}."
+    return f"Budget {units.write_cost(row['budget'])} per customer: profit {profit}."
 
 
-def _define_value(value: Any, units: Units) -> str:
-    """Name the value of a response in money."""
+def _write_response_value(value: Any, units: Units) -> str:
+    """Write the money value of a response as a phrase."""
     if value == 1 and units.response_unit:
         return "the response, all of which counts as profit (response_value in the campaign file sets your margin),"
-    price = units.cost(value) if units.currency else write_rate(value)
+    price = units.write_cost(value) if units.currency else write_two_digits(value)
     unit = units.response([1.0]).text(1.0) if units.response_unit and not units.binary else "unit"
     return f"the response (each {'yes' if units.binary else f'{unit} of it'} is worth {price})"
 
 
-def _write_returned(returned: Numbers, units: Units) -> str:
-    number = write_returned(units, returned.get("estimate"))
+def _write_return_on_spend(returned: Numbers, units: Units) -> str:
+    number = write_return_per_unit(units, returned.get("estimate"))
     if number == MISSING_DASH:
         return ""
     interval = units.profit.value_style(returned).interval(returned)
     return f"Every {units.one_spent} spent beyond the cheapest level brings back {number} ({interval})."
 
 
-def _view_row(row: Numbers, units: Units) -> dict[str, str]:
+def _view_profit_row(row: Numbers, units: Units) -> dict[str, str]:
     style, more = units.profit.value_style(row["profit"]), row.get("profit_difference")
-    return view_reference(row, units) | {
+    return view_value_and_spend(row, units) | {
         "profit": style.text(row["profit"]["estimate"]),
         "interval": style.interval(row["profit"]),
         "more": MISSING_DASH if more is None else units.profit.write_gain(more),

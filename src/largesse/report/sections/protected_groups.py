@@ -1,30 +1,30 @@
-"""Section with spend and gain in the groups of protected attributes."""
+"""Section on spend and gain in the groups of protected attributes."""
 
 from __future__ import annotations
 
 from largesse.report.number_format import Numbers, Units, View, write_count, write_percent
-from largesse.report.sentences import find_unequal, quote
+from largesse.report.sentences import quote_name, write_unequal_spending
 
 
-def view_protected(numbers: Numbers, units: Units) -> View | None:
-    """Return a table for each protected attribute; None without any."""
+def view_protected_groups(numbers: Numbers, units: Units) -> View | None:
+    """Return a table of spend and gain for each protected attribute; None without any."""
     if not numbers["protected"]:
         return None
     cheapest = numbers["levels"][0]["name"] if numbers["levels"] else ""
     return {
-        "cheapest": quote(cheapest),
+        "cheapest": quote_name(cheapest),
         "attributes": [
             {
                 "name": attribute["column"],
-                "rows": [_view_group(group, units) for group in attribute["groups"]],
-                "apart": find_unequal(attribute, units),
+                "rows": [_view_protected_group(group, units) for group in attribute["groups"]],
+                "apart": write_unequal_spending(attribute, units),
             }
             for attribute in numbers["protected"]
         ],
     }
 
 
-def _view_group(group: Numbers, units: Units) -> dict[str, str]:
+def _view_protected_group(group: Numbers, units: Units) -> dict[str, str]:
     return {
         "label": group["label"],
         "rows": write_count(group["rows"]),

@@ -26,7 +26,7 @@ from largesse.errors import (
 from largesse.pipeline import POLICY_FILE, check_output_file, read_run_folder, write_text
 from largesse.policy import Policy
 from largesse.records import Array, Progress
-from largesse.report import finite, name_day, render_pace
+from largesse.report import finite_or_none, render_pacing_page, write_report_date
 from largesse.serve.ledger.amounts_and_times import (
     DAY_MICROS,
     MICROS,
@@ -132,7 +132,7 @@ def pace(
         "title": campaign.title,
         "unit": campaign.unit,
         "response_unit": "",
-        "made": name_day(),
+        "made": write_report_date(),
         "version": __version__,
         "fingerprint": policy.model.fingerprint_,
         "response": {"name": campaign.roles["response"], "kind": "binary" if policy.model.binary_ else "amount"},
@@ -144,7 +144,7 @@ def pace(
         "first": first,
     }
     if out is not None:
-        write_text(Path(out), render_pace(numbers))
+        write_text(Path(out), render_pacing_page(numbers))
     return numbers
 
 
@@ -324,7 +324,10 @@ def _describe_stream_course(
     }
     lines = {
         method: {"day": course.days.tolist()}
-        | {name: [finite(v) for v in getattr(course, name).tolist()] for name in ("price", "spent", "held", "value")}
+        | {
+            name: [finite_or_none(v) for v in getattr(course, name).tolist()]
+            for name in ("price", "spent", "held", "value")
+        }
         for method, course in courses.items()
     }
     drawn = ("season", "bursts", "volume", "volume_drift", "mix_drift", "response_drift")

@@ -20,9 +20,9 @@ from largesse_lab.baselines import cfrnet as program
 from largesse_lab.baselines.banditnet import BanditNet
 from largesse_lab.baselines.cfrnet import CFRNET_CHECK_STEPS, CFRNET_NETWORK, CFRNET_TRAINING, CFRNet
 from largesse_lab.baselines.ganite import GANITE
-from largesse_lab.baselines.network_helpers import loop_of_steps
-from largesse_lab.runner import joint_training
-from largesse_lab.runner.joint_training import fit_together, run_jobs
+from largesse_lab.baselines.network_helpers import make_training_loop
+from largesse_lab.runner import concurrent_model_fitting
+from largesse_lab.runner.concurrent_model_fitting import fit_models_together, run_training_jobs
 from support.models import flat, summing_job, summing_program
 
 SMALL: dict[str, Any] = {"width": 8, "depth": 1, "epochs": 3, "batch": 64, "members": 1}
@@ -33,7 +33,7 @@ def logs(*sizes: int) -> list[Log]:
 
 
 def alone_and_together(models: list[Any], given: list[Log]) -> tuple[list[Any], list[Any]]:
-    return [copy_unfitted(model).fit(log) for model, log in zip(models, given, strict=True)], fit_together(
+    return [copy_unfitted(model).fit(log) for model, log in zip(models, given, strict=True)], fit_models_together(
         models, given
     )
 
@@ -99,9 +99,11 @@ def test_policies_of_one_log_for_several_budgets_are_trained_once(monkeypatch: p
 
     first, second = logs(300, 300)
     calls = []
-    join_jobs = joint_training.join_jobs
-    monkeypatch.setattr(joint_training, "join_jobs", lambda jobs: calls.append(len(jobs)) or join_jobs(jobs))
-    together = fit_together([*policies(), *policies()], [first, first, second, second])
+    join_jobs = concurrent_model_fitting.join_training_jobs
+    monkeypatch.setattr(
+        concurrent_model_fitting, "join_training_jobs", lambda jobs: calls.append(len(jobs)) or join_jobs(jobs)
+    )
+    together = fit_models_together([*policies(), *policies()], [first, first, second, second])
     assert calls == [2]  # one for each log
     customers = simulate("averaged", n=200, seed=9).features
     for policy, log, alone in zip(together, [first, first, second, second], [*policies(), *policies()], strict=True):
@@ -113,16 +115,16 @@ def test_models_of_several_logs_see_the_draws_they_would_see_alone() -> None:
     loop = TrainingLoop(2, 10, patience=100)
     program = summing_program(loop)
     jobs = [summing_job(program, n, models, loop) for n, models in ((10, 3), (300, 4))]
-    for job, found in zip(jobs, run_jobs(jobs), strict=True):
+    for job, found in zip(jobs, run_training_jobs(jobs), strict=True):
         alone = train_networks(job)
         np.testing.assert_allclose(found.params["sum"], alone.params["sum"], rtol=1e-5)
         np.testing.assert_allclose(found.loss, alone.loss, rtol=1e-5)
 
 
 def test_thousands_of_models_do_not_fit_into_memory_at_once() -> None:
-    net = program.Net(50, 2, CFRNET_NETWORK, True)  # as published
-    loop = loop_of_steps(CFRNET_TRAINING.steps, CFRNET_CHECK_STEPS, CFRNET_TRAINING.patience)
-    made = program.cfrnet_program(net, program.Objective("linear", True, 1e-4), CFRNET_TRAINING, loop)
+    net = program.CFRNetArchitecture(50, 2, CFRNET_NETWORK, True)  # as published
+    loop = make_training_loop(CFRNET_TRAINING.steps, CFRNET_CHECK_STEPS, CFRNET_TRAINING.patience)
+    made = program.make_cfrnet_program(net, program.CFRNetPenalties("linear", True, 1e-4), CFRNET_TRAINING, loop)
     sets = (*stack_row_sets([np.arange(800)], np.ones(800)), *stack_row_sets([np.arange(300)], np.ones(300)))
     own = (*sets, np.zeros((1, 2), np.int32), np.ones((1, 2), np.float32), np.ones(1, np.float32))
     assert 20 < count_models_in_memory(TrainingJob(made, loop, (), own, np.zeros(1, int))) < 500
@@ -153,13 +155,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ValueError("together")
         return [(job.number, len(jobs)) for job in jobs]
 
-    monkeypatch.setattr(joint_training, "run_jobs", run_numbers)
+    monkeypatch.setattr(concurrent_model_fitting, "run_training_jobs", run_numbers)
 
 
 @pytest.mark.usefixtures("counted")
 def test_jobs_of_one_kind_are_run_in_one_call_and_each_gets_its_own_result() -> None:
     fits = [Counter([("a", 1), ("b", 2)]), Counter([("a", 3)]), Counter([("c", 4), ("b", 5), ("b", 6)])]
-    fit_together(fits, logs(50, 50, 50))
+    fit_models_together(fits, logs(50, 50, 50))
     assert [fit.got for fit in fits] == [[(1, 2), (2, 2)], [(3, 2)], [(4, 1), (5, 2), (6, 1)]]
 
 
@@ -167,7 +169,7 @@ def test_jobs_of_one_kind_are_run_in_one_call_and_each_gets_its_own_result() -> 
 def test_a_fit_that_fails_lets_the_others_end_and_is_raised() -> None:
     fits = [Counter([("a", 1), ("a", 2)]), Counter([("a", 7)], fails=True), Counter([("a", 3), ("a", 4)])]
     with pytest.raises(ValueError, match="no 7"):
-        fit_together(fits, logs(50, 50, 50))
+        fit_models_together(fits, logs(50, 50, 50))
     assert fits[0].got == [(1, 3), (2, 2)]
     assert fits[2].got == [(3, 3), (4, 2)]
 
@@ -176,5 +178,5 @@ def test_a_fit_that_fails_lets_the_others_end_and_is_raised() -> None:
 def test_an_error_of_a_joined_run_reaches_every_fit_of_it() -> None:
     fits = [Counter([("bad", 1)]), Counter([("bad", 2)]), Counter([("b", 3)])]
     with pytest.raises(ValueError, match="together"):
-        fit_together(fits, logs(50, 50, 50))
+        fit_models_together(fits, logs(50, 50, 50))
     assert [fit.got for fit in fits] == [[], [], [(3, 1)]]

@@ -10,14 +10,14 @@ import pytest
 from largesse.records import Array, CandidateLoss, Log
 from largesse.response import Linear
 from largesse.worlds import simulate
-from largesse_lab.runner import method_repeats, truth_measures
+from largesse_lab.runner import method_measurement, truth_measures
 from largesse_lab.runner.experiment_request import Request, ignore_progress
-from largesse_lab.runner.method_repeats import Method, measure_methods
+from largesse_lab.runner.method_measurement import Method, measure_methods
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch, small_logs: None) -> None:
-    monkeypatch.setattr(method_repeats, "GRID_REPEATS", 2)
+    monkeypatch.setattr(method_measurement, "GRID_REPEATS", 2)
 
 
 def linear(penalty: float = 0.1) -> Linear:
@@ -59,14 +59,16 @@ def test_each_repeat_has_its_own_log_and_seed() -> None:
     made = simulate("averaged", n=300, seed=1)
     fresh = made.draw(300, seed=truth_measures.FRESH_SEED)
     error = linear().set_params(seed=1).fit(made.log).predict(fresh.features) - fresh.truth
-    assert found[1]["rmse"] == pytest.approx(truth_measures.root_mean_square(error))
-    binary = linear().set_params(seed=1).fit(truth_measures.draw_two_levels(made))
+    assert found[1]["rmse"] == pytest.approx(truth_measures.compute_root_mean_square(error))
+    binary = linear().set_params(seed=1).fit(truth_measures.select_two_level_log(made))
     assert found[1]["√pehe"] == pytest.approx(
         truth_measures.measure_effect_error(binary.predict(fresh.features), fresh.truth)
     )
     assert found[0]["rmse"] != found[1]["rmse"]
     assert (
-        method_repeats.list_fits(methods["linear"], method_repeats.simulate_repeat("averaged", 1), {})[0].model.seed
+        method_measurement.list_model_fits(methods["linear"], method_measurement.simulate_repeat("averaged", 1), {})[
+            0
+        ].model.seed
         == 1
     )
 
@@ -112,9 +114,9 @@ def test_the_dynamic_programme_is_never_beaten_and_hardly_better() -> None:
 
 def test_the_logs_of_a_chunk_are_fitted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    fit = method_repeats.fit_together
+    fit = method_measurement.fit_models_together
     monkeypatch.setattr(
-        method_repeats, "fit_together", lambda models, logs: sizes.append(len(logs)) or fit(models, logs)
+        method_measurement, "fit_models_together", lambda models, logs: sizes.append(len(logs)) or fit(models, logs)
     )
     run({"linear": Method(linear, binary=False)}, repeats=3)
     assert sizes == [2, 1]
@@ -140,7 +142,7 @@ def test_few_repeats_use_what_an_earlier_search_found(monkeypatch: pytest.Monkey
     def fit(models: list[Linear], logs: list[Log]) -> None:
         fitted.extend(model.fit(log) for model, log in zip(models, logs, strict=True))
 
-    monkeypatch.setattr(method_repeats, "fit_together", fit)
+    monkeypatch.setattr(method_measurement, "fit_models_together", fit)
     run({"linear": row}, ("averaged", "unit"), repeats=1)
     assert [model.penalty for model in fitted] == [3.0, 0.01, 0.1, 0.1]  # elsewhere the model's own
 
@@ -152,7 +154,7 @@ def test_without_a_gpu_models_are_smaller_and_records_say_so(monkeypatch: pytest
     methods = {"linear": Method(linear, small={"penalty": 5.0}, binary=False)}
     (small,) = run(methods, repeats=1)
     assert small["small"]
-    monkeypatch.setattr(method_repeats, "without_gpu", lambda _settings: {})
+    monkeypatch.setattr(method_measurement, "select_settings_without_gpu", lambda _settings: {})
     (whole,) = run(methods, repeats=1)
     assert "small" not in whole
     assert whole["rmse"] != small["rmse"]

@@ -1,4 +1,4 @@
-"""Concurrent fits of several models whose network trainings of the same kind are batched into one compiled program.
+"""Concurrent fits of several models, whose networks are trained in one batched program.
 
 Each fit has a thread of its own, and one thread runs at a time. A fit that trains networks submits its job and waits. Once all
 running fits wait, jobs that share a program are joined into one job, run in one call, and split again. The models do not know:
@@ -24,23 +24,23 @@ from largesse.stats import limit_to_one_thread
 Called = TypeVar("Called")
 
 
-def fit_together(models: Sequence[Any], logs: Sequence[Log]) -> list[Any]:
-    """Fit each model to its own log, all at once, and return the fitted models.
+def fit_models_together(models: Sequence[Any], logs: Sequence[Log]) -> list[Any]:
+    """Fit each model to its own log with batched network training, and return the fitted models.
 
     If a fit fails, the others end first; then the first failure is raised.
 
     >>> from largesse.worlds import simulate
     >>> from largesse.response import Linear
     >>> logs = [simulate("averaged", n=300, seed=seed).log for seed in (1, 2)]
-    >>> [model.predict(logs[0]).shape for model in fit_together([Linear(), Linear()], logs)]
+    >>> [model.predict(logs[0]).shape for model in fit_models_together([Linear(), Linear()], logs)]
     [(300, 5), (300, 5)]
     """
-    return call_together([partial(model.fit, log) for model, log in zip(models, logs, strict=True)])
+    return run_fitting_calls_together([partial(model.fit, log) for model, log in zip(models, logs, strict=True)])
 
 
-def call_together(calls: Sequence[Callable[[], Called]]) -> list[Called]:
-    """Run independent callables that fit models, and return their results; see `fit_together`."""
-    batcher = _JobBatcher(calls)
+def run_fitting_calls_together(calls: Sequence[Callable[[], Called]]) -> list[Called]:
+    """Run functions that fit models concurrently with batched network training, and return their results."""
+    batcher = _TrainingJobBatcher(calls)
     # Thread limits belong to the process: a fit must not lift them while another relies on them.
     with limit_to_one_thread():
         threads = [Thread(target=batcher.run_call, args=(i,), daemon=True) for i in range(len(calls))]
@@ -55,21 +55,24 @@ def call_together(calls: Sequence[Callable[[], Called]]) -> list[Called]:
 
 
 @dataclass(eq=False)
-class _PendingJob:
+class _PendingTrainingJob:
     job: TrainingJob
     result: TrainedNetworks | None = None
     error: BaseException | None = None
     done: bool = False
 
 
-class _JobBatcher:
-    """Calls that take turns; the last one to wait or to end runs the jobs of all that wait."""
+class _TrainingJobBatcher:
+    """Scheduler of concurrent fits that collects their training jobs and runs them as one batch.
+
+    Calls run one at a time; the last one to wait or to end runs all waiting jobs.
+    """
 
     def __init__(self, calls: Sequence[Callable[[], Any]]) -> None:
         self.turn = Condition()
         self.calls = calls
         self.n_running = len(calls)
-        self.pending: list[_PendingJob] = []
+        self.pending: list[_PendingTrainingJob] = []
         self.results: list[Any] = [None] * len(calls)
         self.errors: list[BaseException | None] = [None] * len(calls)
 
@@ -79,37 +82,37 @@ class _JobBatcher:
                 self.results[i] = self.calls[i]()
             except BaseException as error:
                 self.errors[i] = error
-            self._stop_running()
+            self._run_jobs_when_all_wait()
 
     def submit(self, job: TrainingJob) -> TrainedNetworks:
-        """Wait until a job is done; return its result."""
-        pending = _PendingJob(job)
+        """Submit a training job, wait for its batch, and return the trained networks."""
+        pending = _PendingTrainingJob(job)
         self.pending.append(pending)
-        self._stop_running()
+        self._run_jobs_when_all_wait()
         self.turn.wait_for(lambda: pending.done)
         if pending.error is not None:
             raise pending.error
         assert pending.result is not None
         return pending.result
 
-    def _stop_running(self) -> None:
+    def _run_jobs_when_all_wait(self) -> None:
         self.n_running -= 1
         if self.n_running:
             return
         batch, self.pending = self.pending, []
-        by_program: dict[Any, list[_PendingJob]] = {}
+        by_program: dict[Any, list[_PendingTrainingJob]] = {}
         for pending in batch:
             by_program.setdefault((pending.job.program, pending.job.loop), []).append(pending)
         for same_program in by_program.values():
-            _run_pending(same_program)
+            _run_pending_jobs(same_program)
         self.n_running = len(batch)
         self.turn.notify_all()
 
 
-def _run_pending(batch: list[_PendingJob]) -> None:
-    """Run jobs of one program; an error of any is the error of all."""
+def _run_pending_jobs(batch: list[_PendingTrainingJob]) -> None:
+    """Run waiting jobs of the same program as one batch; an error is passed to all of them."""
     try:
-        results = run_jobs([pending.job for pending in batch])
+        results = run_training_jobs([pending.job for pending in batch])
         for pending, result in zip(batch, results, strict=True):
             pending.result = result
     except BaseException as error:
@@ -122,30 +125,30 @@ def _run_pending(batch: list[_PendingJob]) -> None:
 # -- joined jobs ------------------------------------------------------------------------------------------------------
 
 
-def run_jobs(jobs: Sequence[TrainingJob]) -> list[TrainedNetworks]:
-    """Run jobs of one program together; equal jobs are run once."""
+def run_training_jobs(jobs: Sequence[TrainingJob]) -> list[TrainedNetworks]:
+    """Run training jobs of the same program as one batch; equal jobs are run once."""
     if len(jobs) == 1:
         return [train_in_thread(jobs[0])]
-    digests = [_digest_job(job) for job in jobs]
+    digests = [_hash_training_job(job) for job in jobs]
     distinct = dict(zip(digests, jobs, strict=True))
     if len(distinct) > 1 and not jobs[0].program.rows:
         return [train_in_thread(job) for job in jobs]  # it is unknown which of their arrays name rows
     several = list(distinct.values())
-    trained = train_in_thread(several[0] if len(several) == 1 else join_jobs(several))
-    results = dict(zip(distinct, _split_trained(trained, [len(job.seeds) for job in several]), strict=True))
+    trained = train_in_thread(several[0] if len(several) == 1 else join_training_jobs(several))
+    results = dict(zip(distinct, _split_trained_networks(trained, [len(job.seeds) for job in several]), strict=True))
     return [results[digest] for digest in digests]
 
 
-def join_jobs(jobs: Sequence[TrainingJob]) -> TrainingJob:
-    """Return one job with the rows of all jobs one below another, and their models with row numbers shifted accordingly."""
+def join_training_jobs(jobs: Sequence[TrainingJob]) -> TrainingJob:
+    """Join several training jobs into one job with concatenated data and shifted row numbers."""
     first = jobs[0]
-    starts = find_first_rows([len(job.data[0]) for job in jobs])
+    starts = list_first_rows([len(job.data[0]) for job in jobs])
     joined: list[Any] = []
     for i, arrays in enumerate(zip(*(job.model_data for job in jobs), strict=True)):
         if i in first.program.rows:
-            joined.append(stack_padded(arrays, starts))
+            joined.append(stack_padded_tables(arrays, starts))
         elif i - 1 in first.program.rows:  # weights of these rows
-            joined.append(stack_padded(arrays))
+            joined.append(stack_padded_tables(arrays))
         elif isinstance(arrays[0], dict):
             joined.append({name: np.concatenate([array[name] for array in arrays]) for name in arrays[0]})
         else:
@@ -159,15 +162,15 @@ def join_jobs(jobs: Sequence[TrainingJob]) -> TrainingJob:
     )
 
 
-def _split_trained(trained: TrainedNetworks, sizes: Sequence[int]) -> Iterator[TrainedNetworks]:
-    for first, size in zip(find_first_rows(sizes), sizes, strict=True):
+def _split_trained_networks(trained: TrainedNetworks, sizes: Sequence[int]) -> Iterator[TrainedNetworks]:
+    for first, size in zip(list_first_rows(sizes), sizes, strict=True):
         models = slice(first, first + size)
         params = {name: value[models] for name, value in trained.params.items()}
         yield TrainedNetworks(params, trained.loss[models], trained.look[models])
 
 
-def _digest_job(job: TrainingJob) -> bytes:
-    """Return a hash of all that a job's result depends on."""
+def _hash_training_job(job: TrainingJob) -> bytes:
+    """Return a hash of a training job's data, model arrays and seeds."""
     digest = hashlib.blake2b()
     for array in _iterate_arrays((job.data, job.model_data, job.seeds)):
         digest.update(f"{array.shape}{array.dtype}".encode())
@@ -183,19 +186,21 @@ def _iterate_arrays(tree: Any) -> Iterator[Array]:
             yield from _iterate_arrays(branch)
 
 
-def find_first_rows(sizes: Sequence[int]) -> list[int]:
-    """Return the first row of each of several tables that are stacked.
+def list_first_rows(sizes: Sequence[int]) -> list[int]:
+    """Return the first row number of each table in a stack of tables.
 
-    >>> find_first_rows([3, 2, 4])
+    >>> list_first_rows([3, 2, 4])
     [0, 3, 5]
     """
     return [0, *np.cumsum(sizes[:-1]).tolist()]
 
 
-def stack_padded(tables: Sequence[Array], shift: Sequence[int] | None = None) -> Array:
-    """Return tables (M_j, n_j) as one (ΣM, max n), short ones padded with zeros; `shift` is then added to each.
+def stack_padded_tables(tables: Sequence[Array], shift: Sequence[int] | None = None) -> Array:
+    """Stack tables (M_j, n_j) of different widths into one (ΣM, max n), padded with zeros.
 
-    >>> stack_padded([np.array([[1, 2]]), np.array([[1, 2, 3]])], shift=[0, 10])
+    `shift` is added to the values of each table.
+
+    >>> stack_padded_tables([np.array([[1, 2]]), np.array([[1, 2, 3]])], shift=[0, 10])
     array([[ 1,  2,  0],
            [11, 12, 13]])
     """

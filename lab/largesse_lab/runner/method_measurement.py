@@ -1,6 +1,6 @@
-"""Methods of a table, measured on many repeats of logs with known truth, one chunk of logs at a time.
+"""Measurement of the paper's methods on many repeats of logs with a known truth.
 
-All fits of a method on the logs of a chunk go through `fit_together`, which trains their networks as one program on a GPU. A
+All fits of a method on the logs of a chunk go through `fit_models_together`, which trains their networks as one program on a GPU. A
 repeat is a log of its own (it seeds the simulated world, or the draw) and the seed of the models. Records are saved as they
 are made: a stopped run resumes, and the records of several parts, or of several sets of methods, form one table when their
 files are joined.
@@ -24,18 +24,18 @@ from largesse.records import Array, Log, Progress
 from largesse.stats import count_cores
 from largesse.worlds import SIMULATIONS, simulate
 from largesse_lab.runner import truth_measures
-from largesse_lab.runner.dynamic_programme import dynamic_programme
+from largesse_lab.runner.concurrent_model_fitting import fit_models_together
+from largesse_lab.runner.dynamic_programme import allocate_by_dynamic_programme
 from largesse_lab.runner.experiment_request import Records, Request, find_unknown, split_chunks, take_part
-from largesse_lab.runner.joint_training import fit_together
 from largesse_lab.runner.record_cache import RecordCache
 from largesse_lab.runner.truth_measures import (
     PAPER_BUDGETS,
     Fresh,
-    draw_two_levels,
     judge_curves,
     judge_policies,
     measure_effect_error,
-    read_choices,
+    read_chosen_settings,
+    select_two_level_log,
 )
 
 REPEAT_KEY = ("simulation", "repeat", "row")  # "row" is the method
@@ -47,7 +47,7 @@ GridResults = Mapping[str, Mapping[str, Mapping[str, float]]]  # simulation → 
 
 @dataclass(frozen=True)
 class Method:
-    """One row of a table: a factory of its model (for a policy, from a budget), or a function that measures it without one."""
+    """One method of a table: a factory of its model, or a function that measures it without a model."""
 
     make: Callable[..., Any] | None = None
     simple: Callable[[RepeatData], dict[str, Any]] | None = None
@@ -65,7 +65,7 @@ class Method:
 
 @dataclass(frozen=True, eq=False)
 class RepeatData:
-    """Data of one repeat of a simulation or data set: a log to learn from, and fresh customers on whom models are judged."""
+    """Data of one repeat: a log for training, and fresh customers with known responses for testing."""
 
     simulation: str
     repeat: int
@@ -77,21 +77,23 @@ class RepeatData:
 
     @cached_property
     def undefined_skills(self) -> dict[str, None]:
-        """Skills at budgets at which even the oracle gains hardly anything over a uniform mix, as None."""
+        """Skills that are set to None: those at budgets where the oracle hardly beats a uniform mix."""
         rooms = {b: self.fresh.oracle_value(b) - self.fresh.uniform_value(b) for b in self.budgets}
         return {f"skill {budget:g}": None for budget, room in rooms.items() if room < MIN_SKILL_ROOM}
 
 
 def simulate_repeat(simulation: str, repeat: int) -> RepeatData:
-    """Return one repeat of a simulation."""
+    """Simulate the data of one repeat of a simulation."""
     world = simulate(simulation, n=truth_measures.LOG_ROWS, seed=repeat)
     fresh = world.draw(truth_measures.FRESH_ROWS, seed=truth_measures.FRESH_SEED)
-    return RepeatData(simulation, repeat, world.log, fresh, PAPER_BUDGETS, draw_two_levels(world), PROGRAMME_BUDGET)
+    return RepeatData(
+        simulation, repeat, world.log, fresh, PAPER_BUDGETS, select_two_level_log(world), PROGRAMME_BUDGET
+    )
 
 
 @dataclass(frozen=True)
 class RepeatSource:
-    """A factory of repeats, the names it accepts, and the kind of these names in messages."""
+    """Source of repeat data: a factory, the names it accepts, and the word for such a name."""
 
     make: Callable[[str, int], RepeatData]
     names: Sequence[str]
@@ -102,7 +104,7 @@ SIMULATED = RepeatSource(simulate_repeat, SIMULATIONS, "simulation")
 
 
 def draw_repeats(keys: Sequence[tuple[str, int]], source: RepeatSource) -> list[RepeatData]:
-    """Draw the data of several repeats in parallel."""
+    """Draw the data of several repeats in parallel threads."""
     with ThreadPoolExecutor(count_cores()) as pool:
         return list(pool.map(lambda key: source.make(*key), keys))
 
@@ -110,7 +112,7 @@ def draw_repeats(keys: Sequence[tuple[str, int]], source: RepeatSource) -> list[
 def measure_methods(
     methods: Mapping[str, Method], request: Request, progress: Progress, source: RepeatSource = SIMULATED
 ) -> Records:
-    """Return one record per simulation (or other name of the source), repeat of the part, and method.
+    """Return one record of measures per problem, repeat and method.
 
     The request must name problems, models, repeats and chunk.
     """
@@ -146,9 +148,9 @@ def _measure_chunk(
     settings: Settings,
     progress: Progress,
 ) -> None:
-    """Measure the missing records of a chunk, one method after another, on all its logs together."""
+    """Measure the missing records of a chunk of repeats, one method after another."""
     missing = {
-        name: [key for key in keys if _is_missing(cache.records.get((*key, name)), method)]
+        name: [key for key in keys if _needs_measurement(cache.records.get((*key, name)), method)]
         for name, method in methods.items()
     }
     needed = [key for key in keys if any(key in keys_of_method for keys_of_method in missing.values())]
@@ -160,63 +162,68 @@ def _measure_chunk(
                 cache.add(record)
 
 
-def _is_missing(record: Mapping[str, Any] | None, method: Method) -> bool:
-    """Return True if a method has no record yet, or only a record of an earlier, smaller model."""
-    return record is None or (bool(record.get("small")) and not without_gpu(method.small))
+def _needs_measurement(record: Mapping[str, Any] | None, method: Method) -> bool:
+    """Return True if a method has no record, or only a record of a smaller model than now."""
+    return record is None or (bool(record.get("small")) and not select_settings_without_gpu(method.small))
 
 
 def _measure_method(
     name: str, method: Method, drawn_repeats: list[RepeatData], settings: Settings
 ) -> Iterator[dict[str, Any]]:
-    """Yield the record of one method on each log; all its models are fitted together."""
+    """Yield one record per log of a method whose models are all fitted together."""
     if method.simple is not None:
         for data in drawn_repeats:
-            yield _identify(name, data) | method.simple(data) | data.undefined_skills
+            yield _make_record_key(name, data) | method.simple(data) | data.undefined_skills
         return
-    fits = [fit for data in drawn_repeats for fit in list_fits(method, data, settings.get((data.simulation, name), {}))]
+    fits = [
+        fit
+        for data in drawn_repeats
+        for fit in list_model_fits(method, data, settings.get((data.simulation, name), {}))
+    ]
     start = time.perf_counter()
-    fit_together([fit.model for fit in fits], [fit.log for fit in fits])
+    fit_models_together([fit.model for fit in fits], [fit.log for fit in fits])
     seconds = round((time.perf_counter() - start) / len(drawn_repeats), 3)
     size = len(fits) // len(drawn_repeats)
     for data, repeat_fits in zip(drawn_repeats, split_chunks(fits, size), strict=True):
         fitted = {fit.problem: fit.model for fit in repeat_fits}
-        record = (method.judge or _judge_method)(method, fitted, data)
-        record |= {"small": True} if without_gpu(method.small) else {}
-        yield _identify(name, data) | record | data.undefined_skills | {"seconds": seconds}
+        record = (method.judge or _measure_fitted_method)(method, fitted, data)
+        record |= {"small": True} if select_settings_without_gpu(method.small) else {}
+        yield _make_record_key(name, data) | record | data.undefined_skills | {"seconds": seconds}
 
 
-def _identify(name: str, data: RepeatData) -> dict[str, Any]:
+def _make_record_key(name: str, data: RepeatData) -> dict[str, Any]:
     return {"simulation": data.simulation, "repeat": data.repeat, "row": name}
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """A model to be fitted: its problem ("levels" or "binary") or budget, the model, and its log."""
+class ModelFitTask:
+    """Unfitted model with its log, and its problem ("levels" or "binary") or budget."""
 
     problem: Any
     model: Any
     log: Log
 
 
-def list_fits(method: Method, data: RepeatData, settings: Mapping[str, Any]) -> list[Fit]:
-    """Return the fits of a method on one log."""
+def list_model_fits(method: Method, data: RepeatData, settings: Mapping[str, Any]) -> list[ModelFitTask]:
+    """Return the models that a method must fit to one log."""
     assert method.make is not None
-    small = without_gpu(method.small)
+    small = select_settings_without_gpu(method.small)
     if method.policy:
         return [
-            Fit(budget, method.make(budget).set_params(seed=data.repeat, **small), data.log) for budget in data.budgets
+            ModelFitTask(budget, method.make(budget).set_params(seed=data.repeat, **small), data.log)
+            for budget in data.budgets
         ]
     logs = {"levels": data.log}
     if method.binary and data.binary is not None:
         logs["binary"] = data.binary
     return [
-        Fit(problem, _make_model(method.make, data.repeat, {**small, **settings.get(problem, {})}), log)
+        ModelFitTask(problem, _make_model(method.make, data.repeat, {**small, **settings.get(problem, {})}), log)
         for problem, log in logs.items()
     ]
 
 
-def without_gpu(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return settings that are meant for a machine without a GPU; nothing on a machine with one."""
+def select_settings_without_gpu(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings on a machine without a GPU, and nothing on a machine with a GPU."""
     if not settings:
         return {}
     import jax
@@ -230,30 +237,30 @@ def _make_model(make: Callable[[], Any], seed: int, settings: Mapping[str, Any])
     return model.set_params(**seeded, **settings)
 
 
-def _judge_method(method: Method, fitted: Mapping[Any, Any], data: RepeatData) -> dict[str, Any]:
+def _measure_fitted_method(method: Method, fitted: Mapping[Any, Any], data: RepeatData) -> dict[str, Any]:
     if method.policy:
         return judge_policies(fitted, data.fresh)
     model = fitted["levels"]
     curves = model.predict(data.fresh.features)
-    record = read_choices(model) | judge_repeat(curves, data)
+    record = read_chosen_settings(model) | measure_repeat_curves(curves, data)
     if "binary" in fitted:
         record["√pehe"] = measure_effect_error(fitted["binary"].predict(data.fresh.features), data.fresh.truth)
     return record
 
 
-def judge_repeat(curves: Array, data: RepeatData) -> dict[str, Any]:
-    """Return the errors of curves (n, K) of a repeat's fresh customers, and the value and skill of plans made from them."""
+def measure_repeat_curves(curves: Array, data: RepeatData) -> dict[str, Any]:
+    """Return the errors of curves (n, K) on a repeat's fresh customers, and the value and skill of their plans."""
     record = judge_curves(curves, data.fresh, data.budgets)
     if data.programme_budget is not None:
-        record |= _compare_programme(curves, data.fresh, data.programme_budget)
+        record |= _compare_with_dynamic_programme(curves, data.fresh, data.programme_budget)
     return record
 
 
-def _compare_programme(curves: Array, fresh: Fresh, budget: int) -> dict[str, Any]:
-    """Plan for the first customers by the paper's dynamic programme and by `allocate`; return predicted and true values."""
+def _compare_with_dynamic_programme(curves: Array, fresh: Fresh, budget: int) -> dict[str, Any]:
+    """Return predicted and true values of plans by the paper's dynamic programme and by `allocate`."""
     curves, truth = curves[:PROGRAMME_ROWS], fresh.truth[:PROGRAMME_ROWS]
     plans = {
-        "programme": dynamic_programme(curves, fresh.costs, budget * len(curves)),
+        "programme": allocate_by_dynamic_programme(curves, fresh.costs, budget * len(curves)),
         "ours": allocate(curves, fresh.costs, budget).levels,
     }
     rows = np.arange(len(curves))
@@ -276,35 +283,42 @@ def _search_grids(
     chunk: int,
     progress: Progress,
 ) -> dict[tuple[str, str], Any]:
-    """Return the settings of all methods with grids; runs of too few repeats use those of an earlier search."""
+    """Return the settings of methods with grids, chosen by held-out loss on the first repeats.
+
+    Runs of too few repeats use the settings of an earlier search.
+    """
     tuned = {name: method for name, method in methods.items() if method.grid}
     if not tuned or repeats < GRID_REPEATS:
         return {(p, name): method.earlier.get(p, {}) for p in problems for name, method in tuned.items()}
     keys = [(problem, repeat) for repeat in range(GRID_REPEATS) for problem in problems]
-    searches = {_name_search(name): _make_search(method) for name, method in tuned.items()}
+    searches = {_name_grid_search(name): _make_grid_search_method(method) for name, method in tuned.items()}
     for chunk_keys in split_chunks(keys, chunk):
         _measure_chunk(cache, source, chunk_keys, searches, {}, progress)
-    return {(p, name): _pick_settings(cache, p, name, method) for p in problems for name, method in tuned.items()}
+    return {
+        (p, name): _pick_best_grid_settings(cache, p, name, method) for p in problems for name, method in tuned.items()
+    }
 
 
-def _make_search(method: Method) -> Method:
-    """Return a method whose model tries the whole grid and records the losses alone."""
+def _make_grid_search_method(method: Method) -> Method:
+    """Return a copy of a method that fits its whole grid and records only held-out losses."""
     assert method.make is not None
     make, grid = method.make, dict(method.grid)
-    return replace(method, make=lambda: make().set_params(**grid), grid=(), judge=_read_losses)
+    return replace(method, make=lambda: make().set_params(**grid), grid=(), judge=_read_held_out_losses)
 
 
-def _read_losses(_method: Method, fitted: Mapping[str, Any], _data: RepeatData) -> dict[str, Any]:
-    """Return the held-out loss of each candidate of a grid, for each problem."""
+def _read_held_out_losses(_method: Method, fitted: Mapping[str, Any], _data: RepeatData) -> dict[str, Any]:
+    """Return the held-out loss of each grid setting by problem."""
     return {"losses": {problem: [choice.loss for choice in model.choices_] for problem, model in fitted.items()}}
 
 
-def _pick_settings(cache: RecordCache, simulation: str, name: str, method: Method) -> dict[str, dict[str, float]]:
-    """Return, for each problem of a simulation, the settings of least mean held-out loss over the first repeats."""
+def _pick_best_grid_settings(
+    cache: RecordCache, simulation: str, name: str, method: Method
+) -> dict[str, dict[str, float]]:
+    """Return the grid settings with the lowest mean held-out loss for each problem of a simulation."""
     losses = [
         record["losses"]
         for (record_simulation, repeat, record_name), record in cache.records.items()
-        if (record_simulation, record_name) == (simulation, _name_search(name)) and int(repeat) < GRID_REPEATS
+        if (record_simulation, record_name) == (simulation, _name_grid_search(name)) and int(repeat) < GRID_REPEATS
     ]
     candidates = list(product(*(values for _, values in method.grid)))
     best = {}
@@ -315,6 +329,6 @@ def _pick_settings(cache: RecordCache, simulation: str, name: str, method: Metho
     return best
 
 
-def _name_search(name: str) -> str:
-    """Return the name of the records of a grid search."""
+def _name_grid_search(name: str) -> str:
+    """Return the name under which a method's grid search is recorded."""
     return f"{name} grid"

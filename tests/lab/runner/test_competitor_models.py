@@ -8,7 +8,7 @@ from largesse.data import log_from_arrays
 from largesse.levels import Levels
 from largesse.records import Log
 from largesse.response import list_models
-from largesse_lab.runner.simple_models import PEERS, fit_ridges, make_competitor
+from largesse_lab.runner.competitor_models import PEERS, fit_ridges, make_competitor
 
 BASELINES = ("bart", "cfrnet", "ganite")  # whose fits have tests of their own, and take long
 PACKAGES = ("lightgbm", "xgboost", "econml", "causalml")  # of peers; tests/lab/peers runs them where they are installed

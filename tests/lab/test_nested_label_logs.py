@@ -9,7 +9,13 @@ import pytest
 
 from largesse.errors import InputError
 from largesse.records import Array
-from largesse_lab.nested_classification import generate_nested, has_nested, make_bandit, project_features, read_nested
+from largesse_lab.nested_label_logs import (
+    generate_nested_rows,
+    has_nested_file,
+    make_bandit,
+    project_features_to_level_scores,
+    read_nested_rows,
+)
 
 
 def labelled(n: int = 300, seed: int = 0) -> tuple[Array, Array]:
@@ -45,7 +51,7 @@ def test_a_seed_draws_the_split_and_the_labels_but_not_the_policy() -> None:
 @pytest.mark.parametrize("projection", ["pca", "random"])
 def test_levels_are_given_in_proportion_to_projections_that_fill_zero_to_ten(projection: str) -> None:
     X, depth = labelled(20_000)
-    scores = project_features(X, 4, projection)
+    scores = project_features_to_level_scores(X, 4, projection)
     assert scores.min() > 0
     np.testing.assert_allclose(scores.max(axis=0), 10)
     nested = make_bandit(X, depth, projection=projection)
@@ -111,7 +117,7 @@ def test_invalid_input_is_refused(change: dict[str, Any], message: str) -> None:
 def test_files_are_read_and_invalid_ones_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, depth = labelled(50)
     np.savez(tmp_path / "mine.npz", X=X.astype(np.float16), level=depth.astype(np.int8))
-    labels = read_nested(tmp_path / "mine.npz")
+    labels = read_nested_rows(tmp_path / "mine.npz")
     assert labels.nested_level.tolist() == depth.tolist()
     assert labels.features.dtype == np.float32
     np.savez(tmp_path / "half.npz", X=np.eye(3))
@@ -120,29 +126,29 @@ def test_files_are_read_and_invalid_ones_refused(tmp_path: Path, monkeypatch: py
     messages = {"half": "does not hold 'level'", "none": "there is no file"}
     for name, message in {**messages, "broken": "cannot be read", "objects": "cannot be read"}.items():
         with pytest.raises(InputError, match=message):
-            read_nested(tmp_path / f"{name}.npz")
+            read_nested_rows(tmp_path / f"{name}.npz")
     monkeypatch.setenv("LARGESSE_DATA", str(tmp_path / "nowhere"))
-    assert not has_nested("images")
+    assert not has_nested_file("images")
     with pytest.raises(InputError, match="set LARGESSE_DATA"):
-        read_nested("images")
+        read_nested_rows("images")
 
 
 def test_generated_rows_have_the_shares_of_the_images_and_separate_labels() -> None:
-    rows = generate_nested(4608)
+    rows = generate_nested_rows(4608)
     assert np.bincount(rows.nested_level).tolist() == [4189, 105, 105, 105, 104]
-    assert not np.array_equal(generate_nested(100, seed=1).features, generate_nested(100, seed=2).features)
+    assert not np.array_equal(generate_nested_rows(100, seed=1).features, generate_nested_rows(100, seed=2).features)
     centres = np.array([rows.features[rows.nested_level == d].mean(axis=0) for d in range(1, 5)])
     assert (np.linalg.norm(np.diff(centres, axis=0), axis=1) > 3).all()
     with pytest.raises(InputError, match="ten or more"):
-        generate_nested(3)
+        generate_nested_rows(3)
 
 
 @pytest.mark.usefixtures("real_data")
 @pytest.mark.parametrize(("name", "width"), [("images", 1280), ("text", 384)])
 def test_the_real_sets_have_the_documented_counts(name: str, width: int) -> None:
-    if not has_nested(name):
+    if not has_nested_file(name):
         pytest.skip(f"the {name} data are missing: set LARGESSE_DATA")
-    rows = read_nested(name)
+    rows = read_nested_rows(name)
     assert rows.features.shape == (4608, width)
     assert np.bincount(rows.nested_level).tolist() == [4189, 105, 105, 105, 104]
     nested = make_bandit(rows.features, rows.nested_level)

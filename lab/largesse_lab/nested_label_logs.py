@@ -1,4 +1,4 @@
-"""Nested classification as a log of incentives: a broader label is more often right, and costs more.
+"""Logs of incentives made from labelled data: a level assigns a broader or finer nested label.
 
 Labels nest, as animal ⊃ invertebrate ⊃ arthropod ⊃ insect. "Insect" costs nothing and is right for insects alone; "animal"
 costs most and is right for every animal. So level 0 is the finest label and the last level the broadest. The response says
@@ -45,7 +45,7 @@ CLUSTER_DISTANCE = 4.0  # between a label's centre and that of the label around 
 
 @dataclass(frozen=True, eq=False)
 class NestedLog(KnownTruth):
-    """A log of nested labels, and test customers whose truth is known; made by `make_bandit`."""
+    """Log of assigned nested labels, and test customers with known responses."""
 
     log: Log  # training and validation rows, with propensities
     validation: Array  # (rows of the log,) bool: the validation rows
@@ -70,7 +70,7 @@ def make_bandit(
     mix: float = 0.0,
     seed: int = 0,
 ) -> NestedLog:
-    """Turn nested labels into a log of assigned labels, and test customers on whom plans are judged.
+    """Convert rows with nested labels to a log of randomly assigned labels and to test customers.
 
     Parameters
     ----------
@@ -102,11 +102,14 @@ def make_bandit(
     True
     """
     X, depth, K = np.asarray(features), np.asarray(nested_level), len(costs)
-    refuse("nested labels", _row_problems(X, depth, costs, labels) + _setting_problems(split, projection, mix, seed))
+    refuse(
+        "nested labels",
+        _find_row_problems(X, depth, costs, labels) + _find_setting_problems(split, projection, mix, seed),
+    )
     X, depth = X.astype(np.float32), depth.astype(np.int64)
     levels = Levels(costs=[float(cost) for cost in costs], names=None if labels is None else list(labels))
     truth = (np.arange(K) >= K - depth[:, None]).astype(np.float64)
-    scores = project_features(X, K, projection)
+    scores = project_features_to_level_scores(X, K, projection)
     propensities = (1 - mix) * scores / scores.sum(axis=1, keepdims=True) + mix / K
     n_train, n_log = (round(len(X) * share) for share in np.cumsum(np.asarray(split) / np.sum(split))[:2])
     if n_train < 1 or n_log >= len(X):
@@ -132,22 +135,22 @@ def _draw_log(X: Array, truth: Array, propensities: Array, levels: Levels, seed:
     return log_from_arrays(X, names, truth[rows, level], levels=levels, propensity=propensities[rows, level])
 
 
-def project_features(X: Array, K: int, projection: str | Array = "pca") -> Array:
-    """Return projections s (n, K) of features (n, p), each shifted and scaled to (0, 10].
+def project_features_to_level_scores(X: Array, K: int, projection: str | Array = "pca") -> Array:
+    """Return scores (n, K) of a logging policy: projections of features (n, p), scaled to (0, 10].
 
-    >>> scores = project_features(np.random.default_rng(0).normal(size=(50, 6)), 4)
+    >>> scores = project_features_to_level_scores(np.random.default_rng(0).normal(size=(50, 6)), 4)
     >>> scores.shape, bool(scores.min() > 0), float(scores.max())
     ((50, 4), True, 10.0)
     """
     centred = X.astype(np.float64) - X.mean(axis=0, dtype=np.float64)
-    raw = centred @ _choose_directions(centred, K, projection)
+    raw = centred @ _choose_projection_directions(centred, K, projection)
     low, high = raw.min(axis=0), raw.max(axis=0)
     share = np.where(high > low, (raw - low) / np.where(high > low, high - low, 1.0), 1.0)
     return MIN_PROJECTION + (MAX_PROJECTION - MIN_PROJECTION) * share
 
 
-def _choose_directions(centred: Array, K: int, projection: str | Array) -> Array:
-    """Return directions (p, K)."""
+def _choose_projection_directions(centred: Array, K: int, projection: str | Array) -> Array:
+    """Return the projection directions (p, K): principal, random or given ones."""
     p = centred.shape[1]
     if not isinstance(projection, str):
         directions = np.asarray(projection, dtype=np.float64)
@@ -163,8 +166,8 @@ def _choose_directions(centred: Array, K: int, projection: str | Array) -> Array
     return first * np.sign(first[np.argmax(np.abs(first), axis=0), np.arange(K)])
 
 
-def _row_problems(X: Array, depth: Array, costs: Sequence[float], labels: Sequence[str] | None) -> list[Problem]:
-    problems, K = _feature_problems(X), len(costs)
+def _find_row_problems(X: Array, depth: Array, costs: Sequence[float], labels: Sequence[str] | None) -> list[Problem]:
+    problems, K = _find_feature_problems(X), len(costs)
     if depth.ndim != 1 or (X.ndim == 2 and len(depth) != len(X)):
         what = f"nested_level has shape {depth.shape}, features have shape {X.shape}"
         problems.append(Problem(what, "give one depth per row of the features"))
@@ -181,7 +184,7 @@ def _row_problems(X: Array, depth: Array, costs: Sequence[float], labels: Sequen
     return problems
 
 
-def _feature_problems(X: Array) -> list[Problem]:
+def _find_feature_problems(X: Array) -> list[Problem]:
     if X.ndim != 2 or 0 in X.shape:
         return [Problem(f"features have shape {X.shape}", "give numbers (n, p): at least one row and one column")]
     if X.dtype.kind not in "iufb":
@@ -191,7 +194,7 @@ def _feature_problems(X: Array) -> list[Problem]:
     return [Problem(what, hint)] if n_invalid else []
 
 
-def _setting_problems(split: Sequence[float], projection: str | Array, mix: float, seed: int) -> list[Problem]:
+def _find_setting_problems(split: Sequence[float], projection: str | Array, mix: float, seed: int) -> list[Problem]:
     problems = []
     if len(split) != 3 or not all(share >= 0 for share in split) or not abs(sum(split) - 1) < 1e-9:
         hint = "give three shares that sum to one: training, validation, test"
@@ -209,27 +212,27 @@ def _setting_problems(split: Sequence[float], projection: str | Array, mix: floa
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledRows:
-    """Features, and the depth of each row's label: the arguments of `make_bandit`."""
+class NestedLabelRows:
+    """Features and true label depth of labelled rows."""
 
     features: Array  # (n, p) float32
     nested_level: Array  # (n,) int64: 0 for no label, 1 for the broadest alone, … K for the finest
 
 
 def find_data_folder() -> Path | None:
-    """Return the folder of real data that `LARGESSE_DATA` names, or None."""
+    """Return the folder of real data named by the environment variable `LARGESSE_DATA`, or None."""
     place = os.environ.get("LARGESSE_DATA")
     return Path(place) if place and Path(place).is_dir() else None
 
 
-def has_nested(name: str) -> bool:
-    """Return True if the file of "images" or "text" exists."""
+def has_nested_file(name: str) -> bool:
+    """Return True if the data file of "images" or "text" exists."""
     folder = find_data_folder()
     return folder is not None and (folder / NESTED_FILES[name]).is_file()
 
 
-def read_nested(source: str | Path = "images") -> LabelledRows:
-    """Read a `.npz` file that holds `X` (n, p) and `level` (n,).
+def read_nested_rows(source: str | Path = "images") -> NestedLabelRows:
+    """Read labelled rows from a `.npz` file with arrays `X` (n, p) and `level` (n,).
 
     "images" and "text" stand for the files `nested_images_4608.npz` and `nested_text_4608.npz` of the folder `LARGESSE_DATA`.
     """
@@ -241,26 +244,28 @@ def read_nested(source: str | Path = "images") -> LabelledRows:
             fail("nested labels", Problem(f"the {source} data are missing", hint))
         path = folder / file
     if not path.is_file():
-        hint = "name a .npz file that holds X and level, or generate rows: generate_nested()"
+        hint = "name a .npz file that holds X and level, or generate rows: generate_nested_rows()"
         fail("nested labels", Problem(f"there is no file {str(path)!r}", hint))
     hint = "save them as np.savez(path, X=features, level=depths)"
     try:
         with np.load(path, allow_pickle=False) as arrays:
             missing = [name for name in ("X", "level") if name not in arrays]
             refuse("nested labels", [Problem(f"{path.name} does not hold {name!r}", hint) for name in missing])
-            return LabelledRows(arrays["X"].astype(np.float32), arrays["level"].astype(np.int64))
+            return NestedLabelRows(arrays["X"].astype(np.float32), arrays["level"].astype(np.int64))
     except InputError:
         raise
     except (BadZipFile, OSError, EOFError, ValueError) as error:
         raise InputError("nested labels", [Problem(f"{path.name} cannot be read: {error}", hint)]) from error
 
 
-def generate_nested(n: int = 1000, seed: int = 0) -> LabelledRows:
-    """Generate rows: clusters of normal noise, each label's cluster one step away from that of the label around it.
+def generate_nested_rows(n: int = 1000, seed: int = 0) -> NestedLabelRows:
+    """Generate labelled rows from clusters of normal noise.
+
+    The cluster of a label lies one step away from the cluster of the next broader label.
 
     Depths occur in the proportions of the image set, 4,189 : 105 : 105 : 105 : 104.
 
-    >>> np.bincount(generate_nested(500).nested_level).tolist()
+    >>> np.bincount(generate_nested_rows(500).nested_level).tolist()
     [455, 11, 11, 12, 11]
     """
     problems = [Problem(f"n = {n} rows", "generate ten or more")] if n < 10 else []
@@ -275,4 +280,4 @@ def generate_nested(n: int = 1000, seed: int = 0) -> LabelledRows:
     steps = np.tril(np.ones((n_depths, n_depths - 1)), -1)[depth]
     label = steps @ directions[N_CLUSTERS : N_CLUSTERS + n_depths - 1]
     features = np.where(depth[:, None] > 0, label * CLUSTER_DISTANCE, cluster) + rng.normal(size=(n, N_FEATURES))
-    return LabelledRows(features.astype(np.float32), depth)
+    return NestedLabelRows(features.astype(np.float32), depth)

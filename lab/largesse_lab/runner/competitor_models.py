@@ -1,4 +1,4 @@
-"""Simple models that any analyst would try first, as competitors of the product's models on random worlds.
+"""Competitor models of the comparisons: simple models, baselines, and methods of other packages.
 
 Every model has `fit(log)` and `predict(customers)`, as the models of the catalogue have. None of them knows more than the log.
 """
@@ -37,20 +37,20 @@ RIDGE_PENALTIES = 10.0 ** np.arange(-1, 7)  # among which generalised cross-vali
 
 
 class CurveModel(Protocol):
-    """A model that learns from a log, and predicts the curves (n, K) of customers."""
+    """Interface of a model that learns from a log and predicts response curves (n, K)."""
 
     def fit(self, log: Log, /) -> Any:
-        """Learn from a log."""
+        """Fit the model to a log."""
 
     def predict(self, customers: Any, /) -> Array:
         """Return the curves (n, K) of a table of features."""
 
 
 class LogisticModel:
-    """Logistic regression on the features and the level's number; linear where responses are amounts."""
+    """Logistic regression on features and level number; linear regression if responses are amounts."""
 
     def fit(self, log: Log) -> Self:
-        """Learn intercept, features' coefficients and the slope of the level."""
+        """Fit the coefficients to a log."""
         self.encoder, self.K, self.binary = Encoder(), len(log.levels), log.binary
         X = self.encoder.fit_transform(log.features, log.response)
         design = np.column_stack([np.ones(len(log)), X, log.level]).astype(np.float64)
@@ -72,17 +72,17 @@ class LogisticModel:
         return self
 
     def predict(self, customers: Any) -> Array:
-        """Return the curves (n, K)."""
+        """Return the predicted curves (n, K) of customers."""
         b = self.coefficients
         score = (b[0] + self.encoder.transform(customers) @ b[1:-1])[:, None] + b[-1] * np.arange(self.K)
         return sigmoid(score) if self.binary else score
 
 
-class ConstantCurve:
-    """The mean response at each level, made non-falling: the same curve for all customers."""
+class ConstantCurveModel:
+    """Monotone mean response at each level, the same curve for all customers."""
 
     def fit(self, log: Log) -> Self:
-        """Learn a mean per level; a level without rows is interpolated from its neighbours."""
+        """Compute the mean response per level of a log; a level without rows is interpolated."""
         K = len(log.levels)
         counts = np.bincount(log.level, minlength=K)
         observed = np.flatnonzero(counts)
@@ -91,12 +91,12 @@ class ConstantCurve:
         return self
 
     def predict(self, customers: Any) -> Array:
-        """Return the means once per customer."""
+        """Return the mean curve once per customer."""
         return np.tile(self.means, (len(customers), 1))
 
 
 class DRLearner:
-    """Doubly robust scores of every level, cross-fitted with boosting, and regressed on the features.
+    """DR-learner: cross-fitted doubly robust scores of every level, regressed on the features.
 
     The score of the cheapest level and the differences of the others from it each have their own regression, by ridge
     with a penalty of their own (generalised cross-validation) or by boosted trees.
@@ -106,7 +106,7 @@ class DRLearner:
         self.seed, self.trees = seed, trees
 
     def fit(self, log: Log) -> Self:
-        """Learn the regressions of the scores."""
+        """Fit the regressions of the doubly robust scores to a log."""
         gamma = crossfit_scores(log, Boosting(seed=self.seed), seed=self.seed).gamma
         self.encoder = Encoder()
         X = self.encoder.fit_transform(log.features, log.response, seed=self.seed)
@@ -124,13 +124,13 @@ class DRLearner:
         return lambda X_new: np.column_stack([model.predict(X_new) for model in models])
 
     def predict(self, customers: Any) -> Array:
-        """Return the curves (n, K)."""
+        """Return the predicted curves (n, K) of customers."""
         scores = self.regressions(self.encoder.transform(customers))
         return np.column_stack([scores[:, 0], scores[:, :1] + scores[:, 1:]])
 
 
 def fit_ridges(X: Array, targets: Array) -> Callable[[Array], Array]:
-    """Return ridge regressions of targets (n, m) on features (n, p), each with the penalty of least GCV score."""
+    """Fit one ridge regression per target (n, m) on features (n, p), with a penalty chosen by GCV."""
     X_mean, target_means = X.mean(axis=0, dtype=np.float64), targets.mean(axis=0)
     U, singular, V = np.linalg.svd(X - X_mean, full_matrices=False)
     projected = U.T @ (targets - target_means)  # (r, m)
@@ -156,7 +156,7 @@ PEERS: dict[str, Callable[[int], CurveModel]] = {
     "tlearner": lambda seed: TLearner(seed=seed),
     "DR-learner": DRLearner,
     "DR-learner trees": lambda seed: DRLearner(seed, trees=True),
-    "uniform": lambda _seed: ConstantCurve(),
+    "uniform": lambda _seed: ConstantCurveModel(),
     "sklearn S-learner": lambda seed: LevelBooster("sklearn", seed=seed),
     "sklearn T-learner": lambda seed: LevelBooster("sklearn", per_level=True, seed=seed),
     "lightgbm": lambda seed: LevelBooster("lightgbm", seed=seed),
@@ -178,12 +178,12 @@ PEERS: dict[str, Callable[[int], CurveModel]] = {
 
 
 def list_known() -> list[str]:
-    """Return the names of all models: those of the catalogue, the peers and the truth."""
+    """Return the names of all models: the catalogue's, the peers', and the oracle."""
     return list(dict.fromkeys([*list_models(), *PEERS, ORACLE]))
 
 
 def match_models(names: Sequence[str]) -> list[str]:
-    """Return each name once, in its known spelling; settings may follow a model, as in boosting:rounds=50.
+    """Return model names in their known spelling, without duplicates; settings may follow a name.
 
     >>> match_models(["DR learner", "boosting:rounds=50", "boosting", "boosting"])
     ['DR-learner', 'boosting:rounds=50', 'boosting']
@@ -193,7 +193,7 @@ def match_models(names: Sequence[str]) -> list[str]:
 
 
 def find_invalid(names: Sequence[str]) -> list[Problem]:
-    """Return a problem for each unknown model; unknown settings are refused at once."""
+    """Return one problem per unknown model or invalid setting."""
     problems = find_unknown("model", [name.partition(":")[0] for name in names], list_known())
     if not problems:
         for name in names:
@@ -202,7 +202,7 @@ def find_invalid(names: Sequence[str]) -> list[Problem]:
 
 
 def make_competitor(name: str, seed: int = 0) -> CurveModel | None:
-    """Return an unfitted model by its name; None for the truth.
+    """Return an unfitted model by name, or None for the oracle.
 
     >>> make_competitor("boosting:rounds=50:rate=0.1", seed=2)
     Boosting(rounds=50, rate=0.1, seed=2)
@@ -211,13 +211,13 @@ def make_competitor(name: str, seed: int = 0) -> CurveModel | None:
     if bare == ORACLE:
         return None
     if bare in list_models():
-        return make_model(bare, seed).set_params(**dict(_read_setting(name, setting) for setting in settings))
+        return make_model(bare, seed).set_params(**dict(_parse_model_setting(name, setting) for setting in settings))
     if settings:
         fail("experiment", Problem(f"model {name!r} has settings", "only the models of the catalogue have any"))
     return PEERS[bare](seed)
 
 
-def _read_setting(name: str, text: str) -> tuple[str, Any]:
+def _parse_model_setting(name: str, text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals:
         fail("experiment", Problem(f"{text!r} in model {name!r}", "write settings as boosting:rounds=50:rate=0.1"))

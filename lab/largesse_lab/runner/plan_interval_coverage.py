@@ -1,4 +1,4 @@
-"""Plans on logs of random worlds, made as in a run, and coverage of the intervals that are stated about them."""
+"""Plans on logs of random worlds, and coverage of the intervals that evaluations state about them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from largesse.records import Array, Estimate, HeldOutPredictions, Log, Propensit
 from largesse.response import Linear, make_model
 from largesse.stats import assign_folds, limit_to_one_thread
 from largesse.worlds import RandomLog
-from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_table, write_share
+from largesse_lab.pages.markdown import NUMBER_DASH, Section, format_share, format_table
 from largesse_lab.pages.method_comparison import Summary
 
 PLAN_PENALTY = 0.03  # of the linear model: a fixed one, so that many logs can be judged
@@ -24,8 +24,8 @@ TRUTH_SLACK = 1e-9  # relative, of an interval's ends
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLog:
-    """A log, its out-of-fold scores, and the policy of the model of all rows, without a price."""
+class ScoredLog:
+    """Log with its out-of-fold scores and the policy of a model fitted to all rows."""
 
     log: Log
     held: HeldOutPredictions
@@ -33,17 +33,17 @@ class FittedLog:
     scores: Scores
     policy: Policy
 
-    def allow(self) -> FittedLog:
-        """Return the same without barred levels."""
+    def without_support_limits(self) -> ScoredLog:
+        """Return a copy whose policy may also use levels without support in the log."""
         policy = replace(self.policy, bar_unsupported=False)
         return replace(self, scores=compute_scores(self.log, self.held, self.propensities), policy=policy)
 
-    def weight(self, weight: Array) -> FittedLog:
-        """Return the same with weights (n,) of the rows."""
+    def weight(self, weight: Array) -> ScoredLog:
+        """Return a copy whose scores have row weights (n,)."""
         return replace(self, scores=replace(self.scores, weight=weight))
 
     def plan(self, customers: Any, budget: float, constraints: Constraints | None = None) -> Array:
-        """Return the levels (n,) of a written plan."""
+        """Return the planned levels (n,) of customers within a budget."""
         expected = self.policy.expect(customers)
         curves, costs = expected.responses, expected.costs
         scale = find_cost_correction(curves, costs, budget, self.policy.spending).scale
@@ -51,8 +51,11 @@ class FittedLog:
 
 
 @limit_to_one_thread()
-def fit_log(log: Log, seed: int, name: str = "") -> FittedLog:
-    """Fit a model, by default a linear one, and score the log; plans stay within the support of the log."""
+def fit_and_score_log(log: Log, seed: int, name: str = "") -> ScoredLog:
+    """Fit a response model to a log, and return its out-of-fold scores and its policy.
+
+    The default model is linear; plans stay within the support of the log.
+    """
     model = make_model(name, seed) if name else Linear(penalty=PLAN_PENALTY, seed=seed)
     held = model.fit_held_out(log, assign_folds(log, 5, seed))
     propensities, cells = estimate_propensities(log, held.fold, seed), find_unsupported_cells(log, seed)
@@ -61,26 +64,26 @@ def fit_log(log: Log, seed: int, name: str = "") -> FittedLog:
     )
     spending = measure_spend_by_price(scores)
     policy = Policy(model, log.levels, spending=None if spending is None else spending.whole, unsupported=cells)
-    return FittedLog(log, held, propensities, scores, policy)
+    return ScoredLog(log, held, propensities, scores, policy)
 
 
-def compute_true_mean(customers: RandomLog, log: Log, levels: Array) -> tuple[float, float]:
-    """Return the true value and spend of levels (n,) for simulated customers, at the costs of a log's levels."""
+def compute_true_value_and_spend(customers: RandomLog, log: Log, levels: Array) -> tuple[float, float]:
+    """Return the true mean value and spend of levels (n,) for simulated customers."""
     rows, truth = np.arange(len(levels)), customers.truth
     costs = np.broadcast_to(expected_costs(log.levels, truth), truth.shape)
     return float(truth[rows, levels].mean()), float(costs[rows, levels].mean())
 
 
-def write_stated(estimate: Estimate, truth: float) -> list[float | None]:
-    """Return an estimate, the ends of its interval and the truth; None for missing numbers."""
+def list_interval_and_truth(estimate: Estimate, truth: float) -> list[float | None]:
+    """Return an estimate, its interval's ends and the truth as a list, with None for missing numbers."""
     numbers = (estimate.estimate, estimate.low, estimate.high, truth)
     return [float(number) if np.isfinite(number) else None for number in numbers]
 
 
-def find_coverage(stated: Iterable[Sequence[float | None]]) -> tuple[float | None, int]:
-    """Return the share of intervals that contain the truth, and the number of intervals; missing intervals are left out.
+def measure_interval_coverage(stated: Iterable[Sequence[float | None]]) -> tuple[float | None, int]:
+    """Return the share of intervals that contain the truth, and the number of intervals.
 
-    >>> find_coverage([[1.0, 0.5, 1.5, 1.2], [1.0, 0.5, 1.5, 1.6], [1.0, None, None, 1.0]])
+    >>> measure_interval_coverage([[1.0, 0.5, 1.5, 1.2], [1.0, 0.5, 1.5, 1.6], [1.0, None, None, 1.0]])
     (0.5, 2)
     """
     hits = []
@@ -91,13 +94,13 @@ def find_coverage(stated: Iterable[Sequence[float | None]]) -> tuple[float | Non
     return (float(np.mean(hits)) if hits else None), len(hits)
 
 
-def write_coverage(stated: Iterable[Sequence[float | None]]) -> str:
-    """Return the share of intervals that contain the truth in per cent, with its 95 % interval."""
-    return write_share(*find_coverage(stated))
+def format_coverage(stated: Iterable[Sequence[float | None]]) -> str:
+    """Format the share of intervals that contain the truth as a percentage with its 95 % interval."""
+    return format_share(*measure_interval_coverage(stated))
 
 
-def write_bias(stated: Iterable[Sequence[float | None]]) -> str:
-    """Return the mean error in half-widths of the intervals ± its standard error."""
+def format_bias(stated: Iterable[Sequence[float | None]]) -> str:
+    """Format the mean error ± its standard error, in half-widths of the intervals."""
     errors = [
         (estimate - truth) / ((high - low) / 2)
         for estimate, low, high, truth in stated
@@ -108,8 +111,8 @@ def write_bias(stated: Iterable[Sequence[float | None]]) -> str:
     return f"{np.mean(errors):+.2f} ± {np.std(errors, ddof=1) / np.sqrt(len(errors)):.2f}".replace("-", "−")
 
 
-def add_size_tables(section: Section, summary: Summary, *, columns: Sequence[str]) -> None:
-    """Add the table of each number of rows."""
+def add_tables_by_rows(section: Section, summary: Summary, *, columns: Sequence[str]) -> None:
+    """Add one table per number of log rows to a result section."""
     for size in summary["sizes"]:
         title = f"## {size['worlds']} worlds, logs of {size['rows']:,} rows"
         section.add(title, format_table(columns, size["table"]))

@@ -1,4 +1,4 @@
-"""Coverage of value and spend where the customers of a plan are not those of the log, on random worlds.
+"""Coverage of value and spend intervals when the plan's customers differ from the log's.
 
 Each seed is a world (`largesse.worlds.draw_world`). Customers are drawn with odds exp(s · z): z is one standardised feature, a sum of
 several, or the true response to the cheapest level, and the strength s is random. Their table is planned for, and the plan
@@ -31,17 +31,17 @@ from largesse.records import Array, Progress
 from largesse.stats import limit_to_one_thread
 from largesse.worlds import RandomLog, RandomWorld, draw_world
 from largesse_lab.experiments.experiment_definition import Experiment
-from largesse_lab.pages.markdown import write_share
-from largesse_lab.pages.method_comparison import Summary, list_values
+from largesse_lab.pages.markdown import format_share
+from largesse_lab.pages.method_comparison import Summary, list_distinct_values
 from largesse_lab.runner.experiment_request import Records, Request, ignore_progress, take_seeds
-from largesse_lab.runner.judged_plans import (
-    FittedLog,
-    add_size_tables,
-    compute_true_mean,
-    fit_log,
-    write_bias,
-    write_coverage,
-    write_stated,
+from largesse_lab.runner.plan_interval_coverage import (
+    ScoredLog,
+    add_tables_by_rows,
+    compute_true_value_and_spend,
+    fit_and_score_log,
+    format_bias,
+    format_coverage,
+    list_interval_and_truth,
 )
 from largesse_lab.runner.record_cache import RecordCache
 
@@ -57,7 +57,7 @@ MAX_SHIFT_REFUND = 0.3  # the largest share of an amount that is paid back on re
 
 
 def measure(request: Request, progress: Progress = ignore_progress) -> Records:
-    """Return one record per number of rows and world: coverage for customers who differ from the log's."""
+    """Return one record per number of rows and world: intervals and truth under covariate shift."""
     seeds = take_seeds(request, SHIFT_SEEDS[0], SHIFT_SEEDS[1] - SHIFT_SEEDS[0] + 1)
     keys = [(seed, size) for size in request.sizes or [SHIFT_LOG_ROWS] for seed in seeds]
     return RecordCache(request.out, ("world", "rows")).measure_each(keys, _measure_world, progress)
@@ -66,14 +66,14 @@ def measure(request: Request, progress: Progress = ignore_progress) -> Records:
 def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     world, rng = draw_world(seed), np.random.default_rng([SHIFT_STREAM, seed])
     pool = world.draw_fresh(POOL_SIZE, POOL_STREAM)
-    levels = draw_payment(world, seed)
+    levels = make_levels_with_payment(world, seed)
     log = replace(world.draw_log(rows).log, levels=levels)
     costs = np.broadcast_to(expected_costs(levels, pool.truth), pool.truth.shape)
     budget = float(rng.uniform(0.25, 0.6) * costs[:, -1].mean())
-    fitted = fit_log(log, seed, SHIFT_MODEL)
+    fitted = fit_and_score_log(log, seed, SHIFT_MODEL)
     kind, strength = SHIFT_KINDS[seed % len(SHIFT_KINDS)], float(rng.uniform(*SHIFT_STRENGTHS))
     with limit_to_one_thread():
-        judged = _judge_shift(fitted, draw_shifted(pool, kind, strength, rng), budget, seed)
+        judged = _evaluate_on_shifted_customers(fitted, draw_shifted_customers(pool, kind, strength, rng), budget, seed)
     return {
         "world": seed,
         "rows": rows,
@@ -86,8 +86,8 @@ def _measure_world(seed: int, rows: int) -> dict[str, Any]:
     }
 
 
-def draw_payment(world: RandomWorld, seed: int) -> Levels:
-    """Return the levels of a world: every other seed pays on redemption, if responses are not negative."""
+def make_levels_with_payment(world: RandomWorld, seed: int) -> Levels:
+    """Return the levels of a world; odd seeds pay on redemption unless responses can be negative."""
     if seed % 2 == 0 or world.traits.response == "gaussian":
         return Levels(costs=world.doses)
     amounts = world.traits.response == "amounts"
@@ -95,24 +95,26 @@ def draw_payment(world: RandomWorld, seed: int) -> Levels:
     return Levels(costs=face, on_redemption="per unit" if amounts else True)
 
 
-def draw_shifted(pool: RandomLog, kind: str, strength: float, rng: np.random.Generator) -> RandomLog:
-    """Draw customers of a pool whose odds rise with a score."""
-    odds = np.exp(strength * _score_customers(pool, kind, rng))
+def draw_shifted_customers(pool: RandomLog, kind: str, strength: float, rng: np.random.Generator) -> RandomLog:
+    """Draw customers from a pool with odds that rise with a covariate score."""
+    odds = np.exp(strength * _compute_shift_scores(pool, kind, rng))
     rows = rng.choice(len(pool), SHIFTED_CUSTOMERS, replace=False, p=odds / odds.sum())
     arrays = {name: getattr(pool, name)[rows] for name in ("level", "response", "propensities", "truth")}
     return replace(pool, table=pool.table.take(rows), **arrays)
 
 
-def _score_customers(pool: RandomLog, kind: str, rng: np.random.Generator) -> Array:
-    """Return standardised scores (n,) that customers are drawn by."""
+def _compute_shift_scores(pool: RandomLog, kind: str, rng: np.random.Generator) -> Array:
+    """Return the standardised scores (n,) by which shifted customers are drawn."""
     if kind == "response":
         return _standardise(pool.truth[:, 0])
     names = rng.permutation(pool.table.column_names)[: 1 if kind == "one feature" else N_SHIFTED_FEATURES]
-    return _standardise(sum(rng.choice([-1.0, 1.0]) * _score_column(pool.table.column(n), rng) for n in names))
+    return _standardise(
+        sum(rng.choice([-1.0, 1.0]) * _convert_column_to_scores(pool.table.column(n), rng) for n in names)
+    )
 
 
-def _score_column(column: pa.ChunkedArray, rng: np.random.Generator) -> Array:
-    """Return the standardised values (n,) of a column, zero if missing; categories have random values."""
+def _convert_column_to_scores(column: pa.ChunkedArray, rng: np.random.Generator) -> Array:
+    """Return the standardised values (n,) of a column; categories get random values."""
     values = column.to_pylist()
     if pa.types.is_string(column.type):
         words = sorted({value for value in values if value is not None})
@@ -123,17 +125,17 @@ def _score_column(column: pa.ChunkedArray, rng: np.random.Generator) -> Array:
 
 
 def _standardise(values: Array) -> Array:
-    """Return values (n,) with mean 0 and deviation 1, no further out than 3."""
+    """Return values (n,) with mean 0 and standard deviation 1, clipped to ±3."""
     spread = np.nanstd(values)
     return np.clip((values - np.nanmean(values)) / (spread if spread > 0 else 1.0), -3.0, 3.0)
 
 
-def _judge_shift(fitted: FittedLog, customers: RandomLog, budget: float, seed: int) -> dict[str, Any]:
+def _evaluate_on_shifted_customers(fitted: ScoredLog, customers: RandomLog, budget: float, seed: int) -> dict[str, Any]:
     log, policy = fitted.log, fitted.policy
     sample = CustomerSample(customers.table, policy.expect(customers.table).responses)
     weight, shift = weight_log_to_customers(log, policy.expect(log).responses, sample, seed)
     findings = check_customer_shift(shift)
-    truth = compute_true_mean(customers, log, fitted.plan(customers.table, budget))
+    truth = compute_true_value_and_spend(customers, log, fitted.plan(customers.table, budget))
     stated: dict[str, Any] = {
         "answers": sorted({finding.answer for finding in findings}),
         "effective": shift.effective,
@@ -146,7 +148,7 @@ def _judge_shift(fitted: FittedLog, customers: RandomLog, budget: float, seed: i
         for measure_name, estimate, true in zip(
             ("value", "spend"), estimate_policy_value_and_spend(kept.scores, plan.policy), truth, strict=True
         ):
-            stated[f"{name} {measure_name}"] = write_stated(estimate, true)
+            stated[f"{name} {measure_name}"] = list_interval_and_truth(estimate, true)
     return stated
 
 
@@ -154,8 +156,8 @@ def _judge_shift(fitted: FittedLog, customers: RandomLog, budget: float, seed: i
 
 
 def summarise(records: Records) -> Summary:
-    """Return the tables of each number of rows."""
-    sizes = sorted(list_values(records, "rows"))
+    """Return the coverage tables of each number of rows."""
+    sizes = sorted(list_distinct_values(records, "rows"))
     return {"sizes": [_summarise_size(size, [r for r in records if r["rows"] == size]) for size in sizes]}
 
 
@@ -167,17 +169,21 @@ def _summarise_size(rows: int, records: Records) -> dict[str, Any]:
     for field, prefix in (("paid", "paid "), ("way", "log: ")):
         for value in sorted({record[field] for record in records}):
             groups.append((f"{prefix}{value}", [record for record in records if record[field] == value]))
-    return {"rows": rows, "worlds": len(records), "table": [_write_group(name, some) for name, some in groups if some]}
+    return {
+        "rows": rows,
+        "worlds": len(records),
+        "table": [_write_coverage_row(name, some) for name, some in groups if some],
+    }
 
 
-def _write_group(name: str, shifts: Sequence[dict[str, Any]]) -> list[str]:
+def _write_coverage_row(name: str, shifts: Sequence[dict[str, Any]]) -> list[str]:
     refused = [shift for shift in shifts if "no" in shift["answers"]]
     answered = [shift for shift in shifts if "no" not in shift["answers"]]
-    cells = [write_share(len(refused) / len(shifts), len(shifts))]
+    cells = [format_share(len(refused) / len(shifts), len(shifts))]
     for measure_name in ("value", "spend"):
-        cells.append(write_coverage([shift[f"weighted {measure_name}"] for shift in answered]))
-        cells.append(write_bias([shift[f"weighted {measure_name}"] for shift in answered]))
-        cells.append(write_coverage([shift[f"unweighted {measure_name}"] for shift in shifts]))
+        cells.append(format_coverage([shift[f"weighted {measure_name}"] for shift in answered]))
+        cells.append(format_bias([shift[f"weighted {measure_name}"] for shift in answered]))
+        cells.append(format_coverage([shift[f"unweighted {measure_name}"] for shift in shifts]))
     return [name, str(len(shifts)), *cells]
 
 
@@ -191,7 +197,7 @@ SHIFTS_EXPERIMENT = Experiment(
     "Customers who are not those of the log",
     measure,
     summarise,
-    partial(add_size_tables, columns=["customers", *SHIFT_COLUMNS]),
+    partial(add_tables_by_rows, columns=["customers", *SHIFT_COLUMNS]),
     setup="""\
 A seed draws a whole world and its log. Then 1,500 other customers are drawn by one feature, by the sum of four features, or by the true
 response to the cheapest level: a third of the worlds each. Odds are exp(s · z), with a standardised score z and a strength s

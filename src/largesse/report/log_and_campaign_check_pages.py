@@ -1,4 +1,4 @@
-"""The pages of two checks: the checkup of a log before a campaign, and the check of a campaign after it."""
+"""Pages of the checkup of a log (before a campaign) and of the check of a campaign (after it)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from largesse.report.number_format import (
     Numbers,
     Units,
     View,
-    finite,
-    name_day,
+    finite_or_none,
     write_count,
     write_percent,
-    write_rate,
+    write_report_date,
+    write_two_digits,
 )
-from largesse.report.sections.level_responses import LevelMean, view_levels
-from largesse.report.sections.overlap_balance import view_support
+from largesse.report.sections.level_responses import LevelMean, view_level_means
+from largesse.report.sections.overlap_balance import view_overlap_and_balance
 from largesse.version import __version__
 
 CHECKUP_HEADLINES = {
@@ -40,7 +40,7 @@ def _describe_log(log: Log, title: str, unit: str, response_unit: str) -> dict[s
         "title": title,
         "unit": unit,
         "response_unit": response_unit,
-        "made": name_day(),
+        "made": write_report_date(),
         "version": __version__,
         "fingerprint": log.fingerprint,
         "response": describe_log_response(log),
@@ -53,7 +53,7 @@ def _describe_log(log: Log, title: str, unit: str, response_unit: str) -> dict[s
 def describe_checkup(
     checkup: Checkup, log: Log, *, title: str, unit: str = "", response_unit: str = "", notes: Sequence[str] = ()
 ) -> View:
-    """Return the numbers of the checkup's page as JSON types."""
+    """Return the numbers of the page of a log checkup as JSON types."""
     rows = zip(checkup.labels, checkup.overlap.rows, checkup.weighted, checkup.raw, strict=True)
     propensity = checkup.propensity
     numbers: View = to_json(
@@ -87,25 +87,25 @@ def describe_checkup(
 
 
 def view_checkup(numbers: Numbers, units: Units) -> View:
-    """Return text and figures of the checkup's page."""
+    """Return the template values of the page of a log checkup: texts and figures."""
     levels = [
         LevelMean(row["name"], f"{write_count(row['rows'])} rows", row["value"], row["raw"])
         for row in numbers["curve"]["levels"]
     ]
-    clusters, customers = (finite(numbers["log"][key]) for key in ("clusters", "customers"))
+    clusters, customers = (finite_or_none(numbers["log"][key]) for key in ("clusters", "customers"))
     return {
         "rows": write_count(numbers["log"]["rows"]),
         "customers": "" if customers is None else write_count(customers),
         "clusters": "" if clusters is None else write_count(clusters),
-        "levels": view_levels(levels, units),
-        "support": view_support(numbers, units),
-        "within": _view_within(numbers, units),
+        "levels": view_level_means(levels, units),
+        "support": view_overlap_and_balance(numbers, units),
+        "within": _view_within_customers(numbers, units),
         "leaks": _view_leaks(numbers),
         "heavy": [
             {
                 "row": f"{row['row']:,}",
                 "level": row["level"],
-                "propensity": write_rate(row["propensity"]),
+                "propensity": write_two_digits(row["propensity"]),
                 "share": write_percent(row["share"]),
             }
             for row in numbers["heavy"]
@@ -113,7 +113,7 @@ def view_checkup(numbers: Numbers, units: Units) -> View:
     }
 
 
-def _view_within(numbers: Numbers, units: Units) -> View | None:
+def _view_within_customers(numbers: Numbers, units: Units) -> View | None:
     within = numbers["within"]
     if within is None:
         return None
@@ -133,7 +133,7 @@ def _view_leaks(numbers: Numbers) -> list[View]:
 
 
 def describe_check(check: CampaignCheck, log: Log, *, title: str, unit: str = "", response_unit: str = "") -> View:
-    """Return the numbers of the page of a campaign's check as JSON types."""
+    """Return the numbers of the page of a campaign check as JSON types."""
     numbers: View = to_json(
         {
             **_describe_log(log, title, unit, response_unit),
@@ -160,8 +160,8 @@ def describe_check(check: CampaignCheck, log: Log, *, title: str, unit: str = ""
 
 
 def view_check(numbers: Numbers, units: Units) -> View:
-    """Return text and figures of the page of a campaign's check."""
-    last, joined = len(numbers["tenths"]), finite(numbers["joined"])
+    """Return the template values of the page of a campaign check: texts and figures."""
+    last, joined = len(numbers["tenths"]), finite_or_none(numbers["joined"])
     gains, labels = (
         units.difference([row["gain"] for row in numbers["tenths"]]),
         {1: "1 (least)", last: f"{last} (most)"},
@@ -179,8 +179,8 @@ def view_check(numbers: Numbers, units: Units) -> View:
         "rows": write_count(numbers["rows"]),
         "joined": "" if joined is None else write_count(joined),
         "followed": write_percent(numbers["followed"]),
-        "kept": [_view_realised(key, numbers[key], units) for key in ("value", "spend")],
-        "tenths": view_levels(tenths, units),
+        "kept": [_view_promise_and_result(key, numbers[key], units) for key in ("value", "spend")],
+        "tenths": view_level_means(tenths, units),
         "levels": [
             {
                 "name": row["name"],
@@ -194,16 +194,16 @@ def view_check(numbers: Numbers, units: Units) -> View:
             {
                 "column": row["column"],
                 "psi": MISSING_DASH if row["psi"] is None else f"{row['psi']:.3f}",
-                "p": write_rate(row["p"]),
+                "p": write_two_digits(row["p"]),
             }
             for row in numbers["drifts"][:MAX_SHOWN_COLUMNS]
         ],
-        "price": _view_price(numbers["price"]),
+        "price": _view_redemption_price(numbers["price"]),
         "leaks": _view_leaks(numbers),
     }
 
 
-def _view_realised(name: str, result: Numbers, units: Units) -> View:
+def _view_promise_and_result(name: str, result: Numbers, units: Units) -> View:
     realised, difference = result["realised"], result["difference"]
     style = units.value_style(realised) if name == "value" else units.spend_style(realised)
     gap = units.gain_style(difference) if name == "value" else units.spend_style(difference)
@@ -214,12 +214,12 @@ def _view_realised(name: str, result: Numbers, units: Units) -> View:
         "interval": style.interval(realised),
         "difference": gap.text(difference["estimate"], signed=True),
         "difference_interval": gap.interval(difference, signed=True),
-        "p": write_rate(result["p"]),
+        "p": write_two_digits(result["p"]),
     }
 
 
-def _view_price(price: Numbers | None) -> View | None:
+def _view_redemption_price(price: Numbers | None) -> View | None:
     if price is None:
         return None
-    now, low, high = (write_rate(price["now"][end]) for end in ("estimate", "low", "high"))
-    return {"before": write_rate(price["before"]), "now": now, "interval": f"{low} to {high}"}
+    now, low, high = (write_two_digits(price["now"][end]) for end in ("estimate", "low", "high"))
+    return {"before": write_two_digits(price["before"]), "now": now, "interval": f"{low} to {high}"}
