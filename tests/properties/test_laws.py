@@ -17,13 +17,22 @@ import largesse as lg
 from largesse.evaluation import evaluate
 from largesse.levels import Levels
 from largesse.records import Array, Log
-from largesse.response import ResponseModel, Thresholds
+from largesse.response import ResponseModel
+from largesse.response.model_catalogue import MODEL_CATALOGUE
 from support.examples import examples
 
-MODELS: dict[str, type[ResponseModel]] = {
-    "linear": lg.Linear, "additive": lg.Additive, "boosting": lg.Boosting, "hurdle": lg.Hurdle, "thresholds": Thresholds,
-}  # fmt: skip
-FACTORS = st.sampled_from([1e-6, 1e-3, 0.3, 3.0, 7.0, 1e4, 1e8])
+
+def make_models() -> list[Any]:
+    """Every model of the catalogue; networks with given settings and little training."""
+    settings = {"kappa": 0.1, "training": lg.Training(epochs=2)}
+    return [
+        pytest.param(name, entry.kind(**{**entry.settings, **(settings if entry.slow else {})}), id=name, marks=marks)
+        for name, entry in MODEL_CATALOGUE.items()
+        for marks in [[pytest.mark.slow] if entry.slow else []]
+    ]
+
+
+FACTORS = st.sampled_from([1.0, 1e-6, 1e-3, 0.3, 3.0, 7.0, 1e4, 1e8])
 
 
 @dataclass(frozen=True)
@@ -54,32 +63,41 @@ class Drawn:
 LOGS = st.builds(Drawn, st.integers(0, 2**32 - 1), st.booleans(), st.booleans(), st.integers(2, 4))
 
 
-def fit(name: str, log: Log) -> Array:
-    return MODELS[name]().fit(log).predict(log.features)
+def fit(model: ResponseModel, log: Log) -> Array:
+    return model.fit(log).predict(log.features)
 
 
-def is_fitting(name: str, drawn: Drawn) -> bool:
-    """A hurdle is for amounts; thresholds need no more than yes or no."""
-    return {"hurdle": not drawn.binary, "thresholds": drawn.binary}.get(name, True)
-
-
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "model"), make_models())
 @examples(3)
-@given(drawn=LOGS, factor=FACTORS)
-def test_a_model_does_not_depend_on_the_unit_of_weights(name: str, drawn: Drawn, factor: float) -> None:
-    if is_fitting(name, drawn):
-        log = drawn.log
-        equal = replace(log, weight=factor * (np.ones(len(log)) if log.weight is None else log.weight))
-        np.testing.assert_allclose(fit(name, equal), fit(name, log), rtol=1e-5, atol=1e-7 * log.response.max())
-
-
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "thresholds"])
-@examples(3)
-@given(drawn=LOGS, factor=FACTORS)
-def test_amounts_may_have_any_unit(name: str, drawn: Drawn, factor: float) -> None:
-    log = replace(drawn, binary=False).log
-    scaled = fit(name, replace(log, response=factor * log.response)) / factor
-    np.testing.assert_allclose(scaled, fit(name, log), rtol=1e-4, atol=1e-5 * log.response.max())
+@given(
+    drawn=LOGS,
+    weights=FACTORS,
+    responses=FACTORS,
+    numbers=FACTORS,
+    shift=st.sampled_from([0.0, -3.0, 100.0]),
+    reversed_columns=st.booleans(),
+)
+def test_a_model_depends_on_no_unit_and_no_order_of_columns(
+    name: str,
+    model: ResponseModel,
+    drawn: Drawn,
+    weights: float,
+    responses: float,
+    numbers: float,
+    shift: float,
+    reversed_columns: bool,
+) -> None:
+    if name == "hurdle":
+        drawn = replace(drawn, binary=False)
+    elif name == "thresholds":
+        drawn = replace(drawn, binary=True)
+    log, unit = drawn.log, 1.0 if drawn.binary else responses
+    table: Any = log.features.set_column(0, "x", pa.array(numbers * (log.features["x"].to_numpy() + shift)))
+    if reversed_columns and not MODEL_CATALOGUE[name].slow:  # a network's first weights are drawn column by column
+        table = table.select(table.column_names[::-1])
+    weight = weights * (np.ones(len(log)) if log.weight is None else log.weight)
+    changed = replace(log, features=table, response=unit * log.response, weight=weight)
+    np.testing.assert_allclose(fit(model, changed) / unit, fit(model, log), rtol=1e-3, atol=1e-4 * log.response.max())
 
 
 @examples(3)
@@ -101,22 +119,12 @@ def test_estimates_follow_the_units_of_weights_and_responses(drawn: Drawn, facto
 @given(drawn=LOGS, factor=FACTORS, share=st.floats(0, 1))
 def test_costs_and_budget_may_have_any_unit(drawn: Drawn, factor: float, share: float) -> None:
     log = drawn.log
-    curves, costs = np.sort(fit("linear", log), axis=1), np.asarray(log.levels.costs, dtype=float)
+    curves, costs = np.sort(fit(lg.Linear(), log), axis=1), np.asarray(log.levels.costs, dtype=float)
     budget = share * costs.max()
     plan, other = lg.allocate(curves, costs, budget), lg.allocate(curves, factor * costs, factor * budget)
     assert other.value == pytest.approx(plan.value, rel=1e-9)
     assert other.spend / factor == pytest.approx(plan.spend, rel=1e-9, abs=1e-12)
     assert other.price * factor == pytest.approx(plan.price, rel=1e-9)
-
-
-@pytest.mark.parametrize("name", ["linear", "additive", "boosting"])
-@examples(3)
-@given(drawn=LOGS, factor=FACTORS, shift=st.sampled_from([0.0, -3.0, 100.0]))
-def test_numbers_of_customers_may_have_any_unit(name: str, drawn: Drawn, factor: float, shift: float) -> None:
-    log = drawn.log
-    changed: Any = log.features.set_column(0, "x", pa.array(factor * (log.features["x"].to_numpy() + shift)))
-    curves = MODELS[name]().fit(replace(log, features=changed)).predict(changed)
-    np.testing.assert_allclose(curves, fit(name, log), rtol=1e-3, atol=1e-4 * log.response.max())
 
 
 def shuffled(log: Log, seed: int) -> tuple[Array, Log]:
