@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from largesse.studio.background_jobs import Job
 from support.folders import everything_in
 from support.services import knock
 from support.studios import OWN, House
@@ -34,7 +35,7 @@ STRANGERS: list[tuple[int, str, str, list[tuple[str, str]]]] = [
     (403, "OPTIONS", RUNS, [HOST, BEARER, ("Origin", "https://evil.example")]),
 ]
 OTHER_METHODS = """
-    GET /api/doctor, GET /api/tables, GET /api/runs/run/what-if, POST /api/state, POST /, PUT /api/runs/run, DELETE /api/runs/run,
+    GET /api/doctor, GET /api/tables, GET /api/runs/run/what-if, POST /api/state, POST /, PUT /api/runs, PUT /api/runs/run,
     DELETE /api/runs, PATCH /runs/run/report.html, TRACE /, CONNECT /, PROPFIND /api/runs
 """
 ELSEWHERE = """
@@ -187,6 +188,41 @@ def test_a_run_that_misses_a_table_or_has_a_damaged_plan_is_409(own_house: House
     (run / "campaign.toml").write_text(text, "utf-8")
     assert own_house.ask(WHAT_IF, "POST", {"budget": 1}).status == 409
     assert list(own_house.private.iterdir()) == []
+
+
+def test_a_run_is_renamed_with_all_its_files_and_nothing_is_replaced(own_house: House) -> None:
+    files = {path.name: path.read_bytes() for path in (own_house.folder / "run").iterdir()}
+    renamed = own_house.ask("/api/runs/run", "PATCH", {"name": "Spring 2026"})
+    assert (renamed.status, renamed.json["name"], renamed.json["problems"]) == (200, "Spring 2026", [])
+    assert {path.name: path.read_bytes() for path in (own_house.folder / "Spring 2026").iterdir()} == files
+    names = [run["name"] for run in own_house.ask("/api/runs").json]
+    assert "Spring 2026" in names
+    assert "run" not in names
+    before = everything_in(own_house.folder)
+    for name in NAMES[1:]:
+        answer = own_house.ask("/api/runs/Spring%202026", "PATCH", {"name": name})
+        assert answer.status in (400, 409), name
+    for target in ("run", "linked", "photos", "..", "table.csv"):
+        assert own_house.ask(f"/api/runs/{target}", "PATCH", {"name": "new"}).status in (404, 405)
+        assert own_house.ask(f"/api/runs/{target}", "DELETE").status in (404, 405)
+    assert everything_in(own_house.folder) == before
+
+
+def test_a_run_is_deleted_unless_it_is_in_use_or_holds_other_files(own_house: House) -> None:
+    run, jobs = own_house.folder / "run", own_house.studio.jobs
+    jobs.current = Job("what-if", lambda: None, "key", paths=frozenset([str(run)]))
+    for method in ("DELETE", "PATCH"):
+        assert own_house.ask("/api/runs/run", method, {"name": "new"}).status == 409
+    assert own_house.ask("/api/runs/damaged", "DELETE").status == 200  # another run is not in use
+    jobs.current = None
+    (run / "notes.txt").write_text("mine")
+    assert own_house.ask("/api/runs/run", "DELETE").status == 409
+    assert (run / "policy.largesse").exists()
+    (run / "notes.txt").unlink()
+    assert own_house.ask("/api/runs/run", "DELETE").status == 200
+    assert not run.exists()
+    assert list(own_house.private.iterdir()) == []
+    assert own_house.ask("/api/runs/run").status == 404
 
 
 def test_an_unexpected_error_is_json_without_details(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

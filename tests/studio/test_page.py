@@ -289,6 +289,30 @@ def test_a_run_can_be_cancelled(browser: Any, place: Place) -> None:
     assert not (place.folder / "stopped").exists()
 
 
+def test_a_run_is_renamed_and_deleted_after_a_question(browser: Any, place: Place) -> None:
+    shutil.copytree(place.folder / "winter", place.folder / "autumn")
+    with visit(browser, place) as watched:
+        page = watched.page
+        page.get_by_role("button", name="Rename autumn").click()
+        check(watched, place)
+        page.fill("#new-name", "winter")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("dialog >> text=there already")  # the dialog stays, and says why
+        watched.errors.clear()  # the browser's own line about the refusal
+        page.fill("#new-name", "last autumn")
+        page.click("#dialog-go")
+        page.get_by_role("button", name="Delete last autumn").click()
+        check(watched, place)
+        page.click("#dialog-cancel")
+        assert (place.folder / "last autumn").exists()
+        page.get_by_role("button", name="Delete last autumn").click()
+        page.click("#dialog-go")
+        page.get_by_role("button", name="Delete last autumn").wait_for(state="detached")
+        check(watched, place)
+    assert not (place.folder / "last autumn").exists()
+    assert (place.folder / "winter").exists()
+
+
 def test_everything_can_be_done_by_keyboard(browser: Any, place: Place) -> None:
     def reach(page: Any, wanted: str, most: int = 60) -> None:
         """Press Tab until the element is focused; the focus is visible there."""

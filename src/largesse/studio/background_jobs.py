@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from largesse.errors import InputError, LargesseError, Problem
@@ -136,6 +137,7 @@ class Job:
     began: float = field(default_factory=time.monotonic)
     ended: float | None = None
     stopping: bool = False
+    paths: frozenset[str] = frozenset()  # run folders that are read or written
 
     def describe(self) -> dict[str, Any]:
         """Return the job's state, progress and result as JSON types."""
@@ -170,10 +172,16 @@ class JobManager:
             name = JOB_NAMES.get(self.current.kind, self.current.kind)
             raise RequestError(409, f"a {name} is under way", "wait for it, or cancel it")
 
+    def check_unused(self, path: Path) -> None:
+        """Refuse a change of a run folder that the current job reads or writes."""
+        if self.current is not None and str(path) in self.current.paths:
+            raise RequestError(409, f"{path.name!r} is in use", "wait until the work on it has ended, or cancel it")
+
     def start(self, kind: str, task: Mapping[str, Any], clean: Callable[[], None] = lambda: None, key: str = "") -> Job:
         """Start a job for a task, and return it; `key` is its id, by default a random one."""
         self.check_free()
-        job = self.current = Job(kind, clean, key or secrets.token_hex(8))
+        paths = frozenset(task[word] for word in ("folder", "out") if word in task)
+        job = self.current = Job(kind, clean, key or secrets.token_hex(8), paths=paths)
         self._jobs[job.id] = job
         for old in list(self._jobs)[:-MAX_REMEMBERED_JOBS]:
             del self._jobs[old]

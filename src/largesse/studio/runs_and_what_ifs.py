@@ -185,6 +185,11 @@ class WhatIfStore:
         if trial is not None:
             shutil.rmtree(trial.folder, ignore_errors=True)
 
+    def drop_run(self, run: str) -> None:
+        """Remove all what-if plans of a run."""
+        for key in [key for key, trial in self._trials.items() if trial.run == run]:
+            self.drop(key)
+
     def find(self, run: str, key: str) -> WhatIf:
         """Return a computed what-if plan of a run by its id."""
         trial = self._trials.get(key)

@@ -99,6 +99,8 @@ def make_studio_app(studio: Studio) -> Starlette:
         ("GET", "/api/runs", studio.get_runs),
         ("POST", "/api/runs", studio.start_run),
         ("GET", "/api/runs/{name}", studio.get_run),
+        ("PATCH", "/api/runs/{name}", studio.rename_run),
+        ("DELETE", "/api/runs/{name}", studio.delete_run),
         ("GET", "/api/runs/{name}/files/{part}", studio.download_run_file),
         ("POST", "/api/runs/{name}/what-if", studio.start_what_if),
         ("GET", "/api/runs/{name}/what-if/{key}/{part}", studio.download_what_if_file),

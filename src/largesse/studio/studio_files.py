@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from largesse.data import is_table_file
-from largesse.errors import make_visible
+from largesse.errors import join_some, make_visible
 from largesse.pipeline import RUN_FILES, RUN_FOLDER_MARKS
 from largesse.serve import RequestError
 
@@ -72,6 +72,20 @@ class StudioFolder:
         if os.path.lexists(path):
             raise RequestError(409, f"{path.name!r} is there already", "choose another name: nothing is replaced")
         return path
+
+    def rename_run(self, path: Path, name: object) -> Path:
+        """Rename a run folder, and return its new path; refuse the name of an existing file or folder."""
+        renamed = self.make_run_path(name)
+        path.rename(renamed)
+        return renamed
+
+    def detach_run(self, path: Path) -> Path:
+        """Move a run folder to the private folder, which is deleted; refuse a folder with files of other kinds."""
+        foreign = sorted(entry.name for entry in path.iterdir() if entry.name not in RUN_FILES)
+        if foreign:
+            problem = f"the folder of {path.name!r} also holds {join_some(foreign)}"
+            raise RequestError(409, problem, "move them elsewhere, or delete the folder yourself")
+        return path.rename(self.private / secrets.token_hex(8))
 
     def _list_entries(self) -> list[Path]:
         with os.scandir(self.path) as entries:

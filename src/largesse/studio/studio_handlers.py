@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import mimetypes
 import secrets
+import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from functools import partial
@@ -260,6 +261,30 @@ class Studio:
         return make_json_response(
             {**described, **rules, **columns, "toml": toml, "what_ifs": self.what_ifs.list_results(name)}
         )
+
+    async def rename_run(self, request: Request) -> Response:
+        """Rename a run folder, and return the run's summary."""
+        name, content = request.path_params["name"], await _read_json_body(request)
+        path = self.folder.find_run(name)
+        self.jobs.check_unused(path)
+        renamed = self.folder.rename_run(path, content.get("name"))  # not in a thread: no job can begin meanwhile
+        self._forget_run(name)
+        return make_json_response(await asyncio.to_thread(runs_and_what_ifs.describe_listed_run, renamed))
+
+    async def delete_run(self, request: Request) -> Response:
+        """Delete a run folder."""
+        name = request.path_params["name"]
+        path = self.folder.find_run(name)
+        self.jobs.check_unused(path)
+        detached = self.folder.detach_run(path)
+        self._forget_run(name)
+        await asyncio.to_thread(shutil.rmtree, detached, ignore_errors=True)
+        return make_json_response({})
+
+    def _forget_run(self, name: str) -> None:
+        self.what_ifs.drop_run(name)
+        if self.open_run == name:
+            self.open_run = None
 
     async def _find_rule_columns(self, path: Path) -> dict[str, Any]:
         """Return the columns that constraints can name; none if the customer table is too large."""

@@ -1,6 +1,8 @@
-// Runs made before: a list to open one or to choose some that are compared.
+// Runs made before: a list to open one, to choose some that are compared, and to rename or delete one.
 
-import { button, make, say } from "./dom.js";
+import { server } from "./api.js";
+import { button, make, put, refill, say } from "./dom.js";
+import { refusalBox } from "./messages.js";
 import { counted, day, listWords, plainAmount } from "./words.js";
 
 const SHOWN = 10; // runs that are listed at once
@@ -55,5 +57,52 @@ function runRow(run, k, onTick, many) {
       make("span", { class: "run-title" }, run.name),
       run.headline ? make("span", { class: "run-headline" }, run.headline) : null,
       run.problems?.length ? make("span", { class: "run-headline" }, `Not complete: ${run.problems[0].what}.`) : null,
-      make("span", { class: "small" }, facts.filter(Boolean).join(" · "))));
+      make("span", { class: "small" }, facts.filter(Boolean).join(" · "))),
+    make("span", { class: "run-tools" },
+      button("Rename", () => renameDialog(run.name), { kind: "small-button", "aria-label": `Rename ${run.name}` }),
+      button("Delete", () => deleteDialog(run.name), { kind: "small-button", "aria-label": `Delete ${run.name}` })));
+}
+
+function renameDialog(name) {
+  const input = make("input", { type: "text", id: "new-name", value: name, autocomplete: "off", maxlength: "80" });
+  ask(`Rename ${name}`, [make("label", { for: "new-name" }, "New name"), input], "Rename", async () => {
+    const run = await server.rename(name, input.value.trim());
+    return `${name} is now ${run.name}.`;
+  });
+  input.select();
+}
+
+function deleteDialog(name) {
+  const words = make("p", {}, "Its folder, with the plan, the report and its copy of the table, is deleted from this computer. This cannot be undone.");
+  ask(`Delete ${name}?`, [words], "Delete", async () => {
+    await server.remove(name);
+    return `${name} is deleted.`;
+  });
+}
+
+/** Ask in a dialog before something is changed; then show the new list. */
+function ask(title, parts, verb, act) {
+  const trouble = make("div", { class: "trouble" });
+  const close = () => dialog.close();
+  const go = button(verb, async () => {
+    go.setAttribute("aria-busy", "true");
+    refill(trouble);
+    try {
+      const words = await act();
+      close();
+      const list = document.querySelector(".past");
+      list.replaceWith(runList(await server.runs()));
+      say(words);
+    } catch (error) {
+      refill(trouble, refusalBox(error));
+    } finally {
+      go.removeAttribute("aria-busy");
+    }
+  }, { kind: "main", id: "dialog-go" });
+  const form = make("form", { method: "dialog", on: { submit: (event) => { event.preventDefault(); go.click(); } } },
+    make("h2", { id: "dialog-title" }, title), parts, trouble,
+    make("p", { class: "row-of-buttons" }, go, button("Cancel", close, { id: "dialog-cancel" })));
+  const dialog = make("dialog", { "aria-labelledby": "dialog-title", on: { close: () => dialog.remove() } }, form);
+  put(document.body, dialog);
+  dialog.showModal();
 }
