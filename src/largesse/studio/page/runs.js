@@ -78,6 +78,7 @@ function deleteDialog(name) {
     await server.remove(name);
     return `${name} is deleted.`;
   });
+  document.getElementById("dialog-cancel").focus(); // a key pressed too soon must not delete
 }
 
 /** Ask in a dialog before something is changed; then show the new list. */
