@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from largesse import cli
-from largesse.campaign import guess_campaign
+from largesse.campaign import write_guessed_campaign
 from largesse.cli.result_output import exit_by_answers
 from largesse.evaluation import ESTIMATORS
 from largesse.records import ROLES
@@ -57,7 +57,7 @@ def test_options_of_the_command_line_keep_their_names(call: Call) -> None:
 def test_help_and_documentation_know_every_model_and_estimator(shop: Path, call: Call) -> None:
     names = ", ".join(list_models())
     assert f"Response model: {names}." in " ".join(call("fit", "--help").out.split())
-    assert f"# one of {names}\n" in guess_campaign(shop / "log.parquet")
+    assert f"# one of {names}\n" in write_guessed_campaign(shop / "log.parquet")
     chapter = (ROOT / "docs" / "choose.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \| `\w+` \|", chapter, re.MULTILINE)) == set(list_models())
     assert f"Estimator: {', '.join(ESTIMATORS)}." in " ".join(call("evaluate", "--help").out.split())
@@ -249,7 +249,7 @@ def test_unfinished_objects_show_no_traceback_when_a_command_is_terminated(
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
     with pytest.raises(SystemExit) as stopped:
-        cli.terminate()
+        cli.exit_on_signal()
     assert stopped.value.code == 143
 
     class Unfinished:

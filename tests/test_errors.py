@@ -23,7 +23,7 @@ def test_the_nearest_name_is_found_in_any_case() -> None:
 
 def test_an_unknown_name_is_compared_with_a_limited_number_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
-    monkeypatch.setattr(largesse.errors, "_similarity", lambda _, other: compared.append(other) or 0.0)
+    monkeypatch.setattr(largesse.errors, "_measure_similarity", lambda _, other: compared.append(other) or 0.0)
     assert f"({99_992:,} more)".replace(",", "") in suggest("x", (f"column {k}" for k in range(100_000)))
     assert len(compared) < 10_000
 

@@ -11,16 +11,16 @@ import pytest
 
 from largesse import progress
 from largesse.progress import (
-    Tracker,
+    ProgressTracker,
     advance,
     count_as_stage,
+    format_duration,
     report_to,
     show_progress,
     start_stage,
     subrange,
     track,
     track_results,
-    write_seconds,
 )
 
 
@@ -34,8 +34,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 @pytest.fixture
-def tracker() -> Iterator[Tracker]:
-    tracker = Tracker()
+def tracker() -> Iterator[ProgressTracker]:
+    tracker = ProgressTracker()
     with report_to(tracker):
         yield tracker
 
@@ -48,7 +48,7 @@ def test_without_a_listener_nothing_happens() -> None:
     assert list(track_results(iter("ab"), 2)) == ["a", "b"]
 
 
-def test_parts_subranges_and_results_of_others_add_up(tracker: Tracker) -> None:
+def test_parts_subranges_and_results_of_others_add_up(tracker: ProgressTracker) -> None:
     start_stage("fitting", 10)
     shares = []
     for _ in track("ab", [3, 1]):
@@ -69,7 +69,7 @@ def test_parts_subranges_and_results_of_others_add_up(tracker: Tracker) -> None:
     assert tracker.done == 1.0
 
 
-def test_an_error_within_a_part_does_not_disturb_the_next_stage(tracker: Tracker) -> None:
+def test_an_error_within_a_part_does_not_disturb_the_next_stage(tracker: ProgressTracker) -> None:
     def fail() -> None:
         for number in track([1, 0]):
             1 / number
@@ -82,7 +82,7 @@ def test_an_error_within_a_part_does_not_disturb_the_next_stage(tracker: Tracker
     assert tracker.done == 0.25
 
 
-def test_other_threads_do_not_move_it(tracker: Tracker) -> None:
+def test_other_threads_do_not_move_it(tracker: ProgressTracker) -> None:
     start_stage("fitting")
 
     def work() -> None:
@@ -98,7 +98,7 @@ def test_other_threads_do_not_move_it(tracker: Tracker) -> None:
     assert (tracker.stage, tracker.done) == ("fitting", 0.0)
 
 
-def test_listeners_hear_stages_and_shares_of_their_block(tracker: Tracker) -> None:
+def test_listeners_hear_stages_and_shares_of_their_block(tracker: ProgressTracker) -> None:
     start_stage("outside")
     heard: list[tuple[str, float]] = []
     with report_to(lambda *news: heard.append(news)) as listener:
@@ -111,7 +111,7 @@ def test_listeners_hear_stages_and_shares_of_their_block(tracker: Tracker) -> No
     assert (tracker.stage, tracker.done) == ("outside", 0.5)
 
 
-def test_a_stage_within_a_stage_is_a_part_of_it(tracker: Tracker) -> None:
+def test_a_stage_within_a_stage_is_a_part_of_it(tracker: ProgressTracker) -> None:
     with count_as_stage("fitting", 7):
         with count_as_stage("within"):
             assert (tracker.stage, tracker.rows) == ("fitting", 7)
@@ -119,7 +119,9 @@ def test_a_stage_within_a_stage_is_a_part_of_it(tracker: Tracker) -> None:
     assert tracker.stage == ""
 
 
-def test_time_left_is_known_after_two_seconds_and_some_progress(tracker: Tracker, clock: SimpleNamespace) -> None:
+def test_time_left_is_known_after_two_seconds_and_some_progress(
+    tracker: ProgressTracker, clock: SimpleNamespace
+) -> None:
     start_stage("fitting")
     clock.now += 5
     assert tracker.seconds_left is None
@@ -177,4 +179,4 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_times_have_two_units_at_most() -> None:
-    assert [write_seconds(s) for s in (0.2, 59.6, 3600)] == ["0 s", "1 min 0 s", "1 h 0 min"]
+    assert [format_duration(s) for s in (0.2, 59.6, 3600)] == ["0 s", "1 min 0 s", "1 h 0 min"]

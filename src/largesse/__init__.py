@@ -79,8 +79,8 @@ _MOVED = {  # names that are now in the lab, by module
 }
 
 
-def _load(name: str) -> Any:
-    """Import a public name, a name that moved to the lab, or a package, when it is first used."""
+def _load_public_name(name: str) -> Any:
+    """Import a public name when it is first used."""
     if name in _MODULE_OF:
         value = globals()[name] = getattr(importlib.import_module(_MODULE_OF[name]), name)
         return value
@@ -95,7 +95,7 @@ def _load(name: str) -> Any:
 
 
 if not TYPE_CHECKING:  # type checkers go by the imports above, and find misspelt names
-    __getattr__ = _load
+    __getattr__ = _load_public_name
 
 
 def __dir__() -> list[str]:

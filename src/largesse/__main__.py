@@ -1,4 +1,4 @@
-"""`python -m largesse`."""
+"""Command line as a module: `python -m largesse`."""
 
 from largesse.cli import main
 

@@ -1,4 +1,4 @@
-"""Exceptions and `Problem` records of errors, argument checks that collect them, and the text of messages.
+"""Exceptions, checks of arguments that collect problems, and formatting of error messages.
 
 An error says what is wrong, what was found and what to do. Checks collect `Problem` records, so that one message names
 everything that is wrong with an input.
@@ -30,7 +30,7 @@ BUDGET_HINT = "a budget is a number, zero or more; for no limit, give what the d
 
 @dataclass(frozen=True)
 class Problem:
-    """Problem in an error message, with a hint towards its solution."""
+    """Problem in an error message, with a hint at the solution."""
 
     what: str
     hint: str = ""
@@ -45,7 +45,7 @@ class Problem:
 
 
 class LargesseError(Exception):
-    """Base class of the errors that largesse raises on purpose.
+    """Base class of all errors that largesse raises deliberately.
 
     >>> print(LargesseError("the log", [Problem("it is empty", "write some rows")]))
     the log: it is empty
@@ -65,31 +65,31 @@ class LargesseError(Exception):
 
 
 class InputError(LargesseError, ValueError):
-    """Invalid table, campaign file or argument."""
+    """Error for an invalid table, campaign file or argument."""
 
 
 class BudgetError(LargesseError, ValueError):
-    """Budget that no plan can meet."""
+    """Error for a budget that no plan can meet."""
 
 
 class PolicyFileError(LargesseError, ValueError):
-    """Policy file that is damaged, foreign or of another version."""
+    """Error for a damaged policy file, or one of another version."""
 
 
 class OutputError(LargesseError, OSError):
-    """Output that could not be written; earlier content is untouched."""
+    """Error for output that could not be written."""
 
 
 class LedgerError(LargesseError, OSError):
-    """Ledger that cannot be reached, is invalid, or refuses a request."""
+    """Error for a ledger that is unreachable or invalid, or that refuses a request."""
 
 
 class NotFittedError(LargesseError, AttributeError):
-    """Use of a model or policy before it was fitted; raised by `fail_not_fitted`."""
+    """Error for the use of a model or policy before fitting."""
 
 
 def fail_not_fitted(subject: str, problem: Problem) -> NoReturn:
-    """Raise a `NotFittedError` that is scikit-learn's error of this name, too.
+    """Raise a `NotFittedError` that is also scikit-learn's `NotFittedError`.
 
     >>> from sklearn.exceptions import NotFittedError
     >>> try:
@@ -110,11 +110,11 @@ def _join_not_fitted_errors() -> type[NotFittedError]:
 
 
 class MissingPartError(LargesseError, ImportError):
-    """Optional package that is needed and not installed."""
+    """Error for an optional package that is not installed."""
 
 
 def require_part(module: str, extra: str, purpose: str, *, hint: str = "") -> Any:
-    """Import an optional package, or raise `MissingPartError` with the command that installs it.
+    """Import an optional package; raise `MissingPartError` with an install command if it is missing.
 
     Parameters
     ----------
@@ -142,39 +142,41 @@ def require_part(module: str, extra: str, purpose: str, *, hint: str = "") -> An
 
 
 def make_visible(text: str) -> str:
-    r"""Escape control characters, unpaired surrogates and marks that reverse text; keep line ends.
+    r"""Escape control characters and invisible marks in a text, except line ends.
 
     >>> make_visible("a\x1b[2Jb")
     'a\\x1b[2Jb'
     """
     if text.isprintable():
         return text
-    return "".join(letter if letter == "\n" or not _is_hidden(letter) else _escape(letter) for letter in text)
+    return "".join(
+        letter if letter == "\n" or not _is_hidden_character(letter) else _escape_character(letter) for letter in text
+    )
 
 
-def _escape(letter: str) -> str:
+def _escape_character(letter: str) -> str:
     # Python keeps a byte of a name that is not UTF-8 as U+DC80 to U+DCFF.
     code = ord(letter)
     return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else letter.encode("unicode_escape").decode("ascii")
 
 
-def _is_hidden(letter: str) -> bool:
+def _is_hidden_character(letter: str) -> bool:
     return letter in DIRECTION_MARKS or unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp")
 
 
 def refuse(subject: str, problems: Sequence[Problem]) -> None:
-    """Raise one `InputError` with all problems, if there are any."""
+    """Raise one `InputError` that lists all problems; do nothing without problems."""
     if problems:
         raise InputError(subject, problems)
 
 
 def fail(subject: str, problem: Problem, error: type[LargesseError] = InputError) -> NoReturn:
-    """Raise an error with a single problem."""
+    """Raise an error for a single problem."""
     raise error(subject, [problem])
 
 
 def find_budget_problems(budget: Any, name: str = "the budget", *, unlimited: bool = False) -> list[Problem]:
-    """Return a `Problem` unless a budget is a finite number of zero or more.
+    """Return a problem unless a budget is a finite non-negative number.
 
     With `unlimited`, an infinite budget is valid, too.
 
@@ -190,7 +192,7 @@ def find_budget_problems(budget: Any, name: str = "the budget", *, unlimited: bo
 
 
 def find_response_value_problems(value: Any) -> list[Problem]:
-    """Return a `Problem` unless the value of a response is None or a finite number above zero.
+    """Return a problem unless the value of a response is None or a positive number.
 
     >>> find_response_value_problems(0.35), find_response_value_problems(None)
     ([], [])
@@ -204,7 +206,7 @@ def find_response_value_problems(value: Any) -> list[Problem]:
 
 
 def find_confidence_problems(value: Any, name: str) -> list[Problem]:
-    """Return a `Problem` unless the confidence that a budget is kept lies in [0.5, 1).
+    """Return a problem unless a confidence level lies in [0.5, 1).
 
     >>> print(find_confidence_problems(95, "confidence")[0].what)
     confidence is 95
@@ -217,7 +219,7 @@ def find_confidence_problems(value: Any, name: str) -> list[Problem]:
 
 
 def find_row_limit_problems(most_rows: Any, name: str) -> list[Problem]:
-    """Return a `Problem` unless a limit of rows is a positive integer or "auto".
+    """Return a problem unless a row limit is a positive integer or "auto".
 
     >>> find_row_limit_problems("auto", "most_rows"), find_row_limit_problems(1000, "most_rows")
     ([], [])
@@ -244,7 +246,7 @@ def number_or_none(value: Any) -> float | None:
 
 
 def find_integer_problems(value: Any, name: str, least: int = 0, most: int | None = None) -> list[Problem]:
-    """Return a `Problem` unless a value is an integer from `least` to `most`.
+    """Return a problem unless a value is an integer from `least` to `most`.
 
     >>> print(find_integer_problems(2.5, "folds", least=2)[0])
     folds is 2.5
@@ -258,7 +260,7 @@ def find_integer_problems(value: Any, name: str, least: int = 0, most: int | Non
 
 
 def repr_short(value: Any, most: int = 80) -> str:
-    """Format any value for a message, shortened and without raising an error.
+    """Format any value for a message, shortened to a maximum length.
 
     >>> repr_short("x"), repr_short(10**400, most=5)
     ("'x'", '10000…')
@@ -273,7 +275,7 @@ def repr_short(value: Any, most: int = 80) -> str:
 def find_path_problems(
     path: str | os.PathLike[str], name: str = "the path", *, is_written: bool = False
 ) -> list[Problem]:
-    """Return a `Problem` if a path is too long or has invalid characters.
+    """Return a problem if a path is too long or has invalid characters.
 
     A path that `is_written` into a file must be valid text.
 
@@ -291,13 +293,13 @@ def find_path_problems(
 
 
 def make_below_cheapest_error(subject: str, budget: float, cheapest: float, unit: str = " per customer") -> BudgetError:
-    """Return the error for a budget below the cheapest plan."""
+    """Build the error for a budget below the cost of the cheapest plan."""
     got = f"the budget of {budget:g} is below the cheapest plan, which costs {cheapest:g}{unit}"
     return BudgetError(subject, [Problem(got, "raise the budget, or add a level that costs nothing")])
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the known name most similar to `name`, else a list of known names.
+    """Return a hint with the known name most similar to a misspelt name, or with all known names.
 
     >>> suggest("coupn", ["age", "coupon"])
     "did you mean 'coupon'?"
@@ -311,7 +313,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
     match = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
     if match:
         return f"did you mean {folded[match[0]]!r}?"
-    similarity = {other: _similarity(name.lower(), other) for other in folded}
+    similarity = {other: _measure_similarity(name.lower(), other) for other in folded}
     # A shortened list begins with similar names; the others keep their order.
     cut = 0.5 if len(folded) > MAX_VALUES_LISTED else float("inf")
     order = sorted(folded, key=lambda other: -similarity[other] if similarity[other] >= cut else 0)
@@ -322,14 +324,14 @@ def suggest(name: str, known: Iterable[str]) -> str:
     )
 
 
-def _similarity(name: str, other: str) -> float:
+def _measure_similarity(name: str, other: str) -> float:
     """Return the similarity of two names; it is highest if one contains the other."""
     inside = min(len(name), len(other)) >= 2 and (name in other or other in name)
     return difflib.SequenceMatcher(None, other, name).ratio() + inside
 
 
 def join_some(values: Sequence[object], limit: int = MAX_VALUES_LISTED) -> str:
-    """Join the first few values, and the number of the others, to a text.
+    """Join the first few values to a text, with the number of the others.
 
     >>> join_some([1, 2, 3], limit=2)
     '1, 2, … (1 more)'
@@ -340,7 +342,7 @@ def join_some(values: Sequence[object], limit: int = MAX_VALUES_LISTED) -> str:
 
 
 def plural(n: int, thing: str) -> str:
-    """Format a number with its noun in the singular or plural.
+    """Format a number with its noun, singular or plural.
 
     >>> plural(1, "row"), plural(1234, "row")
     ('1 row', '1,234 rows')
@@ -349,7 +351,7 @@ def plural(n: int, thing: str) -> str:
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """Format a share as a percentage, with a space before the sign.
+    """Format a share as a percentage.
 
     >>> percent(0.0283, 1), percent(0.5)
     ('2.8 %', '50 %')

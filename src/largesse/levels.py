@@ -1,4 +1,4 @@
-"""Ordered incentive levels and their validation."""
+"""Incentive levels: ordered, with costs, names and doses, and their validation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEADING_SYMBOLS = frozenset("€$£¥₹₩₽₺₴₪฿₫₦")  # these prec
 
 @dataclass(frozen=True)
 class Levels:
-    """Ordered incentive levels with their costs and their notation in the log.
+    """Ordered incentive levels with their costs, and their names or doses in the log.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Levels:
             problems.append(Problem(f"observed is {repr_short(flag)}", "give True or False"))
             flag = False
         if costs is None and flag:
-            listed = _as_list(names if names is not None else doses if doses is not None else [], "names", [])
+            listed = _convert_to_list(names if names is not None else doses if doses is not None else [], "names", [])
             costs = [0.0] * len(listed or []) or None
             if names is None and doses is None:
                 hint = "costs are observed: list the levels by names or doses, the cheapest first"
@@ -114,7 +114,7 @@ class Levels:
         refuse("levels", problems)
 
     def _find_contradictions(self) -> list[Problem]:
-        """Return a `Problem` for each contradiction between settings."""
+        """Return a problem for each contradiction between the settings of the levels."""
         problems: list[Problem] = []
         others: dict[str, Any] = {}
         if self.observed:
@@ -169,17 +169,17 @@ class Levels:
 
     @cached_property
     def cost_columns(self) -> tuple[str, ...] | None:
-        """Names of the columns with each customer's costs; None if costs are not per customer."""
+        """Columns with each customer's cost of each level; None if costs are the same for all customers."""
         return tuple(str(cost) for cost in self.costs) if isinstance(self.costs[0], str) else None
 
     @property
     def certain(self) -> bool:
-        """True if the cost of a level for a customer is known before the response."""
+        """True if a level's cost is known before the customer's response."""
         return not (self.on_redemption or self.observed)
 
     @cached_property
     def common_costs(self) -> np.ndarray[Any, Any] | None:
-        """The costs (K,) that are the same for all customers; None if they are per customer or observed."""
+        """Costs (K,) of the levels if they are the same for all customers; otherwise None."""
         if self.cost_columns or self.observed:
             return None
         costs = np.asarray(self.costs, dtype=np.float64)
@@ -190,7 +190,7 @@ class Levels:
 def _check_costs(
     costs: Sequence[float] | Sequence[str] | np.ndarray[Any, Any] | None, problems: list[Problem]
 ) -> tuple[Any, ...]:
-    items = [] if costs is None else _as_list(costs, "costs", problems)
+    items = [] if costs is None else _convert_to_list(costs, "costs", problems)
     if not items:
         if not problems:
             problems.append(Problem("there are no costs", "give one cost per level, cheapest first: costs=[0, 5, 10]"))
@@ -199,7 +199,7 @@ def _check_costs(
         if len(set(items)) != len(items):
             problems.append(Problem(f"a cost column is named twice: {join_some(items)}", "name one column per level"))
         return tuple(items)
-    numbers = _as_numbers(items, "cost", problems)
+    numbers = _convert_to_floats(items, "cost", problems)
     for k, cost in enumerate(numbers):
         if math.isnan(cost) or math.isinf(cost):
             problems.append(Problem(f"the cost of level {k} is {cost}", "every level needs a finite cost"))
@@ -222,7 +222,7 @@ def _check_contact_cost(value: Any, costs: tuple[Any, ...], problems: list[Probl
 
 
 def _check_names(names: Any, problems: list[Problem]) -> tuple[str, ...] | None:
-    items = _as_list(names, "names", problems)
+    items = _convert_to_list(names, "names", problems)
     if items is None:
         return None
     wrong = [
@@ -238,10 +238,10 @@ def _check_names(names: Any, problems: list[Problem]) -> tuple[str, ...] | None:
 
 
 def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[Problem]) -> tuple[float, ...] | None:
-    items = _as_list(doses, "doses", problems)
+    items = _convert_to_list(doses, "doses", problems)
     if items is None:
         return None
-    numbers = _as_numbers(items, "dose", problems)
+    numbers = _convert_to_floats(items, "dose", problems)
     if any(not math.isfinite(dose) for dose in numbers):
         problems.append(Problem(f"a dose is missing or infinite: {join_some(numbers)}", "doses are finite amounts"))
     elif any(b <= a for a, b in pairwise(numbers)):
@@ -251,7 +251,7 @@ def _check_doses(doses: Sequence[float] | np.ndarray[Any, Any], problems: list[P
     return numbers
 
 
-def _as_list(argument: Any, word: str, problems: list[Problem]) -> list[Any] | None:
+def _convert_to_list(argument: Any, word: str, problems: list[Problem]) -> list[Any] | None:
     """Convert an argument to a list; add a problem if it is a text or a single number."""
     try:
         if isinstance(argument, str | bytes | dict):
@@ -263,7 +263,7 @@ def _as_list(argument: Any, word: str, problems: list[Problem]) -> list[Any] | N
         return None
 
 
-def _as_numbers(items: list[Any], what: str, problems: list[Problem]) -> tuple[float, ...]:
+def _convert_to_floats(items: list[Any], what: str, problems: list[Problem]) -> tuple[float, ...]:
     try:
         if any(isinstance(value, str | bytes | bool) for value in items):
             raise TypeError

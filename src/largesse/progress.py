@@ -1,4 +1,4 @@
-"""Progress reports of the current work, with its stage, rows and completed share.
+"""Progress of long computations: stages, completed share, and display on a terminal.
 
 Working code reports: `start_stage` names a stage, `track` iterates over its parts, `advance` gives the share of the current part
 that is done. A context variable carries the reports to the listener (`report_to`), so that no function has to pass it on; without a
@@ -29,8 +29,8 @@ MIN_LINE_SECONDS, MIN_LINE_SHARE = (
 )  # between two lines of a stage: seconds, and a share of its time so far
 
 
-class Tracker:
-    """Stage, rows and completed share of the current work, reported to a listener.
+class ProgressTracker:
+    """Current stage and completed share of a computation, reported to a callback.
 
     A tracker is itself a `Progress`.
     """
@@ -66,7 +66,7 @@ class Tracker:
         self._report(done)
 
     def start(self, stage: str, rows: int | None = None) -> None:
-        """Start a stage that processes a number of rows, and end the stage before."""
+        """Start a stage, and end the previous stage."""
         self.end()
         self.stage, self.rows, self.done, self._first, self._spans = stage, rows, 0.0, 0.0, []
         self._began = time.monotonic()
@@ -74,12 +74,12 @@ class Tracker:
             self.listener(stage, 0.0)
 
     def end(self) -> None:
-        """End the current stage, if there is one."""
+        """End the current stage."""
         if self.is_mine:
             self.stage = ""
 
     def track(self, items: Iterable[Part], weights: Sequence[float]) -> Iterator[Part]:
-        """Yield items, and count each as a part of the work in proportion to its weight."""
+        """Yield items, and report the completed share by their weights."""
         total, before = float(sum(weights)) or 1.0, 0.0
         for item, weight in zip(items, weights, strict=True):
             with self.subrange(before / total, (before + weight) / total):
@@ -88,8 +88,8 @@ class Tracker:
 
     @contextmanager
     def subrange(self, start: float, end: float) -> Iterator[None]:
-        """Count the block as the part of the current work between the shares `start` and `end`."""
-        depth, (first, width) = len(self._spans), self._span
+        """Scale the progress of the block to a range of the current stage."""
+        depth, (first, width) = len(self._spans), self._current_span
         self._spans.append((first + width * start, width * (end - start)))
         try:
             yield
@@ -98,8 +98,8 @@ class Tracker:
         self._report(first + width * end)
 
     def advance(self, done: float) -> None:
-        """Report the completed share of the current part."""
-        start, width = self._span
+        """Report the completed share of the current range."""
+        start, width = self._current_span
         self._report(start + width * done)
 
     @property
@@ -109,14 +109,14 @@ class Tracker:
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimated seconds until the end of the stage; None if too little of it is done."""
+        """Estimated remaining seconds of the stage; None if too little is done."""
         gained = self.done - self._first
         if not self.stage or self.seconds < MIN_STAGE_SECONDS or gained <= 0.0:
             return None
         return self.seconds * (1.0 - self.done) / gained
 
     @property
-    def _span(self) -> tuple[float, float]:
+    def _current_span(self) -> tuple[float, float]:
         if self._spans:
             return self._spans[-1]
         return (0.0, 1.0) if self._first == 0.0 else (self.done, 0.0)
@@ -131,25 +131,25 @@ class Tracker:
 
 # -- reporting -----------------------------------------------------------------------------------------------------------
 
-_current: ContextVar[Tracker | None] = ContextVar("tracker", default=None)
+_current: ContextVar[ProgressTracker | None] = ContextVar("tracker", default=None)
 
 
-def _tracker() -> Tracker | None:
+def _get_tracker() -> ProgressTracker | None:
     tracker = _current.get()
     return tracker if tracker is not None and tracker.is_mine else None
 
 
 @contextmanager
 def report_to(progress: Progress | None) -> Iterator[Progress]:
-    """Send the progress reports of the block, in this thread, to a listener.
+    """Report the progress of the block, in this thread, to a callback.
 
     None is the current listener.
     """
     current = _current.get()
     if progress is None or progress is current:
-        yield current or _ignore
+        yield current or _ignore_progress
         return
-    tracker = progress if isinstance(progress, Tracker) else Tracker(progress)
+    tracker = progress if isinstance(progress, ProgressTracker) else ProgressTracker(progress)
     token = _current.set(tracker)
     try:
         yield tracker
@@ -158,20 +158,20 @@ def report_to(progress: Progress | None) -> Iterator[Progress]:
         _current.reset(token)
 
 
-def _ignore(_stage: str, _done: float, /) -> None:
+def _ignore_progress(_stage: str, _done: float, /) -> None:
     """Ignore a progress report."""
 
 
 def start_stage(stage: str, rows: int | None = None) -> None:
-    """Start a stage of the work that processes a number of rows, and end the stage before."""
-    if (tracker := _tracker()) is not None:
+    """Start a named stage of the computation, and end the previous stage."""
+    if (tracker := _get_tracker()) is not None:
         tracker.start(stage, rows)
 
 
 @contextmanager
 def count_as_stage(stage: str, rows: int | None = None) -> Iterator[None]:
-    """Count the block as a stage of the work, unless it is part of another stage."""
-    tracker = _tracker()
+    """Count the block as a stage, unless another stage contains it."""
+    tracker = _get_tracker()
     if tracker is None or tracker.stage:
         yield
         return
@@ -181,7 +181,7 @@ def count_as_stage(stage: str, rows: int | None = None) -> Iterator[None]:
 
 
 def track(items: Collection[Part], weights: Sequence[float] | None = None) -> Iterator[Part]:
-    """Iterate over the parts of the current work, with weights proportional to their work (default: equal).
+    """Yield items, and report the completed share of the current stage.
 
     Inner calls report shares of the current part.
 
@@ -192,14 +192,14 @@ def track(items: Collection[Part], weights: Sequence[float] | None = None) -> It
     >>> squares, heard
     ([1, 4, 9, 16], [0.0, 0.25, 0.5, 0.75, 1.0])
     """
-    tracker = _tracker()
+    tracker = _get_tracker()
     if tracker is None:
         return iter(items)
     return tracker.track(items, [1.0] * len(items) if weights is None else weights)
 
 
 def track_results(items: Iterable[Part], n: int) -> Iterator[Part]:
-    """Iterate over `n` results of other workers as they arrive, and report progress."""
+    """Yield results of parallel workers as they arrive, and report the completed share."""
     arriving = iter(items)
     for _ in track(range(n)):
         yield next(arriving)
@@ -207,11 +207,11 @@ def track_results(items: Iterable[Part], n: int) -> Iterator[Part]:
 
 @contextmanager
 def subrange(start: float, end: float) -> Iterator[None]:
-    """Count the block as the part of the current work between the shares `start` and `end`.
+    """Scale the progress of the block to a range of the current stage.
 
     Work that is tracked outside of any subrange counts as all of the current part.
     """
-    if (tracker := _tracker()) is None:
+    if (tracker := _get_tracker()) is None:
         yield
         return
     with tracker.subrange(start, end):
@@ -219,8 +219,8 @@ def subrange(start: float, end: float) -> Iterator[None]:
 
 
 def advance(done: float) -> None:
-    """Report the completed share of the current part of the work."""
-    if (tracker := _tracker()) is not None:
+    """Report the completed share of the current stage or range."""
+    if (tracker := _get_tracker()) is not None:
         tracker.advance(done)
 
 
@@ -229,7 +229,7 @@ def advance(done: float) -> None:
 
 @contextmanager
 def show_progress(quiet: bool = False) -> Iterator[Progress]:
-    """Show the progress of the work inside the block on the standard error.
+    """Show the progress of the block on the standard error.
 
     The stage, its rows and the remaining time are shown.
     A terminal shows a bar. Elsewhere, stages of more than two seconds print a line now and then.
@@ -243,15 +243,15 @@ def show_progress(quiet: bool = False) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if quiet:
-        yield _ignore
+        yield _ignore_progress
         return
-    tracker = Tracker()
+    tracker = ProgressTracker()
     with _show_bar(tracker, console) if console.is_terminal else _print_lines(tracker), report_to(tracker):
         yield tracker
 
 
 @contextmanager
-def _show_bar(tracker: Tracker, console: Console) -> Iterator[None]:
+def _show_bar(tracker: ProgressTracker, console: Console) -> Iterator[None]:
     from rich import progress as bars
 
     columns = (
@@ -267,7 +267,7 @@ def _show_bar(tracker: Tracker, console: Console) -> Iterator[None]:
         def show(_stage: str, done: float) -> None:
             if done == 0.0:
                 bar.reset(
-                    task, total=None, description=make_visible(_describe(tracker))
+                    task, total=None, description=make_visible(_describe_progress(tracker))
                 )  # a moving bar until the first report
             else:
                 bar.update(task, total=1.0, completed=done)
@@ -277,37 +277,37 @@ def _show_bar(tracker: Tracker, console: Console) -> Iterator[None]:
 
 
 @contextmanager
-def _print_lines(tracker: Tracker) -> Iterator[None]:
+def _print_lines(tracker: ProgressTracker) -> Iterator[None]:
     stage, next_line = "", MIN_STAGE_SECONDS
 
     def show(_stage: str, done: float) -> None:
         nonlocal stage, next_line
         if done == 0.0:
-            stage, next_line = _describe(tracker), MIN_STAGE_SECONDS
+            stage, next_line = _describe_progress(tracker), MIN_STAGE_SECONDS
         elif tracker.seconds >= next_line:
             left = tracker.seconds_left
-            more = [] if left is None or done == 1.0 else [f"about {write_seconds(left)} left"]
-            _write_line(" · ".join([stage, f"{int(100 * done)} %", *more]))
+            more = [] if left is None or done == 1.0 else [f"about {format_duration(left)} left"]
+            _write_terminal_line(" · ".join([stage, f"{int(100 * done)} %", *more]))
             next_line = tracker.seconds + max(MIN_LINE_SECONDS, MIN_LINE_SHARE * tracker.seconds)
 
     tracker.listener = show
     yield
 
 
-def _describe(tracker: Tracker) -> str:
+def _describe_progress(tracker: ProgressTracker) -> str:
     return tracker.stage if tracker.rows is None else f"{tracker.stage} · {tracker.rows:,} rows"
 
 
-def _write_line(line: str) -> None:
+def _write_terminal_line(line: str) -> None:
     with suppress(OSError, ValueError):  # the standard error is closed
         sys.stderr.write(make_visible(line) + "\n")
         sys.stderr.flush()
 
 
-def write_seconds(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a duration in its two largest units.
 
-    >>> write_seconds(3.4), write_seconds(127), write_seconds(9_065)
+    >>> format_duration(3.4), format_duration(127), format_duration(9_065)
     ('3 s', '2 min 7 s', '2 h 31 min')
     """
     minutes, rest = divmod(round(seconds), 60)

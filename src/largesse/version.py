@@ -1,3 +1,3 @@
-"""The version, in one place."""
+"""Version number of the package."""
 
 __version__ = "0.2.0.dev0"

@@ -12,11 +12,11 @@ import pytest
 
 from largesse.campaign import (
     DraftAnswers,
-    find_protected,
-    guess_campaign,
-    inspect_table,
+    find_protected_columns,
+    profile_table,
     read_campaign,
-    write_draft,
+    write_campaign_text,
+    write_guessed_campaign,
 )
 from largesse.errors import InputError
 from largesse.levels import Levels
@@ -55,7 +55,7 @@ def write_csv(folder: Path, columns: dict[str, Any], name: str = "log.csv") -> P
 
 def guessed(folder: Path, log: Path) -> tuple[str, Path]:
     """The text of a first campaign file beside its log, and where it stands."""
-    return (text := guess_campaign(log, folder / "campaign.toml")), written(folder, text)
+    return (text := write_guessed_campaign(log, folder / "campaign.toml")), written(folder, text)
 
 
 def line_of(text: str, key: str) -> str:
@@ -154,7 +154,7 @@ def test_identifiers_other_outcomes_and_other_treatments_are_not_offered_as_feat
 def test_the_first_file_names_itself_and_its_log_from_where_it_stands(tmp_path: Path) -> None:
     log = write_csv(tmp_path, {"coupon": [0, 5] * 30, "bought": [0, 1] * 30, "age": range(60)})
     (tmp_path / "sub").mkdir()
-    text = guess_campaign(log, tmp_path / "sub" / "my plan.toml")
+    text = write_guessed_campaign(log, tmp_path / "sub" / "my plan.toml")
     assert f"largesse run '{tmp_path}/sub/my plan.toml'" in text
     assert line_of(text, "log") == 'log = "../log.csv"'
     (tmp_path / "sub" / "my plan.toml").write_text(
@@ -213,7 +213,7 @@ def test_text_that_holds_numbers_gets_its_line_and_what_has_two_ways_is_asked_fo
 def test_a_first_file_asks_what_a_response_is_worth(tmp_path: Path, name: str, values: list[Any], line: str) -> None:
     table = pa.table({"coupon": [0, 5, 10] * 20, name: values * 20, "age": list(range(60))})
     pq.write_table(table, tmp_path / "log.parquet")
-    text = guess_campaign(tmp_path / "log.parquet", tmp_path / "campaign.toml")
+    text = write_guessed_campaign(tmp_path / "log.parquet", tmp_path / "campaign.toml")
     assert line in text
     tomllib.loads(text)
 
@@ -221,11 +221,11 @@ def test_a_first_file_asks_what_a_response_is_worth(tmp_path: Path, name: str, v
 def test_odd_columns_are_pointed_out(tmp_path: Path) -> None:
     far = pa.array([2**62, 2**62 + 1] * 10, pa.timestamp("us"))  # dates beyond the calendar
     pq.write_table(pa.table({"when": far, "y": [0, 1] * 10, "r": [0, 1, 1, 0] * 5}), tmp_path / "log.parquet")
-    assert "when" in guess_campaign(tmp_path / "log.parquet")
+    assert "when" in write_guessed_campaign(tmp_path / "log.parquet")
     # One typing error makes text of a column.
     lines = [f"{k % 3 * 5};{k % 2};{'much' if k == 7 else k}" for k in range(60)]
     (tmp_path / "log.csv").write_text("\n".join(["coupon;bought;visits", *lines]))
-    text = guess_campaign(tmp_path / "log.csv", tmp_path / "campaign.toml")
+    text = write_guessed_campaign(tmp_path / "log.csv", tmp_path / "campaign.toml")
     assert "# CHECK: column 'visits' is read as text, though all but 1 of its different values are numbers" in text
     assert "'much'" in text
 
@@ -260,14 +260,15 @@ def shop_log(folder: Path, n: int = 1000) -> Path:
 
 
 def test_what_follows_from_level_or_response_is_left_out_with_the_reason(tmp_path: Path) -> None:
-    draft = inspect_table(shop_log(tmp_path)).guess({"response": "spent"})
+    draft = profile_table(shop_log(tmp_path)).make_draft({"response": "spent"})
     assert draft.guess.roles == {"level": "arm", "response": "spent", "customer": "custid"}
     assert draft.features == ["spent_preperiod", "sex", "age"]
     assert {*draft.guess.left_out} == {"armcode", "visits", "Gutschein eingelöst"}
     assert (
-        inspect_table(shop_log(tmp_path)).guess({"response": "spent"}, known_before=["visits"]).features[0] == "visits"
+        profile_table(shop_log(tmp_path)).make_draft({"response": "spent"}, known_before=["visits"]).features[0]
+        == "visits"
     )
-    assert "age" not in inspect_table(shop_log(tmp_path)).guess(exclude=["age"]).features
+    assert "age" not in profile_table(shop_log(tmp_path)).make_draft(exclude=["age"]).features
 
 
 def test_a_file_of_known_answers_has_no_blanks(tmp_path: Path) -> None:
@@ -282,8 +283,8 @@ def test_a_file_of_known_answers_has_no_blanks(tmp_path: Path) -> None:
         response_value=0.4,
         protected=["sex"],
     )
-    draft = answers.guess(inspect_table(log))
-    campaign = read_campaign(written(tmp_path, write_draft(draft, log, tmp_path / "campaign.toml", answers)))
+    draft = answers.make_draft(profile_table(log))
+    campaign = read_campaign(written(tmp_path, write_campaign_text(draft, log, tmp_path / "campaign.toml", answers)))
     assert (campaign.levels.names, campaign.planning.budget) == (("none", "mail", "call"), 0.5)
     assert (campaign.unit, campaign.response_value) == ("€", 0.4)
     assert campaign.roles["features"] == ["spent_preperiod", "age"]
@@ -292,16 +293,18 @@ def test_a_file_of_known_answers_has_no_blanks(tmp_path: Path) -> None:
 def test_answers_that_do_not_fit_are_refused_together(tmp_path: Path) -> None:
     answers = DraftAnswers({"level": "arm"}, names=["none", "post"], costs=[1, 2, 3])
     with pytest.raises(InputError) as refused:
-        answers.guess(inspect_table(shop_log(tmp_path)))
+        answers.make_draft(profile_table(shop_log(tmp_path)))
     assert len(refused.value.problems) == 3  # an unknown name, missing names, and costs of another number
     with pytest.raises(InputError) as refused:
-        DraftAnswers({"level": "arms", "response": "spend"}, exclude=["sexx"]).guess(inspect_table(shop_log(tmp_path)))
+        DraftAnswers({"level": "arms", "response": "spend"}, exclude=["sexx"]).make_draft(
+            profile_table(shop_log(tmp_path))
+        )
     assert len(refused.value.problems) == 3
 
 
 def test_protected_attributes_are_asked_for_by_their_names(tmp_path: Path) -> None:
-    draft = inspect_table(shop_log(tmp_path)).guess()
-    assert find_protected(draft) == ["sex"]
+    draft = profile_table(shop_log(tmp_path)).make_draft()
+    assert find_protected_columns(draft) == ["sex"]
 
 
 def test_a_guessed_encoding_is_to_be_checked(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from largesse.campaign import (
     BUDGET_KEYS,
     CHECKUP_KEYS,
     Campaign,
-    Planning,
-    campaign_from_options,
+    PlanSettings,
+    make_campaign_from_options,
     parse_campaign,
     read_campaign,
 )
@@ -52,7 +52,7 @@ def test_the_smallest_file_gets_every_default(tmp_path: Path) -> None:
         roles={"level": "coupon", "response": "bought"},
     )
     assert (campaign.model, campaign.seed, campaign.title, campaign.unit) == ("auto", 0, "Campaign", "")
-    assert (campaign.planning, campaign.customers) == (Planning(), None)
+    assert (campaign.planning, campaign.customers) == (PlanSettings(), None)
     lines = campaign.text.splitlines()
     assert {'title = "Campaign"', 'name = "auto"', "seed = 0", "costs = [0.0, 5.0, 10.0]"} <= {*lines}
     # A mark in front and line ends from Windows do no harm.
@@ -107,7 +107,7 @@ seed = 7
     assert campaign.out == str(tmp_path / "winter-run")
     assert campaign.roles["features"] == ["age", "city"]
     assert campaign.levels == Levels(["c0", "c1"], names=["none", "some"], on_redemption=True)
-    assert (campaign.planning, campaign.model, campaign.seed) == (Planning(total=5000), "linear", 7)
+    assert (campaign.planning, campaign.model, campaign.seed) == (PlanSettings(total=5000), "linear", 7)
     assert set(campaign.columns) == {"level", "response", "propensity", "logger", "cluster", "weight", "customer"}
 
 
@@ -176,7 +176,7 @@ def campaigns(draw: st.DrawFn) -> Campaign:
             | st.fixed_dictionaries({"response_unit": ODD, "response_value": st.floats(1e-9, 1e9)})
             | st.fixed_dictionaries({"response_value": st.floats(1e-9, 1e9)})
         ),
-        planning=Planning(**({money: draw(AMOUNT)} if money else {})),
+        planning=PlanSettings(**({money: draw(AMOUNT)} if money else {})),
     )
 
 
@@ -296,17 +296,17 @@ def test_a_file_that_python_itself_cannot_take_is_refused_in_words(text: str, wh
 
 def test_options_describe_a_campaign() -> None:
     levels = {"costs": "0, 5", "doses": "0,5", "on_redemption": True, "unit": "€", "response_unit": "€"}
-    made = campaign_from_options("a/l.csv", {**NAMED, "features": "age, city,"}, levels, model={"name": "linear"})
+    made = make_campaign_from_options("a/l.csv", {**NAMED, "features": "age, city,"}, levels, model={"name": "linear"})
     assert made.roles == {**NAMED, "features": ["age", "city"]}
     assert (made.levels.costs, made.levels.doses, made.levels.on_redemption) == ((0.0, 5.0), (0.0, 5.0), True)
     assert (made.title, made.model, made.unit, made.response_value) == ("l.csv", "linear", "€", 1.0)
-    made = campaign_from_options("l.csv", NAMED, {"costs": "0,5", "unit": "€", "response_value": 12.0})
+    made = make_campaign_from_options("l.csv", NAMED, {"costs": "0,5", "unit": "€", "response_value": 12.0})
     assert (made.unit, made.response_unit, made.response_value) == ("€", "", 12.0)
     # Costs may be columns, or follow from the order of the names.
-    assert campaign_from_options("l.csv", NAMED, {"costs": "c0,c1"}).levels.cost_columns == ("c0", "c1")
-    assert campaign_from_options("l.csv", NAMED, {"names": "none,small,big"}).levels.costs == (0.0, 1.0, 2.0)
+    assert make_campaign_from_options("l.csv", NAMED, {"costs": "c0,c1"}).levels.cost_columns == ("c0", "c1")
+    assert make_campaign_from_options("l.csv", NAMED, {"names": "none,small,big"}).levels.costs == (0.0, 1.0, 2.0)
     with pytest.raises(InputError, match="levels"):
-        campaign_from_options("l.csv", NAMED, {})
+        make_campaign_from_options("l.csv", NAMED, {})
 
 
 BLANK_FILE = """

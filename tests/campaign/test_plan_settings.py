@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.campaign import Campaign, Planning, find_eligible, parse_campaign, read_campaign
+from largesse.campaign import Campaign, PlanSettings, find_eligible_levels, parse_campaign, read_campaign
 from largesse.errors import InputError
 from largesse.levels import Levels
 from largesse.records import Customers
@@ -89,7 +89,9 @@ def test_invalid_settings_are_named(plan: dict[str, Any], message: str) -> None:
 
 def eligible(customers: Customers, barred: Any, fixed: dict[str, int], columns: tuple[str, ...] = ()) -> Any:
     constraints = {"eligible": columns} if columns else {}
-    return find_eligible(customers, Levels(**NAMED), Planning(constraints=constraints, barred=barred, fixed=fixed))
+    return find_eligible_levels(
+        customers, Levels(**NAMED), PlanSettings(constraints=constraints, barred=barred, fixed=fixed)
+    )
 
 
 def test_all_rules_together_give_the_levels_of_each_customer() -> None:

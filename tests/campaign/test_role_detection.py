@@ -4,7 +4,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.campaign.role_detection import AFTER_RESPONSE, DraftColumn, RoleGuesses, find_consequences, guess_roles
+from largesse.campaign.role_detection import (
+    AFTER_RESPONSE,
+    DraftColumn,
+    RoleGuesses,
+    find_columns_after_response,
+    guess_roles,
+)
 from largesse.records import Array
 
 N = 60
@@ -86,7 +92,12 @@ def test_columns_that_only_responses_fill_are_left_out() -> None:
             "age": rng.integers(18, 80, 500) * 1.0,
         }
     )
-    assert find_consequences(orders, {"response": "bought"}) == {"spent": AFTER_RESPONSE, "pays": AFTER_RESPONSE}
-    assert find_consequences(orders, {"response": "bought", "cost_column": "spent"}) == {"pays": AFTER_RESPONSE}
+    assert find_columns_after_response(orders, {"response": "bought"}) == {
+        "spent": AFTER_RESPONSE,
+        "pays": AFTER_RESPONSE,
+    }
+    assert find_columns_after_response(orders, {"response": "bought", "cost_column": "spent"}) == {
+        "pays": AFTER_RESPONSE
+    }
     for response in ("age", "unknown"):  # everybody responds, or nothing is known
-        assert find_consequences(orders, {"response": response}) == {}
+        assert find_columns_after_response(orders, {"response": response}) == {}

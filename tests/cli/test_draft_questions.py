@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from largesse.campaign import DraftAnswers, inspect_table
-from largesse.cli.draft_questions import ask_draft, print_draft
+from largesse.campaign import DraftAnswers, profile_table
+from largesse.cli.draft_questions import ask_draft_questions, print_draft
 
 
 def write_log(folder: Path) -> Path:
@@ -23,7 +23,7 @@ def write_log(folder: Path) -> Path:
 def ask(profile_of: Path, *lines: str, answers: DraftAnswers | None = None) -> tuple[DraftAnswers, str]:
     console = Console(file=io.StringIO(), width=100)
     stream = io.StringIO("\n".join(lines) + "\n")
-    found = ask_draft(inspect_table(profile_of), answers or DraftAnswers(), console=console, stream=stream)
+    found = ask_draft_questions(profile_table(profile_of), answers or DraftAnswers(), console=console, stream=stream)
     assert isinstance(console.file, io.StringIO)
     return found, console.file.getvalue()
 
@@ -35,7 +35,7 @@ def test_answers_become_settings_and_empty_ones_keep_the_guess(tmp_path: Path) -
     assert (found.names, found.costs, found.budget) == (("blue", "red"), (0.0, 2.0), 0.5)
     assert (found.exclude, found.protected, found.unit, found.response_value) == (("score",), ("sex",), "€", None)
     assert "'grup'" in shown  # asked again
-    assert found.guess(inspect_table(log)).features == ["age"]
+    assert found.make_draft(profile_table(log)).features == ["age"]
 
 
 def test_known_answers_are_not_asked_for(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_known_answers_are_not_asked_for(tmp_path: Path) -> None:
 
 def test_the_summary_names_the_role_of_every_column(tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), width=200)
-    print_draft(inspect_table(write_log(tmp_path)).guess({"level": "group"}), console)
+    print_draft(profile_table(write_log(tmp_path)).make_draft({"level": "group"}), console)
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     assert all(name in shown for name in ("group", "sex", "age", "score", "bought"))

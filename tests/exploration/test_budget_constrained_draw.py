@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from largesse.exploration.budget_constrained_draw import RESERVE, draw_within, find_seed, measure_deviation
+from largesse.exploration.budget_constrained_draw import (
+    RESERVE,
+    draw_levels_within_budget,
+    find_seed_within_budget,
+    measure_cost_deviation,
+)
 from largesse.records import Array
 from largesse.stats import draw_levels
 
@@ -21,26 +26,29 @@ def draw_probabilities(n: int, seed: int = 0) -> tuple[Array, Array]:
 @pytest.mark.parametrize("n", [20, 300, 3000])
 def test_every_draw_is_within_the_budget_and_nearly_spends_it(n: int) -> None:
     probabilities, costs = draw_probabilities(n)
-    deviation = measure_deviation(probabilities, costs)
+    deviation = measure_cost_deviation(probabilities, costs)
     budget = (probabilities * costs).sum() + RESERVE * deviation
-    totals = [COSTS[draw_within(probabilities, costs, budget, seed)].sum() for seed in range(30)]
+    totals = [COSTS[draw_levels_within_budget(probabilities, costs, budget, seed)].sum() for seed in range(30)]
     assert max(totals) <= budget
     assert min(totals) >= budget - 2 * RESERVE * deviation - 1e-9
-    assert np.array_equal(draw_within(probabilities, costs, budget, 7), draw_within(probabilities, costs, budget, 7))
+    assert np.array_equal(
+        draw_levels_within_budget(probabilities, costs, budget, 7),
+        draw_levels_within_budget(probabilities, costs, budget, 7),
+    )
 
 
 def test_the_standard_deviation_is_that_of_the_total_cost_of_draws() -> None:
     probabilities, costs = draw_probabilities(200)
     totals = [COSTS[draw_levels(probabilities, seed)].sum() for seed in range(800)]
-    assert measure_deviation(probabilities, costs) == pytest.approx(np.std(totals), rel=0.1)
+    assert measure_cost_deviation(probabilities, costs) == pytest.approx(np.std(totals), rel=0.1)
 
 
 def test_levels_are_drawn_as_often_as_their_propensities_say() -> None:
     probabilities, costs = draw_probabilities(60)
-    budget = (probabilities * costs).sum() + RESERVE * measure_deviation(probabilities, costs)
+    budget = (probabilities * costs).sum() + RESERVE * measure_cost_deviation(probabilities, costs)
     draws, counts = 3000, np.zeros(probabilities.shape)
     for seed in range(draws):
-        counts[np.arange(60), draw_within(probabilities, costs, budget, seed)] += 1
+        counts[np.arange(60), draw_levels_within_budget(probabilities, costs, budget, seed)] += 1
     off = (counts / draws - probabilities) / np.sqrt(probabilities * (1 - probabilities) / draws)
     assert np.abs(off).max() < 4.5  # of 180 standard errors
     for k in range(3):  # together: neither cheap nor dear levels are favoured
@@ -49,5 +57,5 @@ def test_levels_are_drawn_as_often_as_their_propensities_say() -> None:
 
 
 def test_without_a_draw_in_the_window_the_cheapest_is_taken() -> None:
-    seed, cost = find_seed(lambda seeds: np.array([10.0 + number % 3 for number in seeds]), 5, 8.0, 9.0)
+    seed, cost = find_seed_within_budget(lambda seeds: np.array([10.0 + number % 3 for number in seeds]), 5, 8.0, 9.0)
     assert (seed % 3, cost) == (0, 10.0)

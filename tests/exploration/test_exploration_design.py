@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 
 from largesse.allocation import allocate, mix_two_levels
 from largesse.errors import BudgetError
-from largesse.exploration import design_log, make_task
-from largesse.exploration.exploration_design import ExplorationTask, solve_neyman
+from largesse.exploration import design_exploration, make_exploration_task
+from largesse.exploration.exploration_design import ExplorationTask, solve_neyman_allocation
 from largesse.records import Array
 
 COSTS = np.array([0.0, 1.0, 2.0, 3.0])
@@ -23,14 +23,14 @@ def draw_curves(seed: int, n: int = 400) -> Array:
 
 def draw_task(seed: int = 0, budget: float = 1.2, eligible: Array | None = None) -> ExplorationTask:
     curves = draw_curves(seed)
-    return make_task(curves, COSTS, curves * (1 - curves), budget, None, eligible)
+    return make_exploration_task(curves, COSTS, curves * (1 - curves), budget, None, eligible)
 
 
 @pytest.mark.parametrize("goal", ["evaluation", "learning"])
 @pytest.mark.parametrize("seed", range(3))
 def test_exploring_keeps_the_budget_and_gives_up_what_random_levels_do(seed: int, goal: str) -> None:
     task = draw_task(seed)
-    design = design_log(task, 0.05, goal)
+    design = design_exploration(task, 0.05, goal)
     assert task.spend(design.probabilities) <= 1.2
     assert task.value(design.probabilities) == pytest.approx(task.value(design.random), rel=1e-6)
     assert np.allclose(design.probabilities.sum(axis=1), 1)
@@ -58,9 +58,9 @@ def test_the_expected_spend_is_never_above_the_budget_in_any_order_of_summation(
     costs = unit * np.sort(rng.uniform(0, 3, (n if own_costs else 1, levels)), axis=1) * np.ones((n, 1))
     ends = costs.min(axis=1).mean(), costs.max(axis=1).mean()
     budget = float(ends[0] + dear * (ends[1] - ends[0]))
-    task = make_task(curves, costs, curves * (1 - curves), budget)
+    task = make_exploration_task(curves, costs, curves * (1 - curves), budget)
     try:
-        probabilities = design_log(task, rate).probabilities
+        probabilities = design_exploration(task, rate).probabilities
     except BudgetError:
         assume(False)
     each = (probabilities * costs).ravel()
@@ -73,15 +73,15 @@ def test_the_expected_spend_is_never_above_the_budget_in_any_order_of_summation(
 
 def test_levels_that_cost_the_same_are_explored() -> None:
     curves = draw_curves(0)
-    task = make_task(curves, np.full(4, 0.1), curves * (1 - curves), 0.1)
-    design = design_log(task, 0.05)
+    task = make_exploration_task(curves, np.full(4, 0.1), curves * (1 - curves), 0.1)
+    design = design_exploration(task, 0.05)
     assert design.probabilities.min() > 0.001
     assert task.spend(design.probabilities) == pytest.approx(0.1, rel=1e-12)
 
 
 def test_each_goal_is_more_precise_about_its_own_estimate() -> None:
     task = draw_task()
-    designs = [design_log(task, 0.05, goal).probabilities for goal in ("evaluation", "learning")]
+    designs = [design_exploration(task, 0.05, goal).probabilities for goal in ("evaluation", "learning")]
     gain = [task.predict_se(task.planned - task.incumbent, design) for design in designs]
     level = [task.predict_se(np.eye(4)[np.full(400, 3)], design) for design in designs]
     assert gain[0] < gain[1]
@@ -90,7 +90,7 @@ def test_each_goal_is_more_precise_about_its_own_estimate() -> None:
 
 def test_the_predicted_error_is_that_of_simulated_logs() -> None:
     task = draw_task()
-    probabilities = design_log(task, 0.1).probabilities
+    probabilities = design_exploration(task, 0.1).probabilities
     rng, gain = np.random.default_rng(0), task.planned - task.incumbent
     estimates = []
     for _ in range(600):
@@ -107,12 +107,12 @@ def test_only_eligible_levels_are_drawn() -> None:
     eligible[:100, 2:] = False
     eligible[100:110] = [False, True, False, False]  # these are fixed
     task = draw_task(eligible=eligible)
-    probabilities = design_log(task, 0.05).probabilities
+    probabilities = design_exploration(task, 0.05).probabilities
     assert (probabilities[~eligible] == 0).all()
     assert (probabilities[100:110, 1] == 1).all()
     assert task.spend(probabilities) <= 1.2
     with pytest.raises(BudgetError, match="explore"):  # a budget that pays for no exploring
-        design_log(draw_task(budget=0.0), 0.05)
+        design_exploration(draw_task(budget=0.0), 0.05)
 
 
 def test_the_best_mix_is_as_good_as_a_plan_for_copies_of_the_mean_customer() -> None:
@@ -149,7 +149,7 @@ def test_probabilities_are_as_good_as_a_general_solver_finds(seed: int) -> None:
         {"type": "ineq", "fun": lambda p, j=j: limits[j] - (terms[j] * p.reshape(n, K)).sum() / n} for j in range(2)
     ]
     plain = minimize(objective, free.ravel(), bounds=[(0.01, 1)] * (n * K), constraints=rules, tol=1e-12)
-    probabilities, _, excess = solve_neyman(spread, terms, limits, least, np.ones(2))
+    probabilities, _, excess = solve_neyman_allocation(spread, terms, limits, least, np.ones(2))
     if not plain.success:  # the two limits cannot both be kept
         assert excess > 1e-6
         return
@@ -162,13 +162,13 @@ def test_probabilities_are_as_good_as_a_general_solver_finds(seed: int) -> None:
 def test_without_limits_that_bind_probabilities_follow_the_spreads() -> None:
     spread, terms, least = draw_limits(0)
     loose = np.full(2, 10.0)
-    probabilities, prices, _ = solve_neyman(spread, terms, loose, np.zeros(spread.shape), np.zeros(2))
+    probabilities, prices, _ = solve_neyman_allocation(spread, terms, loose, np.zeros(spread.shape), np.zeros(2))
     assert np.allclose(probabilities, spread / spread.sum(axis=1, keepdims=True))
     assert (prices == 0).all()
     spread[:, 1] = 0  # a level without a spread gets its smallest probability
-    assert np.allclose(solve_neyman(spread, terms, loose, least, np.zeros(2))[0][:, 1], 0.01)
+    assert np.allclose(solve_neyman_allocation(spread, terms, loose, least, np.zeros(2))[0][:, 1], 0.01)
 
 
 def test_limits_that_contradict_each_other_are_detected() -> None:
     spread, terms, least = draw_limits(2)
-    assert solve_neyman(spread, terms, np.array([-5.0, 0.1]), least, np.ones(2))[2] > 0.01
+    assert solve_neyman_allocation(spread, terms, np.array([-5.0, 0.1]), least, np.ones(2))[2] > 0.01

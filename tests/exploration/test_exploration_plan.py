@@ -4,7 +4,7 @@ import pytest
 import largesse as lg
 from largesse.errors import InputError
 from largesse.evaluation import crossfit_scores
-from largesse.exploration import ResponseVariance, plan_exploration, plan_next_log
+from largesse.exploration import ResponseVariance, find_confirmatory_exploration, plan_exploration
 from largesse.policy import Policy
 from largesse.records import Estimate, GainEvidence, Verdict
 
@@ -134,7 +134,7 @@ def test_the_next_log_gives_up_at_most_half_of_the_gain_and_would_show_it(made: 
     scores = crossfit_scores(log, lg.Linear(penalty=1.0))
     rates = []
     for gain in (0.5, 0.002, 0.0005, 1e-6):
-        found = plan_next_log(scores, judge_gain(gain), 600, 1.5, ResponseVariance())
+        found = find_confirmatory_exploration(scores, judge_gain(gain), 600, 1.5, ResponseVariance())
         assert found is not None
         rates.append(found.rate)
         explored, _ = plan_exploration(scores.curves, scores.expected_costs, 1.5, ResponseVariance(), rate=found.rate)
@@ -151,4 +151,4 @@ def test_a_settled_verdict_and_one_for_another_option_need_no_exploration(made: 
     log, _ = made
     scores = crossfit_scores(log, lg.Linear(penalty=1.0))
     for verdict in (judge_gain(0.1, "proved"), judge_gain(0.1, recommended="rule"), Verdict(None, "cannot say")):
-        assert plan_next_log(scores, verdict, 600, 1.5, ResponseVariance()) is None
+        assert find_confirmatory_exploration(scores, verdict, 600, 1.5, ResponseVariance()) is None

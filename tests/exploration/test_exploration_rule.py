@@ -9,14 +9,14 @@ from scipy.optimize import brentq
 
 from largesse.exploration import (
     ExplorationRule,
-    Mixture,
+    RandomisedPriceRule,
     ResponseVariance,
-    design_log,
-    find_rule,
-    load_spread,
-    make_task,
+    design_exploration,
+    find_exploration_rule,
+    load_exploration_kernel,
+    make_exploration_task,
 )
-from largesse.io import Reader, pack
+from largesse.io import RecordReader, pack_value
 from largesse.records import Array
 
 COSTS = np.array([0.0, 1.0, 2.0, 3.0])
@@ -31,9 +31,9 @@ def draw_curves(seed: int, n: int = 2000, kinds: int | None = None) -> Array:
 
 
 def explore(curves: Array, budget: float, goal: str, **more: Any) -> Any:
-    task = make_task(curves, COSTS, curves * (1 - curves), budget, **more)
-    design = design_log(task, 0.05, goal)
-    return task, design, find_rule(task, design, 0.05, goal, ResponseVariance())
+    task = make_exploration_task(curves, COSTS, curves * (1 - curves), budget, **more)
+    design = design_exploration(task, 0.05, goal)
+    return task, design, find_exploration_rule(task, design, 0.05, goal, ResponseVariance())
 
 
 @pytest.mark.parametrize("budget", [0.3, 1.2, 2.9, 5.0])
@@ -94,10 +94,10 @@ def spread_slowly(levels: tuple[int, int, int], cost: Array, variance: Array, ru
 
 @pytest.mark.parametrize("goal", ["evaluation", "learning"])
 def test_the_compiled_step_is_the_formula(goal: str) -> None:
-    rng, step = np.random.default_rng(3), load_spread()
+    rng, step = np.random.default_rng(3), load_exploration_kernel()
     for _ in range(200):
         K = int(rng.integers(2, 7))
-        plans = [Mixture(1.0)] * 3
+        plans = [RandomisedPriceRule(1.0)] * 3
         mix = rng.dirichlet(np.ones(K))
         rule = ExplorationRule(goal, rng.uniform(0.01, 0.5), plans[0], tuple(plans[1:]), tuple(mix), 1.0, 1.0, 1e-4)
         levels = tuple(int(k) for k in rng.integers(0, K, 3))
@@ -111,7 +111,7 @@ def test_the_compiled_step_is_the_formula(goal: str) -> None:
 @pytest.mark.parametrize("goal", ["evaluation", "learning"])
 def test_one_customer_by_the_compiled_step_gets_what_all_of_them_do_together(goal: str) -> None:
     task, _, rule = explore(draw_curves(1, n=300), 1.2, goal)
-    step, given = load_spread(), rule.probabilities(task.curves, COSTS)
+    step, given = load_exploration_kernel(), rule.probabilities(task.curves, COSTS)
     plans = [mixture.probabilities(task.curves, COSTS).argmax(axis=1) for mixture in (rule.plan, *rule.near)]
     for i in range(300):
         cost, out = rule.cost_price * COSTS - rule.value_price * task.curves[i], np.empty(4)
@@ -137,9 +137,9 @@ def test_a_rule_is_read_back_as_it_was_written() -> None:
     rule = explore(draw_curves(4, kinds=3), 1.2, "evaluation")[2]
 
     def read(content: Any) -> ExplorationRule:
-        return Reader({}, {}, None).unpack(content, ExplorationRule, "exploration", {})  # type: ignore[no-any-return]
+        return RecordReader({}, {}, None).unpack(content, ExplorationRule, "exploration", {})  # type: ignore[no-any-return]
 
-    content = pack(rule, ExplorationRule, "exploration", {})
+    content = pack_value(rule, ExplorationRule, "exploration", {})
     assert read(content) == rule
     for wrong in (
         {"goal": "fun"}, {"rate": -0.1}, {"rate": 2}, {"rate": True}, {"near": []}, {"plan": [0.1]},

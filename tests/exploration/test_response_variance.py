@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from largesse.data import log_from_arrays
-from largesse.exploration import ResponseVariance, measure_variance
+from largesse.exploration import ResponseVariance, measure_response_variance
 from largesse.levels import Levels
 
 
@@ -13,7 +13,7 @@ def test_the_variance_of_amounts_grows_where_residuals_do() -> None:
     curves = np.stack([mean, 2 * mean], axis=1)
     own = curves[np.arange(4000), level]
     log = log_from_arrays(mean[:, None], level, own + own * rng.standard_normal(4000), levels=Levels(costs=[0, 1]))
-    variance = measure_variance(log, curves).at(np.array([[2.0, 8.0]]))[0]
+    variance = measure_response_variance(log, curves).at(np.array([[2.0, 8.0]]))[0]
     assert np.allclose(variance, [4.0, 64.0], rtol=0.25)
 
 

@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import save as save_arrays
 
 from largesse.errors import OutputError, PolicyFileError
-from largesse.io import expected_content, read_archive, write_archive
+from largesse.io import convert_content_errors, read_archive, write_archive
 from largesse.io.archive import ARRAYS_MEMBER, MANIFEST_MEMBER, MAX_MEMBER_BYTES, MIN_PACKED_BYTES
 
 MADE = {"name": "Größe", "size": 2}
@@ -114,7 +114,7 @@ def test_changed_and_missing_members_are_refused(tmp_path: Path) -> None:
 
 def test_what_fails_on_the_content_of_an_archive_names_the_archive(tmp_path: Path) -> None:
     message = r"archive .*'price'"
-    with pytest.raises(PolicyFileError, match=message), expected_content(tmp_path / "archive"):
+    with pytest.raises(PolicyFileError, match=message), convert_content_errors(tmp_path / "archive"):
         raise KeyError("price")
 
 

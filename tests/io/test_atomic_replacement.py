@@ -12,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from largesse.errors import OutputError
-from largesse.io import atomic_file, atomic_folder, atomic_replacement, can_recover, file_transaction, hold_folder
+from largesse.io import (
+    atomic_file,
+    atomic_folder,
+    atomic_replacement,
+    can_recover_folder,
+    file_transaction,
+    hold_folder,
+)
 from support.folders import earlier_run, everything_in
 
 RUN = {"marks": ("campaign.toml", "policy.largesse"), "files": ("campaign.toml", "policy.largesse", "report.html")}
@@ -176,11 +183,11 @@ def test_a_folder_that_a_killed_command_moved_away_comes_back(tmp_path: Path) ->
     before = everything_in(tmp_path)
     out.rename(tmp_path / ".run.0123abcd.old")
     (tmp_path / ".run.89abcdef.part").mkdir()
-    assert can_recover(out)
+    assert can_recover_folder(out)
     with hold_folder(out):
         pass
     assert everything_in(tmp_path) == before
-    assert not can_recover(out)
+    assert not can_recover_folder(out)
 
 
 KILLED = """
@@ -306,13 +313,13 @@ def test_new_files_and_folders_are_private_also_in_an_open_folder(tmp_path: Path
 
 
 def test_an_interrupt_leaves_the_old_or_the_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, exchange = earlier_run(tmp_path), atomic_replacement.exchange
+    out, exchange = earlier_run(tmp_path), atomic_replacement.exchange_folders
 
     def interrupted(part: Path, path: Path) -> None:
         exchange(part, path)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(atomic_replacement, "exchange", interrupted)
+    monkeypatch.setattr(atomic_replacement, "exchange_folders", interrupted)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     try:
         with pytest.raises(KeyboardInterrupt):

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from largesse.levels import Levels
-from largesse.monitoring import OldLog, Prediction, check_campaign
-from largesse.monitoring.campaign_check import _find_leaks, explain_linearly
+from largesse.monitoring import PlanPrediction, TrainingLogResiduals, check_campaign
+from largesse.monitoring.campaign_check import _find_residual_leaks, measure_linear_r2
 from largesse.records import Estimate, Log
 
 N = 3000
@@ -17,7 +17,7 @@ def _log(X: np.ndarray, level: np.ndarray, response: np.ndarray) -> Log:
     return Log(pa.table({"age": X[:, 0], "visits": X[:, 1]}), level, response, LEVELS)
 
 
-def _draw(seed: int = 0) -> tuple[Log, Prediction, OldLog]:
+def _draw(seed: int = 0) -> tuple[Log, PlanPrediction, TrainingLogResiduals]:
     """Return a campaign in which nothing is wrong, and the log before it."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(2 * N, 2))
@@ -28,11 +28,15 @@ def _draw(seed: int = 0) -> tuple[Log, Prediction, OldLog]:
     log = _log(X[:N], level[:N], response[:N])
     rows = np.arange(N)
     expected = curves[rows, level[:N]]
-    promise = Prediction(
+    promise = PlanPrediction(
         level[:N], expected, level[:N].astype(float), curves[:N], honest=Estimate(0.0, 0.01, -0.02, 0.02), joined=N
     )
     old = _log(X[N:], level[N:], response[N:])
-    return log, promise, OldLog(old.features, response[N:] - curves[np.arange(N, 2 * N), level[N:]], None, True)
+    return (
+        log,
+        promise,
+        TrainingLogResiduals(old.features, response[N:] - curves[np.arange(N, 2 * N), level[N:]], None, True),
+    )
 
 
 def _topics(found: object) -> dict[str, str]:
@@ -140,9 +144,9 @@ def test_the_order_of_columns_says_nothing_about_which_of_them_know_too_much() -
         rng = np.random.default_rng(seed)
         table = pa.table({f"x{k}": rng.normal(size=20) for k in range(20)})
         log = Log(table, np.zeros(20, dtype=np.int64), rng.normal(size=20), LEVELS)
-        before = OldLog(table, rng.normal(size=20), None, False)
+        before = TrainingLogResiduals(table, rng.normal(size=20), None, False)
         turned = replace(log, features=table.select(table.column_names[::-1]))
-        one, other = (_find_leaks(each, each.response, before, seed) for each in (log, turned))
+        one, other = (_find_residual_leaks(each, each.response, before, seed) for each in (log, turned))
         assert one == other
         found += one
     assert found  # some column of so few rows seems to know something
@@ -166,15 +170,15 @@ def test_a_line_explains_the_same_in_whatever_unit(scale: float) -> None:
     rng = np.random.default_rng(1)
     values, target = rng.normal(size=(2, 50))
     plain = np.corrcoef(values, target)[0, 1] ** 2
-    assert explain_linearly(values * scale, target) == pytest.approx(plain, rel=1e-9)
-    assert explain_linearly(target, values * scale) == pytest.approx(plain, rel=1e-9)
+    assert measure_linear_r2(values * scale, target) == pytest.approx(plain, rel=1e-9)
+    assert measure_linear_r2(target, values * scale) == pytest.approx(plain, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("value", [0.0, 0.1, 5e-324, 1.7e308, -3.0])
 def test_a_constant_explains_nothing(value: float) -> None:
     assert (
-        explain_linearly(np.full(50, value), np.arange(50.0))
-        == explain_linearly(np.arange(50.0), np.full(50, value))
+        measure_linear_r2(np.full(50, value), np.arange(50.0))
+        == measure_linear_r2(np.arange(50.0), np.full(50, value))
         == 0
     )

@@ -5,7 +5,7 @@ from scipy.stats import norm
 import largesse as lg
 from largesse.errors import InputError
 from largesse.evaluation import crossfit_scores
-from largesse.monitoring import PowerSpec, broadcast_probabilities, find_arms, size_test
+from largesse.monitoring import PowerSettings, broadcast_probabilities, compute_test_sizes, make_test_arms
 from largesse.records import Log, Scores
 
 N = 4000
@@ -24,8 +24,8 @@ def _plan(log: Log, share: float) -> np.ndarray:
 
 def test_a_test_among_switchers_needs_the_textbooks_number(scored: tuple[Log, Scores]) -> None:
     log, scores = scored
-    arms = find_arms(scores, broadcast_probabilities(_plan(log, 1.0), scores), "0", log.levels)
-    found = size_test(scores, arms, PowerSpec(gain=0.05), log).value
+    arms = make_test_arms(scores, broadcast_probabilities(_plan(log, 1.0), scores), "0", log.levels)
+    found = compute_test_sizes(scores, arms, PowerSettings(gain=0.05), log).value
     assert found.sd[0] < 0.51
     z = norm.ppf(0.975) + norm.ppf(0.8)
     plain = 2 * z**2 * (found.sd[0] ** 2 + found.sd[1] ** 2) / 0.05**2  # two arms
@@ -38,8 +38,10 @@ def test_traffic_grows_with_the_share_of_switchers_and_dilution_with_its_square(
     log, scores = scored
     sizes = []
     for share in (1.0, 0.1):
-        arms = find_arms(scores, broadcast_probabilities(_plan(log, share), scores), "0", log.levels)
-        found = size_test(scores, arms, PowerSpec(gain=0.1 * share), log)  # the same gain for every switcher
+        arms = make_test_arms(scores, broadcast_probabilities(_plan(log, share), scores), "0", log.levels)
+        found = compute_test_sizes(
+            scores, arms, PowerSettings(gain=0.1 * share), log
+        )  # the same gain for every switcher
         assert found.switchers == pytest.approx(share)
         sizes.append(found.value.expected)
     assert sizes[1].switchers == pytest.approx(sizes[0].switchers, rel=0.15)
@@ -53,10 +55,10 @@ def test_tests_of_the_stated_size_have_the_stated_power(incumbent: str) -> None:
     log, truth, rng = made.log, made.truth, np.random.default_rng(0)
     scores = crossfit_scores(log, lg.Linear(penalty=1.0))
     plan = _plan(log, 0.6)
-    arms = find_arms(scores, broadcast_probabilities(plan, scores), incumbent, log.levels)
+    arms = make_test_arms(scores, broadcast_probabilities(plan, scores), incumbent, log.levels)
     before = np.full((N, 5), 0.2) if arms.incumbent is None else arms.incumbent
     gain = float((truth[np.arange(N), plan] - (before * truth).sum(axis=1)).mean())
-    size = size_test(scores, arms, PowerSpec(gain=abs(gain), power=0.8), log).value.expected
+    size = compute_test_sizes(scores, arms, PowerSettings(gain=abs(gain), power=0.8), log).value.expected
     away = before * (np.arange(5) != plan[:, None])  # whoever would get the same level is not tested
     chances = [
         float((away * rate).sum() / away.sum()) for rate in (truth[np.arange(N), plan][:, None], truth)
@@ -97,12 +99,12 @@ def test_savings_are_tested_for_being_no_worse_and_profit_where_a_response_has_a
     from dataclasses import replace
 
     log, scores = scored
-    arms = find_arms(scores, broadcast_probabilities(_plan(log, 0.5), scores), "3", log.levels)
-    found = size_test(scores, arms, PowerSpec(), log, price=0.2)
+    arms = make_test_arms(scores, broadcast_probabilities(_plan(log, 0.5), scores), "3", log.levels)
+    found = compute_test_sizes(scores, arms, PowerSettings(), log, price=0.2)
     assert [case.name for case in found.cases] == ["value", "value less cost", "not worse"]
     assert found.value.expected.traffic == np.inf  # it brings less
     assert found.cases[2].expected.traffic < np.inf
-    worth = size_test(scores, arms, PowerSpec(), replace(log, response_value=10.0), price=0.2)
+    worth = compute_test_sizes(scores, arms, PowerSettings(), replace(log, response_value=10.0), price=0.2)
     assert worth.cases[1].name == "profit"
     assert worth.cases[1].gain.estimate == pytest.approx(10 * found.value.gain.estimate - (_plan(log, 0.5) - 3).mean())
 

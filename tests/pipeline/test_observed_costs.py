@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import largesse as lg
-from largesse.campaign import guess_campaign, read_campaign
+from largesse.campaign import read_campaign, write_guessed_campaign
 from largesse.errors import InputError
 from largesse.evaluation import crossfit_scores
 from largesse.pipeline import commands
@@ -129,7 +129,7 @@ def test_the_doctor_checks_whether_costs_fall(paying: Path) -> None:
 
 
 def test_a_first_campaign_file_asks_about_a_cost_column_and_never_takes_it(paying: Path) -> None:
-    text = guess_campaign(paying / "log.parquet", paying / "first.toml")
+    text = write_guessed_campaign(paying / "log.parquet", paying / "first.toml")
     assert '# cost_column = "paid"' in text
     assert "left out (may be what the row cost): " in text
     features = next(row for row in text.splitlines() if row.startswith("features"))

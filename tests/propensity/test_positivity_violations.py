@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from largesse.io import Reader, pack
+from largesse.io import RecordReader, pack_value
 from largesse.levels import Levels
 from largesse.propensity import find_supported_levels, find_unsupported_cells
 from largesse.records import Array, Log, UnsupportedCells
@@ -147,4 +147,4 @@ def test_other_tables_may_hold_new_words_and_missing_values() -> None:
 def test_cells_are_saved_and_read() -> None:
     cells = find_unsupported_cells(make_log({0: features()["age"] < 40, 2: features()["segment"] == "C"}))
     assert len(cells.cells) == 2
-    assert Reader({}).unpack(pack(cells, UnsupportedCells, "", {}), UnsupportedCells, "", {}) == cells
+    assert RecordReader({}).unpack(pack_value(cells, UnsupportedCells, "", {}), UnsupportedCells, "", {}) == cells

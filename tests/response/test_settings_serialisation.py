@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from largesse.errors import InputError
-from largesse.io import ArraySpec, Reader, pack
+from largesse.io import ArraySpec, RecordReader, pack_value
 from largesse.records import Array
 from largesse.response.boosting import Boosting
 from largesse.response.linear import Linear
@@ -55,12 +55,12 @@ def record(**more: Any) -> Record:
 
 def packed(value: Record | None = None) -> tuple[dict[str, Any], dict[str, Array]]:
     arrays: dict[str, Array] = {}
-    state = pack(value or record(), Record, "", arrays)
+    state = pack_value(value or record(), Record, "", arrays)
     return json.loads(json.dumps(state, allow_nan=False)), arrays
 
 
 def unpacked(state: Any, arrays: dict[str, Array], K: int = 3) -> Record:
-    found = Reader(arrays, {}, None).unpack(state, Record, "", {"p": 2, "K": K})
+    found = RecordReader(arrays, {}, None).unpack(state, Record, "", {"p": 2, "K": K})
     assert isinstance(found, Record)
     return found
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from largesse.errors import InputError, LedgerError, OutputError
-from largesse.monitoring import join_ids
+from largesse.monitoring import make_text_ids
 from largesse.serve import audit_ledger, describe_standing, open_ledger
 from support.commands import Call
 from support.ledgers import START, Dearest, fixed_terms, make_offers, respond
@@ -96,4 +96,4 @@ def test_two_columns_of_ids_are_named() -> None:
     table = pa.table([["a"], ["b"], ["c"], ["d"]], ["id", "id", "request", "request"])
     for key, requests, words in (("id", False, "two columns 'id'"), ("x", True, "two columns 'request'")):
         with pytest.raises(InputError, match=words):
-            join_ids(table.append_column("x", pa.array(["e"])), key, requests=requests)
+            make_text_ids(table.append_column("x", pa.array(["e"])), key, requests=requests)

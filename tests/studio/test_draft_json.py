@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from largesse.campaign import TableProfile, campaign_from_options, inspect_table
+from largesse.campaign import TableProfile, make_campaign_from_options, profile_table
 from largesse.errors import InputError
 from largesse.studio.draft_json import assign_roles, convert_draft, describe_inspection
 from largesse.studio.worker_process import inspect_file
@@ -27,18 +27,18 @@ def shop_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def profile(shop_log: Path) -> TableProfile:
-    return inspect_table(shop_log)
+    return profile_table(shop_log)
 
 
 def made_of(tmp_path: Path, **columns: Any) -> TableProfile:
     pq.write_table(pa.table(columns), tmp_path / "log.parquet")
-    return inspect_table(tmp_path / "log.parquet")
+    return profile_table(tmp_path / "log.parquet")
 
 
 def test_a_draft_is_what_options_of_the_command_line_give(profile: TableProfile) -> None:
     made = convert_draft(DRAFT, profile, "/log.parquet")
     levels = {"doses": [0, 5, 10], "costs": [0, 5, 10]}
-    same = campaign_from_options("/log.parquet", dict(ROLES), levels, plan={"budget": 2.5}, title="Campaign")
+    same = make_campaign_from_options("/log.parquet", dict(ROLES), levels, plan={"budget": 2.5}, title="Campaign")
     assert made == same
 
 

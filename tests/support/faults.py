@@ -156,7 +156,7 @@ def watch_everything(steps: Steps) -> None:
     if steps.fault.endswith("exchanged"):
         atomic_replacement._find_renameat2 = lambda: None  # type: ignore[assignment]
     else:
-        steps.watch(atomic_replacement, "exchange")
+        steps.watch(atomic_replacement, "exchange_folders")
 
 
 def run_command(work: Path, command: str, fault: str = "", at: int = 0) -> Ended:

@@ -34,7 +34,7 @@ import optax
 
 from largesse.allocation import allocate, expected_costs
 from largesse.errors import Problem, fail, find_budget_problems, make_below_cheapest_error, refuse
-from largesse.io import ArraySpec, expected_content, read_archive, write_archive
+from largesse.io import ArraySpec, convert_content_errors, read_archive, write_archive
 from largesse.levels import Levels
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, Customers, Log
@@ -281,7 +281,7 @@ class BanditNet(Learner):
     def load(cls, path: str | os.PathLike[str]) -> BanditNet:
         """Read a saved policy from a file, and refuse a file with unknown or missing content."""
         manifest, arrays = read_archive(path, BANDITNET_FORMAT)
-        with expected_content(path):
+        with convert_content_errors(path):
             net = cls.from_state(manifest["model"], arrays)
             net.levels_known_ = Levels(**manifest["levels"])
             net._check_levels()

@@ -1,8 +1,8 @@
-"""Achieved power of tests with the sample size of `size_test`, on random worlds with a known truth.
+"""Achieved power of tests with the sample size of `compute_test_sizes`, on random worlds with a known truth.
 
-A model learns from a log of a drawn world. `size_test` returns the number of switchers that a test needs to show the plan's true gain
-with a power of 80 %: the gain is given, the standard deviations come from the log. Then many tests of this size are simulated among
-fresh customers of the same world: switchers are drawn, half of them get the plan's level, and both arms are compared.
+A model learns from a log of a drawn world. `compute_test_sizes` returns the number of switchers that a test needs to show the plan's
+true gain with a power of 80 %: the gain is given, the standard deviations come from the log. Then many tests of this size are
+simulated among fresh customers of the same world: switchers are drawn, half of them get the plan's level, and both arms are compared.
 Tests draw from the responses of one large sample.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from largesse.allocation import mix_two_levels
 from largesse.errors import percent
 from largesse.evaluation import crossfit_scores, plan_each_fold
-from largesse.monitoring import PowerSpec, broadcast_probabilities, find_arms, size_test
+from largesse.monitoring import PowerSettings, broadcast_probabilities, compute_test_sizes, make_test_arms
 from largesse.policy import Policy
 from largesse.records import Array, Progress
 from largesse.response import make_model
@@ -55,7 +55,9 @@ def _measure_world(seed: int) -> dict[str, Any]:
     if gain <= 0:
         return record | {"shown": None, "why": "the plan gains nothing"}
     plan = broadcast_probabilities(plan_each_fold(scores, budget).levels.astype(np.int64), scores)
-    sized = size_test(scores, find_arms(scores, plan, "uniform", log.levels), PowerSpec(POWER, gain=gain), log)
+    sized = compute_test_sizes(
+        scores, make_test_arms(scores, plan, "uniform", log.levels), PowerSettings(POWER, gain=gain), log
+    )
     if not sized.cases:
         return record | {"shown": None, "why": "the plan of held-out rows changes nothing"}
     # The plan of held-out rows has a share of switchers of its own; the test is about switchers alone.

@@ -30,7 +30,7 @@ from largesse.evaluation import (
     learn_one_column_rules,
     plan_each_fold,
 )
-from largesse.exploration import find_mixture
+from largesse.exploration import fit_rule_at_price
 from largesse.propensity import estimate_propensities
 from largesse.records import Array, HeldOutPlan, HeldOutPredictions, Log, PolicyOption, Progress, Propensities, Scores
 from largesse.response import Linear
@@ -130,7 +130,7 @@ def _apply_plan_to_fresh_customers(scores: Scores, plan: HeldOutPlan, fresh: _Fr
     """Return the level probabilities (n, K) of fresh customers under each fold's model and price."""
     costs, policies = fresh.customers.costs, []
     for f, curves, price in zip(np.unique(scores.fold), fresh.curves, plan.prices, strict=True):
-        mixture = find_mixture(scores.curves[scores.fold == f], costs, float(price), plan.budget)
+        mixture = fit_rule_at_price(scores.curves[scores.fold == f], costs, float(price), plan.budget)
         policies.append(mixture.probabilities(curves, costs))
     return policies
 

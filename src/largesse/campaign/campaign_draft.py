@@ -1,4 +1,4 @@
-"""Draft of a campaign for a table without description: guessed roles, levels, costs and budget.
+"""Draft of a campaign for a table: guessed column roles, levels, costs and budget.
 
 Columns are guessed. Costs, budget and an order that the levels' names do not state cannot be: they are suggestions only.
 """
@@ -19,8 +19,8 @@ from largesse.campaign.role_detection import (
     MAX_LEVELS,
     DraftColumn,
     RoleGuesses,
-    find_companions,
-    find_consequences,
+    find_columns_after_response,
+    find_columns_set_with_level,
     guess_roles,
 )
 from largesse.data import (
@@ -56,58 +56,60 @@ SUSPECTED_SHARE = 0.5  # of the variance of the response or the level that one c
 
 @dataclass(frozen=True, eq=False)
 class TableProfile:
-    """Table and its columns, before any has a role."""
+    """Table with the kind and the values of each column, before the roles are guessed."""
 
     table: pa.Table  # text as it is written
     read: pa.Table  # text parsed, if there is one way to read it
     columns: Mapping[str, DraftColumn]
     written: Mapping[str, NotationSuggestion]  # columns of text -> how they can be read
 
-    def guess(
+    def make_draft(
         self, known: Mapping[str, str] | None = None, exclude: Sequence[str] = (), known_before: Sequence[str] = ()
     ) -> CampaignDraft:
-        """Guess the roles of the columns, except those that are known.
+        """Guess the roles of the columns, given known roles, and return the draft of a campaign.
 
         Columns in `exclude` get no role; those in `known_before` are features, as far as they have no other role.
         """
         listed = [(word, names) for word, names in (("excluded", exclude), ("known_before", known_before))]
         named = {**(known or {})} | {f"{word} {k + 1}": name for word, names in listed for k, name in enumerate(names)}
-        refuse("log", unknown_columns(named, self.table.column_names))
+        refuse("log", find_unknown_columns(named, self.table.column_names))
         candidates = [column for column in self.columns.values() if column.name not in exclude]
         guess = guess_roles(candidates, self.table.num_rows, known)
-        guess = replace(guess, left_out=self._leave_out(guess, exclude, known_before))
-        guess = replace(guess, doubts=self._doubt_features(guess, known_before))
-        return self.with_roles(guess if "cluster" in (known or {}) else self._propose_cluster(guess))
+        guess = replace(guess, left_out=self._find_left_out_columns(guess, exclude, known_before))
+        guess = replace(guess, doubts=self._find_doubtful_features(guess, known_before))
+        return self.make_draft_with_roles(guess if "cluster" in (known or {}) else self._propose_cluster(guess))
 
-    def _leave_out(self, guess: RoleGuesses, exclude: Sequence[str], known_before: Sequence[str]) -> dict[str, str]:
-        """Return the columns that are not offered as features, each with the reason."""
+    def _find_left_out_columns(
+        self, guess: RoleGuesses, exclude: Sequence[str], known_before: Sequence[str]
+    ) -> dict[str, str]:
+        """Return the columns that are unsuitable as features, each with the reason."""
         taken = {*guess.roles.values()}
         free = [name for name, column in self.columns.items() if column.learnable and name not in taken]
         left_out = {
-            **find_companions(self.read, guess.roles, free),
-            **find_consequences(self.read, guess.roles),
+            **find_columns_set_with_level(self.read, guess.roles, free),
+            **find_columns_after_response(self.read, guess.roles),
             **guess.left_out,
         }
         left_out |= {
             name: f"explains {percent(share)} of the response: did it happen afterwards?"
-            for name, share in self._measure_explained(
+            for name, share in self._measure_explained_shares(
                 guess, "response", [n for n in free if n not in left_out]
             ).items()
         }
         left_out = {name: why for name, why in left_out.items() if name not in known_before}
         return left_out | dict.fromkeys([name for name in exclude if name not in taken], EXCLUDED)
 
-    def _doubt_features(self, guess: RoleGuesses, known_before: Sequence[str]) -> dict[str, str]:
-        """Return the features that may have been set with the level, each with the reason."""
+    def _find_doubtful_features(self, guess: RoleGuesses, known_before: Sequence[str]) -> dict[str, str]:
+        """Return the features that explain the level and may have been set with it, each with the reason."""
         out = {*guess.roles.values(), *guess.left_out, *known_before}
         names = [name for name, column in self.columns.items() if column.learnable and name not in out]
         return {
             name: f"explains {percent(share)} of the level: was it set with it?"
-            for name, share in self._measure_explained(guess, "level", names).items()
+            for name, share in self._measure_explained_shares(guess, "level", names).items()
         }
 
-    def _measure_explained(self, guess: RoleGuesses, role: str, names: Sequence[str]) -> dict[str, float]:
-        """Return the columns that alone explain most of the variance of the level or the response, each with the share."""
+    def _measure_explained_shares(self, guess: RoleGuesses, role: str, names: Sequence[str]) -> dict[str, float]:
+        """Return the columns that alone explain most variance of the level or the response, each with its share."""
         column = self.columns.get(guess.roles.get(role, ""))
         if column is None or (column.values is None if role == "response" else column.distinct > MAX_LEVELS):
             return {}
@@ -116,9 +118,9 @@ class TableProfile:
         known = np.isfinite(convert_to_floats(values)) if role == "response" else np.asarray(values.is_valid())
         rows, values = rows[known], values.filter(known)
         targets = (
-            [_mark_values(number_distinct_values(values))]
+            [_make_indicator_columns(number_distinct_values(values))]
             if role == "level"
-            else _measure_response(convert_to_floats(values))
+            else _make_response_targets(convert_to_floats(values))
         )
         half = np.random.default_rng(0).integers(0, 2, len(rows))
         shares = {}
@@ -128,7 +130,7 @@ class TableProfile:
         return {name: share for name, share in shares.items() if share >= SUSPECTED_SHARE}
 
     def _propose_cluster(self, guess: RoleGuesses) -> RoleGuesses:
-        """Propose as the cluster the column within which levels are constant, unless a finer role is enough."""
+        """Propose the column within whose values the level is constant as the cluster."""
         level = self.columns.get(guess.roles.get("level", ""))
         if level is None or level.distinct > MAX_LEVELS or self.read.column(level.name).null_count:
             return guess
@@ -146,13 +148,13 @@ class TableProfile:
         left_out = {name: why for name, why in guess.left_out.items() if name != unit.column}
         return replace(guess, roles={**guess.roles, "cluster": unit.column}, left_out=left_out, unit=unit.column)
 
-    def with_roles(self, guess: RoleGuesses) -> CampaignDraft:
-        """Return the draft in which columns have these roles."""
+    def make_draft_with_roles(self, guess: RoleGuesses) -> CampaignDraft:
+        """Return the draft of a campaign for given column roles."""
         read, columns, written = self.read, dict(self.columns), dict(self.written)
         for role in PLAIN_TEXT_ROLES:  # these are taken as they are written: "5 EUR" is the name of a level
             name = guess.roles.get(role, "")
             if name in written:
-                columns[name] = _profile_column(name, self.table.column(name))
+                columns[name] = _make_draft_column(name, self.table.column(name))
                 read = read.set_column(read.column_names.index(name), name, self.table.column(name))
                 del written[name]
         return CampaignDraft(read.replace_schema_metadata(self.table.schema.metadata), columns, guess, written)
@@ -160,7 +162,7 @@ class TableProfile:
 
 @dataclass(frozen=True, eq=False)
 class CampaignDraft:
-    """Table with guessed roles, and the levels, costs and budget that follow from them."""
+    """Draft of a campaign: table with guessed roles, levels, costs and budget."""
 
     table: pa.Table  # text parsed, if there is one way to read it, except for the levels
     columns: Mapping[str, DraftColumn]
@@ -169,34 +171,34 @@ class CampaignDraft:
 
     @property
     def level(self) -> DraftColumn | None:
-        """The column of the levels, if one was found."""
+        """Column of the level, if one was found."""
         return self.columns.get(self.guess.roles.get("level", ""))
 
     @property
     def response(self) -> DraftColumn | None:
-        """The column of the responses, if one was found."""
+        """Column of the response, if one was found."""
         return self.columns.get(self.guess.roles.get("response", ""))
 
     @property
     def features(self) -> list[str]:
-        """The columns that can be learnt from and have no other role."""
+        """Names of the feature columns."""
         out = {*self.guess.roles.values(), *self.guess.left_out}
         return [name for name, column in self.columns.items() if name not in out and column.learnable]
 
     @property
     def doses(self) -> list[float] | None:
-        """The levels in order, if they are numbers."""
+        """Numeric levels in ascending order, if the levels are numbers."""
         if self.level is None or self.level.values is None:
             return None
         return [int(d) if d.is_integer() else d for d in map(float, np.unique(self.level.values))]
 
     @property
     def order(self) -> LevelOrder | None:
-        """The order of the levels, if their names state one."""
+        """Order of the level names, if the names state one (small, large)."""
         return order_levels(self.level.words) if self.level is not None and self.level.words else None
 
-    def find_parse(self, features: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return the number notation of text columns that have a role or are features, if it is unambiguous."""
+    def find_number_notations(self, features: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the number or date notation of each text column in use, if only one fits."""
         used = {*self.guess.roles.values(), *(self.features if features is None else features)}
         return {
             name: suggestion.ways[0]
@@ -207,8 +209,8 @@ class CampaignDraft:
             and (not isinstance(suggestion.ways[0], dict) or name == self.guess.roles.get("response"))
         }
 
-    def count_levels(self) -> dict[str, tuple[int, float | None]]:
-        """Return level -> its rows and their mean response, if that is known."""
+    def summarise_rows_by_level(self) -> dict[str, tuple[int, float | None]]:
+        """Return the number of rows and the mean response of each level."""
         if self.level is None:
             return {}
         column = self.table.column(self.level.name)
@@ -227,24 +229,24 @@ class CampaignDraft:
             for label, rows in rows_of.items()
         }
 
-    def order_by_response(self) -> dict[str, float] | None:
-        """Return the mean response of each named level, no incentive first, then rising; only a hint, as the user sets the order."""
+    def measure_mean_responses(self) -> dict[str, float] | None:
+        """Return the mean response of each named level, no incentive first, then ascending."""
         if self.level is None or self.level.values is not None:
             return None
-        means = {word: mean for word, (_, mean) in self.count_levels().items() if mean is not None}
+        means = {word: mean for word, (_, mean) in self.summarise_rows_by_level().items() if mean is not None}
         if not means or len(means) < len(self.level.words):
             return None
         return dict(sorted(means.items(), key=lambda item: (not means_no_incentive(item[0]), item[1])))
 
     def suggest_costs(self) -> list[float] | None:
-        """Return the amounts that doses or names state, if they can be costs."""
+        """Return the amounts in the levels' names or doses as costs, if possible."""
         amounts: Sequence[float] | None = self.doses or (self.order.amounts if self.order is not None else None)
         if not amounts or min(amounts) < 0:
             return None
         return [int(amount) if float(amount).is_integer() else amount for amount in amounts]
 
     def suggest_budget(self) -> float | None:
-        """Return the mean cost of the log's rows at the suggested costs, if these are always paid."""
+        """Return the mean cost of the logged levels at the suggested costs, as a budget."""
         costs = self.suggest_costs()
         if costs is None or self.level is None:
             return None
@@ -258,29 +260,29 @@ class CampaignDraft:
         return max(float(f"{mean:.3g}"), min(costs))
 
 
-def inspect_table(source: str | os.PathLike[str], query: str = "") -> TableProfile:
-    """Read a table and profile its columns; a query selects one of several tables of a file."""
+def profile_table(source: str | os.PathLike[str], query: str = "") -> TableProfile:
+    """Read a table, and describe the kind and the values of each column."""
     refuse("log", find_path_problems(Path(source).absolute(), is_written=True))
     table = read_table(QueriedFile(os.fspath(source), query) if query else source, what="log")
     check_column_names(table.column_names, len(table), "log")
     read, written = parse_unambiguous_columns(table)
-    columns = {name: _profile_column(name, read.column(name)) for name in table.column_names}
+    columns = {name: _make_draft_column(name, read.column(name)) for name in table.column_names}
     return TableProfile(table, read, columns, written)
 
 
-def _mark_values(code: Array) -> Array:
-    """Return a column of zeros and ones for each code (n,)."""
+def _make_indicator_columns(code: Array) -> Array:
+    """Return indicator columns (n, groups) of group numbers (n,)."""
     return np.eye(int(code.max(initial=0)) + 1)[code]
 
 
-def _measure_response(values: Array) -> list[Array]:
-    """Return responses (n,) as columns: their values, and their ranks, because few large values hide the others."""
+def _make_response_targets(values: Array) -> list[Array]:
+    """Return responses (n,) as two columns, values and ranks, so that outliers hide nothing."""
     ranks = np.unique(values, return_inverse=True)[1]
     return [values[:, None], ranks[:, None].astype(np.float64)]
 
 
-def unknown_columns(roles: Mapping[str, str], names: Sequence[str]) -> list[Problem]:
-    """Return a problem for each role whose column is not in the table."""
+def find_unknown_columns(roles: Mapping[str, str], names: Sequence[str]) -> list[Problem]:
+    """Return a problem for each role that names a column outside the table."""
     return [
         Problem(f"the {role} column {name!r} is not in the table", suggest(name, names))
         for role, name in roles.items()
@@ -288,7 +290,7 @@ def unknown_columns(roles: Mapping[str, str], names: Sequence[str]) -> list[Prob
     ]
 
 
-def _profile_column(name: str, column: pa.ChunkedArray) -> DraftColumn:
+def _make_draft_column(name: str, column: pa.ChunkedArray) -> DraftColumn:
     import pyarrow.compute as pc
 
     kind = find_feature_kind(column.type)

@@ -1,4 +1,4 @@
-"""Campaign file: a small TOML file with columns, levels, costs and budget.
+"""Campaign file (TOML): reading, checks and writing of its settings.
 
 `read_campaign` checks all of it and names everything that is wrong together; `Campaign.text` writes it back with every
 default spelt out, so that a run folder states all settings of its run.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast
 
-from largesse.campaign.plan_settings import KEYS, Planning, parse_planning
+from largesse.campaign.plan_settings import KEYS, PlanSettings, parse_plan_settings
 from largesse.data import QueriedFile, expand_home, find_parse_setting_problems, is_remote
 from largesse.errors import (
     InputError,
@@ -70,7 +70,7 @@ SECTION_LINE = re.compile(r"^\s*\[\s*([\w.-]+)\s*\]")
 
 
 class SpendingOverrides(TypedDict, total=False):
-    """Budget and exploration that override those of the campaign."""
+    """Budget and exploration that replace the campaign's settings."""
 
     budget: float | None  # average per customer
     total: float | None  # or for all of them together
@@ -88,7 +88,7 @@ class Campaign:
     roles: Roles  # which column of the log has which role
     propensities: tuple[float, ...] | None = None  # of the levels, where all customers had the same
     customers: str | None = None  # the table to plan for; None: the customers of the log
-    planning: Planning = field(default_factory=Planning)
+    planning: PlanSettings = field(default_factory=PlanSettings)
     model: str = "auto"
     seed: int = 0
     most_rows: int | str = "auto"  # of a log that is in memory; models learn from as many of a larger one
@@ -102,16 +102,16 @@ class Campaign:
 
     @property
     def source(self) -> str | QueriedFile:
-        """The log as a source of `read_table`."""
+        """Path of the log, with the query if there is one."""
         return QueriedFile(self.log, self.query) if self.query else self.log
 
     def with_log(self, log: str) -> Campaign:
-        """Return the campaign with another file as its log."""
+        """Return the campaign with another log file."""
         return replace(self, log=log, query="")
 
     @property
     def text(self) -> str:
-        """The campaign as TOML with every default spelt out, except for `out`."""
+        """Campaign as TOML text with all defaults."""
         levels = {word: getattr(self.levels, word) for word in CAMPAIGN_SECTIONS["levels"] if word != "propensities"}
         if self.levels.observed and not any(self.levels.costs):
             del levels["costs"]
@@ -123,13 +123,13 @@ class Campaign:
         columns: Mapping[str, Any] = self.roles
         checks = {word: columns.get(word) for word in CAMPAIGN_SECTIONS["checks"]}
         columns = {role: column for role, column in columns.items() if role not in checks}
-        lines = [*_lines(top), "", "[columns]", *_lines(columns)]
-        lines += ["", "[checks]", *_lines(checks)] if any(checks.values()) else []
-        lines += ["", "[levels]", *_lines(levels)]
-        lines += ["", "[plan]", *self.planning.lines(self.levels)]
-        lines += ["", "[model]", *_lines({"name": self.model, "seed": self.seed})]
+        lines = [*_format_settings(top), "", "[columns]", *_format_settings(columns)]
+        lines += ["", "[checks]", *_format_settings(checks)] if any(checks.values()) else []
+        lines += ["", "[levels]", *_format_settings(levels)]
+        lines += ["", "[plan]", *self.planning.format_toml_lines(self.levels)]
+        lines += ["", "[model]", *_format_settings({"name": self.model, "seed": self.seed})]
         if self.most_rows != "auto":
-            lines += ["", "[data]", *_lines({"most_rows": self.most_rows})]
+            lines += ["", "[data]", *_format_settings({"most_rows": self.most_rows})]
         if self.labels:
             lines += [
                 "",
@@ -140,21 +140,21 @@ class Campaign:
 
     @property
     def page_labels(self) -> dict[str, str]:
-        """Labels by the names that pages would show: those of columns, and titles of levels."""
+        """Display labels of columns and levels, by the names that pages would show."""
         titles = zip(self.levels.titles, self.levels.labels, strict=True)
         return {**self.labels, **{title: self.labels[name] for title, name in titles if name in self.labels}}
 
     @property
     def columns(self) -> dict[str, str]:
-        """Role -> column, for the roles of a single column."""
+        """Column name of each role that has a single column."""
         return {role: str(column) for role, column in self.roles.items() if role in ROLES and role != "features"}
 
     def spending(self, **changes: Unpack[SpendingOverrides]) -> Campaign:
-        """Return the campaign with another budget, confidence or exploration; it must then have a budget."""
+        """Return the campaign with another budget, confidence or exploration."""
         budget, total, confidence = changes.get("budget"), changes.get("total"), changes.get("confidence")
         planning = self.planning
         if changes.get("explore") is not None or changes.get("explore_for") is not None:
-            planning = planning.exploring(changes.get("explore"), changes.get("explore_for"))
+            planning = planning.with_exploration(changes.get("explore"), changes.get("explore_for"))
         if confidence is not None:
             refuse("budget", find_confidence_problems(confidence, "the confidence"))
             planning = replace(planning, budget_confidence=confidence)
@@ -171,12 +171,12 @@ class Campaign:
         return replace(self, planning=planning)
 
 
-def _lines(settings: Mapping[str, Any]) -> list[str]:
+def _format_settings(settings: Mapping[str, Any]) -> list[str]:
     return [f"{word} = {to_toml(value)}" for word, value in settings.items() if value is not None]
 
 
 def read_campaign(path: str | Path, *, optional: Collection[str] = ()) -> Campaign:
-    """Read a campaign file; paths inside it are relative to it. `optional` settings, such as the budget, may be left blank."""
+    """Read and check a campaign file."""
     refuse("campaign", find_path_problems(path))
     file = Path(path)
     if file.is_dir():
@@ -189,12 +189,12 @@ def read_campaign(path: str | Path, *, optional: Collection[str] = ()) -> Campai
         text = content.decode("utf-8-sig")  # Windows editors put a mark in front
         settings = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError("campaign", [_explain(error, file)]) from error
+        raise InputError("campaign", [_describe_file_error(error, file)]) from error
     return parse_campaign(settings, folder=file.parent, text=text, optional=optional)
 
 
-def _explain(error: Exception, file: Path) -> Problem:
-    """Return the problem of a campaign file that cannot be read."""
+def _describe_file_error(error: Exception, file: Path) -> Problem:
+    """Convert an error in reading a campaign file to a problem with a hint."""
     match error:
         case FileNotFoundError():
             return Problem(f"there is no file {file}", "largesse init LOG writes a first one")
@@ -211,29 +211,29 @@ def _explain(error: Exception, file: Path) -> Problem:
 def parse_campaign(
     settings: dict[str, Any], *, folder: Path = Path(), text: str = "", optional: Collection[str] = ()
 ) -> Campaign:
-    """Return the campaign of the content of a campaign file, or refuse it with all its problems.
+    """Convert the parsed TOML of a campaign file to a campaign, or refuse it with all problems.
 
     Relative paths start at `folder`. Comments in the file's `text` are the hints for settings that are left blank.
     """
-    blanks = _find_blanks(settings, text)
-    settings = _drop_blanks(settings, blanks)
-    if _is_observed(settings):
+    blanks = _find_blank_settings(settings, text)
+    settings = _drop_blank_settings(settings, blanks)
+    if _has_observed_costs(settings):
         blanks.pop("levels.costs", None)
     if set(optional).issuperset(blanks):
         blanks = {}
     problems: list[Problem] = list(blanks.values())
-    _check_names(settings, problems)
+    _check_setting_names(settings, problems)
     sections = {name: settings[name] if isinstance(settings.get(name), dict) else {} for name in CAMPAIGN_SECTIONS}
     roles = _read_roles(sections["columns"], sections["checks"], blanks, problems)
     levels = _read_levels(
-        sections["levels"] if _is_observed(settings) else _fill_costs(sections["levels"], optional),
+        sections["levels"] if _has_observed_costs(settings) else _fill_missing_costs(sections["levels"], optional),
         blanks,
         problems,
-        observed=_is_observed(settings),
+        observed=_has_observed_costs(settings),
         unit=settings.get("unit", ""),
     )
     propensities = _read_propensities(sections["levels"], roles, problems)
-    planning = parse_planning(sections["plan"], levels, problems)
+    planning = parse_plan_settings(sections["plan"], levels, problems)
     texts = {key: settings[key] for key in TEXTS if key in settings}
     problems += [
         Problem(f"{key} is not text: {repr_short(value)}", f'write {key} = "…"')
@@ -243,7 +243,7 @@ def parse_campaign(
     if not settings.get("log", "") and "log" not in blanks:
         problems.append(Problem("no log is named", 'add a line: log = "log.parquet"'))
     paths = [key for key in ("log", "customers", "out") if isinstance(settings.get(key), str)]
-    places = {key: _resolve(settings[key], folder) for key in paths}
+    places = {key: _resolve_path(settings[key], folder) for key in paths}
     problems += [
         p for key, place in places.items() for p in find_path_problems(place, f"{key} =", is_written=key != "out")
     ]
@@ -281,8 +281,8 @@ def parse_campaign(
     )
 
 
-def _check_names(settings: dict[str, Any], problems: list[Problem]) -> None:
-    """Name the settings that are unknown or in the wrong section."""
+def _check_setting_names(settings: dict[str, Any], problems: list[Problem]) -> None:
+    """Add a problem for each unknown or misplaced setting."""
     known = [*TOP, *CAMPAIGN_SECTIONS, LABELS]
     for key, value in settings.items():
         if key not in known:
@@ -293,14 +293,14 @@ def _check_names(settings: dict[str, Any], problems: list[Problem]) -> None:
             problems.append(Problem(f"{key} is a section, not a value", f"write [{key}] on a line of its own"))
         elif key in CAMPAIGN_SECTIONS:
             problems += [
-                Problem(f"'{key}.{inner}' is not a setting", _suggest_setting(inner, key))
+                Problem(f"'{key}.{inner}' is not a setting", _suggest_section_or_setting(inner, key))
                 for inner in value
                 if inner not in CAMPAIGN_SECTIONS[key]
             ]
 
 
-def _suggest_setting(word: str, section: str) -> str:
-    """Return the section in which a setting belongs, or the settings of the same section that look similar."""
+def _suggest_section_or_setting(word: str, section: str) -> str:
+    """Return a hint for an unknown setting: its section, or similar settings."""
     home = "" if word in TOP else next((name for name, words in CAMPAIGN_SECTIONS.items() if word in words), None)
     if home is None:
         return suggest(word, CAMPAIGN_SECTIONS[section])
@@ -341,7 +341,7 @@ def _read_roles(
 
 
 def _read_labels(section: Any, problems: list[Problem]) -> dict[str, str]:
-    """Return the labels of columns and levels. A level may be written as a number, without quotes."""
+    """Return the display labels of columns and levels."""
     if not isinstance(section, dict):
         problems.append(Problem(f"{LABELS} is a section, not a value", f"write [{LABELS}] on a line of its own"))
         return {}
@@ -353,14 +353,14 @@ def _read_labels(section: Any, problems: list[Problem]) -> dict[str, str]:
     return {name: label.strip() for name, label in section.items() if name not in wrong}
 
 
-def _is_observed(settings: Mapping[str, Any]) -> bool:
+def _has_observed_costs(settings: Mapping[str, Any]) -> bool:
     """Test if a column of the log holds observed costs."""
     columns = settings.get("columns")
     return isinstance(columns, Mapping) and columns.get("cost_column") is not None
 
 
-def _fill_costs(section: dict[str, Any], optional: Collection[str]) -> dict[str, Any]:
-    """Return the section with costs 0, 1, 2 … where they are optional and missing."""
+def _fill_missing_costs(section: dict[str, Any], optional: Collection[str]) -> dict[str, Any]:
+    """Fill in costs 0, 1, 2, … if costs are optional and missing."""
     listed = section.get("names") or section.get("doses")
     if "levels.costs" not in optional or section.get("costs") or not isinstance(listed, list):
         return section
@@ -400,7 +400,7 @@ def _read_levels(
 
 
 def _read_propensities(section: dict[str, Any], roles: Roles, problems: list[Problem]) -> tuple[float, ...] | None:
-    """Return the propensities of the levels, one number for each level, or None."""
+    """Return the propensity of each level, or None if the campaign states none."""
     shares = section.get("propensities")
     if shares is None:
         return None
@@ -413,15 +413,15 @@ def _read_propensities(section: dict[str, Any], roles: Roles, problems: list[Pro
     return tuple(map(float, shares))
 
 
-def _resolve(path: str, folder: Path) -> str:
+def _resolve_path(path: str, folder: Path) -> str:
     return path if is_remote(path) else str((folder / expand_home(path)).absolute())
 
 
 # -- blank settings ------------------------------------------------------------------------------------------------------
 
 
-def _find_blanks(settings: Mapping[str, Any], text: str = "") -> dict[str, Problem]:
-    """Return the blank settings of a campaign file, each with its comment in the file's text as the hint."""
+def _find_blank_settings(settings: Mapping[str, Any], text: str = "") -> dict[str, Problem]:
+    """Find the settings that are blank in a campaign file, each with its comment as a hint."""
     blanks, comments, section = {}, {}, ""
     for line in text.split("\n"):
         if head := SECTION_LINE.match(line):
@@ -436,8 +436,8 @@ def _find_blanks(settings: Mapping[str, Any], text: str = "") -> dict[str, Probl
     return blanks
 
 
-def _drop_blanks(settings: Mapping[str, Any], blanks: Mapping[str, Problem]) -> dict[str, Any]:
-    """Return the content of a campaign file without its blank settings."""
+def _drop_blank_settings(settings: Mapping[str, Any], blanks: Mapping[str, Problem]) -> dict[str, Any]:
+    """Return the settings of a campaign file without the blank ones."""
     content = {key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.items()}
     for name in blanks:
         section, _, key = name.rpartition(".")
@@ -448,11 +448,11 @@ def _drop_blanks(settings: Mapping[str, Any], blanks: Mapping[str, Problem]) -> 
 # -- from options ------------------------------------------------------------------------------------------------------
 
 
-def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:
-    """Return the campaign of command-line options; without costs, the levels cost 0, 1, 2 and so on."""
+def make_campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str, Any], **more: Any) -> Campaign:
+    """Build a campaign from command-line options."""
     top = {word: levels[word] for word in LEVEL_OPTIONS if word in levels}
     section = {
-        word: (split_list if word == "names" else _numbers_or_words)(value) if isinstance(value, str) else value
+        word: (split_comma_list if word == "names" else _parse_list_items)(value) if isinstance(value, str) else value
         for word, value in levels.items()
         if word not in LEVEL_OPTIONS
     }
@@ -461,23 +461,23 @@ def campaign_from_options(log: str, columns: dict[str, Any], levels: Mapping[str
             fail("levels", Problem("the levels are not given", "add --costs 0,5,10 or --names none,small,big"))
         section["costs"] = [float(k) for k in range(len(section["names"]))]
     if isinstance(columns.get("features"), str):
-        columns = {**columns, "features": split_list(columns["features"])}
+        columns = {**columns, "features": split_comma_list(columns["features"])}
     return parse_campaign({"log": log, "title": Path(log).name, "columns": columns, "levels": section, **top, **more})
 
 
-def split_list(text: str | None) -> list[str]:
-    """Return the words of a comma-separated option.
+def split_comma_list(text: str | None) -> list[str]:
+    """Split a comma-separated option into words.
 
-    >>> split_list("age, city")
+    >>> split_comma_list("age, city")
     ['age', 'city']
     """
     return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
-def _numbers_or_words(text: str) -> list[Any]:
-    """Return the parts of a list: numbers as floats, other words (names of columns) as they are."""
+def _parse_list_items(text: str) -> list[Any]:
+    """Split a comma-separated option into numbers and column names."""
     parts: list[Any] = []
-    for word in split_list(text):
+    for word in split_comma_list(text):
         try:
             parts.append(float(word))
         except ValueError:
@@ -485,13 +485,13 @@ def _numbers_or_words(text: str) -> list[Any]:
     return parts
 
 
-def read_list(text: str, name: str) -> tuple[float, ...]:
-    """Return numbers that an option lists.
+def parse_number_list(text: str, name: str) -> tuple[float, ...]:
+    """Parse a comma-separated option as numbers.
 
-    >>> read_list("0,20,50", "--most")
+    >>> parse_number_list("0,20,50", "--most")
     (0.0, 20.0, 50.0)
     """
-    numbers = _numbers_or_words(text)
+    numbers = _parse_list_items(text)
     if not numbers or not all(isinstance(number, float) for number in numbers):
         fail("options", Problem(f"{name} is {text!r}", "give numbers, the cheapest level's first: 0,20,50"))
     return tuple(numbers)

@@ -1,4 +1,4 @@
-"""Text of a first campaign file: a draft as TOML, with guesses to check and blank settings to fill in.
+"""Text of a campaign file for a draft: guesses to check, and blank settings to fill in.
 
 Known settings are written. Costs, budget and an order that the levels' names do not state are left blank otherwise, with a
 suggestion in a comment if there is one, and nothing runs before they are filled in.
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from largesse.campaign.campaign_draft import CampaignDraft, TableProfile, inspect_table
+from largesse.campaign.campaign_draft import CampaignDraft, TableProfile, profile_table
 from largesse.campaign.role_detection import BY_NAME, EXCLUDED, MAX_LEVELS
 from largesse.data import list_reading_notes, parse_text_columns
 from largesse.errors import Problem, join_some, plural, refuse, suggest
@@ -28,7 +28,7 @@ REQUIRED = {"level": "what each customer got", "response": "what happened"}
 
 @dataclass(frozen=True)
 class DraftAnswers:
-    """Settings of a first campaign file that are known and need no guess."""
+    """Settings of a new campaign file that the user has given."""
 
     roles: Mapping[str, str] = field(default_factory=dict)  # role → column
     exclude: Sequence[str] = ()  # columns without a role
@@ -43,16 +43,18 @@ class DraftAnswers:
     response_unit: str = ""
     response_value: float | None = None
 
-    def guess(self, profile: TableProfile) -> CampaignDraft:
-        """Guess the other roles of a table; refuse answers that do not fit it, all together."""
-        draft = profile.guess(self.roles, [*self.exclude, *self.protected], self.known_before)
+    def make_draft(self, profile: TableProfile) -> CampaignDraft:
+        """Guess the roles that the user has not given; refuse answers that do not fit the table."""
+        draft = profile.make_draft(self.roles, [*self.exclude, *self.protected], self.known_before)
         left_out = {**draft.guess.left_out, **dict.fromkeys(self.protected, "protected")}
         draft = replace(draft, guess=replace(draft.guess, left_out=left_out))
-        refuse("init", [*_check_level(draft), *self._check_names(draft), *self._check_costs(draft)])
+        refuse(
+            "init", [*_check_number_of_levels(draft), *self._check_level_names(draft), *self._check_level_costs(draft)]
+        )
         return draft
 
-    def _check_names(self, draft: CampaignDraft) -> list[Problem]:
-        """Return the problems of the levels' names."""
+    def _check_level_names(self, draft: CampaignDraft) -> list[Problem]:
+        """Return the problems of the given level names."""
         if not self.names:
             return []
         if draft.level is None:
@@ -67,8 +69,8 @@ class DraftAnswers:
             problems.append(Problem(f"--names lacks {join_some(missing)}", "list all levels, the cheapest first"))
         return problems
 
-    def _check_costs(self, draft: CampaignDraft) -> list[Problem]:
-        """Return the problems of the costs."""
+    def _check_level_costs(self, draft: CampaignDraft) -> list[Problem]:
+        """Return the problems of the given costs."""
         levels = len(self.names) or (0 if draft.level is None else draft.level.distinct)
         if not self.costs or not levels or len(self.costs) == levels:
             return []
@@ -76,26 +78,26 @@ class DraftAnswers:
         return [Problem(got, "give one number for each level, the cheapest first")]
 
 
-def _check_level(draft: CampaignDraft) -> list[Problem]:
-    """Return the problem of a level with too many values."""
+def _check_number_of_levels(draft: CampaignDraft) -> list[Problem]:
+    """Return a problem if the level column has too many distinct values."""
     if draft.level is None or draft.level.distinct <= MAX_LEVELS:
         return []
     text = f"the level column {draft.level.name!r} has {draft.level.distinct:,} distinct values"
     return [Problem(text, f"name a column with at most {MAX_LEVELS}, or group its values first")]
 
 
-def guess_campaign(source: str | os.PathLike[str], out: str | os.PathLike[str] = "campaign.toml") -> str:
-    """Return the text of a first campaign file for a table, to be written to `out`; paths in it are relative to that."""
-    return write_draft(inspect_table(source).guess(), source, out)
+def write_guessed_campaign(source: str | os.PathLike[str], out: str | os.PathLike[str] = "campaign.toml") -> str:
+    """Guess a campaign for a table, and return the text of its campaign file."""
+    return write_campaign_text(profile_table(source).make_draft(), source, out)
 
 
-def write_draft(
+def write_campaign_text(
     draft: CampaignDraft,
     source: str | os.PathLike[str],
     out: str | os.PathLike[str] = "campaign.toml",
     answers: DraftAnswers | None = None,
 ) -> str:
-    """Return the text of the campaign file of a draft, to be written to `out`; paths in it are relative to that."""
+    """Return the text of the campaign file for a draft."""
     answers = answers or DraftAnswers()
     log, file = Path(source), Path(out)
     name = str(file).encode("utf-8", "replace").decode()
@@ -106,9 +108,9 @@ def write_draft(
         f"# blank: fill in the lines marked so. Then: largesse run {argument}",
         "",
         f"title = {to_toml(log.name.split('.')[0].replace('_', ' '))}",
-        _write_unit(draft, answers),
-        *_write_money(draft, answers),
-        f"log = {to_toml(_relative(log, file))}",
+        _write_cost_unit(draft, answers),
+        *_write_response_unit(draft, answers),
+        f"log = {to_toml(_make_relative_path(log, file))}",
         *([f"query = {to_toml(answers.query)}"] if answers.query else []),
         *(f"# CHECK: {note}" for note in list_reading_notes(draft.table.schema)),
         '# customers = "customers.parquet"   # who to plan for; without it, the customers of the log',
@@ -116,7 +118,7 @@ def write_draft(
         "[columns]",
         *(_write_role(role, draft) for role in ROLES if role != "features"),
         *_write_features(draft, answers),
-        *_write_parse(draft),
+        *_write_number_notations(draft),
         *(["", "[checks]", f"known_before = {to_toml(list(answers.known_before))}"] if answers.known_before else []),
         "",
         "[levels]",
@@ -134,8 +136,8 @@ def write_draft(
     return "\n".join(lines) + "\n"
 
 
-def _write_unit(draft: CampaignDraft, answers: DraftAnswers) -> str:
-    """Write the currency of costs; the default is the currency written in the log."""
+def _write_cost_unit(draft: CampaignDraft, answers: DraftAnswers) -> str:
+    """Write the line with the currency of costs."""
     written = [suggestion.example for suggestion in draft.written.values() if CURRENCY.search(suggestion.example)]
     if answers.unit or not written:
         return f'unit = {to_toml(answers.unit):<18} # currency of costs, for the report: "€", "USD"'
@@ -144,8 +146,8 @@ def _write_unit(draft: CampaignDraft, answers: DraftAnswers) -> str:
     return f"unit = {to_toml(currency[0]):<18} # CHECK: currency of costs; the log writes {to_toml(written[0])}"
 
 
-def _write_money(draft: CampaignDraft, answers: DraftAnswers) -> list[str]:
-    """Write lines that ask for the currency of an amount response, or for the value of a yes/no response."""
+def _write_response_unit(draft: CampaignDraft, answers: DraftAnswers) -> list[str]:
+    """Write the lines with the currency or the value of the response."""
     response, known = draft.response, []
     if answers.response_unit:
         known.append(f"response_unit = {to_toml(answers.response_unit)}")
@@ -166,8 +168,8 @@ def _write_money(draft: CampaignDraft, answers: DraftAnswers) -> list[str]:
     ]
 
 
-def _relative(source: Path, out: Path) -> str:
-    """Return the path of the log from the folder of the campaign file; from the root if they share no folder."""
+def _make_relative_path(source: Path, out: Path) -> str:
+    """Return the path of the log relative to the folder of the campaign file."""
     log, folder = source.absolute().parent.resolve() / source.name, out.absolute().parent.resolve()
     if len(os.path.commonpath([log, folder])) <= len(log.anchor):
         return str(log)
@@ -182,7 +184,7 @@ def _write_role(role: str, draft: CampaignDraft) -> str:
         return f"{role} = {to_toml(column)}"
     if role in REQUIRED and column is not None:
         why = draft.guess.reasons.get(role, BY_NAME)
-        return f"{role} = {to_toml(column)}    # CHECK: {_count_values(draft, column)}, {why}{more}"
+        return f"{role} = {to_toml(column)}    # CHECK: {_describe_distinct_values(draft, column)}, {why}{more}"
     if column is not None:
         customers, rows = draft.columns[column].distinct, draft.table.num_rows
         repeated = role == "customer" and customers < rows
@@ -202,22 +204,22 @@ def _write_role(role: str, draft: CampaignDraft) -> str:
     return f'# {role} = "…"'
 
 
-def _count_values(draft: CampaignDraft, column: str) -> str:
+def _describe_distinct_values(draft: CampaignDraft, column: str) -> str:
     return plural(draft.columns[column].distinct, "distinct value")
 
 
-def find_protected(draft: CampaignDraft) -> list[str]:
-    """Return the features whose names are those of protected attributes."""
+def find_protected_columns(draft: CampaignDraft) -> list[str]:
+    """Return the features that are named like protected attributes."""
     return [name for name in draft.features if draft.columns[name].looks_protected]
 
 
 def _write_protected(draft: CampaignDraft, answers: DraftAnswers) -> list[str]:
-    """Write the protected columns, or ask about features that look like such."""
+    """Write the line with the protected columns, or a question about likely ones."""
     if answers.protected:
         return [
             f"protected = {to_toml(list(answers.protected))}    # not learnt from; the report compares their groups"
         ]
-    names = find_protected(draft)
+    names = find_protected_columns(draft)
     if not names:
         return []
     ask = "CHECK: if a plan must not follow these, remove the # and take them out of features"
@@ -241,9 +243,9 @@ def _write_features(draft: CampaignDraft, answers: DraftAnswers) -> list[str]:
     return [*lines, *(f"# CHECK: {note}" for note in parse_text_columns(draft.table.select(plain), {}, ())[1])]
 
 
-def _write_parse(draft: CampaignDraft) -> list[str]:
-    """Write the notation of text that holds numbers or dates, as a question if two are possible."""
-    lines, sure = [], draft.find_parse()
+def _write_number_notations(draft: CampaignDraft) -> list[str]:
+    """Write the lines with the number or date notation of text columns."""
+    lines, sure = [], draft.find_number_notations()
     for name, suggestion in draft.written.items():
         ways, example = " or ".join(to_toml(way) for way in suggestion.ways), to_toml(suggestion.example)
         if name in sure:
@@ -276,7 +278,7 @@ def _write_levels(draft: CampaignDraft, answers: DraftAnswers) -> list[str]:
     if draft.order is not None:
         return [f"names = {to_toml(draft.order.names)}    # CHECK: ordered by what the names say, cheapest first", line]
     names = "names = []    # fill in: the levels as the log writes them, the cheapest first"
-    means = draft.order_by_response()
+    means = draft.measure_mean_responses()
     if means is None:
         return [f"{names}; in no order, they are {to_toml(draft.level.words)}", line]
     listed = ", ".join(f"{to_toml(word)} {mean:.3g}" for word, mean in means.items())

@@ -1,6 +1,6 @@
-"""Section [plan] of a campaign file: budget, constraints, rules for single customers, exploration.
+"""Settings of a plan, from section [plan] of a campaign file: budget, constraints, exploration.
 
-Rules name levels as the log writes them. `find_eligible` turns the rules for single customers into the table of levels that
+Rules name levels as the log writes them. `find_eligible_levels` turns the rules for single customers into the table of levels that
 each customer may get.
 """
 
@@ -51,8 +51,8 @@ Barred = dict[str, dict[str, tuple[int, ...]]]  # column → value → levels
 
 
 @dataclass(frozen=True)
-class Planning:
-    """Budget, constraints, proof and exploration of a plan, with levels by number and columns by name."""
+class PlanSettings:
+    """Budget, constraints and exploration of a plan."""
 
     budget: float | None = None  # average per customer
     total: float | None = None  # or for all of them together
@@ -69,49 +69,49 @@ class Planning:
     unsupported: str = BAR  # or "allow": levels for the kinds of customers who never got them
 
     @property
-    def bars(self) -> bool:
-        """True if customers never get a level that their kind never got in the log."""
+    def bars_unsupported_levels(self) -> bool:
+        """True if customers never get a level that similar logged customers never got."""
         return self.unsupported == BAR
 
     @property
     def constrained(self) -> bool:
-        """True if the plan has any constraint besides the budget."""
+        """True if the plan has constraints other than the budget."""
         return bool(self.constraints or self.barred or self.fixed)
 
     @property
-    def aimed(self) -> bool:
-        """True if the plan explores for a goal, not at random."""
+    def explores_for_goal(self) -> bool:
+        """True if the plan explores for a goal (evaluation or learning), not at random."""
         return self.explore > 0 and self.explore_for != AT_RANDOM
 
-    def exploring(self, rate: float | None, goal: str | None) -> Planning:
-        """Return the settings with another exploration rate or goal."""
+    def with_exploration(self, rate: float | None, goal: str | None) -> PlanSettings:
+        """Return the plan settings with another exploration rate or goal."""
         section: dict[str, Any] = {"explore_for": self.explore_for if goal is None else goal}
         if rate is not None or self.explore:
             section["explore"] = self.explore if rate is None else rate
         problems: list[Problem] = []
         explore, explore_for = _read_exploration(section, problems)
         planning = replace(self, explore=explore, explore_for=explore_for)
-        refuse("plan", problems + _find_clashes(planning))
+        refuse("plan", problems + _find_exploration_conflicts(planning))
         return planning
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Constraint -> the columns that hold it, one per level."""
+        """Columns that hold each constraint, one column per level."""
         return {word: self.constraints[word] for word in CUSTOMER_COLUMN_KEYS if word in self.constraints}
 
     @property
     def rule_columns(self) -> tuple[str, ...]:
-        """The columns of customers that rules name."""
+        """Customer columns that the constraints refer to."""
         segment = [self.segment] if self.segment else []
         by_level = [name for names in self.columns.values() for name in names]
         return tuple(dict.fromkeys([*segment, *by_level, *self.barred]))
 
-    def average(self, customers: int) -> float:
-        """Return the average budget for a number of customers."""
+    def average_budget(self, customers: int) -> float:
+        """Return the average budget per customer for a number of customers."""
         return self.budget if self.budget is not None else float(self.total or 0.0) / customers
 
-    def lines(self, levels: Levels) -> list[str]:
-        """Return the lines of TOML under [plan], tables last."""
+    def format_toml_lines(self, levels: Levels) -> list[str]:
+        """Return the plan settings as lines of TOML."""
         labels = [to_toml(label) for label in levels.labels]
         plain: dict[str, Any] = {key: getattr(self, key) for key in SCALARS}
         plain |= {setting.word: self.constraints.get(setting.word, 0.0) for setting in NUMBERS}
@@ -133,8 +133,8 @@ class Planning:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def parse_planning(section: dict[str, Any], levels: Levels | None, problems: list[Problem]) -> Planning:
-    """Read the keys under [plan]; add their problems to `problems`."""
+def parse_plan_settings(section: dict[str, Any], levels: Levels | None, problems: list[Problem]) -> PlanSettings:
+    """Parse section [plan] of a campaign file, and collect its problems."""
     limits = {word: section[word] for word in ("budget", "total") if word in section}
     if len(limits) == 2:
         problems.append(Problem("[plan] gives both budget and total", "give the average per customer, or the total"))
@@ -149,7 +149,7 @@ def parse_planning(section: dict[str, Any], levels: Levels | None, problems: lis
     segment = section.get("segment")
     constraints: dict[str, Any] = {}
     for setting in NUMBERS:
-        constraints[setting.word] = _read_number(section, setting.word, setting.most, setting.meaning, problems)
+        constraints[setting.word] = _read_number_setting(section, setting.word, setting.most, setting.meaning, problems)
     if segment is not None and not isinstance(segment, str):
         problems.append(Problem(f"plan.segment is {repr_short(segment)}", "give the column's name in quotes"))
     for word in CUSTOMER_COLUMN_KEYS:
@@ -160,9 +160,9 @@ def parse_planning(section: dict[str, Any], levels: Levels | None, problems: lis
         elif names is not None:
             constraints[word] = tuple(names)
     for setting in TABLES:
-        table: dict[Any, float] = _read_table(section, setting, problems)
+        table: dict[Any, float] = _read_constraint_table(section, setting, problems)
         if setting.per == "level":
-            table = _number_levels(table, setting.word, levels, problems)
+            table = _convert_level_names(table, setting.word, levels, problems)
         elif table and segment is None:
             hint = 'add a line under [plan]: segment = "…", the column that names each customer\'s segment'
             problems.append(Problem(f"plan.{setting.word} without plan.segment", hint))
@@ -174,7 +174,7 @@ def parse_planning(section: dict[str, Any], levels: Levels | None, problems: lis
         problems.append(
             Problem(f"plan.unsupported is {repr_short(unsupported)}", suggest(str(unsupported), (BAR, ALLOW)))
         )
-    planning = Planning(
+    planning = PlanSettings(
         budget=None if wrong_limits else limits.get("budget"),
         total=None if wrong_limits else limits.get("total"),
         exact=exact is True,
@@ -183,22 +183,22 @@ def parse_planning(section: dict[str, Any], levels: Levels | None, problems: lis
         constraints={word: value for word, value in constraints.items() if value},
         explore_for=explore_for,
         budget_confidence=BUDGET_CONFIDENCE if wrong_confidence else confidence,
-        barred=_read_barred(section, levels, problems),
-        fixed=_read_fixed(section, levels, problems),
+        barred=_read_barred_levels(section, levels, problems),
+        fixed=_read_fixed_levels(section, levels, problems),
         unsupported=BAR if unsupported not in (BAR, ALLOW) else unsupported,
     )
-    problems += _find_clashes(planning)
+    problems += _find_exploration_conflicts(planning)
     return planning
 
 
-def _find_clashes(planning: Planning) -> list[Problem]:
-    """Return the keys that exclude exploration, as drawn levels cannot keep limits and have no proof."""
+def _find_exploration_conflicts(planning: PlanSettings) -> list[Problem]:
+    """Return a problem if constraints of the plan exclude exploration."""
     if not planning.explore:
         return []
     eligible = [*planning.columns, *(name for name in ("barred", "fixed") if getattr(planning, name))]
     limits = [word for word in planning.constraints if word not in planning.columns]
     limits += ["exact"] if planning.exact else []
-    if not planning.aimed and eligible:
+    if not planning.explores_for_goal and eligible:
         got = f"plan.explore gives any level at random, also against {join_some([*eligible, *limits])}"
         hint = 'remove explore or them, or add explore_for = "evaluation", which draws eligible levels only'
         return [Problem(got, hint)]
@@ -208,17 +208,17 @@ def _find_clashes(planning: Planning) -> list[Problem]:
 
 
 def _read_exploration(section: dict[str, Any], problems: list[Problem]) -> tuple[float, str]:
-    """Return the exploration rate and goal."""
+    """Read the exploration rate and the goal."""
     goal, known = section.get("explore_for", AT_RANDOM), (AT_RANDOM, *GOALS)
     if goal not in known:
         problems.append(Problem(f"plan.explore_for is {repr_short(goal)}", suggest(str(goal), known)))
         goal = AT_RANDOM
     if goal != AT_RANDOM and "explore" not in section:
         return DEFAULT_RATE, goal
-    return _read_number(section, "explore", 1.0, "a share of customers, from 0 to 1", problems), goal
+    return _read_number_setting(section, "explore", 1.0, "a share of customers, from 0 to 1", problems), goal
 
 
-def _read_number(section: dict[str, Any], key: str, most: float, rule: str, problems: list[Problem]) -> float:
+def _read_number_setting(section: dict[str, Any], key: str, most: float, rule: str, problems: list[Problem]) -> float:
     value = number_or_none(section.get(key, 0.0))
     if value is None or not 0 <= value <= most or math.isinf(value):
         problems.append(Problem(f"plan.{key} is {repr_short(section[key])}", rule))
@@ -226,7 +226,9 @@ def _read_number(section: dict[str, Any], key: str, most: float, rule: str, prob
     return value
 
 
-def _read_table(section: dict[str, Any], setting: ConstraintSetting, problems: list[Problem]) -> dict[str, float]:
+def _read_constraint_table(
+    section: dict[str, Any], setting: ConstraintSetting, problems: list[Problem]
+) -> dict[str, float]:
     word, table = setting.word, section.get(setting.word, {})
     if not isinstance(table, dict):
         hint = f"write [plan.{word}] and one line for each: name = number"
@@ -239,8 +241,10 @@ def _read_table(section: dict[str, Any], setting: ConstraintSetting, problems: l
     return {name: value for name, value in table.items() if name not in wrong}
 
 
-def _number_levels(table: dict[str, Any], word: str, levels: Levels | None, problems: list[Problem]) -> dict[int, Any]:
-    """Return a table with the numbers of levels instead of their names.
+def _convert_level_names(
+    table: dict[str, Any], word: str, levels: Levels | None, problems: list[Problem]
+) -> dict[int, Any]:
+    """Replace the level names of a table by level numbers.
 
     Levels without names and doses are written as in a log: by their numbers or by their costs.
     """
@@ -262,45 +266,47 @@ def _number_levels(table: dict[str, Any], word: str, levels: Levels | None, prob
     return numbered
 
 
-def _read_fixed(section: Mapping[str, Any], levels: Levels | None, problems: list[Problem]) -> dict[str, int]:
-    """Read [plan.fixed]: customer -> level."""
+def _read_fixed_levels(section: Mapping[str, Any], levels: Levels | None, problems: list[Problem]) -> dict[str, int]:
+    """Read section [plan.fixed]: the level of single customers."""
     table = section.get("fixed", {})
-    if not (isinstance(table, dict) and _are_names(table.values())):
+    if not (isinstance(table, dict) and _are_level_names(table.values())):
         hint = 'write [plan.fixed] and for each customer: id = "level"'
         problems.append(Problem(f"plan.fixed is {repr_short(table)}", hint))
         return {}
     names = dict.fromkeys(map(str, table.values()))
-    numbers = {name: level for name in names for level in _number_levels({name: 0}, "fixed", levels, problems)}
+    numbers = {name: level for name in names for level in _convert_level_names({name: 0}, "fixed", levels, problems)}
     return {customer: numbers[str(name)] for customer, name in table.items() if str(name) in numbers}
 
 
-def _read_barred(section: Mapping[str, Any], levels: Levels | None, problems: list[Problem]) -> Barred:
-    """Read [plan.barred]: column -> value -> the levels that customers with this value may not get."""
+def _read_barred_levels(section: Mapping[str, Any], levels: Levels | None, problems: list[Problem]) -> Barred:
+    """Read section [plan.barred]: the levels that customers with some column value may not get."""
     tables = section.get("barred", {})
     columns = list(tables.values()) if isinstance(tables, dict) else [None]
     lists = [names for values in columns for names in (values.values() if isinstance(values, dict) else [None])]
-    if not all(isinstance(names, list) and _are_names(names) for names in lists):
+    if not all(isinstance(names, list) and _are_level_names(names) for names in lists):
         hint = 'write [plan.barred.COLUMN] and for each value the levels: value = ["20"]'
         problems.append(Problem(f"plan.barred is {repr_short(tables)}", hint))
         return {}
     return {
         column: {
-            value: tuple(_number_levels(dict.fromkeys(map(str, names)), "barred", levels, problems))
+            value: tuple(_convert_level_names(dict.fromkeys(map(str, names)), "barred", levels, problems))
             for value, names in values.items()
         }
         for column, values in tables.items()
     }
 
 
-def _are_names(values: Any) -> bool:
+def _are_level_names(values: Any) -> bool:
     return all(isinstance(name, str | int) for name in values)
 
 
 # -- eligible levels --------------------------------------------------------------------------------------------------
 
 
-def find_eligible(customers: Customers, levels: Levels, planning: Planning, *, others: bool = False) -> Array | None:
-    """Return the levels (n, K) that each customer may get, or None without rules about them.
+def find_eligible_levels(
+    customers: Customers, levels: Levels, planning: PlanSettings, *, others: bool = False
+) -> Array | None:
+    """Return the mask (n, K) of the levels that each customer may get; None without such rules.
 
     With `others`, these need not be the customers that the rules were written for: names that none of them has are no problem.
     """
@@ -312,7 +318,7 @@ def find_eligible(customers: Customers, levels: Levels, planning: Planning, *, o
     for level, name in enumerate(columns):
         eligible[:, level] = [bool(value) for value in table.column(name).to_pylist()]
     for column, values in planning.barred.items():
-        words = np.array(_as_words(table.column(column)), dtype=object)
+        words = np.array(_convert_to_texts(table.column(column)), dtype=object)
         for value, barred in values.items():
             rows = words == value
             if not rows.any() and not others:
@@ -320,10 +326,14 @@ def find_eligible(customers: Customers, levels: Levels, planning: Planning, *, o
                 problems.append(Problem(f"plan.barred.{column} names {value!r}, which no customer has", hint))
             eligible[np.ix_(rows, barred)] = False
     # A plan shows customers without ids by the numbers of their rows.
-    ids = [str(row) for row in range(len(customers))] if customers.customer is None else _as_words(customers.customer)
+    ids = (
+        [str(row) for row in range(len(customers))]
+        if customers.customer is None
+        else _convert_to_texts(customers.customer)
+    )
     known = set(ids) if others and planning.fixed else set()
     fixed = {name: level for name, level in planning.fixed.items() if name in known} if others else planning.fixed
-    problems += _fix_levels(ids, levels, fixed, eligible)
+    problems += _apply_fixed_levels(ids, levels, fixed, eligible)
     without = np.flatnonzero(~eligible.any(axis=1))
     if len(without):
         got = f"{len(without):,} customers may get no level at all, such as {join_some([ids[k] for k in without[:3]])}"
@@ -332,8 +342,8 @@ def find_eligible(customers: Customers, levels: Levels, planning: Planning, *, o
     return eligible
 
 
-def _fix_levels(ids: Sequence[str], levels: Levels, fixed: Mapping[str, int], eligible: Array) -> list[Problem]:
-    """Restrict fixed customers to their level; return the conflicts with other rules."""
+def _apply_fixed_levels(ids: Sequence[str], levels: Levels, fixed: Mapping[str, int], eligible: Array) -> list[Problem]:
+    """Restrict single customers to their fixed level, and return conflicts with other rules."""
     rows = {word: row for row, word in enumerate(ids) if word in fixed} if fixed else {}
     problems = []
     if missing := [customer for customer in fixed if customer not in rows]:
@@ -348,5 +358,5 @@ def _fix_levels(ids: Sequence[str], levels: Levels, fixed: Mapping[str, int], el
     return problems[:MAX_PROBLEMS]
 
 
-def _as_words(column: pa.ChunkedArray | pa.Array) -> list[str]:
+def _convert_to_texts(column: pa.ChunkedArray | pa.Array) -> list[str]:
     return [str(value) for value in column.to_pylist()]

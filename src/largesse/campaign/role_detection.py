@@ -1,4 +1,4 @@
-"""Roles of the columns of a table, guessed from their names (English and German) and values."""
+"""Detection of column roles (level, response, …) from names, in English and German, and from values."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ CONTROL = re.compile(r"^(control|holdout|placebo|untreated|kontroll\w*)\b", re.I
 
 @dataclass(frozen=True)
 class DraftColumn:
-    """Kind and values of one column."""
+    """Kind, values and words of one column of a table."""
 
     name: str
     kind: str  # number, text, date, nothing or other
@@ -90,15 +90,15 @@ class DraftColumn:
     words: tuple[str, ...] = ()  # the values of a text column with at most `MAX_SPLIT_LEVEL` of them
 
     @property
-    def tokens(self) -> tuple[str, ...]:
-        """The words of the name: of ``Kunden-Nr.`` and ``kundenNr`` they are kunden and nr."""
+    def name_words(self) -> tuple[str, ...]:
+        """Lower-case words of the column's name, such as kunden and nr for ``Kunden-Nr.``."""
         spaced = re.sub(r"(?<=[a-zäöüß0-9])(?=[A-ZÄÖÜ])", " ", self.name)
         return tuple(token for token in re.split(r"[\W_]+", spaced.casefold()) if token)
 
     @property
     def is_id(self) -> bool:
-        """True if the name is that of an identifier, which predicts nothing about the next customer."""
-        tokens = self.tokens
+        """True if the column's name is that of an identifier."""
+        tokens = self.name_words
         if any(token in ("id", "ids", "uuid", "guid") or JOINED_ID.match(token) for token in tokens):
             return True
         if tokens and tokens[-1].endswith("id") and tokens[-1] not in WORDS_IN_ID and self.distinct >= MIN_ID_VALUES:
@@ -107,10 +107,10 @@ class DraftColumn:
 
     @property
     def looks_protected(self) -> bool:
-        """True if the name is that of a protected attribute, such as sex or religion."""
-        return self.matches(PROTECTED)
+        """True if the column's name is that of a protected attribute, such as sex or religion."""
+        return self.name_matches(PROTECTED)
 
-    def numbers_rows(self, rows: int) -> bool:
+    def is_row_number(self, rows: int) -> bool:
         """Test if the values are consecutive whole numbers, one for each row."""
         if self.values is None or self.distinct != rows or rows < MIN_NUMBERED_ROWS:
             return False
@@ -121,23 +121,25 @@ class DraftColumn:
         """True if the values are 0 and 1."""
         return self.values is not None and self.distinct == 2 and bool(((self.values == 0) | (self.values == 1)).all())
 
-    def matches(self, pattern: re.Pattern[str]) -> bool:
-        """Test if a word of the name, or the name without spaces, matches."""
-        return any(pattern.search(token) for token in (*self.tokens, "".join(self.tokens)))
+    def name_matches(self, pattern: re.Pattern[str]) -> bool:
+        """Test if the column's name, or a word of it, matches a pattern."""
+        return any(pattern.search(token) for token in (*self.name_words, "".join(self.name_words)))
 
-    def matches_now(self, pattern: re.Pattern[str]) -> bool:
-        """Test if the name matches and does not refer to earlier times."""
-        earlier = EARLIER.intersection(self.tokens) or any(EARLIER_TIME.fullmatch(token) for token in self.tokens)
-        return not earlier and self.matches(pattern)
+    def name_matches_present(self, pattern: re.Pattern[str]) -> bool:
+        """Test if the column's name matches a pattern and does not refer to the past."""
+        earlier = EARLIER.intersection(self.name_words) or any(
+            EARLIER_TIME.fullmatch(token) for token in self.name_words
+        )
+        return not earlier and self.name_matches(pattern)
 
-    def lies_in(self, low: float, high: float = np.inf) -> bool:
-        """Test if all values are numbers in a range."""
+    def has_values_between(self, low: float, high: float = np.inf) -> bool:
+        """Test if all values are numbers within a range."""
         return self.values is not None and bool(self.values.min() >= low and self.values.max() <= high)
 
 
 @dataclass(frozen=True)
 class RoleGuesses:
-    """Guessed columns by role, the alternatives, and the columns that are not offered as features."""
+    """Guessed column of each role, with alternatives, reasons and unsuitable columns."""
 
     roles: Mapping[str, str]  # level and response may be missing
     others: Mapping[str, tuple[str, ...]]  # role → further columns that could be it, the likeliest first
@@ -148,7 +150,7 @@ class RoleGuesses:
 
 
 def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, str] | None = None) -> RoleGuesses:
-    """Guess the column of each role; `known` roles are kept, and their columns get no other role."""
+    """Guess the column of each role, and keep known roles."""
     roles = dict(known or {})
     others: dict[str, tuple[str, ...]] = {}
     reasons = dict.fromkeys(roles, EXCLUDED)
@@ -158,21 +160,25 @@ def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, s
 
     tests: dict[str, Callable[[DraftColumn], bool]] = {
         "propensity": _may_be_propensity,
-        "weight": lambda c: bool(WEIGHT.intersection(c.tokens)) and c.lies_in(0),
+        "weight": lambda c: bool(WEIGHT.intersection(c.name_words)) and c.has_values_between(0),
         "cluster": lambda c: _may_be_cluster(c, rows),
-        "logger": lambda c: 0 < c.distinct <= 100 and bool({"logger", "logging", "policy"}.intersection(c.tokens)),
+        "logger": lambda c: 0 < c.distinct <= 100 and bool({"logger", "logging", "policy"}.intersection(c.name_words)),
         "customer": lambda c: _may_be_customer(c, rows),
         "level": _may_be_level,
-        "response": lambda c: c.values is not None and c.distinct >= 2 and c.matches_now(OUTCOME) and not c.is_id,
+        "response": lambda c: (
+            c.values is not None and c.distinct >= 2 and c.name_matches_present(OUTCOME) and not c.is_id
+        ),
     }
     for role, fits in tests.items():
         reason = BY_NAME
         candidates = [c for c in free() if c.kind not in ("nothing", "other") and fits(c)]
         if role == "level":
             reason = BY_NAME if candidates else "one of its values means no incentive"
-            candidates = sorted(candidates, key=lambda c: c.name.casefold() != "level") or _with_control(free())
+            candidates = sorted(candidates, key=lambda c: c.name.casefold() != "level") or _find_columns_with_control(
+                free()
+            )
         if role == "customer":  # the id of a person, not that of an order
-            candidates.sort(key=lambda c: not PEOPLE.intersection(c.tokens))
+            candidates.sort(key=lambda c: not PEOPLE.intersection(c.name_words))
         if role == "response":  # a 0/1 column is the likelier outcome
             candidates.sort(key=lambda c: c.distinct != 2)
         if role not in roles and candidates:
@@ -181,32 +187,32 @@ def guess_roles(columns: Sequence[DraftColumn], rows: int, known: Mapping[str, s
     # Costs are only suggested: a column taken for costs by mistake would change the plan.
     others["cost_column"] = () if "cost_column" in roles else tuple(c.name for c in free() if _may_be_cost(c))
     if "response" not in roles:
-        numeric = [c for c in free() if not c.is_id and c.distinct >= 2 and c.lies_in(0)]
+        numeric = [c for c in free() if not c.is_id and c.distinct >= 2 and c.has_values_between(0)]
         others["response"] = tuple(c.name for c in sorted(numeric, key=lambda c: not c.yes_or_no))
     if "level" not in roles:
         others["level"] = tuple(c.name for c in free() if not c.is_id and 2 <= c.distinct <= MAX_LEVELS)
-    left_out = {column.name: _find_reason(column, rows) for column in free()}
+    left_out = {column.name: _explain_exclusion(column, rows) for column in free()}
     return RoleGuesses(roles, others, {name: reason for name, reason in left_out.items() if reason}, reasons)
 
 
 def _may_be_level(column: DraftColumn) -> bool:
     if not 2 <= column.distinct <= MAX_LEVELS or column.is_id:
         return False
-    return column.matches_now(TREATMENT) and not column.matches(REDEEMED)
+    return column.name_matches_present(TREATMENT) and not column.name_matches(REDEEMED)
 
 
 def _may_be_propensity(column: DraftColumn) -> bool:
-    positive = column.lies_in(np.nextafter(0, 1), 1)
-    return positive and not OTHER_SCORES.intersection(column.tokens) and column.matches(PROPENSITY)
+    positive = column.has_values_between(np.nextafter(0, 1), 1)
+    return positive and not OTHER_SCORES.intersection(column.name_words) and column.name_matches(PROPENSITY)
 
 
 def _may_be_cost(column: DraftColumn) -> bool:
-    return column.distinct > 2 and column.lies_in(0) and column.matches_now(COST)
+    return column.distinct > 2 and column.has_values_between(0) and column.name_matches_present(COST)
 
 
 def _may_be_cluster(column: DraftColumn, rows: int) -> bool:
-    """Test if rows with the same value may depend on each other: those of a household, a village or a shop."""
-    tokens = set(column.tokens) - NUMBERED
+    """Test if a column may be the cluster, such as a household or a shop."""
+    tokens = set(column.name_words) - NUMBERED
     if not 1 < column.distinct < rows:
         return False
     if "cluster" in tokens or (tokens and HOMES.issuperset(tokens)):
@@ -215,36 +221,36 @@ def _may_be_cluster(column: DraftColumn, rows: int) -> bool:
 
 
 def _may_be_customer(column: DraftColumn, rows: int) -> bool:
-    """Test if the values may be the ids of customers, who may have several rows each."""
-    tokens = set(column.tokens) - NUMBERED
+    """Test if a column may hold customer ids."""
+    tokens = set(column.name_words) - NUMBERED
     person = bool(PEOPLE.intersection(tokens) or not tokens)
     return column.is_id and (column.distinct == rows or (person and MIN_CLUSTERS <= column.distinct < rows))
 
 
-def _with_control(columns: Sequence[DraftColumn]) -> list[DraftColumn]:
-    """Return the only text column with one value such as none, control or No E-Mail; empty if there are several."""
+def _find_columns_with_control(columns: Sequence[DraftColumn]) -> list[DraftColumn]:
+    """Return the only text column with one value such as none or control, as a candidate for the level."""
     controlled = [c for c in columns if sum(map(means_no_incentive, c.words)) == 1]
-    named = [c for c in controlled if {"segment", "group", "gruppe", "variant", "campaign"}.intersection(c.tokens)]
+    named = [c for c in controlled if {"segment", "group", "gruppe", "variant", "campaign"}.intersection(c.name_words)]
     return (controlled if len(controlled) == 1 else named) if len(named) <= 1 else []
 
 
-def _find_reason(column: DraftColumn, rows: int) -> str:
-    """Return why a column should not be a feature; empty if it may be one."""
+def _explain_exclusion(column: DraftColumn, rows: int) -> str:
+    """Return the reason why a column should not be a feature; empty if it may be one."""
     if column.is_id:
         return IDENTIFIER
-    if column.numbers_rows(rows):
+    if column.is_row_number(rows):
         return "numbers the rows"
-    if column.matches_now(OUTCOME) and column.values is not None:
+    if column.name_matches_present(OUTCOME) and column.values is not None:
         return "may have happened afterwards"
-    if column.matches_now(TREATMENT) or any(CONTROL.search(word) for word in column.words):
+    if column.name_matches_present(TREATMENT) or any(CONTROL.search(word) for word in column.words):
         return "may say what was given"
     if _may_be_cost(column):
         return "may be what the row cost"
     return "may be a probability of what was given" if _may_be_propensity(column) else ""
 
 
-def find_companions(table: pa.Table, roles: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """Return the named columns that have one value for each level and so were set with the level, each with the reason."""
+def find_columns_set_with_level(table: pa.Table, roles: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    """Return the columns that have one value for each level, each with the reason to exclude it."""
     if roles.get("level", "") not in table.column_names:
         return {}
     level = number_distinct_values(table.column(roles["level"]))
@@ -257,8 +263,8 @@ def find_companions(table: pa.Table, roles: Mapping[str, str], names: Sequence[s
     return companions
 
 
-def find_consequences(table: pa.Table, roles: Mapping[str, str]) -> dict[str, str]:
-    """Return the columns without a role that are filled only in rows that responded, each with the reason.
+def find_columns_after_response(table: pa.Table, roles: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns that are filled only in rows with a response, each with the reason to exclude it.
 
     They become known after the response, such as the size of an order, and would give it away to a model.
     """
@@ -272,15 +278,15 @@ def find_consequences(table: pa.Table, roles: Mapping[str, str]) -> dict[str, st
     consequences = {}
     for name in table.column_names:
         if name not in roles.values():
-            filled = _find_filled(table.column(name))
+            filled = _mark_filled_rows(table.column(name))
             # Rows that are filled whatever the response all respond with the probability share^rows.
             if not filled[~responded].any() and filled.sum() * log(share) < log(CHANCE):
                 consequences[name] = AFTER_RESPONSE
     return consequences
 
 
-def _find_filled(column: pa.ChunkedArray) -> Array:
-    """Return a mask (n,) of rows without null, zero and empty text."""
+def _mark_filled_rows(column: pa.ChunkedArray) -> Array:
+    """Return a mask (n,) of the rows that are not null, zero or empty."""
     kind = find_feature_kind(column.type)
     if kind == "number":
         values = convert_to_floats(column)

@@ -1,4 +1,4 @@
-"""Commands of one campaign: demo, init, run, fit, plan, evaluate, report, export, doctor."""
+"""Commands on one campaign: demo, init, run, fit, plan, evaluate, report, export, doctor."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from largesse.campaign import (
     BUDGET_KEYS,
     DraftAnswers,
     SpendingOverrides,
-    campaign_from_options,
-    inspect_table,
+    make_campaign_from_options,
+    parse_number_list,
+    profile_table,
     read_campaign,
-    read_list,
-    split_list,
-    write_draft,
+    split_comma_list,
+    write_campaign_text,
 )
-from largesse.cli.draft_questions import ask_draft, print_draft
-from largesse.cli.result_output import echo, exit_by_answers, present
+from largesse.cli.draft_questions import ask_draft_questions, print_draft
+from largesse.cli.result_output import exit_by_answers, print_json_or_summary, print_text_or_json
 from largesse.cli.shared_options import (
     AsJson,
     Budget,
@@ -43,9 +43,9 @@ from largesse.cli.shared_options import (
     RunFolder,
     Total,
     Weight,
-    choose_engine,
-    column_option,
-    pick,
+    make_column_option,
+    open_chosen_engine,
+    select_given_options,
 )
 from largesse.errors import Problem, fail, find_path_problems, plural, refuse
 from largesse.evaluation import ESTIMATORS
@@ -73,13 +73,13 @@ def demo(
     campaign, table = pipeline.demo_campaign()
     with show_progress(as_json or quiet) as progress:
         answer = pipeline.run(campaign, out, progress, table=table)
-    _print_answer(answer, out, as_json, quiet)
+    _print_run_summary(answer, out, as_json, quiet)
 
 
 def init(
     log: Annotated[str, typer.Argument(help="The log: a table in a file of any usual kind.")],
-    level: Annotated[str | None, column_option("level")] = None,
-    response: Annotated[str | None, column_option("response")] = None,
+    level: Annotated[str | None, make_column_option("level")] = None,
+    response: Annotated[str | None, make_column_option("response")] = None,
     customer: Customer = None,
     cluster: Cluster = None,
     cost_column: Annotated[
@@ -124,11 +124,11 @@ def init(
     roles = {"level": level, "response": response, "customer": customer, "cluster": cluster, "cost_column": cost_column}
     answers = DraftAnswers(
         roles={role: column for role, column in roles.items() if column is not None},
-        exclude=split_list(exclude),
-        known_before=split_list(known_before),
-        protected=split_list(protected),
-        names=split_list(names),
-        costs=() if costs is None else read_list(costs, "--costs"),
+        exclude=split_comma_list(exclude),
+        known_before=split_comma_list(known_before),
+        protected=split_comma_list(protected),
+        names=split_comma_list(names),
+        costs=() if costs is None else parse_number_list(costs, "--costs"),
         budget=budget,
         total=total,
         unit=unit,
@@ -138,16 +138,16 @@ def init(
     )
     with show_progress(quiet) as progress:
         progress("profiling the table", 0.0)
-        profile = inspect_table(log, query)
-        draft = answers.guess(profile)
+        profile = profile_table(log, query)
+        draft = answers.make_draft(profile)
     if sys.stdin.isatty() and sys.stdout.isatty() and not (yes or quiet):
-        answers = ask_draft(profile, answers)
-        draft = answers.guess(profile)
+        answers = ask_draft_questions(profile, answers)
+        draft = answers.make_draft(profile)
     elif not quiet:
         print_draft(draft)
-    pipeline.write_text(out, write_draft(draft, log, out, answers))
+    pipeline.write_text(out, write_campaign_text(draft, log, out, answers))
     hint = "Fill in its blank lines, if any, and look through those marked CHECK"
-    echo({}, f"wrote {out}. {hint}, then: largesse doctor {out}", as_json=False, quiet=quiet)
+    print_text_or_json({}, f"wrote {out}. {hint}, then: largesse doctor {out}", as_json=False, quiet=quiet)
 
 
 def run(
@@ -175,16 +175,16 @@ def run(
         budget=budget, total=total, confidence=confidence
     )
     folder = out or Path(settings.out or campaign.with_suffix("").name + "-run")
-    with show_progress(as_json or quiet) as progress, choose_engine(engine, master, plan_to) as opened:
+    with show_progress(as_json or quiet) as progress, open_chosen_engine(engine, master, plan_to) as opened:
         answer = pipeline.run(settings, folder, progress, engine=opened, strict=strict)
-    _print_answer(answer, folder, as_json, quiet)
+    _print_run_summary(answer, folder, as_json, quiet)
     exit_by_answers(answer["answer"]["warnings"], answer["verdict"])
 
 
 def fit(
     log: Annotated[str, typer.Argument(help="The log: a Parquet, CSV or Arrow file, or a glob in quotes.")],
-    level: Annotated[str, column_option("level")],
-    response: Annotated[str, column_option("response")],
+    level: Annotated[str, make_column_option("level")],
+    response: Annotated[str, make_column_option("response")],
     out: Annotated[Path, typer.Option("--out", help="Run folder to write.")],
     costs: Annotated[
         str | None,
@@ -230,12 +230,12 @@ def fit(
     quiet: Quiet = False,
 ) -> None:
     """Fit a response model to a log and write a run folder."""
-    columns, levels = pick(locals(), ROLES), pick(locals(), LEVEL_FLAGS)
+    columns, levels = select_given_options(locals(), ROLES), select_given_options(locals(), LEVEL_FLAGS)
     if costs is None and cost_column is None:
         hint = "add --costs 0,5,10, or --cost-column with what each row really cost"
         fail("fit", Problem("nothing says what levels cost", hint))
     more: dict[str, Any] = {} if most_rows is None else {"data": {"most_rows": most_rows}}
-    campaign = campaign_from_options(log, columns, levels, model={"name": model, "seed": seed}, **more)
+    campaign = make_campaign_from_options(log, columns, levels, model={"name": model, "seed": seed}, **more)
     with show_progress(as_json or quiet) as progress:
         answer = pipeline.fit(campaign, out, progress)
     rows = f" ({answer['sample']['rows']:,} of {answer['sample']['of']:,} rows)" if answer["sample"] else ""
@@ -243,7 +243,7 @@ def fit(
         f"learnt {answer['response']['name']!r} at {plural(len(answer['levels']), 'level')} from {campaign.log}{rows}"
     )
     text += f"; model: {answer['model']['name']}\nnext: largesse plan {out} CUSTOMERS --budget …"
-    echo(answer, text, as_json=as_json, quiet=quiet)
+    print_text_or_json(answer, text, as_json=as_json, quiet=quiet)
 
 
 def plan(
@@ -276,12 +276,12 @@ def plan(
     spent: SpendingOverrides = {"budget": budget, "total": total, "confidence": confidence}
     spent |= {"explore": explore, "explore_for": explore_for}
     about = {} if as_json or quiet else pipeline.describe_run_folder(run_folder)
-    with show_progress(as_json or quiet) as progress, choose_engine(engine, master, plan_to) as opened:
+    with show_progress(as_json or quiet) as progress, open_chosen_engine(engine, master, plan_to) as opened:
         made = pipeline.plan(
             run_folder, customers, kind=kind, out=out, raw_ids=raw_ids, progress=progress, engine=opened, **spent
         )
     path = out or run_folder / "plan.parquet"
-    present(made, lambda: print_plan({**about, **made}, path, run_folder), as_json=as_json, quiet=quiet)
+    print_json_or_summary(made, lambda: print_plan({**about, **made}, path, run_folder), as_json=as_json, quiet=quiet)
 
 
 def evaluate(
@@ -297,7 +297,7 @@ def evaluate(
     with show_progress(as_json or quiet) as progress:
         judged = pipeline.judge(run_folder, log, budget=budget, estimator=estimator, progress=progress)
     path, warnings = run_folder / "evaluation.json", judged["warnings"]
-    present(
+    print_json_or_summary(
         judged,
         lambda: print_plan_evaluation({**about, **judged}, path),
         as_json=as_json,
@@ -326,13 +326,13 @@ def report(
             fail("report", Problem("--slides is given with --short or --out", "give --slides alone"))
         paths = pipeline.write_slides(run_folder, slides)
         wrote = [str(path) for path in paths]
-        echo({"slides": wrote}, f"wrote {', '.join(wrote)}", as_json=as_json, quiet=quiet)
+        print_text_or_json({"slides": wrote}, f"wrote {', '.join(wrote)}", as_json=as_json, quiet=quiet)
         return
     if short and out is None:
         folder = run_folder.absolute()
         out = folder.parent / f"{folder.name}-short.html"
     answer = pipeline.report(run_folder, out, short=short)
-    echo(answer, f"wrote {out or run_folder / 'report.html'}", as_json=as_json, quiet=quiet)
+    print_text_or_json(answer, f"wrote {out or run_folder / 'report.html'}", as_json=as_json, quiet=quiet)
 
 
 def export(
@@ -353,16 +353,16 @@ def export(
     quiet: Quiet = False,
 ) -> None:
     """Export the policy as SQL, as an ONNX model, or as a policy tree."""
-    settings = pick(locals(), EXPORT_OPTIONS)
+    settings = select_given_options(locals(), EXPORT_OPTIONS)
     with show_progress(as_json or quiet) as progress:
         answer = pipeline.export(run_folder, out, progress, **settings)
-    echo(answer, answer["text"], as_json=as_json, quiet=quiet)
+    print_text_or_json(answer, answer["text"], as_json=as_json, quiet=quiet)
 
 
 def doctor(
     log: Annotated[str, typer.Argument(help="The log: a table, a campaign file or a run folder.")],
-    level: Annotated[str | None, column_option("level")] = None,
-    response: Annotated[str | None, column_option("response")] = None,
+    level: Annotated[str | None, make_column_option("level")] = None,
+    response: Annotated[str | None, make_column_option("response")] = None,
     propensity: Propensity = None,
     propensity_strata: PropensityStrata = None,
     cost_column: CostColumn = None,
@@ -384,15 +384,19 @@ def doctor(
     Each check returns fine, careful or no. The columns of a bare table are guessed unless options name them. The exit code
     is 0 if all are fine, 10 if a check returned careful, 20 if one returned no; 2 is an error.
     """
-    columns, levels = pick(locals(), ROLES), pick(locals(), ("costs", "names"))
+    columns, levels = select_given_options(locals(), ROLES), select_given_options(locals(), ("costs", "names"))
     campaign, guessed = pipeline.find_campaign(log, columns, levels)
     with show_progress(as_json or quiet) as progress:
         answer = pipeline.examine(campaign, guessed=guessed, out=out, progress=progress)
     warnings = answer["support"]["checks"]
-    present(answer, lambda: print_log_checkup(answer, out), as_json=as_json, quiet=quiet, warnings=warnings)
+    print_json_or_summary(
+        answer, lambda: print_log_checkup(answer, out), as_json=as_json, quiet=quiet, warnings=warnings
+    )
     exit_by_answers(warnings)
 
 
-def _print_answer(answer: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
+def _print_run_summary(answer: dict[str, Any], folder: Path, as_json: bool, quiet: bool) -> None:
     numbers, warnings = {"run": str(folder), **answer}, answer["answer"]["warnings"]
-    present(numbers, lambda: print_run_result(answer, folder), as_json=as_json, quiet=quiet, warnings=warnings)
+    print_json_or_summary(
+        numbers, lambda: print_run_result(answer, folder), as_json=as_json, quiet=quiet, warnings=warnings
+    )

@@ -1,4 +1,4 @@
-"""Entry point of the command line: registration of the commands, errors, signals and exit codes."""
+"""Entry point of the command line, with commands, error messages, signals and exit codes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from largesse.version import __version__
 
 
 class Commands(TyperGroup):
-    """The group of commands, listed with the first sentence of their help on as many lines as it needs."""
+    """Command group whose help lists each command with its first sentence."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of commands."""
+        """Write the list of commands for the help."""
         known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         firsts = {name: (command.help or "").split("\n\n")[0] for name, command in known.items() if command is not None}
         with formatter.section("Commands"):
@@ -71,8 +71,8 @@ app.command(
 
 
 def main() -> None:
-    """Run the command line; errors that a person can correct show no traceback."""
-    signal.signal(signal.SIGTERM, terminate)
+    """Run the command line, with short messages for user errors."""
+    signal.signal(signal.SIGTERM, exit_on_signal)
     # Threads of OpenMP that wait must not compute: on a busy machine they take the time of those that work.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
@@ -100,14 +100,14 @@ def main() -> None:
         sys.exit(2)
 
 
-def terminate(*_: object) -> None:
-    """Stop by an exception, so that temporary folders are removed; hide errors of unfinished objects."""
+def exit_on_signal(*_: object) -> None:
+    """Exit on a signal by an exception, so that temporary folders are removed."""
     sys.unraisablehook = lambda _: None
     sys.exit(143)
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def _print_version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
         typer.echo(f"largesse {__version__}")
         raise typer.Exit

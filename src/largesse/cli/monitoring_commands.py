@@ -1,4 +1,4 @@
-"""Commands after a campaign: check, power, log."""
+"""Commands after a campaign: check its results, size a test, write the next log."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from largesse import pipeline
-from largesse.cli.result_output import echo, present
-from largesse.cli.shared_options import AsJson, Quiet, pick
+from largesse.cli.result_output import print_json_or_summary, print_text_or_json
+from largesse.cli.shared_options import AsJson, Quiet, select_given_options
 from largesse.errors import plural
 from largesse.io import to_json
-from largesse.monitoring import PowerSpec
+from largesse.monitoring import PowerSettings
 from largesse.progress import show_progress
 from largesse.report import print_campaign_check, print_test_sizes
 
@@ -35,7 +35,9 @@ def check(
         decisions = _read_decisions(ledger)
         result, answer = pipeline.check(run_folder, log, decisions=decisions, out=out, progress=progress)
     warnings = answer["checks"]
-    present(answer, lambda: print_campaign_check(answer, out), as_json=as_json, quiet=quiet, warnings=warnings)
+    print_json_or_summary(
+        answer, lambda: print_campaign_check(answer, out), as_json=as_json, quiet=quiet, warnings=warnings
+    )
     raise typer.Exit(result.code)
 
 
@@ -58,10 +60,10 @@ def power(
     quiet: Quiet = False,
 ) -> None:
     """Estimate the number of customers that a test of the plan needs, and its duration."""
-    spec = PowerSpec(**pick(locals(), POWER_OPTIONS))
+    spec = PowerSettings(**select_given_options(locals(), POWER_OPTIONS))
     with show_progress(as_json or quiet) as progress:
         analysis = pipeline.power(run_folder, incumbent, spec=spec, progress=progress)
-    present(to_json(analysis), lambda: print_test_sizes(analysis), as_json=as_json, quiet=quiet)
+    print_json_or_summary(to_json(analysis), lambda: print_test_sizes(analysis), as_json=as_json, quiet=quiet)
 
 
 def log(
@@ -104,11 +106,11 @@ def log(
         lines.append(f"no level was drawn at random, so a run cannot learn from this log; {hint}")
     elif campaign is not None:
         lines.append(f"learn from it: largesse run {campaign}")
-    echo(answer, "\n".join(lines), as_json=as_json, quiet=quiet)
+    print_text_or_json(answer, "\n".join(lines), as_json=as_json, quiet=quiet)
 
 
 def _read_decisions(address: str | None) -> Any:
-    """Return the decisions of a ledger as a table, or None without an address."""
+    """Read the decisions of a ledger as a table; return None without a ledger."""
     if address is None:
         return None
     from largesse.serve import read_decisions

@@ -1,4 +1,4 @@
-"""Output of results: summaries or JSON, warnings, and exit codes."""
+"""Output of command results as a summary or as JSON, with warnings and exit codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from largesse.records import EXIT_CODES, SERIOUS_ANSWERS
 from largesse.report import print_warnings
 
 
-def present(
+def print_json_or_summary(
     numbers: Mapping[str, Any],
     show: Callable[[], None],
     *,
@@ -21,9 +21,9 @@ def present(
     quiet: bool,
     warnings: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Print numbers as JSON or as `show` does; a quiet command prints only warnings, on the standard error."""
+    """Print a result as JSON or as a summary; a quiet command prints only warnings."""
     if as_json:
-        echo_json(numbers)
+        print_json(numbers)
     elif not quiet:
         show()
     elif warnings:
@@ -31,7 +31,7 @@ def present(
 
 
 def exit_by_answers(findings: Sequence[Mapping[str, Any]], verdict: Mapping[str, Any] | None = None) -> None:
-    """Exit with the code of the most serious answer of the checks; a verdict that the log cannot say counts as "no"."""
+    """Exit with the code of the most serious finding or verdict."""
     answers = {finding["answer"] for finding in findings}
     if verdict is not None and verdict["recommended"] is None:
         answers.add("no")
@@ -39,15 +39,15 @@ def exit_by_answers(findings: Sequence[Mapping[str, Any]], verdict: Mapping[str,
         raise typer.Exit(EXIT_CODES[serious[0]])
 
 
-def echo(content: Mapping[str, Any], text: str, *, as_json: bool, quiet: bool) -> None:
-    """Print a text, or its numbers as JSON; a quiet command prints only the JSON."""
+def print_text_or_json(content: Mapping[str, Any], text: str, *, as_json: bool, quiet: bool) -> None:
+    """Print a result as text or as JSON; a quiet command prints no text."""
     if as_json:
-        echo_json(content)
+        print_json(content)
     elif not quiet:
         typer.echo(make_visible(text))
 
 
-def echo_json(content: Mapping[str, Any]) -> None:
-    """Print JSON with characters that the terminal can show, and escapes for others."""
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print a result as JSON, with escapes for characters that terminals do not show."""
     text = json.dumps(content, ensure_ascii=False)
     typer.echo(text if make_visible(text) == text else json.dumps(content))

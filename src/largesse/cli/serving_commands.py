@@ -1,4 +1,4 @@
-"""Commands of servers and budgets over time: serve, pace, ledger, studio."""
+"""Commands of servers and ledgers: serve, pace, ledger, studio."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from largesse.cli.result_output import echo, present
-from largesse.cli.shared_options import AsJson, Budget, Most, Promises, Quiet, RunFolder, Total, pick
+from largesse.cli.result_output import print_json_or_summary, print_text_or_json
+from largesse.cli.shared_options import AsJson, Budget, Most, Promises, Quiet, RunFolder, Total, select_given_options
 from largesse.progress import show_progress
 from largesse.report import print_pacing_results
 
@@ -49,7 +49,7 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve decisions over HTTP, customer by customer, within the budget of a ledger."""
-    options = pick(locals(), LEDGER_OPTIONS)
+    options = select_given_options(locals(), LEDGER_OPTIONS)
     from largesse.serve import ServiceSettings, open_service, parse_ledger_options
 
     open_service(
@@ -89,13 +89,13 @@ def pace(
     quiet: Quiet = False,
 ) -> None:
     """Simulate pacing before serving: customers arrive one by one, and the budget is kept."""
-    settings = pick(locals(), STREAM_OPTIONS)
+    settings = select_given_options(locals(), STREAM_OPTIONS)
     from largesse import serve as service
 
     with show_progress(as_json or quiet) as progress:
         pace_settings = service.parse_pace_options(stream, settings)
         answer = service.pace(run_folder, pace_settings, progress, budget=budget, total=total, out=out)
-    present(answer, lambda: print_pacing_results(answer, out), as_json=as_json, quiet=quiet)
+    print_json_or_summary(answer, lambda: print_pacing_results(answer, out), as_json=as_json, quiet=quiet)
 
 
 def ledger(
@@ -114,7 +114,7 @@ def ledger(
 
     answer = audit_ledger(address, total, out)
     text = describe_standing(answer)
-    echo(answer, text if out is None else f"{text}\nwrote {out}", as_json=as_json, quiet=quiet)
+    print_text_or_json(answer, text if out is None else f"{text}\nwrote {out}", as_json=as_json, quiet=quiet)
 
 
 def studio(

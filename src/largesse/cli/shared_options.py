@@ -1,4 +1,4 @@
-"""Options that several commands share, and the engine that they choose."""
+"""Command-line options that several commands share."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from largesse import pipeline
 from largesse.records import ROLES
 
 
-def column_option(role: str) -> Any:
-    """Return the option that names the column of a role."""
+def make_column_option(role: str) -> Any:
+    """Return the command-line option that names the column of a role."""
     return typer.Option(help=f"{'Comma-separated:' if role == 'features' else 'Column with'} {ROLES[role]}.")
 
 
@@ -58,14 +58,14 @@ PlanTo = Annotated[
 ]
 
 # The columns of a log.
-Propensity = Annotated[str | None, column_option("propensity")]
-PropensityStrata = Annotated[str | None, column_option("propensity_strata")]
-CostColumn = Annotated[str | None, column_option("cost_column")]
-Logger = Annotated[str | None, column_option("logger")]
-Cluster = Annotated[str | None, column_option("cluster")]
-Weight = Annotated[str | None, column_option("weight")]
-Customer = Annotated[str | None, column_option("customer")]
-Features = Annotated[str | None, column_option("features")]
+Propensity = Annotated[str | None, make_column_option("propensity")]
+PropensityStrata = Annotated[str | None, make_column_option("propensity_strata")]
+CostColumn = Annotated[str | None, make_column_option("cost_column")]
+Logger = Annotated[str | None, make_column_option("logger")]
+Cluster = Annotated[str | None, make_column_option("cluster")]
+Weight = Annotated[str | None, make_column_option("weight")]
+Customer = Annotated[str | None, make_column_option("customer")]
+Features = Annotated[str | None, make_column_option("features")]
 
 # Promises whose costs are paid later.
 Promises = Annotated[
@@ -80,8 +80,8 @@ Most = Annotated[
 ]
 
 
-def pick(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return the named options that have a value.
+def select_given_options(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the named options that the user has set.
 
     >>> pick({"level": "coupon", "weight": None, "out": "run"}, ["level", "weight"])
     {'level': 'coupon'}
@@ -89,8 +89,8 @@ def pick(options: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: options[name] for name in names if options[name] is not None}
 
 
-def choose_engine(engine: str | None, master: str | None, plan_to: str | None) -> AbstractContextManager[Any]:
-    """Return the engine that the options name (default: this machine)."""
+def open_chosen_engine(engine: str | None, master: str | None, plan_to: str | None) -> AbstractContextManager[Any]:
+    """Open the engine (local or Spark) that the options name."""
     options = {"engine": engine, "master": master, "plan_to": plan_to}
     chosen = {name: value for name, value in options.items() if value is not None}
     return pipeline.open_engine(**chosen) if chosen else nullcontext(pipeline.LOCAL_ENGINE)

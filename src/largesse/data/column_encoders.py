@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from largesse.data.arrow_columns import Kind, convert_to_floats, convert_to_seconds, index_words
-from largesse.io import at_place, read_record, read_scalar
+from largesse.io import check_scalar_type, join_field_path, read_record
 from largesse.records import Array
 
 if TYPE_CHECKING:
@@ -222,9 +222,9 @@ ENCODINGS: dict[str, type[ColumnEncoder]] = {
 
 def restore_column_encoders(state: Any) -> list[ColumnEncoder]:
     """Restore the column encoders from a saved encoder's state; raise ValueError if it is invalid."""
-    state = read_scalar(state, dict, "encoder")
-    few, rare, width = (read_scalar(state.get(name), int, f"encoder/{name}") for name in ("few", "rare", "width"))
-    states = read_scalar(state.get("columns"), list, "encoder/columns")
+    state = check_scalar_type(state, dict, "encoder")
+    few, rare, width = (check_scalar_type(state.get(name), int, f"encoder/{name}") for name in ("few", "rare", "width"))
+    states = check_scalar_type(state.get("columns"), list, "encoder/columns")
     columns = [_restore_column_encoder(column, f"encoder/columns/{k}") for k, column in enumerate(states)]
     if min(few, rare, width - len(columns)) < 0:
         raise ValueError("encoder: a number of columns or rows is invalid")
@@ -234,8 +234,8 @@ def restore_column_encoders(state: Any) -> list[ColumnEncoder]:
 
 
 def _restore_column_encoder(state: Any, place: str) -> ColumnEncoder:
-    fields = dict(read_scalar(state, dict, place))
-    encoding = read_scalar(fields.pop("encoding", None), str, at_place(place, "encoding"))
+    fields = dict(check_scalar_type(state, dict, place))
+    encoding = check_scalar_type(fields.pop("encoding", None), str, join_field_path(place, "encoding"))
     if encoding not in ENCODINGS:
         raise ValueError(f"{place}: its encoding is not known")
     column = read_record(ENCODINGS[encoding], fields, place)

@@ -1,4 +1,4 @@
-"""Draws of levels whose total cost stays within the budget, by rejective sampling.
+"""Random draws of levels whose total cost stays within a budget, by rejection of other draws.
 
 Independent draws cost the budget on average, and more in every second draw. So the expected cost is a little below the budget,
 and draws are repeated until the total lies in a window around its expectation that ends at the budget. A window that is open
@@ -22,17 +22,17 @@ MAX_DRAWS, DRAWS_AT_ONCE = 512, 8
 SUM_ROUNDING = 1e-12  # relative error of a total cost
 
 
-def measure_deviation(probabilities: Array, costs: Array) -> float:
-    """Return the standard deviation of the total cost of levels drawn with probabilities (n, K)."""
+def measure_cost_deviation(probabilities: Array, costs: Array) -> float:
+    """Return the standard deviation of the total cost of randomly drawn levels."""
     mean = (probabilities * costs).sum(axis=1)
     variance = (probabilities * costs**2).sum(axis=1) - mean**2
     return float(np.sqrt(np.maximum(variance, 0.0).sum()))
 
 
-def find_seed(
+def find_seed_within_budget(
     cost_of: Callable[[Sequence[int]], Array], seed: int, expected: float, budget: float
 ) -> tuple[int, float]:
-    """Return the first of the seeds that follow from `seed` whose draw costs about as expected and within the budget.
+    """Find a random seed whose draw of levels costs about its expectation and stays within the budget.
 
     Also returns the cost of its draw. `cost_of` returns the total costs (m,) of the draws of m seeds. Without such a draw, the
     cheapest of all is taken.
@@ -48,10 +48,10 @@ def find_seed(
     return seeds[cheapest], float(totals[cheapest])
 
 
-def draw_within(probabilities: Array, costs: Array, budget: float, seed: int) -> Array:
-    """Draw one level (n,) for each row of probabilities (n, K), so that all together cost no more than a total budget.
+def draw_levels_within_budget(probabilities: Array, costs: Array, budget: float, seed: int) -> Array:
+    """Draw one level (n,) per row from probabilities (n, K), with a total cost within the budget.
 
-    >>> drawn = draw_within(np.full((100, 2), 0.5), np.tile([0.0, 1.0], (100, 1)), 51.0, seed=0)
+    >>> drawn = draw_levels_within_budget(np.full((100, 2), 0.5), np.tile([0.0, 1.0], (100, 1)), 51.0, seed=0)
     >>> bool(49 <= drawn.sum() <= 51)
     True
     """
@@ -61,4 +61,4 @@ def draw_within(probabilities: Array, costs: Array, budget: float, seed: int) ->
     def cost_of(seeds: Sequence[int]) -> Array:
         return np.array([costs[rows, draw_levels(probabilities, number)].sum() for number in seeds])
 
-    return draw_levels(probabilities, find_seed(cost_of, seed, expected, budget)[0])
+    return draw_levels(probabilities, find_seed_within_budget(cost_of, seed, expected, budget)[0])

@@ -1,4 +1,4 @@
-"""Design of the next log: level probabilities that make its estimates as precise as possible for a given cost.
+"""Design of an exploration: level probabilities that make the next log's estimates most precise.
 
 A doubly robust estimate of the mean of Σ_k Δ_k r_k over customers has the variance
 
@@ -21,8 +21,8 @@ import numpy as np
 
 from largesse.allocation import Constraints, allocate, mix_two_levels
 from largesse.errors import BudgetError, Problem
-from largesse.exploration.budget_constrained_draw import RESERVE, measure_deviation
-from largesse.exploration.mixture import mix_levels, remaining_budget
+from largesse.exploration.budget_constrained_draw import RESERVE, measure_cost_deviation
+from largesse.exploration.randomised_price_rule import compute_remaining_budget, mix_in_uniform_levels
 from largesse.records import Array, Plan
 
 GOALS = ("evaluation", "learning")
@@ -40,7 +40,7 @@ ZERO_PRICE = 1e-12  # a price below this share of the largest is zero if its lim
 
 @dataclass(frozen=True, eq=False)
 class ExplorationTask:
-    """A plan, the incumbent that it is compared with, and the variance of responses."""
+    """Input of an exploration design: curves, costs, variances, plan and incumbent policy."""
 
     curves: Array  # (n, K)
     costs: Array  # (n, K)
@@ -52,22 +52,22 @@ class ExplorationTask:
 
     @property
     def planned(self) -> Array:
-        """The plan's probabilities (n, K): zeros and ones."""
+        """Level probabilities (n, K) of the plan: zeros and ones."""
         return np.eye(self.curves.shape[1])[self.plan.levels]
 
     @cached_property
     def net_value(self) -> Array:
-        """Response − price × cost (n, K)."""
+        """Net value (n, K) of each level: response − price × cost."""
         return np.asarray(self.curves - self.plan.price * self.costs)
 
     @cached_property
-    def near(self) -> tuple[Plan, ...]:
-        """Plans at two other budgets, without constraints."""
+    def near_plans(self) -> tuple[Plan, ...]:
+        """Plans at a lower and at a higher budget."""
         least = float(self.costs.min(axis=1).mean())
         return tuple(allocate(self.curves, self.costs, max(share * self.plan.budget, least)) for share in NEAR_BUDGETS)
 
     def predict_se(self, contrast: Array, probabilities: Array) -> float:
-        """Return the standard error of a contrast (n, K) in a log drawn with these probabilities; inf if undefined."""
+        """Predict the standard error of a contrast (n, K) in a log drawn with given level probabilities."""
         effect = (contrast * self.curves).sum(axis=1)
         needed = np.abs(contrast) > 1e-12
         if (needed & (probabilities <= 0)).any():
@@ -76,17 +76,17 @@ class ExplorationTask:
         return float(np.sqrt((effect.var() + noise.sum(axis=1).mean()) / len(effect)))
 
     def value(self, probabilities: Array) -> float:
-        """Return the mean expected response."""
+        """Return the expected response per customer under level probabilities (n, K)."""
         return float((probabilities * self.curves).sum(axis=1).mean())
 
     def spend(self, probabilities: Array) -> float:
-        """Return the mean cost."""
+        """Return the expected cost per customer under level probabilities (n, K)."""
         return float((probabilities * self.costs).sum(axis=1).mean())
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
-    """Level probabilities of the next log, and probabilities of purely random levels with the same loss."""
+class ExplorationDesign:
+    """Level probabilities of the next log, and those of uniform exploration with the same loss of response."""
 
     probabilities: Array  # (n, K)
     random: Array  # (n, K)
@@ -94,7 +94,7 @@ class Design:
     prices: Array  # (2,) of these limits
 
 
-def make_task(
+def make_exploration_task(
     curves: Array,
     costs: Array,
     variance: Array,
@@ -102,7 +102,7 @@ def make_task(
     incumbent: Array | None = None,
     eligible: Array | None = None,
 ) -> ExplorationTask:
-    """Plan within the budget for eligible levels (n, K); the default incumbent is the best uniform mix."""
+    """Plan within the budget, and prepare the input of an exploration design around the plan."""
     shape = n, K = curves.shape
     costs = np.ascontiguousarray(np.broadcast_to(costs, shape), dtype=np.float64)
     curves = np.asarray(curves, dtype=np.float64)
@@ -119,8 +119,8 @@ def make_task(
     return ExplorationTask(curves, costs, np.maximum(variance, floor), plan, incumbent, allowed, floor)
 
 
-def design_log(task: ExplorationTask, rate: float, goal: str = "evaluation") -> Design:
-    """Find the level probabilities of the next log.
+def design_exploration(task: ExplorationTask, rate: float, goal: str = "evaluation") -> ExplorationDesign:
+    """Find the level probabilities (n, K) that make the next log's estimates most precise.
 
     They cost no more than the plan's budget and give up no more expected response than giving a share `rate` of the customers
     a level at random, within the same budget.
@@ -131,32 +131,32 @@ def design_log(task: ExplorationTask, rate: float, goal: str = "evaluation") -> 
     weight = np.ones(task.curves.shape)
     if goal != "learning":
         eye = np.eye(task.curves.shape[1])
-        weight = weigh_levels(task.planned, task.incumbent, [eye[plan.levels] for plan in task.near])
+        weight = weigh_level_variances(task.planned, task.incumbent, [eye[plan.levels] for plan in task.near_plans])
     spread = np.sqrt(weight * task.variance) * task.allowed
     terms = np.stack([-task.curves, task.costs])
     # The drawn levels cost more or less than expected: a reserve keeps them within the budget.
-    reserve = RESERVE * measure_deviation(random, task.costs) / len(random)
+    reserve = RESERVE * measure_cost_deviation(random, task.costs) / len(random)
     # The prices that are right where little is explored.
     lost = np.maximum((task.planned * task.net_value).sum(axis=1, keepdims=True) - task.net_value, 0.0)
     price = (float((spread * np.sqrt(lost)).sum(axis=1).mean()) / loss) ** 2 if loss > 0 else 0.0
     start = np.array([price, price * task.plan.price])
     for budget in (task.plan.budget - reserve, task.plan.budget):
         limits = np.array([loss - task.plan.value, min(budget, float(task.costs.max()))])
-        probabilities, prices, excess = solve_neyman(spread, terms, limits, least, start)
+        probabilities, prices, excess = solve_neyman_allocation(spread, terms, limits, least, start)
         if excess <= MAX_EXCESS:
             break
     else:
-        _refuse()
-    return Design(_keep_budget(probabilities, task, budget), random, limits, prices)
+        _refuse_small_budget()
+    return ExplorationDesign(_reduce_to_budget(probabilities, task, budget), random, limits, prices)
 
 
-def weigh_levels(planned: Array, incumbent: Array, near: Sequence[Array]) -> Array:
+def weigh_level_variances(planned: Array, incumbent: Array, near: Sequence[Array]) -> Array:
     """Return the weight (n, K) of each level's variance in the estimates from the next log.
 
     Arguments are probabilities (n, K) of levels: in the plan, in the incumbent, and in plans at other budgets. Where levels
     tie, the plan gives one or the other, and the weight is the mean over both.
     """
-    from largesse.exploration.mixture_kernels import MIN_WEIGHT, NEAR_WEIGHT, PLAN_WEIGHT
+    from largesse.exploration.exploration_kernels import MIN_WEIGHT, NEAR_WEIGHT, PLAN_WEIGHT
 
     rest = 1 - planned
     weight = planned * (1 - incumbent) ** 2 + rest * incumbent**2 + PLAN_WEIGHT * planned
@@ -166,20 +166,20 @@ def weigh_levels(planned: Array, incumbent: Array, near: Sequence[Array]) -> Arr
 
 
 def _explore_at_random(task: ExplorationTask, rate: float) -> tuple[Array, float]:
-    """Return the probabilities (n, K) of exploring at random, and the expected loss of response."""
+    """Return the level probabilities (n, K) of uniform exploration, and its expected loss of response."""
     if not task.allowed.all():
         uniform = task.allowed / task.allowed.sum(axis=1, keepdims=True)
         mixed = (1 - rate) * task.planned + rate * uniform
         return mixed, max(float(((task.planned - mixed) * task.net_value).sum(axis=1).mean()), 0.0)
     cheapest, random = float(task.costs.min(axis=1).mean()), float(task.costs.mean())
-    rest = remaining_budget(cheapest, random, task.plan.budget, rate)
+    rest = compute_remaining_budget(cheapest, random, task.plan.budget, rate)
     levels = allocate(task.curves, task.costs, rest).levels
-    mixed = mix_levels(np.eye(task.curves.shape[1])[levels], rate)
+    mixed = mix_in_uniform_levels(np.eye(task.curves.shape[1])[levels], rate)
     return mixed, max(task.plan.value - task.value(mixed), 0.0)
 
 
-def _keep_budget(probabilities: Array, task: ExplorationTask, budget: float) -> Array:
-    """Return probabilities (n, K) that cost no more than a budget, in any order of summation.
+def _reduce_to_budget(probabilities: Array, task: ExplorationTask, budget: float) -> Array:
+    """Reduce the expected cost of level probabilities (n, K) to a budget.
 
     The solver stops within its accuracy, on either side of a limit; the excess moves to the cheapest level. Where levels cost
     the same, nothing can be lowered, and the sum is the budget up to rounding.
@@ -193,19 +193,21 @@ def _keep_budget(probabilities: Array, task: ExplorationTask, budget: float) -> 
         return probabilities
     share = (spend - budget * (1 - 2 * rounding)) / room
     if share > MAX_MOVED:
-        _refuse()
+        _refuse_small_budget()
     return np.where(
         (task.costs != 0).any(axis=1, keepdims=True), probabilities + share * (cheapest - probabilities), probabilities
     )
 
 
-def _refuse() -> NoReturn:
+def _refuse_small_budget() -> NoReturn:
     hint = "explore with a smaller rate, or raise the budget"
     raise BudgetError("explore", [Problem("exploring does not fit within the budget", hint)])
 
 
-def solve_neyman(spread: Array, terms: Array, limits: Array, least: Array, start: Array) -> tuple[Array, Array, float]:
-    """Minimise mean_i Σ_k s_ik²/p_ik subject to mean_i Σ_k p_ik x_jik ≤ t_j, Σ_k p_ik = 1 and p_ik ≥ least_ik.
+def solve_neyman_allocation(
+    spread: Array, terms: Array, limits: Array, least: Array, start: Array
+) -> tuple[Array, Array, float]:
+    """Minimise the mean of Σ_k s²/p over level probabilities p (Neyman allocation), under mean constraints.
 
     Returns p (n, K), the prices (m,) of the limits, and the largest excess over a limit, relative to its scale.
 
@@ -220,7 +222,7 @@ def solve_neyman(spread: Array, terms: Array, limits: Array, least: Array, start
     start
         (m,) prices to begin with.
     """
-    from largesse.exploration.mixture_kernels import spread_rows
+    from largesse.exploration.exploration_kernels import compute_exploration_probabilities
 
     n = len(spread)
     spread, least = np.ascontiguousarray(spread), np.ascontiguousarray(least)
@@ -228,7 +230,7 @@ def solve_neyman(spread: Array, terms: Array, limits: Array, least: Array, start
     scale = np.maximum(np.abs(terms).mean(axis=(1, 2)), 1e-300)
 
     def evaluate_dual(prices: Array) -> tuple[Array, Array, float]:
-        sums, curvature, dual = spread_rows(spread, terms, prices, least, out)
+        sums, curvature, dual = compute_exploration_probabilities(spread, terms, prices, least, out)
         return (sums / n - limits) / scale, curvature / n / np.outer(scale, scale), dual / n - float(prices @ limits)
 
     # All prices are in units of the limits' own scales.

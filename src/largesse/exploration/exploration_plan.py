@@ -1,4 +1,4 @@
-"""Plan that explores: levels drawn around a plan, their propensities, and the precision of the log that they give."""
+"""Plan with exploration: drawn levels, their propensities, and the precision of the resulting log."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from largesse.errors import (
     repr_short,
     suggest,
 )
-from largesse.exploration.budget_constrained_draw import draw_within
-from largesse.exploration.exploration_design import GOALS, ExplorationTask, design_log, make_task
-from largesse.exploration.exploration_rule import ExplorationRule, find_rule
+from largesse.exploration.budget_constrained_draw import draw_levels_within_budget
+from largesse.exploration.exploration_design import GOALS, ExplorationTask, design_exploration, make_exploration_task
+from largesse.exploration.exploration_rule import ExplorationRule, find_exploration_rule
 from largesse.exploration.response_variance import ResponseVariance
 from largesse.records import (
     Array,
@@ -47,13 +47,13 @@ LIMITS_HINT = "exploration keeps a budget and eligible levels only: leave out on
 
 
 def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constraints: Any = None) -> None:
-    """Validate the goal, rate, seed, log and constraints of an exploration."""
+    """Check the goal, the rate, the seed and the constraints of an exploration."""
     problems = find_integer_problems(seed, "the seed")
     if not isinstance(log, Log | None):
         problems.append(Problem(f"the log is {repr_short(log)}", "read it first: read_log(…)"))
     if not isinstance(constraints, Constraints | None):
         problems.append(Problem(f"the constraints are {repr_short(constraints)}", "give Constraints(eligible=…)"))
-    elif constraints is not None and (limits := _list_limits(constraints)):
+    elif constraints is not None and (limits := _list_limiting_constraints(constraints)):
         problems.append(Problem(f"exploration and {join_some(limits)} were both requested", LIMITS_HINT))
     if not isinstance(goal, str) or goal not in GOALS:
         problems.append(Problem(f"the goal is {repr_short(goal)}", suggest(str(goal), GOALS)))
@@ -64,8 +64,8 @@ def check_exploration(goal: Any, rate: Any, seed: Any, log: Any = None, constrai
     refuse("explore", problems)
 
 
-def _list_limits(constraints: Constraints) -> list[str]:
-    """Return the names of the constraints that do not concern eligible levels."""
+def _list_limiting_constraints(constraints: Constraints) -> list[str]:
+    """Return the names of the constraints that an exploration cannot keep."""
     limits = {
         name: getattr(constraints, name) for name in ("caps", "shares", "segment_budgets", "least_return", "further")
     }
@@ -73,7 +73,7 @@ def _list_limits(constraints: Constraints) -> list[str]:
 
 
 def convert_policy_probabilities(policy: Any, customers: Any, shape: tuple[int, ...]) -> Array:
-    """Return the probabilities (n, K) of a policy in any of its forms, or refuse it."""
+    """Convert a policy of any form to level probabilities (n, K)."""
     probabilities = policy.probabilities(customers) if hasattr(policy, "probabilities") else np.asarray(policy)
     n, K = shape
     levels = (
@@ -101,18 +101,18 @@ def plan_exploration(
     constraints: Constraints | None = None,
     seed: int = 0,
 ) -> tuple[Exploration, ExplorationRule | None]:
-    """Plan within the budget, explore around the plan, and draw the levels, which together keep the budget.
+    """Plan within the budget, design an exploration around the plan, and draw the levels.
 
     Curves are (n, K), costs (K,) or (n, K), the incumbent's probabilities (n, K), by default those of the best uniform mix.
     Also returns the rule for customers who are not in the plan, if there is one.
     """
     eligible = None if constraints is None else constraints.eligible
-    task = make_task(curves, costs, variance.at(curves), budget, incumbent, eligible)
-    design = design_log(task, rate, goal)
-    levels = draw_within(design.probabilities, task.costs, task.plan.budget * len(task.costs), seed)
+    task = make_exploration_task(curves, costs, variance.at(curves), budget, incumbent, eligible)
+    design = design_exploration(task, rate, goal)
+    levels = draw_levels_within_budget(design.probabilities, task.costs, task.plan.budget * len(task.costs), seed)
     propensity = design.probabilities[np.arange(len(levels)), levels]
     drawn, random, none = (
-        _measure(name, task, probabilities)
+        _measure_precision(name, task, probabilities)
         for name, probabilities in zip(
             PRECISION_NAMES, (design.probabilities, design.random, task.planned), strict=True
         )
@@ -129,13 +129,13 @@ def plan_exploration(
         (replace(drawn, spend=min(drawn.spend, task.plan.budget)), random, none),
     )
     # Eligible levels that happen to be all of them for these customers may be fewer for others.
-    return exploration, find_rule(task, design, rate, goal, variance) if constraints is None else None
+    return exploration, find_exploration_rule(task, design, rate, goal, variance) if constraints is None else None
 
 
-def plan_next_log(
+def find_confirmatory_exploration(
     scores: Scores, verdict: Verdict, rows: int, budget: float, variance: ResponseVariance, seed: int = 0
 ) -> ConfirmatoryExploration | None:
-    """Find the exploration whose log would settle a verdict on the plan that scores of a log's rows give at a budget.
+    """Find an exploration of small loss, and the size of its log that would confirm the plan's expected gain.
 
     The rate is the largest that gives up at most a part of the expected gain. None if the verdict is settled or favours
     another option, or if exploring does not fit within the budget.
@@ -160,8 +160,8 @@ def plan_next_log(
     return None
 
 
-def _measure(name: str, task: ExplorationTask, probabilities: Array) -> DesignPrecision:
-    """Return the cost of probabilities (n, K), and the precision of the log that they give."""
+def _measure_precision(name: str, task: ExplorationTask, probabilities: Array) -> DesignPrecision:
+    """Return the cost of level probabilities (n, K), and the precision of the resulting log."""
     value = task.value(probabilities)
     lost = max(task.plan.value - value, 0.0)
     money = lost / task.plan.price if task.plan.price > 0 else float("nan")

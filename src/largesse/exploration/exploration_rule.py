@@ -1,4 +1,4 @@
-"""Rule of exploration: level probabilities around a plan's price, for customers who are not in the plan.
+"""Exploration rule: level probabilities for new customers, from the prices of an exploration design.
 
 Under a budget alone, the probabilities that make the next log most informative depend on each customer by themselves:
 
@@ -19,12 +19,12 @@ import numpy as np
 from largesse.exploration.exploration_design import (
     GOALS,
     UNIFORM_SHARE,
-    Design,
+    ExplorationDesign,
     ExplorationTask,
-    solve_neyman,
-    weigh_levels,
+    solve_neyman_allocation,
+    weigh_level_variances,
 )
-from largesse.exploration.mixture import Mixture, find_mixture
+from largesse.exploration.randomised_price_rule import RandomisedPriceRule, fit_rule_at_price
 from largesse.exploration.response_variance import ResponseVariance
 from largesse.records import Array, Plan
 
@@ -34,12 +34,12 @@ MIN_VARIANCE = 1e-300
 
 @dataclass(frozen=True)
 class ExplorationRule:
-    """Rule that draws levels around a price, so that the next log is most informative for a given cost."""
+    """Rule that gives a new customer's level probabilities in an exploration."""
 
     goal: str  # "evaluation" or "learning"
     rate: float  # it gives up as much as random levels for this share of customers
-    plan: Mixture
-    near: tuple[Mixture, ...]  # (2,) plans at other budgets, which the log measures, too
+    plan: RandomisedPriceRule
+    near: tuple[RandomisedPriceRule, ...]  # (2,) plans at other budgets, which the log measures, too
     incumbent: tuple[float, ...]  # (K,) probabilities of the uniform mix that the plan is compared with
     value_price: float  # β
     cost_price: float  # λ
@@ -63,44 +63,44 @@ class ExplorationRule:
 
     @property
     def least(self) -> float:
-        """The smallest probability of any level."""
+        """Smallest probability of any level."""
         return UNIFORM_SHARE * self.rate / len(self.incumbent)
 
     def probabilities(self, curves: Array, costs: Array) -> Array:
-        """Return the probability (n, K) of each level, for curves (n, K) and costs (K,) or (n, K)."""
-        from largesse.exploration.mixture_kernels import spread_rows
+        """Return level probabilities (n, K) for curves (n, K) and costs (K,) or (n, K)."""
+        from largesse.exploration.exploration_kernels import compute_exploration_probabilities
 
         spread = self.spread(curves, costs)
         terms = np.empty((2, *spread.shape))
         terms[0], terms[1] = -curves, costs
         prices, least = np.array([self.value_price, self.cost_price]), np.full(spread.shape, self.least)
         out = np.empty(spread.shape)
-        spread_rows(spread, terms, prices, least, out)
+        compute_exploration_probabilities(spread, terms, prices, least, out)
         return out
 
     def spread(self, curves: Array, costs: Array) -> Array:
-        """Return s (n, K): standard deviations, times the root of the level's weight."""
+        """Return each level's weighted standard deviation (n, K), to which the probabilities are proportional."""
         variance = np.maximum(np.ascontiguousarray(self.variance.at(curves), dtype=np.float64), self.floor)
         if self.goal == "learning":
             return np.sqrt(variance)
         planned, *near = (mixture.probabilities(curves, costs) for mixture in (self.plan, *self.near))
-        return np.ascontiguousarray(np.sqrt(weigh_levels(planned, np.array(self.incumbent), near) * variance))
+        return np.ascontiguousarray(np.sqrt(weigh_level_variances(planned, np.array(self.incumbent), near) * variance))
 
     def pack(self) -> Array:
-        """Return the numbers that all customers share, in the order of `kernels.spread_row`."""
+        """Return the rule as an array of numbers for the compiled kernel."""
         return np.array([self.goal == "learning", self.least, self.floor, *self.incumbent], dtype=np.float64)
 
     def pack_for_pacing(self) -> Array:
-        """Return the rule for a price that moves: β, the near prices as multiples of the plan's, and the shared numbers."""
+        """Return the rule as an array of numbers for pacing, with prices relative to the plan's price."""
         price = self.plan.price
         near = [mixture.price / price if price > 0 else 1.0 for mixture in self.near]
         return np.concatenate([[self.value_price, *near], self.pack()])
 
 
-def find_rule(
-    task: ExplorationTask, design: Design, rate: float, goal: str, variance: ResponseVariance
+def find_exploration_rule(
+    task: ExplorationTask, design: ExplorationDesign, rate: float, goal: str, variance: ResponseVariance
 ) -> ExplorationRule | None:
-    """Return the rule that gives similar customers the probabilities of a design.
+    """Find the rule for new customers that agrees with an exploration design; None if there is no such rule.
 
     None where there is no such rule: eligibility and an incumbent of each customer say nothing about other customers.
     """
@@ -108,21 +108,21 @@ def find_rule(
     if not task.allowed.all() or not (task.incumbent == mix).all():
         return None
 
-    def mixture(plan: Plan) -> Mixture:
-        return find_mixture(task.curves, task.costs, plan.price, plan.spend)
+    def mixture(plan: Plan) -> RandomisedPriceRule:
+        return fit_rule_at_price(task.curves, task.costs, plan.price, plan.spend)
 
-    near = tuple(mixture(plan) for plan in task.near)
+    near = tuple(mixture(plan) for plan in task.near_plans)
     shared = (tuple(mix.tolist()), 0.0, 0.0, task.floor, variance)
     rule = ExplorationRule(goal, float(rate), mixture(task.plan), near, *shared)
     # Ties are split for each customer of the plan, but on average in the rule: its prices may be a little different.
     spread = rule.spread(task.curves, task.costs)
     terms, least = np.stack([-task.curves, task.costs]), np.full(spread.shape, rule.least)
-    value_price, cost_price = solve_neyman(spread, terms, design.limits, least, design.prices)[1].tolist()
+    value_price, cost_price = solve_neyman_allocation(spread, terms, design.limits, least, design.prices)[1].tolist()
     return replace(rule, value_price=value_price, cost_price=cost_price)
 
 
-def load_spread() -> Callable[..., None]:
-    """Return the compiled step that writes one customer's probabilities; it loads numba."""
-    from largesse.exploration.mixture_kernels import spread_row
+def load_exploration_kernel() -> Callable[..., None]:
+    """Load the compiled kernel that computes one customer's level probabilities."""
+    from largesse.exploration.exploration_kernels import compute_customer_probabilities
 
-    return spread_row
+    return compute_customer_probabilities

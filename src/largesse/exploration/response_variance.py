@@ -1,4 +1,4 @@
-"""Variance of responses around their expectation: the precision of a further log depends on it."""
+"""Variance of responses around their expectation, which determines the precision of a future log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIN_GROUP_ROWS = 50
 
 @dataclass(frozen=True)
 class ResponseVariance:
-    """Variance of a response given its expectation; the variance of a yes/no response follows from its probability."""
+    """Variance of a response as a function of its expectation."""
 
     expected: tuple[float, ...] = ()  # rising
     variance: tuple[float, ...] = ()
@@ -27,19 +27,19 @@ class ResponseVariance:
             raise ValueError("the variance of responses is negative, or its expectations do not rise")
 
     def at(self, curves: Array) -> Array:
-        """Return the variance (n, K) of responses whose expectations are curves (n, K)."""
+        """Return the response variance (n, K) for expected responses (n, K)."""
         if not self.expected:
             inside = np.clip(curves, 0.0, 1.0)
             return np.asarray(inside * (1.0 - inside))
         return np.interp(curves, self.expected, self.variance)
 
 
-def measure_variance(log: Log, curves: Array) -> ResponseVariance:
-    """Return the variance of a log's responses around out-of-fold curves (n, K).
+def measure_response_variance(log: Log, curves: Array) -> ResponseVariance:
+    """Measure the variance of a log's responses around given out-of-fold curves (n, K).
 
     >>> from largesse.worlds import simulate
     >>> sim = simulate("averaged", n=300, seed=1)
-    >>> measure_variance(sim.log, sim.truth).at(np.array([[0.5]]))
+    >>> measure_response_variance(sim.log, sim.truth).at(np.array([[0.5]]))
     array([[0.25]])
     """
     if log.binary:
@@ -59,9 +59,9 @@ def measure_variance(log: Log, curves: Array) -> ResponseVariance:
     return ResponseVariance(tuple(at for at, _ in points), tuple(variance for _, variance in points))
 
 
-def learn_variance(log: Log, model: object, seed: int = 0) -> ResponseVariance:
-    """Return the variance of a log's responses around out-of-fold predictions by copies of a model."""
+def estimate_response_variance(log: Log, model: object, seed: int = 0) -> ResponseVariance:
+    """Fit copies of a model out of fold, and measure the variance of responses around their predictions."""
     if log.binary:
         return ResponseVariance()
     seen = log.seen
-    return measure_variance(seen, predict_out_of_fold(seen, model, folds=3, seed=seed).curves)
+    return measure_response_variance(seen, predict_out_of_fold(seen, model, folds=3, seed=seed).curves)

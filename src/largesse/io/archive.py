@@ -1,4 +1,4 @@
-"""Archive format of saved models and policies: a zip of `manifest.json` and `arrays.safetensors`.
+"""Archive format of saved models and policies: a zip of a JSON manifest and arrays.
 
 It holds text and numbers, and no code. Both parts have a digest, and an archive is refused when a
 digest, its format or its version is not as expected. The same content gives the same bytes.
@@ -49,10 +49,10 @@ def write_archive(
         "version": ARCHIVE_VERSION,
         "arrays": hashlib.sha256(blob).hexdigest(),
     }
-    manifest["digest"] = _digest(manifest)
+    manifest["digest"] = _digest_manifest(manifest)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        for name, content in ((MANIFEST_MEMBER, _json(manifest)), (ARRAYS_MEMBER, blob)):
+        for name, content in ((MANIFEST_MEMBER, _encode_manifest(manifest)), (ARRAYS_MEMBER, blob)):
             if len(content) > MAX_MEMBER_BYTES[name]:
                 got = f"{name} would have {len(content):,} bytes; the maximum is {MAX_MEMBER_BYTES[name]:,}"
                 raise OutputError("output", [Problem(got, "save a smaller model")])
@@ -81,41 +81,43 @@ def read_archive(path: str | os.PathLike[str], format_name: str) -> tuple[dict[s
     try:
         packed, blob = _read_members(place)
         manifest = from_json(packed)
-        digest_matches = isinstance(manifest, dict) and manifest.get("digest") == _digest(manifest)
+        digest_matches = isinstance(manifest, dict) and manifest.get("digest") == _digest_manifest(manifest)
     except PolicyFileError:
         raise
     except FileNotFoundError as error:
-        raise archive_error(place, "does not exist", FIT_HINT) from error
+        raise make_archive_error(place, "does not exist", FIT_HINT) from error
     except Exception as error:  # damaged bytes make zipfile and its decompressors raise almost anything
-        raise archive_error(place, "is not a policy file, or is damaged", DAMAGED_HINT) from error
+        raise make_archive_error(place, "is not a policy file, or is damaged", DAMAGED_HINT) from error
     if not isinstance(manifest, dict) or manifest.get("format") != format_name:
-        raise archive_error(place, "is not a policy file", FIT_HINT)
+        raise make_archive_error(place, "is not a policy file", FIT_HINT)
     version = manifest.get("version")
     if version != ARCHIVE_VERSION:
         newer = isinstance(version, int) and version > ARCHIVE_VERSION
         got = f"was written by {'a newer' if newer else 'an older'} version of largesse (format {repr_short(version)})"
-        raise archive_error(place, got, "update largesse" if newer else "fit again with this version")
+        raise make_archive_error(place, got, "update largesse" if newer else "fit again with this version")
     if not digest_matches or manifest.get("arrays") != hashlib.sha256(blob).hexdigest():
-        raise archive_error(place, "does not match its digest", DAMAGED_HINT)
-    with expected_content(place):
+        raise make_archive_error(place, "does not match its digest", DAMAGED_HINT)
+    with convert_content_errors(place):
         return manifest, load(blob)
 
 
 def _read_members(place: Path) -> tuple[bytes, bytes]:
-    """Read the two members of an archive, the manifest and the arrays, as bytes."""
+    """Read the manifest and the arrays of an archive as bytes."""
     with place.open("rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise zipfile.BadZipFile("not a file")
-        _check_directory(file)
+        _check_member_count(file)
         with zipfile.ZipFile(file) as archive:
             members = {info.filename: info for info in archive.infolist()}
             if set(members) != {MANIFEST_MEMBER, ARRAYS_MEMBER}:
                 raise zipfile.BadZipFile("other members")
-            return _unpack(place, archive, members[MANIFEST_MEMBER]), _unpack(place, archive, members[ARRAYS_MEMBER])
+            return _unpack_member(place, archive, members[MANIFEST_MEMBER]), _unpack_member(
+                place, archive, members[ARRAYS_MEMBER]
+            )
 
 
-def _check_directory(file: BinaryIO) -> None:
-    """Refuse a zip file whose end record does not announce exactly two members.
+def _check_member_count(file: BinaryIO) -> None:
+    """Refuse a zip file that does not announce exactly two members.
 
     The check precedes reading the directory, which may be of any length.
     """
@@ -128,15 +130,15 @@ def _check_directory(file: BinaryIO) -> None:
     file.seek(0)
 
 
-def _unpack(place: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Unpack one member of an archive within its announced and its permitted size."""
+def _unpack_member(place: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+    """Unpack one member of an archive, within a size limit."""
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise zipfile.BadZipFile("unknown compression")
     if info.file_size > MAX_MEMBER_BYTES[info.filename] or info.file_size > max(
         MIN_PACKED_BYTES, MAX_COMPRESSION_RATIO * info.compress_size
     ):
         got = f"would unpack {info.filename} from {info.compress_size:,} to {info.file_size:,} bytes"
-        raise archive_error(place, got, "largesse did not write this policy: do not use it")
+        raise make_archive_error(place, got, "largesse did not write this policy: do not use it")
     with archive.open(info) as member:
         content = member.read(info.file_size)
         if len(content) != info.file_size or member.read(1):
@@ -145,8 +147,8 @@ def _unpack(place: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> byt
 
 
 @contextmanager
-def expected_content(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Convert any error inside the block to a `PolicyFileError` about unexpected content.
+def convert_content_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Convert any error in the block to a `PolicyFileError` about invalid content.
 
     A correct digest does not make the content valid.
     """
@@ -157,17 +159,19 @@ def expected_content(path: str | os.PathLike[str]) -> Iterator[None]:
     except Exception as error:
         reason = str(error) if len(str(error)) <= MAX_REASON_LETTERS else f"{str(error)[:MAX_REASON_LETTERS]}…"
         got = f"holds unexpected content ({reason})"
-        raise archive_error(path, got, "fit again with this version") from error
+        raise make_archive_error(path, got, "fit again with this version") from error
 
 
-def archive_error(path: str | os.PathLike[str], problem: str, hint: str) -> PolicyFileError:
+def make_archive_error(path: str | os.PathLike[str], problem: str, hint: str) -> PolicyFileError:
     """Build the error for an unreadable archive."""
     return PolicyFileError("policy", [Problem(f"{path} {problem}", hint)])
 
 
-def _digest(manifest: dict[str, Any]) -> str:
-    return hashlib.sha256(_json({key: value for key, value in manifest.items() if key != "digest"})).hexdigest()
+def _digest_manifest(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(
+        _encode_manifest({key: value for key, value in manifest.items() if key != "digest"})
+    ).hexdigest()
 
 
-def _json(manifest: dict[str, Any]) -> bytes:
+def _encode_manifest(manifest: dict[str, Any]) -> bytes:
     return json.dumps(manifest, sort_keys=True, ensure_ascii=False).encode()

@@ -1,7 +1,7 @@
-"""Serialisation of records to JSON and named arrays, by their type annotations.
+"""Serialisation of dataclass records as JSON and named arrays, driven by type annotations.
 
 A value is a bool, an int, a float, a str, an `Array`, a tuple, a dict with names as keys, a frozen dataclass of such values, a
-model, or any of these `| None`. `pack` writes one; a `Reader` checks its input against the same annotations: a missing or
+model, or any of these `| None`. `pack_value` writes one; a `RecordReader` checks its input against the same annotations: a missing or
 unknown field, another type, and an array of another shape or dtype each give one ValueError that names the place. The input
 is never executed.
 
@@ -38,7 +38,7 @@ NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}  # JSON canno
 
 
 class ArraySpec:
-    """Declared shape and dtype of an array.
+    """Shape and dtype that an annotation declares for an array.
 
     Examples are ``ArraySpec("p", "K-1")`` and ``ArraySpec("n", dtype="int32")``; ``ArraySpec(...)`` is any shape.
     """
@@ -48,14 +48,16 @@ class ArraySpec:
         self.dtype = np.dtype(dtype)
 
     def check(self, array: Array, place: str, lengths: dict[str, int]) -> None:
-        """Refuse an array whose dtype or shape differs from the declared one.
+        """Refuse an array whose dtype or shape differs from the declaration.
 
         The length of each new axis name is added to `lengths`.
         """
         fits = array.dtype == self.dtype
         if self.axes != (...,):
             fits &= array.ndim == len(self.axes)
-            fits = fits and all(_axis_fits(axis, n, lengths) for axis, n in zip(self.axes, array.shape, strict=True))
+            fits = fits and all(
+                _axis_has_length(axis, n, lengths) for axis, n in zip(self.axes, array.shape, strict=True)
+            )
         if not fits:
             known = ", ".join(f"{name} = {n}" for name, n in lengths.items())
             axes = ", ".join("…" if axis is ... else str(axis) for axis in self.axes)
@@ -65,8 +67,8 @@ class ArraySpec:
             raise ValueError(f"{place}: an array with missing or infinite numbers")
 
 
-def _axis_fits(axis: Any, length: int, lengths: dict[str, int]) -> bool:
-    """Return True if an axis such as "K-1" has this length.
+def _axis_has_length(axis: Any, length: int, lengths: dict[str, int]) -> bool:
+    """Test if a declared axis, such as "K-1", has a given length.
 
     A new axis name is added to `lengths`.
     """
@@ -79,14 +81,14 @@ def _axis_fits(axis: Any, length: int, lengths: dict[str, int]) -> bool:
 
 
 @cache
-def field_hints(kind: Any) -> dict[str, Any]:
-    """Return the annotations of a dataclass's fields."""
+def read_field_annotations(kind: Any) -> dict[str, Any]:
+    """Return the type annotations of a dataclass's fields, by name."""
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
 def _split_annotation(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:
-    """Split an annotation into its type, its `Annotated` metadata, and True if None is allowed."""
+    """Split a type annotation into type, `Annotated` metadata and a flag for allowed None."""
     optional = False
     if get_origin(hint) in (Union, types.UnionType):
         options = [option for option in get_args(hint) if option is not type(None)]
@@ -98,15 +100,15 @@ def _split_annotation(hint: Any) -> tuple[Any, tuple[Any, ...], bool]:
     return hint, (), optional
 
 
-def _is_record(kind: Any) -> bool:
+def _is_record_class(kind: Any) -> bool:
     return dataclasses.is_dataclass(kind)
 
 
 # -- writing ------------------------------------------------------------------------------------------------------------
 
 
-def pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
-    """Convert a value to JSON types, and add its arrays to `arrays` under their paths."""
+def pack_value(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
+    """Convert a value to JSON types, and store its arrays in a dictionary by path."""
     kind, _, optional = _split_annotation(hint)
     if value is None and optional:
         return None
@@ -120,14 +122,18 @@ def pack(value: Any, hint: Any, place: str, arrays: Arrays) -> Any:
         number = float(value)
         return number if math.isfinite(number) else str(number)
     if origin is tuple:
-        items = enumerate(_pair_items(value, kind, place))
-        return [pack(item, each, at_place(place, i), arrays) for i, (item, each) in items]
+        items = enumerate(_pair_items_with_types(value, kind, place))
+        return [pack_value(item, each, join_field_path(place, i), arrays) for i, (item, each) in items]
     if origin is dict:
         each = get_args(kind)[1]
-        return {name: pack(item, each, at_place(place, name), arrays) for name, item in sorted(value.items())}
-    if _is_record(origin):
-        fields = field_hints(origin).items()
-        return {name: pack(getattr(value, name), each, at_place(place, name), arrays) for name, each in fields}
+        return {
+            name: pack_value(item, each, join_field_path(place, name), arrays) for name, item in sorted(value.items())
+        }
+    if _is_record_class(origin):
+        fields = read_field_annotations(origin).items()
+        return {
+            name: pack_value(getattr(value, name), each, join_field_path(place, name), arrays) for name, each in fields
+        }
     if hasattr(origin, "pack_into"):
         if not isinstance(value, origin):
             raise make_unsavable_error(value)
@@ -141,13 +147,13 @@ def make_unsavable_error(value: Any) -> InputError:
     return InputError("save", [Problem(f"a {type(value).__name__} cannot be saved without pickle", hint)])
 
 
-def at_place(place: str, name: str | int) -> str:
-    """Return the path of a field within a file, such as "fit_/coef"."""
+def join_field_path(place: str, name: str | int) -> str:
+    """Join the path of a record and a field name, such as "fit_/coef"."""
     return f"{place}/{name}" if place else str(name)
 
 
-def _pair_items(values: Any, kind: Any, place: str) -> list[tuple[Any, Any]]:
-    """Pair the items of a tuple with their annotations."""
+def _pair_items_with_types(values: Any, kind: Any, place: str) -> list[tuple[Any, Any]]:
+    """Pair the items of a tuple with their type annotations."""
     hints = get_args(kind)
     if len(hints) == 2 and hints[1] is ...:
         return [(value, hints[0]) for value in values]
@@ -160,8 +166,8 @@ def _pair_items(values: Any, kind: Any, place: str) -> list[tuple[Any, Any]]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Reader:
-    """Reader of the values of one file, with its arrays and permitted model classes."""
+class RecordReader:
+    """Reader that restores the records of one file from JSON and arrays."""
 
     arrays: Arrays
     known: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # class by name
@@ -170,7 +176,7 @@ class Reader:
     nulls: bool = False  # True: null is read as NaN
 
     def unpack(self, state: Any, hint: Any, place: str, lengths: dict[str, int]) -> Any:
-        """Restore a value of the annotated type from the output of `pack`.
+        """Restore a value of the annotated type from JSON and arrays.
 
         A value that does not fit is a ValueError.
         """
@@ -179,35 +185,41 @@ class Reader:
             return None
         origin: Any = get_origin(kind) or kind
         if origin is np.ndarray:
-            return self._array(state, marks, place, lengths)
+            return self._read_array(state, marks, place, lengths)
         if origin is float and isinstance(state, str) and state in NOT_FINITE:
             return NOT_FINITE[state]
         if origin is float and state is None and self.nulls:
             return math.nan
         if origin in (bool, int, float, str):
-            return read_scalar(state, origin, place)
+            return check_scalar_type(state, origin, place)
         if origin is tuple:
-            items = _pair_items(read_scalar(state, list, place), kind, place)
-            return tuple(self.unpack(item, each, at_place(place, i), lengths) for i, (item, each) in enumerate(items))
+            items = _pair_items_with_types(check_scalar_type(state, list, place), kind, place)
+            return tuple(
+                self.unpack(item, each, join_field_path(place, i), lengths) for i, (item, each) in enumerate(items)
+            )
         if origin is dict:
             each = get_args(kind)[1]
-            named = read_scalar(state, dict, place)
-            return {name: self.unpack(item, each, at_place(place, name), lengths) for name, item in named.items()}
-        if _is_record(origin):
-            return origin(**self.unpack_fields(state, field_hints(origin), place, dict(lengths)))
+            named = check_scalar_type(state, dict, place)
+            return {
+                name: self.unpack(item, each, join_field_path(place, name), lengths) for name, item in named.items()
+            }
+        if _is_record_class(origin):
+            return origin(**self.unpack_fields(state, read_field_annotations(origin), place, dict(lengths)))
         if hasattr(origin, "pack_into"):
-            return self._model(state, origin, place, 1 if ONE_LEVEL in marks else lengths["K"])
+            return self._read_model(state, origin, place, 1 if ONE_LEVEL in marks else lengths["K"])
         raise TypeError(f"{place}: {hint} cannot be read")
 
     def unpack_fields(self, state: Any, hints: dict[str, Any], place: str, lengths: dict[str, int]) -> dict[str, Any]:
-        """Restore the values of the declared fields; refuse missing and unknown fields."""
-        names = set(read_scalar(state, dict, place))
+        """Restore the fields of a record; refuse missing and unknown fields."""
+        names = set(check_scalar_type(state, dict, place))
         if names != set(hints):
             missing, unknown = sorted(set(hints) - names), sorted(names - set(hints))
             raise ValueError(f"{place or 'it'}: missing {missing}, unknown {unknown}")
-        return {name: self.unpack(state[name], hint, at_place(place, name), lengths) for name, hint in hints.items()}
+        return {
+            name: self.unpack(state[name], hint, join_field_path(place, name), lengths) for name, hint in hints.items()
+        }
 
-    def _array(self, state: Any, marks: tuple[Any, ...], place: str, lengths: dict[str, int]) -> Array:
+    def _read_array(self, state: Any, marks: tuple[Any, ...], place: str, lengths: dict[str, int]) -> Array:
         if place not in self.arrays:
             raise ValueError(f"{place}: its array is missing")
         array = self.arrays[place]
@@ -219,8 +231,8 @@ class Reader:
                 mark.check(array, place, lengths)
         return array
 
-    def _model(self, state: Any, kind: type, place: str, levels: int) -> Any:
-        named = self.named(read_scalar(state, dict, place).get("kind"))
+    def _read_model(self, state: Any, kind: type, place: str, levels: int) -> Any:
+        named = self.find_model_class(check_scalar_type(state, dict, place).get("kind"))
         if not issubclass(named, kind):
             raise ValueError(f"{place}: a {named.__name__} where a {kind.__name__} is expected")
         model = named.unpack_from(state, place, self)
@@ -228,15 +240,15 @@ class Reader:
             raise ValueError(f"{place}: a model of {model.levels_} levels within one of {levels}")
         return model
 
-    def named(self, kind: Any) -> Any:
-        """Return the permitted model class of this name."""
+    def find_model_class(self, kind: Any) -> Any:
+        """Return the model class of a name; refuse an unknown name."""
         if kind not in self.known:
             raise ValueError(f"a model of kind {kind!r}; known are {', '.join(sorted(self.known))}")
         return self.known[kind]
 
 
-def read_scalar(state: Any, kind: Any, place: str) -> Any:
-    """Return a value after a check of its type; integers are accepted for floats."""
+def check_scalar_type(state: Any, kind: Any, place: str) -> Any:
+    """Check the type of a scalar from JSON, and return the scalar."""
     if type(state) is kind:
         return state
     if kind is float and type(state) is int:
@@ -270,7 +282,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(content: bytes) -> Any:
-    """Parse JSON; NaN and infinities, which JSON does not know, are a ValueError."""
+    """Parse JSON; raise ValueError for NaN and infinity."""
     return json.loads(content, parse_constant=_refuse_constant)
 
 
@@ -279,7 +291,7 @@ def _refuse_constant(word: str) -> NoReturn:
 
 
 def to_toml(value: Any) -> str:
-    """Format a value as TOML.
+    """Format a value as TOML text.
 
     It is a text, number, boolean, list or table. The standard library only reads TOML.
 
@@ -298,7 +310,7 @@ def to_toml(value: Any) -> str:
 
 
 def read_record(kind: type[Record], state: Any, place: str = "") -> Record:
-    """Read a record of class `kind` from the output of `to_json`.
+    """Restore a record of a given class from JSON types.
 
     A value that does not fit is a ValueError that names its place.
 
@@ -306,5 +318,5 @@ def read_record(kind: type[Record], state: Any, place: str = "") -> Record:
     >>> read_record(Estimate, {"estimate": 1.0, "se": None, "low": 0, "high": 2.0})
     Estimate(1 [0, 2])
     """
-    record: Record = Reader({}, nulls=True).unpack(state, kind, place, {})
+    record: Record = RecordReader({}, nulls=True).unpack(state, kind, place, {})
     return record

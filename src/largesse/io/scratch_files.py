@@ -16,30 +16,30 @@ from pathlib import Path
 from typing import IO
 
 from largesse.io.atomic_replacement import hold_path_lock
-from largesse.io.paths import wrap_os_error
+from largesse.io.output_paths import wrap_os_error
 
 
 @dataclass(frozen=True, eq=False)
 class ScratchFile:
-    """Open temporary file whose write errors become `OutputError`."""
+    """Open temporary file whose write errors become an `OutputError`."""
 
     file: IO[bytes]
     near: Path
 
     def append(self, content: memoryview | bytes) -> None:
-        """Write at the end of the file."""
+        """Append bytes to the file."""
         with wrap_os_error(self.near):
             self.file.write(content)
 
     def finish(self) -> None:
-        """Flush all written bytes so that they can be read."""
+        """Flush all written bytes to the file."""
         with wrap_os_error(self.near):
             self.file.flush()
 
 
 @contextmanager
 def scratch_file(near: Path) -> Iterator[ScratchFile]:
-    """Yield an unnamed file on the disk of the folder `near`."""
+    """Yield an unnamed temporary file on the disk of a folder."""
     with wrap_os_error(near):
         file = tempfile.TemporaryFile(dir=near)  # noqa: SIM115
     with file:
@@ -48,7 +48,7 @@ def scratch_file(near: Path) -> Iterator[ScratchFile]:
 
 @contextmanager
 def private_folder(near: Path, word: str) -> Iterator[Path]:
-    """Yield a hidden folder in `near` that only this user can read, and remove it at the end.
+    """Yield a private temporary folder, and remove it at the end.
 
     Folders of killed commands are removed; folders of running commands are locked and stay.
     """
@@ -63,7 +63,7 @@ def private_folder(near: Path, word: str) -> Iterator[Path]:
                 and left.is_dir()
                 and not left.is_symlink()
             ):
-                _remove_unlocked(left)
+                _remove_unused_folder(left)
         folder = Path(tempfile.mkdtemp(prefix=f".{word}-", dir=near.absolute()))
         lock = FileLock(folder / "lock")
         lock.acquire()
@@ -74,7 +74,7 @@ def private_folder(near: Path, word: str) -> Iterator[Path]:
         lock.release()
 
 
-def _remove_unlocked(folder: Path) -> None:
+def _remove_unused_folder(folder: Path) -> None:
     from filelock import FileLock, Timeout
 
     with suppress(OSError, Timeout), FileLock(folder / "lock", timeout=0):

@@ -1,4 +1,4 @@
-"""Checks of a new log against its plan and against the old log, with few false alarms together.
+"""Checks of a campaign's log against its plan and against the log that trained the model.
 
 Every test has an error rate of its own; together about three of a hundred campaigns in which nothing is wrong raise an
 alarm. A change must also be large enough to matter. Tenths of predicted gain and notes raise no alarm.
@@ -20,7 +20,7 @@ from largesse.data import (
 )
 from largesse.errors import join_some, percent, plural
 from largesse.evaluation import compute_paid_costs, measure_column_drifts, measure_explained_share
-from largesse.monitoring.plan_prediction import Prediction
+from largesse.monitoring.plan_prediction import PlanPrediction
 from largesse.records import (
     Array,
     CampaignCheck,
@@ -55,8 +55,8 @@ MAX_OVERSPENDING = 0.03
 
 
 @dataclass(frozen=True, eq=False)
-class OldLog:
-    """The features and residuals of the log that the model learnt from."""
+class TrainingLogResiduals:
+    """Features and out-of-fold residuals of the log that trained the model."""
 
     features: pa.Table
     residual: Array  # (m,) response − out-of-fold prediction
@@ -64,21 +64,23 @@ class OldLog:
     binary: bool = False
 
 
-def check_campaign(log: Log, prediction: Prediction, old: OldLog | None = None, seed: int = 0) -> CampaignCheck:
-    """Check a new log against the prediction of its plan, and against the log that the model learnt from."""
+def check_campaign(
+    log: Log, prediction: PlanPrediction, old: TrainingLogResiduals | None = None, seed: int = 0
+) -> CampaignCheck:
+    """Check a campaign's log against the plan's prediction and against the training log."""
     paid, rows = compute_paid_costs(log), np.arange(len(log))
     followed = log.level == prediction.levels
-    value = _compare(log, log.response, prediction.expected, prediction.honest)
+    value = _compare_with_prediction(log, log.response, prediction.expected, prediction.honest)
     error = prediction.spend_error * float(np.average(prediction.costs, weights=log.weights))
-    spend = _compare(log, paid, prediction.costs, Estimate(0.0, error, -1.96 * error, 1.96 * error))
+    spend = _compare_with_prediction(log, paid, prediction.costs, Estimate(0.0, error, -1.96 * error, 1.96 * error))
     residual = log.response - prediction.curves[rows, log.level]
     drifts = () if old is None else measure_column_drifts(old.features, log.features, (old.cluster, log.cluster), seed)
-    leaks = _find_leaks(log, residual, old, seed)
-    levels = _count_levels(log, prediction, followed)
-    tenths = _cut_tenths(log, prediction)
+    leaks = _find_residual_leaks(log, residual, old, seed)
+    levels = _measure_level_uptake(log, prediction, followed)
+    tenths = _compare_tenths(log, prediction)
     findings = [
-        _check_followed(log, prediction, followed),
-        *_check_outside(len(log), prediction),
+        _check_adherence(log, prediction, followed),
+        *_check_unmatched_rows(len(log), prediction),
         *_check_propensities(log, prediction),
         *_check_responses(log, old),
         _check_value(value, log.binary and value.promised.estimate <= 1),
@@ -106,8 +108,10 @@ def check_campaign(log: Log, prediction: Prediction, old: OldLog | None = None, 
 # -- value and spend ------------------------------------------------------------------------------------------------------
 
 
-def _compare(log: Log, outcome: Array, expected: Array, correction: Estimate | None) -> PredictedAndRealised:
-    """Compare an outcome (n,) with its prediction, to which `correction` is added with its own error."""
+def _compare_with_prediction(
+    log: Log, outcome: Array, expected: Array, correction: Estimate | None
+) -> PredictedAndRealised:
+    """Compare the mean of an outcome (n,) with its bias-corrected prediction."""
     more = correction or Estimate(0.0, 0.0, 0.0, 0.0)
     realised = t_estimate(outcome, log.weight, log.cluster)
     gap = t_estimate(outcome - expected, log.weight, log.cluster)
@@ -126,11 +130,11 @@ def _compare(log: Log, outcome: Array, expected: Array, correction: Estimate | N
     high = float(np.hypot(half_width, more.estimate - more.low))
     interval = Estimate(difference, se, difference - low, difference + high)
     return PredictedAndRealised(
-        promised, realised, interval, _two_sided(difference, (low if difference > 0 else high) / normal)
+        promised, realised, interval, _compute_two_sided_p(difference, (low if difference > 0 else high) / normal)
     )
 
 
-def _two_sided(difference: float, se: float) -> float:
+def _compute_two_sided_p(difference: float, se: float) -> float:
     from scipy.special import ndtr
 
     if se <= 0:
@@ -168,7 +172,7 @@ def _check_spend(spend: PredictedAndRealised, certain: bool) -> Finding:
     return Finding("spend", answer, f"More was spent than promised: {numbers} ({sign}{percent(over, 1)}).")
 
 
-def _cut_tenths(log: Log, prediction: Prediction) -> tuple[RealisedTenth, ...]:
+def _compare_tenths(log: Log, prediction: PlanPrediction) -> tuple[RealisedTenth, ...]:
     gain = prediction.curves[np.arange(len(log)), prediction.levels] - prediction.curves[:, 0]
     correction = 0.0 if prediction.honest is None else prediction.honest.estimate
     tenths = []
@@ -182,7 +186,7 @@ def _cut_tenths(log: Log, prediction: Prediction) -> tuple[RealisedTenth, ...]:
 
 
 def _check_tenths(tenths: tuple[RealisedTenth, ...]) -> list[Finding]:
-    """Note the tenths whose result differs from the prediction; no model is right everywhere."""
+    """Report the tenths of customers whose response differs from its prediction."""
     reach = t_quantile(1e9, 1 - 0.05 / max(len(tenths), 1))
     off = [
         str(place)
@@ -199,7 +203,7 @@ def _check_tenths(tenths: tuple[RealisedTenth, ...]) -> list[Finding]:
 # -- was the plan followed ----------------------------------------------------------------------------------------------
 
 
-def _check_followed(log: Log, prediction: Prediction, followed: Array) -> Finding:
+def _check_adherence(log: Log, prediction: PlanPrediction, followed: Array) -> Finding:
     share = float(np.average(followed, weights=log.weights))
     due = 1.0 if prediction.likely is None else float(np.average(prediction.likely, weights=log.weights))
     noise = 0.0
@@ -218,7 +222,7 @@ def _check_followed(log: Log, prediction: Prediction, followed: Array) -> Findin
     return Finding("plan", answer, f"The plan was {quality}: {percent(share, 1)} {way}.")
 
 
-def _check_outside(rows: int, prediction: Prediction) -> list[Finding]:
+def _check_unmatched_rows(rows: int, prediction: PlanPrediction) -> list[Finding]:
     if not prediction.outside:
         return []
     if prediction.joined is None:
@@ -233,7 +237,7 @@ def _check_outside(rows: int, prediction: Prediction) -> list[Finding]:
     return [Finding("plan", answer, text)]
 
 
-def _count_levels(log: Log, prediction: Prediction, followed: Array) -> tuple[LevelUptake, ...]:
+def _measure_level_uptake(log: Log, prediction: PlanPrediction, followed: Array) -> tuple[LevelUptake, ...]:
     levels = []
     for k, name in enumerate(log.levels.titles):
         planned = prediction.levels == k
@@ -242,7 +246,7 @@ def _count_levels(log: Log, prediction: Prediction, followed: Array) -> tuple[Le
     return tuple(levels)
 
 
-def _check_propensities(log: Log, prediction: Prediction) -> list[Finding]:
+def _check_propensities(log: Log, prediction: PlanPrediction) -> list[Finding]:
     if log.propensity is None:
         if prediction.propensity is None:
             return []
@@ -281,18 +285,18 @@ def _check_drift(drifts: tuple[ColumnDrift, ...], known: bool) -> list[Finding]:
     return [Finding("features", "no" if much else "careful", text + more)]
 
 
-def _check_price(prediction: Prediction) -> list[Finding]:
+def _check_price(prediction: PlanPrediction) -> list[Finding]:
     if prediction.price is None or prediction.price_now is None:
         return []
     now, then = prediction.price_now, prediction.price
     prices = f"{then:.4g} in the plan, {now.estimate:.4g} for the customers of the new log"
     changed = abs(now.estimate - then) > MIN_DRIFT_OF_PRICE * then
-    if not changed or _two_sided(now.estimate - then, now.se) >= TEST_ERROR:
+    if not changed or _compute_two_sided_p(now.estimate - then, now.se) >= TEST_ERROR:
         return [Finding("price", "fine", f"The price of budget is as in the plan: {prices}.")]
     return [Finding("price", "careful", f"The price of budget has changed: {prices}. Plan again.")]
 
 
-def _check_responses(log: Log, old: OldLog | None) -> list[Finding]:
+def _check_responses(log: Log, old: TrainingLogResiduals | None) -> list[Finding]:
     if old is not None and old.binary and not log.binary:
         text = "Responses were yes or no in the log that the model learnt from, and are not in the new one."
         return [Finding("response", "no", text)]
@@ -305,8 +309,8 @@ def _check_responses(log: Log, old: OldLog | None) -> list[Finding]:
 # -- columns recorded after the response ----------------------------------------------------------------------------------
 
 
-def _find_leaks(log: Log, residual: Array, old: OldLog | None, seed: int) -> tuple[Leak, ...]:
-    """Return the columns that explain more of the residual (n,) than they did in the old log, or more than the limit for a new column."""
+def _find_residual_leaks(log: Log, residual: Array, old: TrainingLogResiduals | None, seed: int) -> tuple[Leak, ...]:
+    """Return the columns that explain more of the residuals (n,) than in the training log."""
     rng = np.random.default_rng(seed)
     rows = sample_rows(len(log), MAX_LEAK_ROWS, seed)
     half, target = rng.integers(0, 2, len(rows)), residual[rows][:, None]
@@ -314,7 +318,7 @@ def _find_leaks(log: Log, residual: Array, old: OldLog | None, seed: int) -> tup
     old_half = None if old_rows is None else rng.integers(0, 2, len(old_rows))
     leaks = []
     for name in log.features.column_names:
-        column = _Column.read(log.features.column(name).take(rows))
+        column = _ExplainingColumn.read(log.features.column(name).take(rows))
         share = column.explain(target, half)
         known = old is not None and name in old.features.column_names
         if share < (MIN_LEAK_INCREASE if known else MIN_NEW_LEAK):
@@ -322,7 +326,7 @@ def _find_leaks(log: Log, residual: Array, old: OldLog | None, seed: int) -> tup
         if known:
             assert old is not None
             assert old_half is not None
-            before = _Column.read(old.features.column(name).take(old_rows))
+            before = _ExplainingColumn.read(old.features.column(name).take(old_rows))
             if share - before.explain(old.residual[old_rows][:, None], old_half) < MIN_LEAK_INCREASE:
                 continue
         shuffling = np.random.default_rng([seed, 1])  # the same for every column: their order does not matter
@@ -333,14 +337,14 @@ def _find_leaks(log: Log, residual: Array, old: OldLog | None, seed: int) -> tup
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
-    """A feature as groups and, if it holds numbers, as values."""
+class _ExplainingColumn:
+    """Column that may explain residuals, as groups and as numbers."""
 
     code: Array  # (n,) group
     values: Array | None  # (n,) with the mean for a missing number
 
     @classmethod
-    def read(cls, column: pa.ChunkedArray) -> _Column:
+    def read(cls, column: pa.ChunkedArray) -> _ExplainingColumn:
         code = group_column_values(column, MAX_LEAK_GROUPS).code
         if find_feature_kind(column.type) != "number":
             return cls(code, None)
@@ -349,23 +353,23 @@ class _Column:
         return cls(code, np.where(known, values, (values[known] / known.sum()).sum()) if known.any() else None)
 
     def explain(self, target: Array, half: Array) -> float:
-        """Return the share of a target (n, 1) that the column explains: by groups on held-out rows, or by a line.
+        """Return the share of a target's variance (n, 1) that the column explains.
 
         Groups of equal size lump large amounts together; a line tells them apart.
         """
         by_groups = measure_explained_share(self.code, target, half)
-        return by_groups if self.values is None else max(by_groups, explain_linearly(self.values, target[:, 0]))
+        return by_groups if self.values is None else max(by_groups, measure_linear_r2(self.values, target[:, 0]))
 
 
-def explain_linearly(values: Array, target: Array) -> float:
-    """Return the R² of a line through values and target (n,); 0 if either is constant."""
-    x, y = _center(values), _center(target)
+def measure_linear_r2(values: Array, target: Array) -> float:
+    """Return R² of a linear regression of a target (n,) on one variable; 0 if either is constant."""
+    x, y = _centre_and_scale(values), _centre_and_scale(target)
     squares = float((x @ x) * (y @ y))
     return float(x @ y) ** 2 / squares if squares else 0.0
 
 
-def _center(values: Array) -> Array:
-    """Centre and scale to unit maximum, so that squares neither overflow nor underflow."""
+def _centre_and_scale(values: Array) -> Array:
+    """Centre an array and scale it to a unit maximum, to avoid overflow."""
     for _ in range(2):
         largest = float(np.abs(values).max())
         values = values / largest if largest else values

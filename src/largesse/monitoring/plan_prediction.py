@@ -1,4 +1,4 @@
-"""Predictions of a plan for the customers of a new log, matched with its rows by id."""
+"""Predictions of a plan for the rows of a campaign's log, matched by customer id."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ MIN_PRICE_ERROR = 0.01  # as a share of the price, which may jump between two cu
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
-    """A plan's prediction for the n customers of a new log, and its errors."""
+class PlanPrediction:
+    """Planned levels, expected responses and costs for the rows of a new log, with prediction errors."""
 
     levels: Array  # (n,) int64: planned levels
     expected: Array  # (n,) planned response
@@ -46,28 +46,30 @@ class Prediction:
     price_now: Estimate | None = None  # of the same budget for today's customers, with the error of both
 
 
-def predict_for_log(policy: Policy, log: Log, budget: float | None = None) -> Prediction:
-    """Let the policy decide for the customers of a log, regardless of an earlier plan."""
+def predict_plan_for_log(policy: Policy, log: Log, budget: float | None = None) -> PlanPrediction:
+    """Predict levels, responses and costs for a log's customers by the policy, without an earlier plan."""
     customers = Customers(log.features, log.customer, log.costs)
-    curves, costs = _predict(policy, customers)
+    curves, costs = _predict_without_calibration(policy, customers)
     levels, rows = decide_at_price(curves, costs * policy.scale, policy.price or 0.0), np.arange(len(log))
     probabilities = policy.probabilities(customers) if policy.draws else None
     paid = costs
     if policy.spending is not None and budget is not None:
         paid = costs * find_cost_correction(curves, costs, budget, policy.spending).ratio
     if probabilities is None:
-        return Prediction(levels, curves[rows, levels], paid[rows, levels], curves)
+        return PlanPrediction(levels, curves[rows, levels], paid[rows, levels], curves)
     expected, spend = ((probabilities * values).sum(axis=1) for values in (curves, paid))
-    return Prediction(levels, expected, spend, curves, probabilities[rows, levels])
+    return PlanPrediction(levels, expected, spend, curves, probabilities[rows, levels])
 
 
-def match_decisions(prediction: Prediction, log: Log, decisions: pa.Table, *, served: bool) -> tuple[Log, Prediction]:
-    """Match the rows of a log with the decisions of a plan, or of a service (`served`), by id.
+def match_decisions(
+    prediction: PlanPrediction, log: Log, decisions: pa.Table, *, served: bool
+) -> tuple[Log, PlanPrediction]:
+    """Match the rows of a log with the decisions of a plan or of a service, by customer id.
 
     Rows without a decision are left out. If no row matches, the policy's own prediction stays.
     """
     assert log.customer is not None
-    ids = join_ids(decisions, CUSTOMER, requests=served and not has_unique_ids(decisions))
+    ids = make_text_ids(decisions, CUSTOMER, requests=served and not has_unique_ids(decisions))
     planned, names = (np.asarray([str(value) for value in column.to_pylist()]) for column in (ids, log.customer))
     order = np.argsort(planned, kind="stable")
     place = np.minimum(np.searchsorted(planned[order], names), len(planned) - 1)
@@ -98,15 +100,15 @@ def match_decisions(prediction: Prediction, log: Log, decisions: pa.Table, *, se
     )
 
 
-def add_errors(
-    prediction: Prediction,
+def add_prediction_errors(
+    prediction: PlanPrediction,
     scores: Scores,
     budget: float,
     confidence: float,
     planned: float | None = None,
     planner: FoldPlanner | None = None,
-) -> Prediction:
-    """Add the bias and the errors of the prediction, estimated on held-out rows of the old log.
+) -> PlanPrediction:
+    """Add the bias and the standard errors of a prediction, estimated on held-out rows of the old log.
 
     `planned` is the value that the plan stated for the log's own customers, which its model has seen; by default the
     value that held-out models predict. A `planner` plans the log's rows under the rules of the plan.
@@ -121,26 +123,28 @@ def add_errors(
 
 
 def find_budget_price(policy: Policy, log: Log, budget: float, planned: int, seed: int = 0) -> Estimate:
-    """Return the price at which the customers of a log cost `budget` on average.
+    """Estimate the price at which the plan for a log's customers costs the budget.
 
     Its standard error, by resampling, includes that of the price of a plan for `planned` customers.
     """
-    curves, costs = _predict(policy, Customers(log.features, log.customer, log.costs))
+    curves, costs = _predict_without_calibration(policy, Customers(log.features, log.customer, log.costs))
     costs = costs * policy.scale
     rng = np.random.default_rng(seed)
     sample = rng.permutation(len(curves))[:PRICE_SAMPLE_ROWS]
-    price = _price(curves[sample], costs[sample], budget)
-    resampled = [_price(curves[rows], costs[rows], budget) for rows in rng.choice(sample, (N_RESAMPLES, len(sample)))]
+    price = _find_price(curves[sample], costs[sample], budget)
+    resampled = [
+        _find_price(curves[rows], costs[rows], budget) for rows in rng.choice(sample, (N_RESAMPLES, len(sample)))
+    ]
     se = max(float(np.std(resampled)), MIN_PRICE_ERROR * price) * float(np.sqrt(1 + len(sample) / max(planned, 1)))
     return Estimate(price, se, price - 1.96 * se, price + 1.96 * se)
 
 
-def _price(curves: Array, costs: Array, budget: float) -> float:
+def _find_price(curves: Array, costs: Array, budget: float) -> float:
     return allocate(curves, costs, max(budget, float(costs.min(axis=1).mean()))).price
 
 
-def _predict(policy: Policy, customers: Customers) -> tuple[Array, Array]:
-    """Return the model's responses and costs (n, K), without calibration."""
+def _predict_without_calibration(policy: Policy, customers: Customers) -> tuple[Array, Array]:
+    """Predict responses and costs (n, K) of customers, without cost calibration."""
     outlook = replace(policy, scale=1.0).expect(customers)
     return outlook.responses, np.ascontiguousarray(outlook.costs, dtype=np.float64)
 
@@ -148,8 +152,8 @@ def _predict(policy: Policy, customers: Customers) -> tuple[Array, Array]:
 # -- ids -----------------------------------------------------------------------------------------------------------------
 
 
-def join_ids(table: pa.Table, key: str, *, requests: bool) -> pa.ChunkedArray:
-    """Return the ids of a table as text; with `requests`, each id begins with the id of its request."""
+def make_text_ids(table: pa.Table, key: str, *, requests: bool) -> pa.ChunkedArray:
+    """Convert the ids of a table to text, prefixed by the id of the request if asked."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -167,7 +171,7 @@ def join_ids(table: pa.Table, key: str, *, requests: bool) -> pa.ChunkedArray:
 
 
 def has_unique_ids(table: pa.Table) -> bool:
-    """Return True if every customer has at most one row."""
+    """Test if every customer id occurs at most once."""
     import pyarrow.compute as pc
 
     return int(pc.count_distinct(table[CUSTOMER]).as_py()) == len(table)

@@ -1,4 +1,4 @@
-"""Size of a test of a plan against its alternative.
+"""Power analysis of a randomised test of a plan against another policy.
 
 Only customers whose level differs, the switchers, distinguish the two. With a share s of them, a gain δ per customer is δ/s per switcher:
 a test among switchers needs
@@ -34,8 +34,8 @@ MIN_EFFECTIVE_ROWS = 30  # for a weighted standard deviation; below it is that o
 
 
 @dataclass(frozen=True)
-class PowerSpec:
-    """Gain that a test should show, and its error rates."""
+class PowerSettings:
+    """Gain, power and confidence level of a randomised test."""
 
     power: float = 0.8
     coverage: float = 0.95
@@ -43,8 +43,8 @@ class PowerSpec:
     per_day: float | None = None
     share: float = 0.5  # of the customers in the plan's arm
 
-    def check(self) -> None:
-        """Raise an error that names every invalid setting."""
+    def refuse_invalid_settings(self) -> None:
+        """Raise one error that names all invalid settings."""
         problems = []
         for word in ("power", "coverage", "share"):
             number = number_or_none(getattr(self, word))
@@ -58,29 +58,29 @@ class PowerSpec:
                 problems.append(Problem(f"{word} is {repr_short(value)}", f"give {meaning}"))
         refuse("power", problems)
 
-    def reach(self, *, one_sided: bool = False) -> float:
-        """Return the distance, in standard errors, of the gain from the value to be ruled out."""
+    def find_detectable_distance(self, *, one_sided: bool = False) -> float:
+        """Return the gain, in standard errors, that the test detects with the required power."""
         from scipy.special import ndtri
 
         return float(ndtri(self.coverage if one_sided else 0.5 + self.coverage / 2) + ndtri(self.power))
 
 
 @dataclass(frozen=True, eq=False)
-class Arms:
-    """A plan and its alternative, as probabilities (n, K) for the rows of a log."""
+class TestArms:
+    """Two arms of a test, as level probabilities (n, K): the plan and the policy that it replaces."""
 
     plan: Array
     incumbent: Array | None  # None: the log's own policy, whose probabilities are known only of the rows' own levels
     name: str
 
     def differ(self, scores: Scores) -> Array:
-        """Return the probability (n,) that the levels of the two differ: both are drawn before the test."""
+        """Return each row's probability (n,) that the two arms give different levels."""
         if self.incumbent is None:
             return 1.0 - self.plan[np.arange(len(self.plan)), scores.level]
         return 1.0 - (self.plan * self.incumbent).sum(axis=1)
 
     def compare(self, scores: Scores) -> Comparison:
-        """Estimate the plan's gain in value and in spend, paired row by row."""
+        """Estimate the plan's paired differences in value and spend from the other arm."""
         if self.incumbent is not None:
             return estimate_policy_difference(scores, self.plan, self.incumbent)
         plan, log = measure_policy_influence(scores, self.plan), measure_logged_influence(scores)
@@ -99,7 +99,7 @@ def power(
     coverage: float = 0.95,
     per_day: float | None = None,
 ) -> PowerAnalysis:
-    """Estimate the number of customers that a test of `policy` against `other` needs.
+    """Estimate the number of customers that a randomised test of `policy` against `other` needs.
 
     Parameters
     ----------
@@ -122,50 +122,54 @@ def power(
     >>> analysis.switchers, analysis.value.expected.traffic < 200
     (1.0, True)
     """
-    spec = PowerSpec(power, coverage, gain, per_day)
-    spec.check()
+    spec = PowerSettings(power, coverage, gain, per_day)
+    spec.refuse_invalid_settings()
     candidate = recognise_policy(log, policy, budget)
     scores = crossfit_scores(log, candidate.model)
     settled = learn_policy_at_budget(candidate, scores).policy
     assert settled is not None
     plan = broadcast_probabilities(settled, scores)
     if isinstance(other, str):
-        return size_test(scores, find_arms(scores, plan, other, log.levels), spec, log)
+        return compute_test_sizes(scores, make_test_arms(scores, plan, other, log.levels), spec, log)
     alternative = recognise_policy(log, other).policy
     assert alternative is not None
-    return size_test(scores, Arms(plan, broadcast_probabilities(alternative, scores), "the other policy"), spec, log)
+    return compute_test_sizes(
+        scores, TestArms(plan, broadcast_probabilities(alternative, scores), "the other policy"), spec, log
+    )
 
 
 def broadcast_probabilities(policy: Array, scores: Scores) -> Array:
-    """Return the probabilities (n, K) of levels (n,) or of probabilities (n, K) or (K,)."""
+    """Convert levels (n,) or probabilities (K,) to level probabilities (n, K)."""
     n, K = scores.curves.shape
     if policy.ndim == 1 and np.issubdtype(policy.dtype, np.integer):
         return np.asarray(np.eye(K)[policy])
     return np.broadcast_to(policy, (n, K)).astype(np.float64)
 
 
-def find_arms(scores: Scores, plan: Array, other: str, levels: Levels) -> Arms:
-    """Return a plan and its alternative by name: the log's policy, the best uniform mix, or one level for all."""
+def make_test_arms(scores: Scores, plan: Array, other: str, levels: Levels) -> TestArms:
+    """Return the arms of a test: the plan, and the logged policy, best uniform mix or level of a given name."""
     if other == BEFORE:
-        return Arms(plan, None, "what was done before")
+        return TestArms(plan, None, "what was done before")
     if other == UNIFORM:
         mixes = find_best_mixes(scores, (plan * scores.costs).sum(axis=1))
-        return Arms(plan, broadcast_probabilities(mixes.policy, scores), "the best uniform mix")
+        return TestArms(plan, broadcast_probabilities(mixes.policy, scores), "the best uniform mix")
     check_incumbent(other, levels)
     names = levels.labels if other in levels.labels else levels.titles
     level = np.full(len(scores.level), names.index(other), dtype=np.int64)
-    return Arms(plan, broadcast_probabilities(level, scores), f"{other!r} for everybody")
+    return TestArms(plan, broadcast_probabilities(level, scores), f"{other!r} for everybody")
 
 
 def check_incumbent(other: str, levels: Levels) -> None:
-    """Raise an error for an unknown name of an alternative."""
+    """Refuse an unknown name of the policy that the plan is tested against."""
     if other not in (BEFORE, UNIFORM, *levels.labels, *levels.titles):
         hint = f"give {BEFORE!r}, {UNIFORM!r} or a level: {', '.join(levels.labels)}"
         raise InputError("power", [Problem(f"the incumbent is {repr_short(other)}", hint)])
 
 
-def size_test(scores: Scores, arms: Arms, spec: PowerSpec, log: Log, price: float | None = None) -> PowerAnalysis:
-    """Return the sizes of tests of value, of profit (or value minus cost) and of non-inferiority."""
+def compute_test_sizes(
+    scores: Scores, arms: TestArms, spec: PowerSettings, log: Log, price: float | None = None
+) -> PowerAnalysis:
+    """Compute the sizes of tests of the mean response, of profit and of non-inferiority."""
     weight = scores.weight / scores.weight.sum()
     share = min(float(weight @ arms.differ(scores)), 1.0)
     value, spend = arms.compare(scores)
@@ -175,32 +179,32 @@ def size_test(scores: Scores, arms: Arms, spec: PowerSpec, log: Log, price: floa
         notes = [f"The plan gives everybody the same as {arms.name}: there is nothing to test."]
         share = 0.0
     else:
-        notes = [] if spec.gain is not None else _note_gain(value)
+        notes = [] if spec.gain is not None else _warn_of_uncertain_gain(value)
         notes += [f"It costs {saved:.4g} less per customer."] if saved > 0 else []
-        outcome = _Outcome(scores, arms, scores.response, share, spec)
-        cases.append(outcome.show_gain("value", "mean response", value, spec.gain))
+        outcome = _TestOutcome(scores, arms, scores.response, share, spec)
+        cases.append(outcome.size_gain_test("value", "mean response", value, spec.gain))
         if log.response_value is not None:
             detail = "response × its value − cost"
-            cases.append(_show_profit("profit", detail, log.response_value, 1.0, outcome))
+            cases.append(_size_profit_test("profit", detail, log.response_value, 1.0, outcome))
         elif price:
             detail = f"response − price × cost, at a price of {price:.4g}"
-            cases.append(_show_profit("value less cost", detail, 1.0, price, outcome))
+            cases.append(_size_profit_test("value less cost", detail, 1.0, price, outcome))
         if price and saved > 0:
-            cases.append(outcome.show_not_worse(value, saved * price))
+            cases.append(outcome.size_non_inferiority_test(value, saved * price))
     return PowerAnalysis(
         arms.name, share, tuple(cases), spec.power, spec.coverage, len(log), spec.per_day, tuple(notes)
     )
 
 
-def _note_gain(value: Estimate) -> list[str]:
+def _warn_of_uncertain_gain(value: Estimate) -> list[str]:
     if not np.isfinite(value.low) or value.low <= 0 <= value.high:
         text = "The log does not show that the plan gains anything: the numbers hold only if the gain is what it seems."
         return [text]
     return ["The log says that the plan loses."] if value.high < 0 else []
 
 
-def _show_profit(name: str, detail: str, worth: float, rate: float, value: _Outcome) -> TestedOutcome:
-    """Return the sizes of a test that shows a gain in response × worth − cost × rate.
+def _size_profit_test(name: str, detail: str, worth: float, rate: float, value: _TestOutcome) -> TestedOutcome:
+    """Compute the size of a test of profit: worth × response − rate × cost.
 
     A required gain is one of value; the gain in profit always comes from the log.
     """
@@ -213,39 +217,39 @@ def _show_profit(name: str, detail: str, worth: float, rate: float, value: _Outc
         response=worth * scores.response - rate * scores.paid,
     )
     outcome = replace(value, outcome=profit.response)
-    return outcome.show_gain(name, detail, value.arms.compare(profit).value, None)
+    return outcome.size_gain_test(name, detail, value.arms.compare(profit).value, None)
 
 
 @dataclass(frozen=True, eq=False)
-class _Outcome:
-    """An outcome (n,) of a test: its standard deviations in both arms, among switchers and among everybody."""
+class _TestOutcome:
+    """Outcome (n,) of a test, with the methods that compute the required numbers of customers."""
 
     scores: Scores
-    arms: Arms
+    arms: TestArms
     outcome: Array
     share: float  # of switchers
-    spec: PowerSpec
+    spec: PowerSettings
 
-    def show_gain(self, name: str, detail: str, gain: Estimate, required: float | None) -> TestedOutcome:
-        """Return the sizes of a test that shows a gain, the log's or a required one."""
+    def size_gain_test(self, name: str, detail: str, gain: Estimate, required: float | None) -> TestedOutcome:
+        """Compute the size of a test that shows the estimated gain or a required gain."""
         gain = gain if required is None else Estimate(required, 0.0, required, required)
-        return self._size(name, detail, gain, self.spec.reach())
+        return self._size_test(name, detail, gain, self.spec.find_detectable_distance())
 
-    def show_not_worse(self, value: Estimate, margin: float) -> TestedOutcome:
-        """Return the sizes of a non-inferiority test: the value falls by less than the savings would buy."""
+    def size_non_inferiority_test(self, value: Estimate, margin: float) -> TestedOutcome:
+        """Compute the size of a non-inferiority test with a given margin."""
         gain = Estimate(value.estimate + margin, value.se, value.low + margin, value.high + margin)
         detail = f"the value falls by less than {margin:.3g} per customer, which the savings would buy"
-        return self._size("not worse", detail, gain, self.spec.reach(one_sided=True))
+        return self._size_test("not worse", detail, gain, self.spec.find_detectable_distance(one_sided=True))
 
-    def _size(self, name: str, detail: str, gain: Estimate, reach: float) -> TestedOutcome:
-        switchers, everybody = self._deviations()
+    def _size_test(self, name: str, detail: str, gain: Estimate, reach: float) -> TestedOutcome:
+        switchers, everybody = self._measure_deviations()
         plan, other = switchers
         best = plan / (plan + other) if plan + other > 0 else 0.5
-        sizes = [self._count(size, switchers, everybody, reach) for size in (gain.estimate, gain.low)]
+        sizes = [self._count_needed_customers(size, switchers, everybody, reach) for size in (gain.estimate, gain.low)]
         return TestedOutcome(name, detail, gain, switchers, best, *sizes)
 
-    def _deviations(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the standard deviations (plan, other) of switchers and of everybody, from rows that got the level."""
+    def _measure_deviations(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the outcome's standard deviations in both arms, among switchers and among all customers."""
         scores, rows = self.scores, np.arange(len(self.scores.level))
         plan, rho = self.arms.plan[rows, scores.level], scores.propensity
         other = rho if self.arms.incumbent is None else self.arms.incumbent[rows, scores.level]
@@ -262,10 +266,10 @@ class _Outcome:
         switchers = deviation(plan / rho * (1 - other)), deviation(other / rho * (1 - plan))
         return switchers, (deviation(plan / rho), deviation(other / rho))
 
-    def _count(
+    def _count_needed_customers(
         self, gain: float, switchers: tuple[float, float], everybody: tuple[float, float], reach: float
     ) -> TestSize:
-        """Return the number of customers that show a gain per customer."""
+        """Return the number of customers that a test needs to detect a gain."""
         gain, per_day, a = float(gain), self.spec.per_day, self.spec.share
         if not gain > 0:
             never = float("inf")

@@ -19,24 +19,24 @@ from largesse.evaluation import (
     plan_each_fold,
     restrict_scores_to_support,
 )
-from largesse.exploration import ResponseVariance, measure_variance
+from largesse.exploration import ResponseVariance, measure_response_variance
 from largesse.monitoring import (
     CUSTOMER,
     PROPENSITY,
     REQUEST,
-    OldLog,
-    PowerSpec,
-    add_errors,
+    PowerSettings,
+    TrainingLogResiduals,
+    add_prediction_errors,
     broadcast_probabilities,
     check_campaign,
     check_incumbent,
-    find_arms,
+    compute_test_sizes,
     find_budget_price,
     has_unique_ids,
-    join_ids,
+    make_test_arms,
+    make_text_ids,
     match_decisions,
-    predict_for_log,
-    size_test,
+    predict_plan_for_log,
 )
 from largesse.pipeline import run_folder as files
 from largesse.pipeline.commands import LOCAL_ENGINE, load_scores, silent
@@ -79,7 +79,7 @@ def check(
         old, scores, planner = _read_old(home, campaign, policy, engine, planned["customers"])
         progress("comparing", 0.0)
         budget: float | None = planned["budget"]["average"]
-        prediction = predict_for_log(policy, new, budget)
+        prediction = predict_plan_for_log(policy, new, budget)
         if new.customer is not None and decisions is not None and (served or campaign.roles.get("customer")):
             new, prediction = match_decisions(prediction, new, decisions, served=served)
         if scores is not None and budget is not None:
@@ -87,7 +87,7 @@ def check(
             seen = campaign.customers is None and prediction.joined is not None and not served
             value = planned["planned"]["value"] if seen else None
             confidence = campaign.planning.budget_confidence
-            prediction = add_errors(prediction, scores, budget, confidence, value, planner)
+            prediction = add_prediction_errors(prediction, scores, budget, confidence, value, planner)
         if budget is not None and not campaign.planning.constrained and policy.price:
             price = find_budget_price(policy, new, budget, planned["customers"], campaign.seed)
             prediction = replace(prediction, price=policy.price, price_now=price)
@@ -146,14 +146,14 @@ def _name_rows(decisions: pa.Table, table: pa.Table, key: str) -> pa.Table:
     if repeated and REQUEST not in table.column_names:
         hint = f"add the column {REQUEST!r}, with the ids of the requests: largesse log RUN --ledger … writes it"
         fail("check", Problem("customers came more than once, and the new log does not say with which request", hint))
-    ids = join_ids(table, key, requests=repeated)
+    ids = make_text_ids(table, key, requests=repeated)
     named = table.set_column(table.column_names.index(key), key, ids)
     return named.drop_columns([REQUEST]) if REQUEST in named.column_names else named
 
 
 def _read_old(
     home: Path, campaign: Campaign, policy: Policy, engine: Engine, customers: int
-) -> tuple[OldLog | None, Scores | None, FoldPlanner | None]:
+) -> tuple[TrainingLogResiduals | None, Scores | None, FoldPlanner | None]:
     """Return the log that the model learnt from, its out-of-fold scores, and the planner of its rows; None for missing parts."""
     try:
         log = engine.read_log(campaign)
@@ -167,13 +167,15 @@ def _read_old(
         )
     curves = policy.model.predict(seen) if scores is None or log.sample is not None else scores.curves
     residual = seen.response - curves[np.arange(len(seen)), seen.level]
-    old = OldLog(seen.features, residual, seen.cluster, seen.binary)
+    old = TrainingLogResiduals(seen.features, residual, seen.cluster, seen.binary)
     return old, scores, None if scores is None else find_fold_planner(campaign, log, scores, customers)
 
 
 def find_fold_planner(campaign: Campaign, log: Log, scores: Scores, customers: int) -> FoldPlanner | None:
     """Return the planner of the log's rows under the rules of a campaign; None without rules that the log can judge."""
-    variance = measure_variance(log, scores.curves) if campaign.planning.aimed else ResponseVariance()
+    variance = (
+        measure_response_variance(log, scores.curves) if campaign.planning.explores_for_goal else ResponseVariance()
+    )
     try:
         return make_fold_planner(campaign, log, customers, variance, scores.allowed)
     except LargesseError:
@@ -184,7 +186,7 @@ def power(
     folder: str | Path,
     incumbent: str = "before",
     *,
-    spec: PowerSpec = PowerSpec(),  # noqa: B008 — a frozen value
+    spec: PowerSettings = PowerSettings(),  # noqa: B008 — a frozen value
     progress: Progress = silent,
     engine: Engine = LOCAL_ENGINE,
 ) -> PowerAnalysis:
@@ -193,7 +195,7 @@ def power(
     The plan is the one that the run's evaluation judges: on held-out rows, at the budget of the run. It is tested against the
     log's own policy ("before"), the best uniform mix ("uniform") or a level for everybody.
     """
-    spec.check()
+    spec.refuse_invalid_settings()
     with files.read_run_folder(folder) as home:
         campaign = read_campaign(home)
         check_incumbent(incumbent, campaign.levels)
@@ -207,4 +209,6 @@ def power(
         confidence = campaign.planning.budget_confidence
         held_out = plan_each_fold(scores, budget, measure_spend_by_price(scores), confidence, planner)
         plan = broadcast_probabilities(held_out.policy, scores)
-        return size_test(scores, find_arms(scores, plan, incumbent, log.levels), spec, log, planned["planned"]["price"])
+        return compute_test_sizes(
+            scores, make_test_arms(scores, plan, incumbent, log.levels), spec, log, planned["planned"]["price"]
+        )

@@ -21,7 +21,7 @@ from largesse.evaluation import (
     select_score_rows,
     weight_log_to_customers,
 )
-from largesse.exploration import ResponseVariance, measure_variance, plan_next_log
+from largesse.exploration import ResponseVariance, find_confirmatory_exploration, measure_response_variance
 from largesse.io import atomic_file, file_transaction, read_record, to_json
 from largesse.pipeline import run_folder as files
 from largesse.pipeline.customer_tables import choose_customers
@@ -104,15 +104,15 @@ def run(
             # The log's own customers are planned by models that did not see them: a model knows too well whether its own rows
             # will pay.
             held_out = None if campaign.customers is not None else score_customers(log, log_scores.scores)
-            explores = campaign.planning.aimed
-            variance = measure_variance(log, log_scores.scores.curves) if explores else ResponseVariance()
+            explores = campaign.planning.explores_for_goal
+            variance = measure_response_variance(log, log_scores.scores.curves) if explores else ResponseVariance()
             spending = measure_spend_by_price(log_scores.scores)
             policy = Policy(
                 model,
                 log.levels,
                 spending=None if spending is None else spending.whole,
                 unsupported=log_scores.checkup.unsupported,
-                bar_unsupported=campaign.planning.bars,
+                bar_unsupported=campaign.planning.bars_unsupported_levels,
             )
             with engine.score(policy, customers, folder, report_progress, held_out) as scored:
                 warnings: Sequence[Finding] = ()
@@ -122,7 +122,7 @@ def run(
                     refuse_unusable_log(log_scores.checkup.findings)
                 result = make_plan(campaign, policy, scored, report_progress, variance)
                 planned = files.write_plan(folder, result, scored, report_progress, customer_warnings=warnings)
-                n_customers, budget = scored.n, campaign.planning.average(scored.n)
+                n_customers, budget = scored.n, campaign.planning.average_budget(scored.n)
 
             study = evaluate_plan(campaign, log, log_scores, budget, n_customers)
             judged = files.write_study(folder, study)
@@ -195,7 +195,7 @@ def score_log(
     Levels that the log of a `policy` does not support are barred, too.
     """
     cells = UnsupportedCells() if policy is None else policy.unsupported
-    settings: dict[str, Any] = {"bar": campaign.planning.bars, "cells": cells}
+    settings: dict[str, Any] = {"bar": campaign.planning.bars_unsupported_levels, "cells": cells}
     scores, checkup = score_and_check_log(log, held, campaign.seed, progress, propensities, **settings)
     return LogScores(held, scores, checkup)
 
@@ -328,11 +328,11 @@ def open_scored_customers(
 
     Without `refit`, a log that has changed since is refused where a plan would need its scores.
     """
-    policy = replace(Policy.load(home / files.POLICY_FILE), bar_unsupported=campaign.planning.bars)
+    policy = replace(Policy.load(home / files.POLICY_FILE), bar_unsupported=campaign.planning.bars_unsupported_levels)
     progress("reading", 0.0)
     held_out, variance = None, ResponseVariance()
     # Only responses that are not yes or no have a variance that does not follow from their mean.
-    explores = campaign.planning.aimed and not policy.model.binary_
+    explores = campaign.planning.explores_for_goal and not policy.model.binary_
     if source:
         kinds: dict[str, str] = {column.name: column.kind for column in policy.model.encoder_.columns}
         customers = engine.open_customers(campaign, source, kinds)
@@ -343,7 +343,7 @@ def open_scored_customers(
         if explores or not log.levels.certain:
             scores = load_scores(home, campaign, log, progress, refit=refit).scores
             held_out = None if source else score_customers(log, scores)
-            variance = measure_variance(log, scores.curves) if explores else variance
+            variance = measure_response_variance(log, scores.curves) if explores else variance
     with engine.score(policy, customers, home.resolve().parent, progress, held_out) as scored:
         yield policy, variance, scored
 
@@ -385,7 +385,7 @@ def judge(
         if log is None and campaign.customers is not None:
             with open_scored_customers(home, campaign, campaign.customers, engine, progress) as (fitted, _, customers):
                 scored_log, log_scores, _ = match_scores(campaign, fitted, judged_log, log_scores, customers)
-        budget = campaign.planning.average(n_customers)
+        budget = campaign.planning.average_budget(n_customers)
         study = evaluate_plan(campaign, scored_log, log_scores, budget, n_customers, estimator)
         with file_transaction() as batch:
             new = files.renew_run_folder(batch, home)
@@ -417,7 +417,7 @@ def evaluate_plan(
         confidence=settings.budget_confidence,
         shuffled=log_scores.held.shuffled,
     )
-    variance = measure_variance(log, scores.curves) if settings.aimed else ResponseVariance()
+    variance = measure_response_variance(log, scores.curves) if settings.explores_for_goal else ResponseVariance()
     try:
         study: Study = study_at(planner=make_fold_planner(campaign, log, customers, variance, scores.allowed))
     except LargesseError as error:
@@ -430,8 +430,10 @@ def evaluate_plan(
         study = replace(study, evaluation=replace(study.evaluation, warnings=warnings))
     if settings.constrained or settings.explore or settings.exact or study.evaluation.verdict is None:
         return study
-    verdict, seen = study.evaluation.verdict, measure_variance(log, scores.curves)
-    return replace(study, next_log=plan_next_log(scores, verdict, len(log), budget, seen, campaign.seed))
+    verdict, seen = study.evaluation.verdict, measure_response_variance(log, scores.curves)
+    return replace(
+        study, next_log=find_confirmatory_exploration(scores, verdict, len(log), budget, seen, campaign.seed)
+    )
 
 
 # -- report -----------------------------------------------------------------------------------------------------------

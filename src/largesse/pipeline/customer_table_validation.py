@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from largesse.campaign import Planning
+from largesse.campaign import PlanSettings
 from largesse.data import (
     check_column_names,
     convert_to_floats,
@@ -43,14 +43,14 @@ def find_suspects(table: pa.Table, customer: str | None, costs: Sequence[str]) -
     return suspect
 
 
-def list_memory_reasons(planning: Planning) -> list[Problem]:
+def list_memory_reasons(planning: PlanSettings) -> list[Problem]:
     """Return the reasons for which all customers are needed in memory at once, each with a way out."""
     reasons = []
     if planning.constrained:
         reasons.append(Problem("constraints", "plan without constraints"))
     if planning.exact:
         reasons.append(Problem("exact = true", "set exact = false: the plan then states its gap"))
-    if planning.aimed:
+    if planning.explores_for_goal:
         reasons.append(Problem(f"exploration for {planning.explore_for}", 'set explore_for = "random"'))
     return reasons
 

@@ -18,7 +18,7 @@ import numpy as np
 from largesse.allocation import BudgetPoint, PriceSums, count_levels_at_budgets, count_levels_of_plans
 from largesse.campaign import Campaign
 from largesse.evaluation import CustomerSample, PlanCounts, PlanTotals
-from largesse.exploration import mix_levels
+from largesse.exploration import mix_in_uniform_levels
 from largesse.policy import Policy
 from largesse.records import Array, Customers, ExplorationSummary, Log, Progress, Scores
 from largesse.stats import draw_levels_for_rows
@@ -128,7 +128,7 @@ class PlanResult:
             return levels, self.propensity[rows]
         if not self.explore:
             return levels, None
-        probabilities = mix_levels(np.eye(curves.shape[1])[levels], self.explore)
+        probabilities = mix_in_uniform_levels(np.eye(curves.shape[1])[levels], self.explore)
         drawn = draw_levels_for_rows(probabilities, rows, self.seed)
         return drawn, probabilities[np.arange(len(rows)), drawn]
 
@@ -136,7 +136,9 @@ class PlanResult:
         """Return the total costs (m,), times the scale, of the levels that seeds (m,) draw for the customers of a batch."""
         rows, curves, costs = batch
         costs, places = costs * self.scale, np.arange(len(rows))
-        probabilities = mix_levels(np.eye(curves.shape[1])[self.plan.decide(rows, curves, costs)], self.explore)
+        probabilities = mix_in_uniform_levels(
+            np.eye(curves.shape[1])[self.plan.decide(rows, curves, costs)], self.explore
+        )
         wide = np.broadcast_to(costs, curves.shape)
         return np.array([wide[places, draw_levels_for_rows(probabilities, rows, seed)].sum() for seed in seeds])
 

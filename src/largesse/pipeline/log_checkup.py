@@ -13,8 +13,8 @@ from largesse.campaign import (
     MAX_LISTED,
     Campaign,
     CampaignDraft,
-    campaign_from_options,
-    inspect_table,
+    make_campaign_from_options,
+    profile_table,
     read_campaign,
 )
 from largesse.errors import Problem, join_some, refuse
@@ -64,17 +64,17 @@ def find_campaign(
     if not named and not levels and (path.suffix.lower() == ".toml" or (path / CAMPAIGN_FILE).is_file()):
         return read_campaign(path, optional=CHECKUP_KEYS), False
     if levels and {"level", "response"} <= set(named):
-        return campaign_from_options(source, named, levels), False
-    look = inspect_table(source).guess({role: column for role, column in named.items() if role != "features"})
+        return make_campaign_from_options(source, named, levels), False
+    look = profile_table(source).make_draft({role: column for role, column in named.items() if role != "features"})
     refuse("doctor", _missing(look, ordered=bool(levels)))
     features = {"features": look.features} if look.features else {}
     roles = {**look.guess.roles, **features, **named}
     if levels:
-        return campaign_from_options(source, roles, levels), True
+        return make_campaign_from_options(source, roles, levels), True
     stated = look.doses if look.doses is not None else look.order.names if look.order is not None else ()
     section = {"doses" if look.doses is not None else "names": list(stated)}
     section |= {} if "cost_column" in roles else {"costs": list(range(len(stated)))}
-    return campaign_from_options(source, roles, section), True
+    return make_campaign_from_options(source, roles, section), True
 
 
 def _missing(look: CampaignDraft, *, ordered: bool) -> list[Problem]:
@@ -93,7 +93,7 @@ def _missing(look: CampaignDraft, *, ordered: bool) -> list[Problem]:
         problems.append(Problem(text, "name another with --level, or give the levels with --names, the cheapest first"))
     elif look.doses is None and look.order is None:
         text = f"the names of the levels in {look.level.name!r} do not state their order"
-        order = look.order_by_response()
+        order = look.measure_mean_responses()
         way = "by mean response only" if order else "in no order"
         listed = shlex.quote(",".join(order or look.level.words))
         hint = f"add --names with the cheapest first; {way}, they are --names {listed}"

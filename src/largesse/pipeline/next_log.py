@@ -13,7 +13,7 @@ from largesse.campaign import Campaign, read_campaign
 from largesse.data import read_table
 from largesse.errors import Problem, fail, join_some, plural, refuse, suggest
 from largesse.levels import Levels
-from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST, has_unique_ids, join_ids
+from largesse.monitoring import CUSTOMER, PROPENSITY, REQUEST, has_unique_ids, make_text_ids
 from largesse.pipeline import run_folder as files
 from largesse.pipeline.table_writer import write_table
 from largesse.policy import Policy
@@ -197,8 +197,8 @@ class DecisionJoin:
         """Count the rows of responses of customers without a decision."""
         import pyarrow.compute as pc
 
-        ours = join_ids(self.decisions, CUSTOMER, requests=False).combine_chunks()
-        theirs = join_ids(self._find_table(response, outcome=True).table, self.key, requests=False)
+        ours = make_text_ids(self.decisions, CUSTOMER, requests=False).combine_chunks()
+        theirs = make_text_ids(self._find_table(response, outcome=True).table, self.key, requests=False)
         return int(pc.sum(pc.invert(pc.is_in(theirs, value_set=ours))).as_py() or 0)
 
     def take_feature(self, name: str) -> Any:
@@ -246,14 +246,14 @@ class DecisionJoin:
         if source in self.matches:
             return self.matches[source]
         requests = self._has_requests(source)
-        ids = join_ids(source.table, self.key, requests=requests)
+        ids = make_text_ids(source.table, self.key, requests=requests)
         counts = pc.value_counts(ids.drop_null())
         repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
         if len(repeated):
             customers = f"{plural(len(repeated), 'customer')} ({self.key}: {_list_ids(repeated)})"
             hint = f"put one row for each in it; or add the column {REQUEST!r}, with the ids of the requests"
             self.problems.append(Problem(f"{source.name} has more than one row for {customers}", hint))
-        wanted = join_ids(self.decisions, CUSTOMER, requests=requests)
+        wanted = make_text_ids(self.decisions, CUSTOMER, requests=requests)
         self.matches[source] = ids, pc.index_in(wanted, value_set=ids.combine_chunks())
         return self.matches[source]
 

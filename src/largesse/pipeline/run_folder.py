@@ -27,14 +27,14 @@ from largesse.io import (
     FileTransaction,
     atomic_file,
     atomic_folder,
-    can_recover,
+    can_recover_folder,
     from_json,
     hold_folder,
     read_record,
-    refuse_foreign,
-    resolve_file,
-    resolve_folder,
+    refuse_foreign_folder,
     resolve_links,
+    resolve_output_file,
+    resolve_output_folder,
     to_json,
 )
 from largesse.pipeline.engine_protocol import PlanResult, ScoredCustomers, Target
@@ -101,7 +101,7 @@ def replace_run_folder(out: str | Path) -> AbstractContextManager[Path]:
 def hold_run_folder(folder: str | Path) -> Iterator[Path]:
     """Yield the path of a run folder, or refuse another folder; other commands wait until the block ends."""
     path = Path(folder)
-    if not can_recover(path):
+    if not can_recover_folder(path):
         open_run_folder(path)
     with hold_folder(path):
         yield open_run_folder(path)
@@ -111,7 +111,7 @@ def hold_run_folder(folder: str | Path) -> Iterator[Path]:
 def read_run_folder(folder: str | Path) -> Iterator[Path]:
     """Yield the path of a run folder that is only read; refuse it if another command replaces it meanwhile."""
     path = Path(folder)
-    if can_recover(path):
+    if can_recover_folder(path):
         with hold_folder(path):
             pass
     before = open_run_folder(path).stat()
@@ -128,7 +128,7 @@ def renew_run_folder(batch: FileTransaction, folder: Path) -> Path:
 
 def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) -> None:
     """Refuse an output folder that is not a run folder or holds inputs of the campaign; `own_log` exempts the log."""
-    target = resolve_folder(out)
+    target = resolve_output_folder(out)
     inputs = [campaign.customers, None if own_log else campaign.log]
     problems = [
         Problem(f"{path} lies in {target}, which would be replaced", "give another --out, or move the file")
@@ -136,14 +136,14 @@ def check_output(campaign: Campaign, out: str | Path, *, own_log: bool = False) 
         if path is not None and target in (resolve_links(path), *resolve_links(path).parents) and target.is_dir()
     ]
     refuse("output", problems)
-    refuse_foreign(out, RUN_FOLDER_MARKS, RUN_FILES)
+    refuse_foreign_folder(out, RUN_FOLDER_MARKS, RUN_FILES)
 
 
 def check_output_file(out: str | Path | None, *inputs: str | None, own: str = "") -> None:
     """Refuse to write over an input, a file of a run folder other than `own`, or a path that is not a regular file."""
     if out is None:
         return
-    target = resolve_file(out)
+    target = resolve_output_file(out)
     if any(name is not None and target == resolve_links(name) for name in inputs if target.exists()):
         fail("output", Problem(f"{out} is what is read", "give another --out"))
     inside = all((target.parent / mark).is_file() for mark in RUN_FOLDER_MARKS)
@@ -162,7 +162,7 @@ def check_table_path(out: str | Path | None, *inputs: str | None, own: str = PLA
 
 def is_outside_plan(out: str | Path, home: Path) -> bool:
     """Return True if a file is not the plan of the run folder."""
-    return resolve_file(out) != resolve_file(home / PLAN_FILE)
+    return resolve_output_file(out) != resolve_output_file(home / PLAN_FILE)
 
 
 def open_run_folder(folder: str | Path) -> Path:

@@ -18,18 +18,18 @@ from largesse.allocation import (
     expected_costs,
     find_budget_points,
 )
-from largesse.campaign import Campaign, Planning, find_eligible
+from largesse.campaign import Campaign, PlanSettings, find_eligible_levels
 from largesse.errors import BudgetError, Problem, refuse, suggest
 from largesse.evaluation import ConstrainedFoldPlanner, FoldPlan, FoldPlanner
 from largesse.exploration import (
     RESERVE,
-    Mixture,
+    RandomisedPriceRule,
     ResponseVariance,
-    calibrate_mixture,
-    find_seed,
-    make_tie_mixture,
+    compute_remaining_budget,
+    find_seed_within_budget,
+    fit_rule_to_budget,
+    make_rule_from_tie_costs,
     plan_exploration,
-    remaining_budget,
 )
 from largesse.pipeline.engine_protocol import PlanResult, PricedPlan, ScoredCustomers
 from largesse.policy import Policy
@@ -69,22 +69,22 @@ def make_plan(
                 return CostCorrection()
             return correct_expected_costs(expected, budget, spending, settings.budget_confidence)
 
-        correction = correct_for(settings.average(n))
+        correction = correct_for(settings.average_budget(n))
         scale, rule = correction.scale, None
         plan: Any  # `PricedPlan`, a dataclass
         extras: dict[str, Any] = {}
         constraints = None
-        if settings.aimed or settings.constrained or settings.exact:
+        if settings.explores_for_goal or settings.constrained or settings.exact:
             start_stage("planning with all customers in memory", n)
             everyone, curves, costs = customers.collect()
             allowed = policy.options.mark_allowed(everyone.features)
             constraints = _make_constraints(campaign, everyone, allowed) if settings.constrained else None
             scaled = costs if scale == 1.0 else costs * scale
-        if settings.aimed:
+        if settings.explores_for_goal:
             exploration, rule = plan_exploration(
                 curves,
                 scaled,
-                settings.average(n),
+                settings.average_budget(n),
                 variance,
                 goal=settings.explore_for,
                 rate=settings.explore,
@@ -101,7 +101,7 @@ def make_plan(
                 bound=exploration.value + exploration.given_up,  # the value of the plan without exploration
                 budget=exploration.budget,
             )
-            mixture = Mixture(plan.price) if rule is None else rule.plan
+            mixture = RandomisedPriceRule(plan.price) if rule is None else rule.plan
             ways = (
                 ExplorationPrecision(way.name, way.given_up, way.plan_se, way.gain_se) for way in exploration.precisions
             )
@@ -121,9 +121,11 @@ def make_plan(
                 limits: Any = {"total": settings.total, "constraints": constraints, "exact": settings.exact}
                 plan = allocate(curves, scaled, settings.budget, **limits)
                 # A price cannot keep constraints, so no budget has to be met by its ties.
-                mixture = Mixture(plan.price)
+                mixture = RandomisedPriceRule(plan.price)
                 if not settings.constrained:
-                    mixture = make_tie_mixture(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget)
+                    mixture = make_rule_from_tie_costs(
+                        plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget
+                    )
                     extras = {"points": points}
                 elif settings.exact or curves.size > MAX_CELLS_OF_OTHER_PLANS:
                     extras = {"excuse": TOO_LONG if settings.exact else TOO_MANY}
@@ -163,14 +165,17 @@ def check_feasible(campaign: Campaign, customers: Any) -> None:
     allocate(nothing, costs, settings.budget, total=settings.total, constraints=constraints)
     if settings.explore:
         wide = np.broadcast_to(costs, nothing.shape)
-        remaining_budget(
-            float(wide.min(axis=1).mean()), float(wide.mean()), settings.average(len(customers)), settings.explore
+        compute_remaining_budget(
+            float(wide.min(axis=1).mean()),
+            float(wide.mean()),
+            settings.average_budget(len(customers)),
+            settings.explore,
         )
 
 
 def _plan_within_budget(
     campaign: Campaign, policy: Policy, customers: ScoredCustomers, scale: float
-) -> tuple[PricedPlan, Mixture, int]:
+) -> tuple[PricedPlan, RandomisedPriceRule, int]:
     """Return the best plan within the budget, its rule and the seed of its random levels; all costs are multiplied by `scale`.
 
     The levels that the seed draws for the share of customers who explore keep the budget, too.
@@ -180,12 +185,16 @@ def _plan_within_budget(
     plan: Any
     if not explore:
         plan = customers.allocate(settings.budget, total=settings.total, scale=scale)
-        return plan, make_tie_mixture(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget), seed
-    sums, budget = customers.sums_at(()), settings.average(n)
+        return (
+            plan,
+            make_rule_from_tie_costs(plan.price, customers.mean_costs(plan.price, scale=scale), plan.budget),
+            seed,
+        )
+    sums, budget = customers.sums_at(()), settings.average_budget(n)
     random_cost = float(sums.level_costs.mean()) / n * scale
     random_response = float(sums.level_responses.mean()) / n
     cheapest = float(sums.mean_spend[0]) * scale
-    rest = remaining_budget(cheapest, random_cost, budget, explore)
+    rest = compute_remaining_budget(cheapest, random_cost, budget, explore)
 
     def plan_for(rest: float) -> tuple[PricedPlan, Callable[[Sequence[int]], Array], float]:
         """Return the plan of those who do not explore, the total costs of seeds, and their expectation."""
@@ -198,8 +207,8 @@ def _plan_within_budget(
     if explore < 1:
         reserve = RESERVE * deviation / n / (1 - explore)
         plan, cost_of, expected = plan_for(max(rest - reserve, cheapest))
-    seed, spent = find_seed(cost_of, seed, expected, n * budget)
-    mixture = make_tie_mixture(plan.price, customers.mean_costs(plan.price, scale=scale), rest, explore)
+    seed, spent = find_seed_within_budget(cost_of, seed, expected, n * budget)
+    mixture = make_rule_from_tie_costs(plan.price, customers.mean_costs(plan.price, scale=scale), rest, explore)
     value, bound = ((1 - explore) * planned + explore * random_response for planned in (plan.value, plan.bound))
     return replace(plan, value=value, bound=bound, spend=min(spent / n, budget), budget=budget), mixture, seed
 
@@ -230,11 +239,11 @@ def _make_constraints(campaign: Campaign, customers: Customers, allowed: Array |
     """Return the campaign's constraints for these customers, who get allowed levels (n, K) only."""
     settings, table = campaign.planning, customers.features
     refuse("customers", _find_missing(settings, table.column_names))
-    eligible = _restrict(find_eligible(customers, campaign.levels, settings), allowed)
+    eligible = _restrict(find_eligible_levels(customers, campaign.levels, settings), allowed)
     return Constraints(**{**settings.constraints, "segment": _read_segments(settings, customers), "eligible": eligible})
 
 
-def _find_missing(settings: Planning, names: Sequence[str]) -> list[Problem]:
+def _find_missing(settings: PlanSettings, names: Sequence[str]) -> list[Problem]:
     return [
         Problem(f"the column {name!r}, which [plan] names, is not in the table", suggest(name, names))
         for name in settings.rule_columns
@@ -242,7 +251,7 @@ def _find_missing(settings: Planning, names: Sequence[str]) -> list[Problem]:
     ]
 
 
-def _read_segments(settings: Planning, customers: Customers) -> Array | None:
+def _read_segments(settings: PlanSettings, customers: Customers) -> Array | None:
     """Return the segment (n,) of each customer as text; None without segments."""
     if not settings.segment:
         return None
@@ -264,7 +273,7 @@ def _restrict(eligible: Array | None, allowed: Array | None) -> Array | None:
 class ExploringPlanner:
     """Planner of the log's rows that draws levels as the campaign does; fulfils `evaluation.FoldPlanner`."""
 
-    settings: Planning
+    settings: PlanSettings
     eligible: Array | None  # (n, K) of the log's rows
     variance: ResponseVariance
     seed: int
@@ -272,8 +281,8 @@ class ExploringPlanner:
     def __call__(self, rows: Array, curves: Array, costs: Array, budget: float, /) -> FoldPlan:
         """Return the probabilities (m, K) of some rows, as `make_plan` finds those of the customers."""
         settings = self.settings
-        if not settings.aimed:
-            mixture = calibrate_mixture(curves, costs, budget, settings.explore)
+        if not settings.explores_for_goal:
+            mixture = fit_rule_to_budget(curves, costs, budget, settings.explore)
             return FoldPlan(mixture.probabilities(curves, costs), mixture.price)
         constraints = None if self.eligible is None else Constraints(eligible=self.eligible[rows])
         goal: dict[str, Any] = {"goal": settings.explore_for, "rate": settings.explore, "seed": self.seed}
@@ -298,7 +307,7 @@ def make_fold_planner(
 
     table = log.confounders if log.sample is None else pa.concat_tables(log.sample.batches(columns or names[:1]))
     rows = Customers(table, log.customer)
-    eligible = _restrict(find_eligible(rows, campaign.levels, settings, others=True), allowed)
+    eligible = _restrict(find_eligible_levels(rows, campaign.levels, settings, others=True), allowed)
     if settings.explore:
         return ExploringPlanner(settings, eligible, variance, campaign.seed)
     parts: dict[str, Any] = {"segment": _read_segments(settings, rows), "eligible": eligible}

@@ -9,7 +9,7 @@ from largesse.campaign import Campaign
 from largesse.data import find_grouping_rule
 from largesse.errors import Problem, fail, suggest
 from largesse.evaluation import RULE_GROUPS
-from largesse.exploration import RESERVE, draw_within, measure_deviation
+from largesse.exploration import RESERVE, draw_levels_within_budget, measure_cost_deviation
 from largesse.pipeline.engine_protocol import Engine, PlanResult, ScoredCustomers
 from largesse.policy import Policy
 from largesse.records import Array, Customers, Plan, PlanSummary, RuleTable, StudySummary
@@ -38,9 +38,9 @@ def make_simpler_plan(
         probabilities = np.tile(mix_two_levels(means[:, 0], means[:, 1], planned.planned.spend), (n, 1))
     else:
         probabilities = _apply_rule(study.safety.rule, campaign, everyone, engine)
-    budget = campaign.planning.average(n)
+    budget = campaign.planning.average_budget(n)
     probabilities = _keep_budget(probabilities, costs, budget)
-    levels = draw_within(probabilities, costs, n * budget, campaign.seed)
+    levels = draw_levels_within_budget(probabilities, costs, n * budget, campaign.seed)
     rows = np.arange(n)
     value = float((probabilities * curves).sum(axis=1).mean())
     spend = float(costs[rows, levels].mean())
@@ -77,7 +77,10 @@ def _apply_rule(rule: RuleTable | None, campaign: Campaign, customers: Customers
 
 def _keep_budget(probabilities: Array, costs: Array, budget: float) -> Array:
     """Return probabilities (n, K) whose draws can cost the budget; the rest goes to the cheapest levels."""
-    expected, reserve = (probabilities * costs).sum(axis=1).mean(), RESERVE * measure_deviation(probabilities, costs)
+    expected, reserve = (
+        (probabilities * costs).sum(axis=1).mean(),
+        RESERVE * measure_cost_deviation(probabilities, costs),
+    )
     cheapest = np.eye(costs.shape[1])[costs.argmin(axis=1)]
     least = float(costs.min(axis=1).mean())
     room, excess = expected - least, expected - (budget - reserve / len(costs))

@@ -37,15 +37,23 @@ from largesse.exploration import (
     AT_RANDOM,
     DEFAULT_RATE,
     ExplorationRule,
-    Mixture,
+    RandomisedPriceRule,
     ResponseVariance,
-    calibrate_mixture,
     check_exploration,
     convert_policy_probabilities,
-    learn_variance,
+    estimate_response_variance,
+    fit_rule_to_budget,
     plan_exploration,
 )
-from largesse.io import Reader, archive_error, atomic_file, expected_content, pack, read_archive, write_archive
+from largesse.io import (
+    RecordReader,
+    atomic_file,
+    convert_content_errors,
+    make_archive_error,
+    pack_value,
+    read_archive,
+    write_archive,
+)
 from largesse.levels import Levels
 from largesse.policy.export import make_policy_onnx, onnx_inputs, write_policy_sql
 from largesse.policy.feature_importance import decide_out_of_fold, measure_feature_importance
@@ -205,7 +213,7 @@ class Policy:
         else:
             goal, rate = explore_for or AT_RANDOM, DEFAULT_RATE if explore is None else explore
         if goal == AT_RANDOM:
-            mixture = calibrate_mixture(curves, costs * scale, budget, policy.exploration_rate)
+            mixture = fit_rule_to_budget(curves, costs * scale, budget, policy.exploration_rate)
             return replace(policy, price=mixture.price, tie_probability=mixture.tie_probability, scale=scale)
         check_exploration(goal, rate, 0, log)
         variance = self._find_response_variance(log, None if known is None else known.variance)
@@ -219,7 +227,7 @@ class Policy:
     ) -> ResponseVariance:
         """Return the variance of responses, estimated from the log if it is given."""
         if log is not None:
-            return learn_variance(log, self.model, seed)
+            return estimate_response_variance(log, self.model, seed)
         if known is None and not self.model.binary_:
             hint = "give the log that the model learnt from: log=log"
             fail("explore", Problem("responses are amounts, and their variance is not known", hint))
@@ -237,8 +245,8 @@ class Policy:
         return self._mixture.probabilities(curves, costs)
 
     @cached_property
-    def _mixture(self) -> Mixture:
-        return Mixture(self._require_price(), self.tie_probability, self.exploration_rate)
+    def _mixture(self) -> RandomisedPriceRule:
+        return RandomisedPriceRule(self._require_price(), self.tie_probability, self.exploration_rate)
 
     def offer(self, customers: Any, *, seed: int = 0) -> DrawnLevels:
         """Draw a level for each customer at random; return levels and their propensities for the next log."""
@@ -475,22 +483,22 @@ class Policy:
             "scale": self.scale,
             "bar_unsupported": self.bar_unsupported,
         }
-        records = {name: pack(getattr(self, name), kind, name, {}) for name, kind in RECORDS.items()}
+        records = {name: pack_value(getattr(self, name), kind, name, {}) for name, kind in RECORDS.items()}
         return {"model": model, "levels": asdict(self.levels), **facts, **records}, arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
         """Read a policy file; refuse a file that is incomplete or invalid."""
         manifest, arrays = read_archive(path, POLICY_FORMAT)
-        with expected_content(path):
+        with convert_content_errors(path):
             kind = manifest["model"]["kind"]
             known = list_model_classes()
             if kind not in known:
-                raise archive_error(path, f"holds a model of kind {kind!r}", suggest(str(kind), known))
+                raise make_archive_error(path, f"holds a model of kind {kind!r}", suggest(str(kind), known))
             model = known[kind].from_state(manifest["model"], arrays, known)
             model.check_curves()
             # Files of version 0.1.0 have no scale and no records.
-            reader = Reader({}, {}, None)
+            reader = RecordReader({}, {}, None)
             records = {name: reader.unpack(manifest.get(name), kind, name, {}) for name, kind in RECORDS.items()}
             spending = records["spending"]
             if spending is not None and not np.isfinite([*spending.price, *spending.expected, *spending.honest]).all():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from largesse.data import Encoder
-from largesse.io import Reader, pack
+from largesse.io import RecordReader, pack_value
 from largesse.propensity.covariate_balancing import LogitCorrections
 from largesse.records import Array
 from largesse.stats import Trees
@@ -146,7 +146,7 @@ class PropensityScorer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         arrays: dict[str, Array] = {}
-        state = pack(self.model, PropensityModel, "", arrays)
+        state = pack_value(self.model, PropensityModel, "", arrays)
         logger_state = None if self.logger_encoder is None else self.logger_encoder.state
         return restore_propensity_scorer, (state, arrays, self.encoder.state, logger_state)
 
@@ -155,6 +155,6 @@ def restore_propensity_scorer(
     state: Any, arrays: dict[str, Array], encoder: Any, logger_state: Any
 ) -> PropensityScorer:
     """Restore a propensity scorer from its JSON and arrays."""
-    model = Reader(arrays).unpack(state, PropensityModel, "", {})
+    model = RecordReader(arrays).unpack(state, PropensityModel, "", {})
     logger_encoder = None if logger_state is None else Encoder.from_state(logger_state)
     return PropensityScorer(model, Encoder.from_state(encoder), logger_encoder)

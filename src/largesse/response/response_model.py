@@ -14,7 +14,7 @@ import numpy as np
 
 from largesse.data import EncodedRows, Encoder, log_from_arrays, make_feature_table, read_memory_limit
 from largesse.errors import Problem, fail_not_fitted, refuse, suggest
-from largesse.io import Arrays, Reader, State, pack
+from largesse.io import Arrays, RecordReader, State, pack_value
 from largesse.progress import count_as_stage
 from largesse.records import Array, CandidateLoss, Card, Customers, HeldOutPredictions, Log, join_first_names
 from largesse.response.permutation_importance import predict_shuffled_features
@@ -208,7 +208,7 @@ class Learner(Configurable, ABC):
 
         `known` are the classes, by name, of models that it may hold.
         """
-        reader = Reader(arrays, known or {}, Encoder.from_state(state["encoder"]))
+        reader = RecordReader(arrays, known or {}, Encoder.from_state(state["encoder"]))
         model = cls.unpack_from(state, "", reader)
         if unused := sorted(set(arrays) - reader.used):
             raise ValueError(f"arrays that belong to nothing: {', '.join(unused)}")
@@ -223,11 +223,11 @@ class Learner(Configurable, ABC):
         """
         hints = learnt_attribute_types(type(self))
         at = f"{place}/" if place else ""
-        learnt = {name: pack(getattr(self, name), hint, at + name, arrays) for name, hint in hints.items()}
+        learnt = {name: pack_value(getattr(self, name), hint, at + name, arrays) for name, hint in hints.items()}
         return {"kind": type(self).__name__, "params": pack_settings(self), "learnt": learnt}
 
     @classmethod
-    def unpack_from(cls, state: State, place: str, reader: Reader) -> Self:
+    def unpack_from(cls, state: State, place: str, reader: RecordReader) -> Self:
         """Restore a fitted model from its JSON and named arrays.
 
         They are those of `pack_into`; all models share the reader's encoder.

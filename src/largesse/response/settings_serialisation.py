@@ -12,7 +12,15 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 
-from largesse.io import NOT_FINITE, Reader, State, at_place, field_hints, make_unsavable_error, read_scalar
+from largesse.io import (
+    NOT_FINITE,
+    RecordReader,
+    State,
+    check_scalar_type,
+    join_field_path,
+    make_unsavable_error,
+    read_field_annotations,
+)
 
 
 @cache
@@ -43,7 +51,7 @@ def pack_setting(value: Any, place: str) -> Any:
         return {"model": type(value).__name__, "params": pack_settings(value)}
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return {"settings": {name: pack_setting(item, at_place(place, name)) for name, item in fields.items()}}
+        return {"settings": {name: pack_setting(item, join_field_path(place, name)) for name, item in fields.items()}}
     raise make_unsavable_error(value)
 
 
@@ -52,16 +60,16 @@ def pack_settings(model: Any) -> State:
     return {name: pack_setting(value, name) for name, value in model.get_params(deep=False).items()}
 
 
-def unpack_settings(kind: Any, state: Any, reader: Reader) -> Any:
+def unpack_settings(kind: Any, state: Any, reader: RecordReader) -> Any:
     """Restore an unfitted model of a class from the JSON of its constructor arguments."""
     hints = get_type_hints(kind.__init__)
-    wrong = sorted(set(read_scalar(state, dict, "parameters")) ^ set(kind.parameter_names()))
+    wrong = sorted(set(check_scalar_type(state, dict, "parameters")) ^ set(kind.parameter_names()))
     if wrong:
         raise ValueError(f"{kind.__name__} has other parameters: {', '.join(wrong)}")
     return kind(**{name: _unpack_setting(item, hints[name], reader) for name, item in state.items()})
 
 
-def _unpack_setting(state: Any, hint: Any, reader: Reader) -> Any:
+def _unpack_setting(state: Any, hint: Any, reader: RecordReader) -> Any:
     if isinstance(state, list):
         return [_unpack_setting(item, hint, reader) for item in state]
     if not isinstance(state, dict):
@@ -71,16 +79,16 @@ def _unpack_setting(state: Any, hint: Any, reader: Reader) -> Any:
     if set(state) == {"float"}:
         return NOT_FINITE[state["float"]]
     if set(state) == {"model", "params"}:
-        return unpack_settings(reader.named(state["model"]), state["params"], reader)
+        return unpack_settings(reader.find_model_class(state["model"]), state["params"], reader)
     if set(state) == {"settings"}:
         return _unpack_setting_record(state["settings"], hint, reader)
     raise ValueError(f"parameters: {sorted(state)} is not known")
 
 
-def _unpack_setting_record(state: Any, hint: Any, reader: Reader) -> Any:
+def _unpack_setting_record(state: Any, hint: Any, reader: RecordReader) -> Any:
     """Restore a settings record from JSON, of the class in the constructor's type annotation."""
     kind: Any = next((item for item in (hint, *get_args(hint)) if dataclasses.is_dataclass(item)), None)
     if kind is None or set(state) != {field.name for field in dataclasses.fields(kind)}:
         raise ValueError(f"parameters: settings {sorted(state)} do not belong here")
-    hints = field_hints(kind)
+    hints = read_field_annotations(kind)
     return kind(**{name: _unpack_setting(item, hints[name], reader) for name, item in state.items()})

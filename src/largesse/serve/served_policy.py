@@ -132,7 +132,7 @@ def _load_policy_file(source: Path) -> ServedPolicy:
         parse=dict(campaign.roles.get("parse") or {}),
         unit=campaign.unit,
         rules=(*planning.constraints, *(setting for setting in ("barred", "fixed") if getattr(planning, setting))),
-        explores_for=planning.explore_for if planning.aimed else "",
+        explores_for=planning.explore_for if planning.explores_for_goal else "",
     )
 
 

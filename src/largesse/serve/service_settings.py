@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from largesse.campaign import read_list
+from largesse.campaign import parse_number_list
 from largesse.errors import InputError, Problem, fail, refuse
 from largesse.serve.access_control import AccessPolicy
 from largesse.serve.ledger.amounts_and_times import format_time, read_money
@@ -62,7 +62,7 @@ def parse_ledger_options(options: Mapping[str, Any]) -> LedgerSettings | None:
         refuse("serve", [Problem(f"--{name.replace('_', '-')} without --ledger", hint) for name in settings])
         return None
     if "most" in settings:
-        settings["max_costs"] = read_list(settings.pop("most"), "--most")
+        settings["max_costs"] = parse_number_list(settings.pop("most"), "--most")
     return LedgerSettings(address, **settings)
 
 

@@ -14,8 +14,8 @@ from largesse.campaign import (
     CampaignDraft,
     RoleGuesses,
     TableProfile,
+    find_unknown_columns,
     parse_campaign,
-    unknown_columns,
 )
 from largesse.data import decode_dictionary, find_skip_reason, list_example_values
 from largesse.errors import Problem, join_some, refuse, repr_short, suggest
@@ -61,15 +61,15 @@ def assign_roles(profile: TableProfile, roles: Mapping[str, Any]) -> tuple[Campa
     names, features = profile.table.column_names, roles.get("features")
     hint = f"known: {join_some([*SINGLE_ROLES, 'features'])}"
     unknown = [Problem(f"{role!r} is not a role", hint) for role in roles if role not in (*ROLES, PROTECTED)]
-    refuse("roles", [*unknown, *unknown_columns(single, names)])
-    inspection = profile.with_roles(RoleGuesses(single, {}, profile.guess(single).guess.left_out))
+    refuse("roles", [*unknown, *find_unknown_columns(single, names)])
+    inspection = profile.make_draft_with_roles(RoleGuesses(single, {}, profile.make_draft(single).guess.left_out))
     if features is None:
         return inspection, inspection.features
     protected = roles.get(PROTECTED) or []
     for word, listed in (("features", features), (PROTECTED, protected)):
         if not _is_list_of_text(listed):
             refuse("roles", [Problem(f"{word} is {repr_short(listed)}", "give a list of column names")])
-        refuse("roles", unknown_columns({f"{word} {k}": name for k, name in enumerate(listed)}, names))
+        refuse("roles", find_unknown_columns({f"{word} {k}": name for k, name in enumerate(listed)}, names))
     return inspection, [name for name in features if name not in (*single.values(), *protected)]
 
 
@@ -133,7 +133,7 @@ def order_draft_levels(inspection: CampaignDraft) -> tuple[list[str], bool, str]
         return [f"{dose:g}" for dose in inspection.doses], True, "by their amounts"
     if inspection.order is not None:
         return list(inspection.order.names), True, "by their names"
-    by_response = inspection.order_by_response()
+    by_response = inspection.measure_mean_responses()
     if by_response is not None:
         return list(by_response), False, "by mean response only: put them in order, the cheapest first"
     return list(inspection.level.words), False, "in no order: put them in order, the cheapest first"
@@ -148,7 +148,7 @@ def describe_draft_levels(inspection: CampaignDraft) -> dict[str, Any]:
     if not _has_few_levels(inspection):
         return {"levels": None, "order_known": False, "order_reason": "", "suggested_costs": None}
     names, known, reason = order_draft_levels(inspection)
-    tally = inspection.count_levels()
+    tally = inspection.summarise_rows_by_level()
     rows = [{"name": name, "rows": tally[name][0], "mean_response": tally[name][1]} for name in names if name in tally]
     return {"levels": rows, "order_known": known, "order_reason": reason, "suggested_costs": inspection.suggest_costs()}
 
@@ -209,7 +209,7 @@ def convert_draft(draft: Mapping[str, Any], profile: TableProfile, log: str, *, 
     inspection, features = assign_roles(profile, draft.get("roles") or {})
     roles = inspection.guess.roles
     columns: dict[str, Any] = {role: roles[role] for role in SINGLE_ROLES if role in roles}
-    parse = {**inspection.find_parse(features), **(draft.get("parse") or {})}
+    parse = {**inspection.find_number_notations(features), **(draft.get("parse") or {})}
     columns |= ({"features": features} if features else {}) | ({"parse": parse} if parse else {})
     columns |= {PROTECTED: list(given)} if (given := (draft.get("roles") or {}).get(PROTECTED)) else {}
     settings = {key: draft[key] for key in TEXT_KEYS if draft.get(key)}

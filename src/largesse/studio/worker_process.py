@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from largesse import pipeline
-from largesse.campaign import Campaign, TableProfile, inspect_table, parse_campaign, read_campaign
+from largesse.campaign import Campaign, TableProfile, parse_campaign, profile_table, read_campaign
 from largesse.errors import InputError, LargesseError, Problem
-from largesse.progress import Tracker, report_to, start_stage
+from largesse.progress import ProgressTracker, report_to, start_stage
 from largesse.serve import write_json
 from largesse.studio.background_jobs import STOP_SECONDS
 from largesse.studio.draft_json import (
@@ -46,7 +46,7 @@ REPORT_SECONDS = 0.2  # between two reports of progress
 
 @lru_cache(maxsize=1)
 def _inspect_cached_table(path: str, _size: int, _changed: int) -> TableProfile:
-    return inspect_table(path)
+    return profile_table(path)
 
 
 def load_table_profile(path: str) -> TableProfile:
@@ -61,7 +61,7 @@ def inspect_file(path: str, roles: Mapping[str, Any] | None = None) -> dict[str,
     profile = load_table_profile(path)
     if roles is not None:
         return describe_inspection(*assign_roles(profile, roles), roles.get("protected") or ())
-    guessed = profile.guess()
+    guessed = profile.make_draft()
     return describe_inspection(guessed, guessed.features)
 
 
@@ -267,7 +267,7 @@ def main() -> None:
 
 def _run_task(task: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Run a task; return its result, or its problems, as JSON types."""
-    tracker, next_time = Tracker(), 0.0
+    tracker, next_time = ProgressTracker(), 0.0
 
     def report_progress(stage: str, done: float) -> None:
         nonlocal next_time

@@ -10,7 +10,13 @@ import pytest
 from scipy.optimize import brentq
 
 from largesse.errors import InputError
-from largesse.exploration import ExplorationRule, ResponseVariance, design_log, find_rule, make_task
+from largesse.exploration import (
+    ExplorationRule,
+    ResponseVariance,
+    design_exploration,
+    find_exploration_rule,
+    make_exploration_task,
+)
 from largesse.records import Array
 from largesse.serve import (
     LedgerStanding,
@@ -42,12 +48,12 @@ POPULATION = draw_population()
 
 def derive_rule(population: Population, budget: float, goal: str) -> ExplorationRule:
     assert population.variance is not None
-    task = make_task(population.responses, population.expected_costs, population.variance, budget)
+    task = make_exploration_task(population.responses, population.expected_costs, population.variance, budget)
     expected, first = np.unique(population.responses, return_index=True)
     knots = slice(None, None, max(len(first) // 50, 1))  # offers bring the variances that are used
     variances = population.variance.ravel()[first][knots]
     variance = ResponseVariance(tuple(expected[knots].tolist()), tuple(variances.tolist()))
-    rule = find_rule(task, design_log(task, 0.05, goal), 0.05, goal, variance)
+    rule = find_exploration_rule(task, design_exploration(task, 0.05, goal), 0.05, goal, variance)
     assert rule is not None
     return rule
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from largesse.errors import BudgetError, Problem, fail, number_or_none, refuse, repr_short
 from largesse.exploration import ExplorationRule
-from largesse.io import Reader, pack
+from largesse.io import RecordReader, pack_value
 from largesse.records import Array
 from largesse.serve.ledger.amounts_and_times import DAY_MICROS, MICROS, format_time
 from largesse.serve.ledger.ledger_records import ChosenLevels, LedgerStanding, LedgerTerms, Offers
@@ -98,14 +98,14 @@ class PacingPlan:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types."""
-        content: dict[str, Any] = pack(self, PacingPlan, "", {})
+        content: dict[str, Any] = pack_value(self, PacingPlan, "", {})
         return content
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PacingPlan:
         """Read a plan from JSON types; refuse an invalid plan, and ignore additional keys."""
         try:
-            plan: PacingPlan = Reader({}).unpack(
+            plan: PacingPlan = RecordReader({}).unpack(
                 {field.name: content[field.name] for field in fields(cls)}, cls, "", {}
             )
             if not plan.is_valid_plan:

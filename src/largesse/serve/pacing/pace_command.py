@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from largesse.campaign import BUDGET_KEYS, Campaign, read_campaign, read_list
+from largesse.campaign import BUDGET_KEYS, Campaign, parse_number_list, read_campaign
 from largesse.data import read_table
 from largesse.errors import (
     Problem,
@@ -90,7 +90,7 @@ def parse_pace_options(stream: str, options: Mapping[str, Any]) -> PacingSimulat
     settings = dict(options)
     max_costs = settings.pop("most", None)
     if isinstance(max_costs, str):
-        max_costs = read_list(max_costs, "--most")
+        max_costs = parse_number_list(max_costs, "--most")
     return PacingSimulationSettings(stream, **settings, max_costs=max_costs)
 
 

@@ -11,12 +11,12 @@ import math
 import numpy as np
 from numba import njit
 
-from largesse.exploration import load_spread
+from largesse.exploration import load_exploration_kernel
 from largesse.records import Array
 
 compiled = njit(cache=True, nogil=True, error_model="numpy")
 
-spread_row = load_spread()
+spread_row = load_exploration_kernel()
 
 # Places in `plan`: floats. Times in days since the start, money in units.
 PARTS, CUSTOMERS, DAYS, VALID, FIRST_DAY, AT_RANDOM = range(6)

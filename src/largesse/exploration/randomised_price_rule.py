@@ -1,4 +1,4 @@
-"""Mixture: the rule of a price, with ties split and a share of customers at random.
+"""Price rule with randomised ties and uniform exploration (epsilon-greedy).
 
 The price decides: the best of response − price × cost. Where two levels tie at the price, the dearer one is given with
 probability τ, so that the budget is spent in expectation. With the exploration rate ε a customer gets any level with equal
@@ -21,25 +21,27 @@ MIXTURE_ROUNDING = 1e-12  # relative; the cheapest plan may exceed the remaining
 
 
 @dataclass(frozen=True)
-class Mixture:
-    """A price, the probability of the dearer level in a tie, and the exploration rate."""
+class RandomisedPriceRule:
+    """Price, probability of the dearer level in a tie, and share of customers with a random level."""
 
     price: float
     tie_probability: float = 0.0
     exploration_rate: float = 0.0
 
     def probabilities(self, curves: Array, costs: Array) -> Array:
-        """Return the probability (n, K) of each level for curves (n, K) and costs (K,) or (n, K)."""
-        return mix_levels(split_ties_at_price(curves, costs, self.price, self.tie_probability), self.exploration_rate)
+        """Return level probabilities (n, K) for curves (n, K) and costs (K,) or (n, K)."""
+        return mix_in_uniform_levels(
+            split_ties_at_price(curves, costs, self.price, self.tie_probability), self.exploration_rate
+        )
 
 
-def mix_levels(probabilities: Array, rate: float) -> Array:
-    """Return probabilities (n, K) after a share of customers gets any level with equal probability."""
+def mix_in_uniform_levels(probabilities: Array, rate: float) -> Array:
+    """Mix level probabilities (n, K) with a share of uniformly random levels."""
     return rate / probabilities.shape[1] + (1 - rate) * probabilities if rate else probabilities
 
 
-def remaining_budget(cheapest: float, random: float, budget: float, rate: float) -> float:
-    """Return the budget per customer who does not explore, or refuse.
+def compute_remaining_budget(cheapest: float, random: float, budget: float, rate: float) -> float:
+    """Return the budget per customer who does not explore; refuse a budget that is too small.
 
     `cheapest` and `random` are the average costs of the cheapest level and of a random one.
     """
@@ -51,33 +53,37 @@ def remaining_budget(cheapest: float, random: float, budget: float, rate: float)
     return rest / (1 - rate) if rate < 1 else budget
 
 
-def make_tie_mixture(price: float, ends: tuple[float, float], budget: float, rate: float = 0.0) -> Mixture:
-    """Return the mixture at a price at which customers who do not explore cost `budget` on average, from the spends `ends` of its ties.
+def make_rule_from_tie_costs(
+    price: float, ends: tuple[float, float], budget: float, rate: float = 0.0
+) -> RandomisedPriceRule:
+    """Return the price rule whose tie probability makes the average cost equal the budget.
 
     `ends` are their average costs with the cheapest and with the dearest of equally good levels.
     """
     low, high = ends
     share = min(max((budget - low) / (high - low), 0.0), 1.0) if high > low and price > 0 else 0.0
-    return Mixture(price, share, rate)
+    return RandomisedPriceRule(price, share, rate)
 
 
-def calibrate_mixture(curves: Array, costs: Array, budget: float, rate: float = 0.0) -> Mixture:
-    """Return the mixture by which customers like these cost `budget` on average, exploration included.
+def fit_rule_to_budget(curves: Array, costs: Array, budget: float, rate: float = 0.0) -> RandomisedPriceRule:
+    """Fit a randomised price rule whose average cost, including exploration, equals the budget.
 
-    >>> calibrate_mixture(np.tile([0.0, 1.0], (10, 1)), np.array([0.0, 1.0]), budget=0.3)
+    >>> fit_rule_to_budget(np.tile([0.0, 1.0], (10, 1)), np.array([0.0, 1.0]), budget=0.3)
     Mixture(price=1.0, tie_probability=0.3, exploration_rate=0.0)
     """
     wide = np.broadcast_to(costs, np.shape(curves))
-    rest = remaining_budget(float(wide.min(axis=1).mean()), float(wide.mean()), budget, rate)
+    rest = compute_remaining_budget(float(wide.min(axis=1).mean()), float(wide.mean()), budget, rate)
     if rate == 1:
-        return Mixture(0.0, exploration_rate=rate)
-    return find_mixture(curves, costs, allocate(curves, costs, rest).price, rest, rate)
+        return RandomisedPriceRule(0.0, exploration_rate=rate)
+    return fit_rule_at_price(curves, costs, allocate(curves, costs, rest).price, rest, rate)
 
 
-def find_mixture(curves: Array, costs: Array, price: float, budget: float, rate: float = 0.0) -> Mixture:
-    """Return the mixture at a price at which customers with these curves and costs, if they do not explore, cost `budget` on average."""
+def fit_rule_at_price(
+    curves: Array, costs: Array, price: float, budget: float, rate: float = 0.0
+) -> RandomisedPriceRule:
+    """Fit the tie probability of a price rule at a given price, so that the average cost equals the budget."""
     wide, rows = np.broadcast_to(costs, np.shape(curves)), np.arange(len(curves))
     low, high = (
         float(wide[rows, decide_at_price(curves, costs, price, dearest=dearest)].mean()) for dearest in (False, True)
     )
-    return make_tie_mixture(price, (low, high), budget, rate)
+    return make_rule_from_tie_costs(price, (low, high), budget, rate)

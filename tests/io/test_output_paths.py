@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from largesse.errors import OutputError
-from largesse.io import atomic_file, atomic_folder, resolve_file, resolve_folder, resolve_links
+from largesse.io import atomic_file, atomic_folder, resolve_links, resolve_output_file, resolve_output_folder
 
 
 def refuse(path: Any, message: str = ".", *writers: Callable[[Any], Any]) -> None:
@@ -67,7 +67,7 @@ def test_an_open_file_of_a_process_stays(tmp_path: Path) -> None:
 def test_circular_links_are_refused_and_resolve_to_themselves(tmp_path: Path) -> None:
     for name, target in (("a", "b"), ("b", "a"), ("loop", "loop"), ("there", ".")):
         (tmp_path / name).symlink_to(target)
-    for resolve in (resolve_file, resolve_folder):
+    for resolve in (resolve_output_file, resolve_output_folder):
         with pytest.raises(OutputError):
             resolve(tmp_path / "a")
     assert resolve_links(tmp_path / "loop") == tmp_path / "loop"
@@ -76,7 +76,7 @@ def test_circular_links_are_refused_and_resolve_to_themselves(tmp_path: Path) ->
 
 def test_mount_points_and_the_current_folder_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OutputError, match="mount point"):
-        resolve_folder("/")
+        resolve_output_folder("/")
     monkeypatch.chdir(tmp_path)
     refuse(".", "you are inside", atomic_folder)
 

@@ -1,4 +1,4 @@
-"""Compiled loops of exploration. Imported inside functions only: it loads numba.
+"""Compiled loops (numba) that compute level probabilities of an exploration.
 
 A customer's probabilities minimise Σ_k s_k²/p_k + Σ_k h_k p_k with Σ p = 1 and p ≥ least, so p_k = max(least_k, s_k / √(a + h_k))
 with one number a for each customer. The sum falls with a and is convex, so Newton from the left converges.
@@ -23,8 +23,10 @@ LEARNING, LEAST, FLOOR, RULE = range(4)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def spread_rows(spread: Array, terms: Array, prices: Array, least: Array, out: Array) -> tuple[Array, Array, float]:
-    """Write the probabilities (n, K) and return Σ_ik p x_j (m,), the curvature (m, m) and the sum of the dual's rows.
+def compute_exploration_probabilities(
+    spread: Array, terms: Array, prices: Array, least: Array, out: Array
+) -> tuple[Array, Array, float]:
+    """Compute the level probabilities (n, K) at given dual prices, with the derivatives of the dual.
 
     `spread` (n, K) is s, `terms` (m, n, K) the x_j whose sums are limited, `prices` (m,) their multipliers. Levels with a
     spread of 0 get their smallest probability. At least one level of each customer has a positive spread.
@@ -34,19 +36,19 @@ def spread_rows(spread: Array, terms: Array, prices: Array, least: Array, out: A
     h, q, mean = np.empty(K), np.empty(K), np.empty(m)
     for i in range(n):
         first = _price_levels(i, spread, terms, prices, h)
-        a = _find_root(spread[i], least[i], h)
-        weight = _write_row(spread[i], least[i], h, a, out[i], q)
+        a = _find_normalising_root(spread[i], least[i], h)
+        weight = _write_probabilities_and_slopes(spread[i], least[i], h, a, out[i], q)
         for k in range(K):
             dual += (h[k] + first) * out[i, k]
             if spread[i, k] > 0.0:
                 dual += spread[i, k] ** 2 / out[i, k]
-        _add_row(i, terms, out, q, weight, mean, sums, curvature)
+        _add_customer_to_sums(i, terms, out, q, weight, mean, sums, curvature)
     return sums, curvature, dual
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _price_levels(i: int, spread: Array, terms: Array, prices: Array, h: Array) -> float:
-    """Write the costs of a customer's levels at the prices, minus the minimum over levels with a positive spread; return the minimum."""
+    """Compute a customer's level costs at the dual prices, minus their minimum, and return the minimum."""
     first = math.inf
     for k in range(len(h)):
         h[k] = 0.0
@@ -60,8 +62,8 @@ def _price_levels(i: int, spread: Array, terms: Array, prices: Array, h: Array) 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _find_root(spread: Array, least: Array, h: Array) -> float:
-    """Return the number a at which a customer's probabilities add up to one."""
+def _find_normalising_root(spread: Array, least: Array, h: Array) -> float:
+    """Find the number at which a customer's level probabilities add up to one."""
     a = 0.0  # the largest number that is too small: one level alone would get everything
     for k in range(len(h)):
         if spread[k] > 0.0:
@@ -69,7 +71,7 @@ def _find_root(spread: Array, least: Array, h: Array) -> float:
     for _ in range(NEWTON_STEPS):
         total, slope = 0.0, 0.0
         for k in range(len(h)):
-            probability, fall = _share(spread[k], least[k], a + h[k])
+            probability, fall = _compute_probability_and_slope(spread[k], least[k], a + h[k])
             total += probability
             slope += fall
         if total <= 1.0 + MIXTURE_TOLERANCE or slope == 0.0:
@@ -79,8 +81,8 @@ def _find_root(spread: Array, least: Array, h: Array) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _share(spread: float, least: float, at: float) -> tuple[float, float]:
-    """Return max(least, s / √at), and minus its slope in `at`."""
+def _compute_probability_and_slope(spread: float, least: float, at: float) -> tuple[float, float]:
+    """Return a level's probability max(least, s / √at), and minus its derivative."""
     if spread > 0.0:
         root = math.sqrt(at)
         if spread > least * root:
@@ -90,11 +92,11 @@ def _share(spread: float, least: float, at: float) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _write_row(spread: Array, least: Array, h: Array, a: float, out: Array, q: Array) -> float:
-    """Write a customer's probabilities and minus their slopes in a (K,); return the sum of the slopes."""
+def _write_probabilities_and_slopes(spread: Array, least: Array, h: Array, a: float, out: Array, q: Array) -> float:
+    """Write a customer's level probabilities and their slopes (K,), and return the sum of the slopes."""
     total, weight = 0.0, 0.0
     for k in range(len(h)):
-        out[k], q[k] = _share(spread[k], least[k], a + h[k])
+        out[k], q[k] = _compute_probability_and_slope(spread[k], least[k], a + h[k])
         total += out[k]
         weight += q[k]
     for k in range(len(h)):
@@ -103,10 +105,10 @@ def _write_row(spread: Array, least: Array, h: Array, a: float, out: Array, q: A
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_row(
+def _add_customer_to_sums(
     i: int, terms: Array, out: Array, q: Array, weight: float, mean: Array, sums: Array, curvature: Array
 ) -> None:
-    """Add a customer to the sums (m,) and to the curvature (m, m)."""
+    """Add a customer's contribution to the gradient (m,) and the curvature (m, m) of the dual."""
     m, _, K = terms.shape
     for j in range(m):
         mean[j] = 0.0
@@ -121,8 +123,10 @@ def _add_row(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def spread_row(levels: tuple[int, int, int], h: Array, variance: Array, rule: Array, out: Array) -> None:
-    """Write the probabilities (K,) of one customer, by a rule that was found for customers like them.
+def compute_customer_probabilities(
+    levels: tuple[int, int, int], h: Array, variance: Array, rule: Array, out: Array
+) -> None:
+    """Compute the level probabilities (K,) of one new customer by an exploration rule.
 
     `levels` are those of the plan and of two plans at other budgets, `h` (K,) is the cost of levels at the prices of value and
     budget, up to a constant.
@@ -132,13 +136,13 @@ def spread_row(levels: tuple[int, int, int], h: Array, variance: Array, rule: Ar
     first = h.min()
     for k in range(K):
         least[k], cost[k] = rule[LEAST], h[k] - first
-        spread[k] = math.sqrt(_weigh(k, levels, rule) * max(variance[k], rule[FLOOR]))
-    _write_row(spread, least, cost, _find_root(spread, least, cost), out, q)
+        spread[k] = math.sqrt(_weigh_level_variance(k, levels, rule) * max(variance[k], rule[FLOOR]))
+    _write_probabilities_and_slopes(spread, least, cost, _find_normalising_root(spread, least, cost), out, q)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _weigh(k: int, levels: tuple[int, int, int], rule: Array) -> float:
-    """Return the weight of a level's variance: see `weigh_levels`."""
+def _weigh_level_variance(k: int, levels: tuple[int, int, int], rule: Array) -> float:
+    """Return the weight of one level's variance; see `weigh_level_variances`."""
     if rule[LEARNING]:
         return 1.0
     planned = 1.0 if k == levels[0] else 0.0
