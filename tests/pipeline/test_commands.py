@@ -21,7 +21,7 @@ from largesse.campaign import read_campaign
 from largesse.errors import InputError, LargesseError, OutputError
 from largesse.pipeline import commands
 from largesse.pipeline.local_engine import Local
-from largesse.pipeline.run_folder import RUN_FILES
+from largesse.pipeline.run_folder import RUN_FILES, RUN_FORMAT
 from support.folders import everything_in
 
 LARGESSE = [sys.executable, "-m", "largesse"]
@@ -149,7 +149,7 @@ def test_every_form_of_budget_is_kept_and_judged(run_copy: Path, given: str, spe
     cost = pq.read_table(run_copy / "plan.parquet")["expected_cost"].to_numpy()
     assert cost.mean() == pytest.approx(spend, abs=0.03)
     assert judged["budget"] == planned["budget"]["average"]
-    assert read_json(run_copy / "evaluation.json") == {"format": 3, **judged}
+    assert read_json(run_copy / "evaluation.json") == {"format": RUN_FORMAT, **judged}
     commands.report(run_copy)
 
 

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from largesse.evaluation import ESTIMATORS
-from largesse.report import render_report
+from largesse.evaluation.log_checks import check_log
+from largesse.io import to_json
+from largesse.report import describe_checkup, render_report
 from largesse.report.comparison_rows import describe_level_cost, view_level_legend
 from largesse.report.number_format import MISSING_DASH, Units
 from largesse.report.page_rendering import write_verdict_and_warnings
@@ -458,6 +460,13 @@ def test_each_level_shows_its_cost_and_all_three_means_dashed_with_few_rows(bina
     page = render_report(binary)
     assert 'class="whisker honest few"' in page
     assert "fewer than 30 rows" in page
+
+
+def test_means_by_level_are_those_of_the_checkup(binary_run: Any, binary: Numbers) -> None:
+    checkup = check_log(binary_run.log, binary_run.study.checkup.propensity)
+    shown = to_json(describe_checkup(checkup, binary_run.log, title="log"))["curve"]["levels"]
+    for row, other in zip(binary["curve"]["levels"], shown, strict=True):
+        assert (row["name"], row["value"], row["raw"]) == (other["name"], other["value"], other["raw"])
 
 
 def test_curves_of_groups_are_dashed_where_few_rows_had_the_level(binary: Numbers) -> None:

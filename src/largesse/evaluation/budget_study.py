@@ -183,8 +183,10 @@ def summarise_study(study: Study) -> StudySummary:
         warnings=evaluation.warnings,
         curve=ResponseCurves(
             tuple(
-                LevelResponse(label, float(model), raw)
-                for label, model, raw in zip(checkup.labels, study.mean_curve, checkup.raw, strict=True)
+                LevelResponse(label, value, raw, float(model))
+                for label, value, raw, model in zip(
+                    checkup.labels, checkup.weighted, checkup.raw, study.mean_curve, strict=True
+                )
             ),
             study.groups,
         ),

@@ -74,7 +74,7 @@ FIT_STEP = Step("fit.json", "fit", FitSummary)
 PLANNING_STEP = Step("plan.json", "plan", PlanSummary)
 EVALUATION_STEP = Step("evaluation.json", "evaluate", StudySummary)
 RUN_STEPS = (FIT_STEP, PLANNING_STEP, EVALUATION_STEP)
-RUN_FORMAT = 3  # of the files of steps
+RUN_FORMAT = 4  # of the files of steps
 MAX_STEP_BYTES = 2**26  # of such a file
 # A folder with both marks and no file that is not listed is a run folder: it may be replaced.
 RUN_FOLDER_MARKS = (CAMPAIGN_FILE, POLICY_FILE)

@@ -272,11 +272,12 @@ class EvaluationLogSummary:
 
 @dataclass(frozen=True)
 class LevelResponse:
-    """Mean response at one level: predicted by the model, and as logged."""
+    """Mean response at one level: weighted by 1 / propensity as in the log's checkup, as logged, and predicted by the model."""
 
     name: str
-    model: float
+    value: Estimate
     raw: Estimate
+    model: float
 
 
 @dataclass(frozen=True)

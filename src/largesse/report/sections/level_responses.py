@@ -23,7 +23,7 @@ from largesse.report.number_format import (
 
 @dataclass(frozen=True)
 class LevelMean:
-    """Mean response at one level: estimated, as logged, and predicted by the model."""
+    """Mean response at one level: weighted by 1 / propensity, as logged, and predicted by the model."""
 
     name: str
     detail: str
@@ -35,17 +35,17 @@ class LevelMean:
 
 def view_level_responses(numbers: Numbers, units: Units) -> View:
     """Return the template values of mean responses by level, and of groups' response curves."""
-    overlap, both = numbers["support"]["overlap"], zip(numbers["uniform"], numbers["curve"]["levels"], strict=True)
+    overlap = numbers["support"]["overlap"]
     levels = [
         LevelMean(
-            uniform["name"],
+            row["name"],
             describe_level_cost(numbers, units, k),
-            uniform["value"],
+            row["value"],
             row["raw"],
             row["model"],
             k < len(overlap) and _has_few_rows(overlap[k]),
         )
-        for k, (uniform, row) in enumerate(both)
+        for k, row in enumerate(numbers["curve"]["levels"])
     ]
     names = [level.name for level in levels]
     features = [
