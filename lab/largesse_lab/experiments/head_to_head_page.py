@@ -158,7 +158,7 @@ def fill_head_to_head(section: Section, summary: Summary) -> None:
             section.add(*_write_log(log, first))
     if summary["missing"]:
         where = "; ".join(f"{name}: {HEAD_SOURCES[name]}" for name in summary["missing"])
-        section.add(f"Not measured, since their files were not there ({where}).")
+        section.add(f"Not measured; the data are to be had here: {where}.")
     section.add(f"## Where `{first}` is behind", *list_losses(summary))
     settings = [[model, HEAD_SETTINGS.get(model, NUMBER_DASH)] for model in summary["models"]]
     section.add("## Settings", format_table(["method", "package and settings"], settings, text_columns=2))
@@ -252,7 +252,8 @@ def _write_log(log: Mapping[str, Any], first: str) -> list[str]:
             proved = "" if budget["gain"][1] <= 0 <= budget["gain"][2] else "*"
             gain = f"{budget['gain'][0]:+.2g}".replace("-", "−") + proved
             own = NUMBER_DASH if lead is None or model == first else _write_interval(*lead)
-            row += [_write_interval(*budget["value"], sign=""), gain, own]
+            value = "{} ({} to {})".format(*(f"{end:.3g}".replace("-", "−") for end in budget["value"]))
+            row += [value, gain, own]
         qini = None if cell["qini"] is None else cell["qini"][-1]
         row += [_write_order(value) for value in (qini, cell["aucc"], cell["mt_aucc"])]
         body.append([*row, f"{cell['seconds']:.3g}", f"{cell['megabytes']:.0f}"])
@@ -317,7 +318,6 @@ def list_losses(summary: Summary) -> list[str]:
     return parts
 
 
-def _write_interval(estimate: float, low: float, high: float, sign: str = "+") -> str:
-    digits = "2g" if sign else "3g"
-    texts = (f"{value:{sign}.{digits}}".replace("-", "−") for value in (estimate, low, high))
-    return "{} ({} to {})".format(*texts)
+def _write_interval(estimate: float, low: float, high: float) -> str:
+    """Return a difference with its interval."""
+    return "{} ({} to {})".format(*(f"{value:+.2g}".replace("-", "−") for value in (estimate, low, high)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from largesse.errors import require_part
@@ -19,7 +21,7 @@ class CausalForestBCF(PeerModel):
     def _learn(self, X: Array, level: Array, response: Array) -> None:
         package = require_part("stochtree", "", "stochtree", hint="pip install stochtree")
         self.model = package.BCFModel()
-        general = {"random_seed": self.seed, "num_threads": 1}
+        general: dict[str, Any] = {"random_seed": self.seed, "num_threads": 1}
         if self.K > 2:
             general |= {"propensity_covariate": "none", "adaptive_coding": False}
         effects = {"sample_sigma2_leaf": False}

@@ -13,6 +13,8 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
+from largesse.errors import LargesseError
+
 MAX_SECONDS = 600  # of one core
 MAX_GIGABYTES = 12
 MAX_WALL_FACTOR = 5  # a process that waits for other processes for longer is stopped, too
@@ -68,10 +70,12 @@ def _send_record(
 
 
 def describe_error(error: Exception) -> str:
-    """Return the first line of an error, short enough for a table.
+    """Return an error as one line, short enough for a table.
 
     >>> describe_error(ValueError("two levels only"))
     'ValueError: two levels only'
     """
-    lines = f"{type(error).__name__}: {error}".splitlines()
-    return " ".join(lines)[:160].replace("|", "/")
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, LargesseError):
+        text = "; ".join(f"{problem.what} ({problem.hint})" for problem in error.problems)
+    return " ".join(text.split())[:160].replace("|", "/")

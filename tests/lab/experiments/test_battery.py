@@ -28,6 +28,7 @@ from largesse_lab.experiments import (
     interval_coverage,
     kappa_curves,
     monitoring_alarms,
+    peer_intervals,
     planned_cost_overspend,
     profit_intervals,
     random_world_comparison,
@@ -251,6 +252,9 @@ CASES = {
     "false_alarms": Case(Request(repeats=1), check=check_alarms),
     "gains": Case(Request(["thornton"], ["linear"], 1)),
     "head_to_head": Case(Request(["thornton"], ["linear", "uniform"], 1)),
+    "peer_intervals": Case(
+        Request(seeds=(1000, 1001)), sizes(peer_intervals, INTERVAL_ROWS=300, INTERVAL_FRESH_ROWS=500)
+    ),
     "next_log": Case(
         Request(seeds=(3, 3), sizes=[500]), sizes(exploration_precision, LOG_ROWS=400), check_next_log, figure=True
     ),
